@@ -1,0 +1,1 @@
+"""A small GPT that writes Shakespeare, letter by letter."""

@@ -1,0 +1,61 @@
+"""What is on the tape of output = x wᵀ + b, and the gradients that came back along it: `python -m examples.graph`."""
+
+from pathlib import Path
+
+import tensorgrad as torch
+from examples.toolkit.options import basic_options
+
+
+def main(argv=None):
+    parser = basic_options("Draw the recorded graph of a linear layer, with values and gradients.")
+    parser.add_argument("--out", default="out/graph.png", metavar="PNG", help="where the drawing goes")
+    args = parser.parse_args(argv)
+    torch.manual_seed(args.seed)
+
+    x = torch.rand(4, 3, requires_grad=True)
+    w = torch.rand(2, 3, requires_grad=True)
+    b = torch.rand(2, requires_grad=True)
+
+    turned = w.transpose(1, 0)
+    product = x.matmul(turned)
+    output = product + b
+
+    for between in (turned, product, output):
+        between.retain_grad()
+    output.backward(torch.ones_like(output), retain_graph=True)
+
+    named = {"x": x, "w": w, "b": b, "output": output}
+    if obstacle := draw(output, named, args.out):
+        print(f"no drawing, the tape instead: {obstacle}")
+        print_tape(output.grad_fn, named)
+    else:
+        print(f"drawing: {args.out}")
+
+
+def draw(output, named, path):
+    """Save a picture of the graph behind `output`. Returns what is in the way, if it cannot be done here."""
+    if not hasattr(output, "render"):
+        return "tensors have no render() here"
+    for name, tensor in named.items():
+        tensor.name = name
+    try:
+        image = output.render()
+    except ImportError as error:
+        return error
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    image.save(path)
+
+
+def print_tape(node, named, depth=0):
+    """Print a node and, below it, the nodes it came from; a leaf with its gradient."""
+    line = "  " * depth + node.name()
+    if (leaf := getattr(node, "variable", None)) is not None:
+        name = next(name for name, tensor in named.items() if tensor is leaf)
+        line += f" of {name}, gradient {[round(value, 4) for value in leaf.grad.flatten().tolist()]}"
+    print(line)
+    for parent, _ in node.next_functions:
+        print_tape(parent, named, depth + 1)
+
+
+if __name__ == "__main__":
+    main()

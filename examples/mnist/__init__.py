@@ -1,0 +1,1 @@
+"""Handwritten digits, learned by a convolutional network and by a vision transformer."""

@@ -1,0 +1,73 @@
+"""The IDX file format: two zero bytes, a type code, how many dimensions, the dimensions, the values; all big-endian."""
+
+import gzip
+import math
+import os
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+GZIP_MAGIC = b"\x1f\x8b"
+GZIP_RATIO = 1040  # deflate shrinks by 1032 at the very most
+MOST_DIMENSIONS = 64  # what NumPy allows
+CHUNK = 1 << 20
+
+
+def read_idx(path):
+    """The array in an IDX file, plain or gzipped.
+
+    Whatever is wrong with the file is a ValueError that names it. The header is not believed: no more memory is taken
+    than the file has bytes for.
+    """
+    path = Path(path)
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        packed = file.read(2) == GZIP_MAGIC
+        file.seek(0)
+        try:
+            return _parse(gzip.GzipFile(fileobj=file), size * GZIP_RATIO) if packed else _parse(file, size)
+        except (ValueError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+            damage = "" if isinstance(error, ValueError) else "damaged gzip data: "
+            raise ValueError(f"{path}: {damage}{error}") from None
+
+
+def _parse(stream, limit):
+    """Read one array from `stream`, which cannot hold more than `limit` bytes."""
+    dtype, shape = _header(stream)
+    length = math.prod(shape) * dtype.itemsize
+    if length > limit:
+        raise ValueError(f"too short: the header promises shape {shape}, {length} bytes")
+    values = _read_at_most(stream, length + 1)
+    if len(values) < length:
+        raise ValueError(f"too short: the header promises shape {shape}, {length} bytes, but {len(values)} follow")
+    if len(values) > length:
+        raise ValueError(f"trailing bytes after the {length} of shape {shape}")
+    return np.frombuffer(values, dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=False)
+
+
+def _header(stream):
+    magic = stream.read(4)
+    if len(magic) < 4:
+        raise ValueError(f"too short for an IDX header: {len(magic)} bytes")
+    zeros, code, ndim = struct.unpack(">HBB", magic)
+    if zeros or not ndim:
+        raise ValueError(f"not an IDX file: it starts with {magic.hex(' ')}")
+    if code not in TYPES:
+        raise ValueError(f"not an IDX file: unknown type code 0x{code:02x}")
+    if ndim > MOST_DIMENSIONS:
+        raise ValueError(f"{ndim} dimensions; arrays have {MOST_DIMENSIONS} at most")
+    dimensions = stream.read(4 * ndim)
+    if len(dimensions) < 4 * ndim:
+        raise ValueError(f"too short for an IDX header of {ndim} dimensions")
+    return np.dtype(TYPES[code]), struct.unpack(f">{ndim}I", dimensions)
+
+
+def _read_at_most(stream, length):
+    """Up to `length` bytes, collected piece by piece: memory follows the data, not the promise."""
+    values = bytearray()
+    while len(values) < length and (piece := stream.read(min(CHUNK, length - len(values)))):
+        values += piece
+    return values

@@ -1,0 +1,487 @@
+"""Tensor: an array, the memory it lives in, and where it came from. Conversions, printing, pickling: no maths, which `api/` attaches."""
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from . import _printing, dispatch
+from . import dtype as dtypes
+from .autograd import engine
+from .autograd.inplace import address
+from .autograd.mode import mode
+from .autograd.tape import Hooks, Leaf, TensorBase, new, node_of, root_of
+from .device import device as Device
+from .dispatch import PLAIN, wrap
+from .size import Size
+from .storage.base import Storage, backend_of, clock
+
+
+class Tensor(TensorBase):
+    """A multi-dimensional array that remembers how it was computed. https://pytorch.org/docs → torch.Tensor
+
+    >>> import tensorgrad as torch
+    >>> x = torch.tensor([1., 2.], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    __slots__ = ()
+    __array_priority__ = 1000     # NumPy's operators defer to ours
+
+    def __new__(cls, *args: Any, device: Any = None, **kwargs: Any) -> Any:
+        """The old constructor: sizes give uninitialised memory, a list, array or tensor gives its values, in the default dtype."""
+        from .api.creation import legacy_tensor
+        made = legacy_tensor(*args, device=device, **kwargs)
+        return made if cls is Tensor else cls._make_subclass(cls, made)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    @staticmethod
+    def _make_subclass(cls: Any, data: Any, require_grad: bool = False) -> Any:
+        """A tensor of class `cls` in the memory of `data`, with a history of its own."""
+        out = new(cls)
+        out.array, out.storage, out._node, out._grad, out.origin = data.array, type(data.storage)(), None, None, None
+        out.storage.memory = data.storage.memory
+        if require_grad:
+            out.requires_grad_(True)
+        return out
+
+    def as_subclass(self, cls: Any) -> Any:
+        """This tensor as an instance of a subclass, its history kept."""
+        out = new(cls)
+        out.array, out.storage, out._node, out._grad, out.origin = self.array, self.storage, node_of(self), None, None
+        return out
+
+    # ── what it is ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def shape(self) -> Size:
+        return tuple.__new__(Size, self.array.shape)
+
+    @property
+    def dtype(self) -> dtypes.dtype:
+        return dtypes.FROM_NUMPY[self.array.dtype]
+
+    @property
+    def device(self) -> Device:
+        return self.storage.device  # type: ignore[no-any-return]
+
+    @property
+    def ndim(self) -> int:
+        return self.array.ndim  # type: ignore[no-any-return]
+
+    def dim(self) -> int:
+        """The number of axes."""
+        return self.array.ndim  # type: ignore[no-any-return]
+
+    ndimension = dim
+
+    def size(self, dim: Any = None) -> Any:
+        """The shape, or the length of one axis."""
+        if dim is None:
+            return self.shape
+        ndim = self.array.ndim
+        if not -max(ndim, 1) <= dim < max(ndim, 1) or not ndim:
+            raise IndexError(f"Dimension out of range (expected to be in range of [{-max(ndim, 1)}, {max(ndim, 1) - 1}], but got {dim})"
+                             if ndim else f"Dimension specified as {dim} but tensor has no dimensions")
+        return self.array.shape[dim]
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return self.array.size  # type: ignore[no-any-return]
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        """The bytes of one element."""
+        return self.array.itemsize  # type: ignore[no-any-return]
+
+    itemsize = property(element_size)
+    nbytes = property(lambda self: self.array.nbytes)
+    layout = property(lambda self: dtypes.strided)
+    is_cuda = property(lambda self: self.device.type == "cuda")
+    is_cpu = property(lambda self: self.device.type == "cpu")
+    is_sparse = is_sparse_csr = is_quantized = is_mkldnn = is_meta = is_nested = is_mps = is_xpu = property(lambda self: False)
+    name: Any = None              # a label for drawings; PyTorch has the attribute, unset
+
+    def get_device(self) -> int:
+        """The index of the CUDA device, -1 on the CPU."""
+        return -1 if self.device.type == "cpu" else self.device.index or 0
+
+    def is_floating_point(self) -> bool:
+        """Whether the dtype is one of the floating point ones."""
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        """Whether the dtype is complex."""
+        return self.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        """Whether the dtype has negative numbers."""
+        return self.dtype.is_signed
+
+    def is_inference(self) -> bool:
+        """Whether it was made in inference mode."""
+        return self.storage.inference  # type: ignore[no-any-return]
+
+    # ── memory ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def stride(self, dim: Any = None) -> Any:
+        """The steps in memory, in elements, along the axes (or along one)."""
+        array = self.array
+        strides = tuple(s // array.itemsize for s in array.strides) if array.size else _row_major(array.shape)
+        return strides if dim is None else strides[dim]
+
+    def storage_offset(self) -> int:
+        """Where the first element lies in the storage, in elements."""
+        memory = self.storage.memory
+        return 0 if memory is None or not memory.size else (address(self.array) - address(memory)) // self.array.itemsize
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return address(self.array) if self.array.size else 0
+
+    def is_contiguous(self, memory_format: Any = dtypes.contiguous_format) -> bool:
+        """Whether the elements lie in memory in the order of their indices."""
+        if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
+            moved = self.array.transpose(0, *range(2, self.array.ndim), 1)
+            return bool(moved.flags.c_contiguous)
+        return bool(self.array.flags.c_contiguous)
+
+    @property
+    def _version(self) -> int:
+        return self.storage.version  # type: ignore[no-any-return]
+
+    @property
+    def _base(self) -> Any:
+        return None if self.origin is None else root_of(self)
+
+    def _is_view(self) -> bool:
+        return self.origin is not None
+
+    @property
+    def data(self) -> Any:
+        """The same memory, without history and with a version counter of its own: writes to it go unnoticed."""
+        return _alias(self, shared=False)
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        if not isinstance(value, TensorBase):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        self._point_to(value.array, value.storage)
+
+    def _point_to(self, array: Any, storage: Storage) -> None:
+        """Take over other memory. Whoever saved this tensor for backward must notice."""
+        self.array, self.storage, self.origin = array, type(storage)(), None
+        self.storage.memory = storage.memory
+        self.storage.wrote()
+        if type(self._node) is Leaf:
+            self._node.shape, self._node.dtype, self._node.storage = array.shape, array.dtype, self.storage
+
+    def detach(self) -> Any:
+        """The same memory, without history. https://pytorch.org/docs → torch.Tensor.detach"""
+        return _alias(self, shared=True)
+
+    def detach_(self) -> Any:
+        """Forget the history."""
+        if self.origin is not None:
+            raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
+                               "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() "
+                               "cannot be called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function "
+                               "in torch/optim/optimizer.py as a reference.")
+        self._node = None
+        return self
+
+    # ── the tape ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    node = property(node_of)
+
+    @property
+    def requires_grad(self) -> bool:
+        return node_of(self) is not None
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        node = node_of(self)
+        if not value:
+            if node is not None and type(node) is not Leaf:
+                raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+                                   "subgraph that doesn't require differentiation use var_no_grad = var.detach().")
+            self._node = None
+        elif node is None:
+            if self.array.dtype.kind not in "fcV":
+                raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+            if self.storage.inference and not mode.inference:
+                raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+            if self.origin is None and self.storage.memory is not None and not self.storage.watched:
+                self.storage.rebased = next(clock)       # its views require grad now, too
+            self._node = Leaf(self)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """Ask for gradients with respect to this tensor, or no longer."""
+        self.requires_grad = requires_grad
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        node = node_of(self)
+        return node is None or type(node) is Leaf
+
+    @property
+    def grad_fn(self) -> Any:
+        """The step of the tape that this tensor is the result of."""
+        node = node_of(self)
+        return None if node is None or type(node) is Leaf else node.as_function()[0]
+
+    @property
+    def output_nr(self) -> int:
+        """Which of the step's results it is."""
+        node = node_of(self)
+        return 0 if node is None or type(node) is Leaf else node.as_function()[1]
+
+    @property
+    def grad(self) -> Any:
+        """The gradient that backward() left here."""
+        if self._grad is None and self._node is not None and not self.is_leaf and not self.retains_grad:
+            import warnings
+            warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+                          "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, "
+                          "use .retain_grad() on the non-leaf Tensor.", UserWarning, stacklevel=2)
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if value is not None:
+            if not isinstance(value, TensorBase):
+                raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type '{type(value).__name__}'")
+            if value is self:
+                raise RuntimeError("can't assign Variable as its own grad")
+            if type(value.storage) is not type(self.storage):
+                raise RuntimeError(f"assigned grad has data located on a different device: expected {self.device}, got {value.device}")
+            if value.array.dtype != self.array.dtype:
+                raise RuntimeError(f"assigned grad has data of a different type: expected {self.dtype}, got {value.dtype}")
+            if value.array.shape != self.array.shape:
+                raise RuntimeError(f"assigned grad has data of a different size: expected {list(self.shape)}, got {list(value.shape)}")
+        self._grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
+
+    def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None) -> None:
+        """Add d(self)/d(leaf) to the .grad of every leaf it came from. https://pytorch.org/docs → torch.Tensor.backward"""
+        engine.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+    def register_hook(self, hook: Any) -> Any:
+        """Call `hook(gradient)` when the gradient of this tensor is known; what it returns replaces the gradient."""
+        node = node_of(self)
+        if node is None:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        return Hooks.of(node).tensor.add(hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Any) -> Any:
+        """Call `hook(tensor)` after backward() added to the .grad of this leaf."""
+        node = node_of(self)
+        if node is None:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if type(node) is not Leaf:
+            raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+        return Hooks.of(node).accumulated.add(hook)
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of this tensor in .grad, though it is no leaf."""
+        import weakref
+        node = node_of(self)
+        if node is None:
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        if type(node) is not Leaf:
+            Hooks.of(node).retained = weakref.ref(self)
+
+    @property
+    def retains_grad(self) -> bool:
+        node = node_of(self)
+        return node is not None and node.hooks is not None and type(node) is not Leaf and node.hooks.retained is not None
+
+    # ── to Python and NumPy ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def item(self) -> Any:
+        """The only element, as a Python number."""
+        if self.array.size != 1:
+            raise RuntimeError(f"a Tensor with {self.array.size} elements cannot be converted to Scalar")
+        value = self._host().item()
+        return float(value) if self.array.dtype.kind == "V" else value
+
+    def tolist(self) -> Any:
+        """Nested lists of Python numbers."""
+        host = self._host()
+        return (host.astype(np.float32) if host.dtype.kind == "V" else host).tolist()
+
+    def _host(self) -> Any:
+        return type(self.storage).host(self.array)
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """The values as a NumPy array, in the same memory. https://pytorch.org/docs → torch.Tensor.numpy"""
+        if not force:
+            if self.device.type != "cpu":
+                raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory "
+                                "first.")
+            if self.requires_grad:
+                raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        if self.array.dtype.kind == "V":
+            raise TypeError("Got unsupported ScalarType BFloat16")
+        if self.storage.memory is None:
+            self.storage.memory = self.array
+        return self._host()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        array = self.numpy()
+        if dtype is not None and array.dtype != dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
+        if self.requires_grad:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        array = self.array if self.device.type == "cuda" else self.numpy()
+        return array.copy().__dlpack__() if copy else array.__dlpack__()
+
+    def __dlpack_device__(self) -> Any:
+        return self.array.__dlpack_device__()
+
+    def __len__(self) -> int:
+        if not self.array.ndim:
+            raise TypeError("len() of a 0-d tensor")
+        return len(self.array)
+
+    def __iter__(self) -> Any:
+        if not self.array.ndim:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))  # type: ignore[attr-defined]
+
+    def __bool__(self) -> bool:
+        if self.array.size != 1:
+            raise RuntimeError("Boolean value of Tensor with no values is ambiguous" if not self.array.size else
+                               "Boolean value of Tensor with more than one value is ambiguous")
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(self._number())
+
+    def __float__(self) -> float:
+        return float(self._number())
+
+    def __complex__(self) -> complex:
+        return complex(self._number())
+
+    def __index__(self) -> int:
+        if self.array.dtype.kind not in "iub" or self.array.size != 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.item())
+
+    def _number(self) -> Any:
+        if self.array.size != 1:
+            raise RuntimeError(f"a Tensor with {self.array.size} elements cannot be converted to Scalar")
+        return self.item()
+
+    def __contains__(self, element: Any) -> bool:
+        if not isinstance(element, (TensorBase, int, float, complex, bool)):
+            raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+        return bool((self == element).any())
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    # ── printing ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        fn = self.grad_fn
+        return _printing.tensor_repr(
+            _shown(self), dtype_name=self.dtype.name, requires_grad=self.requires_grad,
+            grad_fn_name=None if fn is None else fn.name(), device_text=None if self.is_cpu else str(self.device),
+            default_dtype_name=dtypes.get_default_dtype().name, shape=self.array.shape)
+
+    def __format__(self, spec: str) -> str:
+        if not self.array.ndim and type(self) in PLAIN:
+            return format(self.item(), spec)
+        return format(str(self), spec) if spec == "" else object.__format__(self, spec)
+
+    # ── copies of the object ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) in memo:
+            return memo[id(self)]
+        if not self.is_leaf:
+            raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
+                               "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
+                               "https://github.com/pytorch/pytorch/pull/103001")
+        out = new(type(self))
+        out.array, out.storage, out._node, out._grad, out.origin = _kept_layout(self.array), type(self.storage)(), None, None, None
+        memo[id(self)] = out
+        if self.requires_grad:
+            out._node = Leaf(out)
+        if self._grad is not None:
+            out._grad = copy.deepcopy(self._grad, memo)
+        if self.__dict__:
+            out.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return out
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if not self.is_leaf:
+            raise RuntimeError("Can't pickle a tensor that is a result of recorded operations: detach() it first")
+        extra = dict(self.__dict__) if self.__dict__ else None
+        return rebuild, (type(self), np.ascontiguousarray(self._host()) if self.array.dtype.kind != "V" else
+                         np.ascontiguousarray(self._host()).view(np.uint16), self.array.shape, self.dtype.name, str(self.device),
+                         self.requires_grad, extra)
+
+
+def rebuild(cls: Any, host: Any, shape: Any, dtype_name: str, device: str, requires_grad: bool, extra: Any) -> Any:
+    """Make a pickled tensor again."""
+    dtype = dtypes.NAMED[dtype_name]
+    backend = backend_of(device)
+    if dtype is dtypes.bfloat16:
+        host = host.view(dtype.numpy)
+    out = new(cls)
+    out.array, out.storage, out._node, out._grad, out.origin = backend.asarray(host.reshape(shape)), backend(), None, None, None
+    if requires_grad:
+        out._node = Leaf(out)
+    if extra:
+        out.__dict__.update(extra)
+    return out
+
+
+def _alias(tensor: Any, shared: bool) -> Any:
+    storage = dispatch.shared(tensor)
+    if not shared:
+        storage = type(storage)()
+        storage.memory = tensor.storage.memory
+    return wrap(tensor.array, storage)
+
+
+def _shown(tensor: Any) -> Any:
+    """What printing shows of the values, on the host."""
+    array = _printing.shown(tensor.array)
+    host = type(tensor.storage).host(array)
+    return host.astype(np.float32) if host.dtype.kind == "V" else host
+
+
+def _kept_layout(array: Any) -> Any:
+    return array.copy(order="K")
+
+
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(strides))
+
+
+PLAIN.clear()
+PLAIN.add(Tensor)
+dispatch.Tensor = Tensor
+
+__all__ = ["Tensor"]

@@ -1,0 +1,37 @@
+"""PyTorch's spelling: every function of the root package, and the methods of Tensor.
+
+One file a family. A function there is the truth for its signature, checks and docstring; `_register.public` attaches its forms.
+"""
+from importlib import import_module as _import_module
+from typing import Any
+
+from .. import dtype as _dtypes
+from .._printing import get_printoptions, printoptions, set_printoptions
+from .._tensor import Tensor
+from ..autograd.mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from ..device import device, get_default_device, set_default_device
+from ..dispatch import result_type
+from ..dtype import can_cast, dtype, finfo, get_default_dtype, iinfo, layout, memory_format, promote_types, set_default_dtype
+from ..generator import Generator, default_generator
+from ..size import Size
+from ._register import FUNCTIONS
+
+FAMILIES = ("creation", "conversion", "shape", "indexing", "random")
+for _family in FAMILIES:
+    _import_module(f"{__name__}.{_family}")
+
+DTYPES: dict[str, Any] = {name: value for name, value in vars(_dtypes).items() if isinstance(value, (dtype, layout, memory_format))}
+globals().update(FUNCTIONS)
+globals().update(DTYPES)
+
+__all__ = ["FUNCTIONS", "Generator", "Size", "Tensor", "can_cast", "default_generator", "device", "dtype", "enable_grad", "finfo", "get_default_device", "get_default_dtype",
+           "get_printoptions", "iinfo", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "layout", "memory_format", "no_grad",
+           "printoptions", "promote_types", "result_type", "set_default_device", "set_default_dtype", "set_grad_enabled", "set_printoptions",
+           *FUNCTIONS, *DTYPES]

@@ -1,0 +1,106 @@
+"""One function, all of its forms: `torch.f`, `Tensor.f`, `Tensor.f_`, `out=`.
+
+The function in `api/` is the truth for its signature, argument checks and docstring; `@public` attaches it. PyTorch also takes NumPy's names of
+some arguments (axis, keepdims, x, other names are its own): they are translated here, once.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Any
+
+from .._tensor import Tensor
+from ..autograd import inplace
+from ..autograd.tape import TensorBase
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {}    # everything that becomes a name of the root package
+SYNONYMS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
+
+
+def public(*aliases: str, name: str | None = None, function: bool = True, method: bool | str = True, inplace: bool = False,
+           out: bool = False) -> Callable[[Any], Any]:
+    """Attach a function under its name and aliases.
+
+    function: as a name of the root package; method: as a method of Tensor (the first argument is the tensor); inplace: also with a trailing
+    underscore; out: the root function takes `out=`.
+    """
+    def attach(raw: Any) -> Any:
+        kept = name or raw.__name__
+        takes = signature(raw).parameters
+        call = _with_synonyms(raw, takes)
+        if out:
+            call_with_out = _with_out(call)
+        for n in (kept, *aliases):
+            if function:
+                FUNCTIONS[n] = call_with_out if out else call
+            if method:
+                setattr(Tensor, n, call)
+            if inplace:
+                setattr(Tensor, f"{n}_", in_place_form(call, n))
+        return call_with_out if out else call
+    return attach
+
+
+def _with_synonyms(raw: Any, takes: Any) -> Any:
+    renamed = {old: new for old, new in SYNONYMS.items() if new in takes and old not in takes}
+    if not ({"dim", "keepdim"} & set(takes)):
+        return raw
+
+    @wraps(raw)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            for old in renamed.keys() & kwargs.keys():
+                kwargs[renamed[old]] = kwargs.pop(old)
+        return raw(*args, **kwargs)
+    return call
+
+
+def _with_out(call: Any) -> Any:
+    @wraps(call)
+    def with_out(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        result = call(*args, **kwargs)
+        return result if out is None else write_out(result, out)
+    with_out.__signature__ = signature(call).replace(parameters=[  # type: ignore[attr-defined]
+        *(p for p in signature(call).parameters.values() if p.kind is not Parameter.VAR_KEYWORD),
+        Parameter("out", Parameter.KEYWORD_ONLY, default=None)])
+    return with_out
+
+
+def in_place_form(call: Any, name: str) -> Any:
+    """The method with a trailing underscore."""
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return inplace.in_place(self, call, *args, **kwargs)
+    method.__name__, method.__qualname__ = f"{name}_", f"Tensor.{name}_"
+    method.__doc__ = f"In-place version of `{name}`: the tensor takes the result's values."
+    return method
+
+
+def write_out(result: Any, out: Any) -> Any:
+    """Put a result into the tensors that `out=` gave, and return these."""
+    if isinstance(result, (tuple, list)):
+        if not isinstance(out, (tuple, list)) or len(out) != len(result):
+            raise TypeError(f"out must be a tuple of {len(result)} tensors")
+        written = [write_out(r, o) for r, o in zip(result, out, strict=True)]
+        return type(result)(*written) if hasattr(result, "_fields") else type(result)(written)
+    if not isinstance(out, TensorBase):
+        raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
+    if result._node is not None or out.requires_grad:  # type: ignore[attr-defined]
+        raise RuntimeError("functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.")
+    if type(result.storage) is not type(out.storage):
+        raise RuntimeError(f"Expected out tensor to be on {result.device}, but got {out.device} instead")
+    if result.array.shape != out.array.shape:
+        _resize(out, result.array.shape)
+    inplace.check_result(out, result)
+    inplace.write(out, result.array)
+    return out
+
+
+def _resize(out: Any, shape: Any) -> None:
+    if out.array.size:
+        import warnings
+        warnings.warn(f"An output with one or more elements was resized since it had shape {list(out.array.shape)}, which does not match the "
+                      f"required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch release outputs will not be "
+                      "resized unless they have zero elements.", UserWarning, stacklevel=4)
+    backend = type(out.storage)
+    out._point_to(backend.xp.empty(shape, dtype=out.array.dtype), backend())

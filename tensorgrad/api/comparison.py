@@ -1,0 +1,357 @@
+"""Comparisons, logic and bits, element by element. https://pytorch.org/docs/stable/torch.html#comparison-ops"""
+from __future__ import annotations
+
+from typing import Any
+
+from .. import dtype as dtypes
+from .._tensor import Tensor
+from ..dispatch import SCALAR_TYPES, result_type, xp
+from ._arguments import check_tensor, in_dtype, promoted
+from ._register import public
+
+# ── orders ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public(inplace=True, out=True)
+def eq(input: Any, other: Any) -> Any:
+    """input = other, element by element. https://pytorch.org/docs → torch.eq
+
+    >>> import tensorgrad as torch
+    >>> torch.eq(torch.tensor([1, 2]), 2)
+    tensor([False,  True])
+    """
+    return xp.equal(input, other)
+
+
+@public("not_equal", inplace=True, out=True)
+def ne(input: Any, other: Any) -> Any:
+    """input ≠ other, element by element. https://pytorch.org/docs → torch.ne
+
+    >>> import tensorgrad as torch
+    >>> torch.ne(torch.tensor([1, 2]), 2)
+    tensor([ True, False])
+    """
+    return xp.not_equal(input, other)
+
+
+@public("less", inplace=True, out=True)
+def lt(input: Any, other: Any) -> Any:
+    """input < other, element by element. https://pytorch.org/docs → torch.lt
+
+    >>> import tensorgrad as torch
+    >>> torch.lt(torch.tensor([1, 2]), 2)
+    tensor([ True, False])
+    """
+    return xp.less(input, other)
+
+
+@public("less_equal", inplace=True, out=True)
+def le(input: Any, other: Any) -> Any:
+    """input ≤ other, element by element. https://pytorch.org/docs → torch.le
+
+    >>> import tensorgrad as torch
+    >>> torch.le(torch.tensor([1, 2, 3]), 2)
+    tensor([ True,  True, False])
+    """
+    return xp.less_equal(input, other)
+
+
+@public("greater", inplace=True, out=True)
+def gt(input: Any, other: Any) -> Any:
+    """input > other, element by element. https://pytorch.org/docs → torch.gt
+
+    >>> import tensorgrad as torch
+    >>> torch.gt(torch.tensor([1, 2, 3]), 2)
+    tensor([False, False,  True])
+    """
+    return xp.greater(input, other)
+
+
+@public("greater_equal", inplace=True, out=True)
+def ge(input: Any, other: Any) -> Any:
+    """input ≥ other, element by element. https://pytorch.org/docs → torch.ge
+
+    >>> import tensorgrad as torch
+    >>> torch.ge(torch.tensor([1, 2, 3]), 2)
+    tensor([False,  True,  True])
+    """
+    return xp.greater_equal(input, other)
+
+
+# ── likeness of whole tensors ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public()
+def equal(input: Any, other: Any) -> bool:
+    """Whether two tensors have the same shape and elements. https://pytorch.org/docs → torch.equal
+
+    >>> import tensorgrad as torch
+    >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
+    True
+    """
+    check_tensor(other, "equal", "other", 2)
+    return input.array.shape == other.array.shape and bool(xp.all(xp.equal(input, other)).item())
+
+
+@public()
+def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+    """|input − other| ≤ atol + rtol·|other|, element by element. https://pytorch.org/docs → torch.isclose
+
+    >>> import tensorgrad as torch
+    >>> torch.isclose(torch.tensor([1., 2.]), torch.tensor([1. + 1e-7, 2.1]))
+    tensor([ True, False])
+    """
+    if input.array.dtype != other.array.dtype:
+        raise RuntimeError(f"{SCALAR_TYPES[input.dtype.name]} did not match {SCALAR_TYPES[other.dtype.name]}")
+    for name, tolerance in (("rtol", rtol), ("atol", atol)):
+        if tolerance < 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {tolerance}")
+    close = xp.equal(input, other)
+    if equal_nan:
+        close = xp.logical_or(close, xp.logical_and(isnan(input), isnan(other)))
+    if input.array.dtype.kind in "biu":
+        if not rtol and not atol:
+            return close
+        input, other = (in_dtype(t, dtypes.float64) for t in (input, other))
+    apart = xp.absolute(xp.subtract(input, other))
+    allowed = xp.add(xp.multiply(xp.absolute(other), rtol), atol)
+    return xp.logical_or(close, xp.logical_and(xp.isfinite(apart), xp.less_equal(apart, allowed)))
+
+
+@public()
+def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    """Whether `isclose` holds everywhere. https://pytorch.org/docs → torch.allclose
+
+    >>> import tensorgrad as torch
+    >>> torch.allclose(torch.tensor([1., 2.]), torch.tensor([1., 2. + 1e-6]))
+    True
+    """
+    return bool(xp.all(isclose(input, other, rtol, atol, equal_nan)).item())
+
+
+@public(method=False, out=True)
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
+    """Whether each element is one of `test_elements`. https://pytorch.org/docs → torch.isin
+
+    >>> import tensorgrad as torch
+    >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2, 5]))
+    tensor([False,  True, False])
+    """
+    if not isinstance(test_elements, Tensor):
+        test_elements = elements.new_tensor(test_elements)
+    if not isinstance(elements, Tensor):
+        elements = test_elements.new_tensor(elements)
+    for t in (elements, test_elements):
+        if t.array.dtype.kind in "bc":
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {SCALAR_TYPES[t.dtype.name]}")
+    elements, test_elements = promoted(elements, test_elements)
+    flat = xp.reshape(test_elements, (test_elements.array.size,))
+    if not flat.array.size:
+        found = xp.not_equal(elements, elements)
+    else:
+        ranked = xp.sort_dim(flat, axis=0)[0]
+        place = xp.minimum(xp.search_sorted(ranked, elements), flat.array.size - 1)
+        found = xp.equal(xp.embedding(ranked, place), elements)
+    return xp.logical_not(found) if invert else found
+
+
+# ── kinds of number ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public()
+def isnan(input: Any) -> Any:
+    """Whether elements are NaN. https://pytorch.org/docs → torch.isnan
+
+    >>> import tensorgrad as torch
+    >>> torch.isnan(torch.tensor([1., float('nan')]))
+    tensor([False,  True])
+    """
+    return xp.isnan(input)
+
+
+@public()
+def isinf(input: Any) -> Any:
+    """Whether elements are infinite. https://pytorch.org/docs → torch.isinf
+
+    >>> import tensorgrad as torch
+    >>> torch.isinf(torch.tensor([1., float('-inf')]))
+    tensor([False,  True])
+    """
+    return xp.isinf(input)
+
+
+@public()
+def isfinite(input: Any) -> Any:
+    """Whether elements are neither infinite nor NaN. https://pytorch.org/docs → torch.isfinite
+
+    >>> import tensorgrad as torch
+    >>> torch.isfinite(torch.tensor([1., float('inf'), float('nan')]))
+    tensor([ True, False, False])
+    """
+    return xp.isfinite(input)
+
+
+def _infinite(input: Any, name: str, value: float) -> Any:
+    if input.array.dtype.kind == "c":
+        raise RuntimeError(f"{name} does not support complex inputs.")
+    return xp.equal(input, value) if input.array.dtype.kind in "fV" else xp.isinf(input)
+
+
+@public(out=True)
+def isposinf(input: Any) -> Any:
+    """Whether elements are +∞. https://pytorch.org/docs → torch.isposinf"""
+    return _infinite(input, "isposinf", float("inf"))
+
+
+@public(out=True)
+def isneginf(input: Any) -> Any:
+    """Whether elements are −∞. https://pytorch.org/docs → torch.isneginf"""
+    return _infinite(input, "isneginf", -float("inf"))
+
+
+@public()
+def isreal(input: Any) -> Any:
+    """Whether the imaginary part of elements is zero. https://pytorch.org/docs → torch.isreal
+
+    >>> import tensorgrad as torch
+    >>> torch.isreal(torch.tensor([1+0j, 1j]))
+    tensor([ True, False])
+    """
+    return xp.equal(xp.imag(input), 0) if input.array.dtype.kind == "c" else xp.ones_like(input, dtype=dtypes.bool)
+
+
+@public()
+def is_nonzero(input: Any) -> bool:
+    """Whether the only element is not zero. https://pytorch.org/docs → torch.is_nonzero
+
+    >>> import tensorgrad as torch
+    >>> torch.is_nonzero(torch.tensor([0.5]))
+    True
+    """
+    return bool(input)
+
+
+# ── logic ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public(inplace=True, out=True)
+def logical_not(input: Any) -> Any:
+    """Whether elements are zero. https://pytorch.org/docs → torch.logical_not
+
+    >>> import tensorgrad as torch
+    >>> torch.logical_not(torch.tensor([0., 2.]))
+    tensor([ True, False])
+    """
+    return xp.logical_not(input)
+
+
+@public(inplace=True, out=True)
+def logical_and(input: Any, other: Any) -> Any:
+    """Whether both elements are nonzero. https://pytorch.org/docs → torch.logical_and
+
+    >>> import tensorgrad as torch
+    >>> torch.logical_and(torch.tensor([True, True]), torch.tensor([0, 2]))
+    tensor([False,  True])
+    """
+    check_tensor(other, "logical_and", "other", 2)
+    return xp.logical_and(input, other)
+
+
+@public(inplace=True, out=True)
+def logical_or(input: Any, other: Any) -> Any:
+    """Whether either element is nonzero. https://pytorch.org/docs → torch.logical_or
+
+    >>> import tensorgrad as torch
+    >>> torch.logical_or(torch.tensor([True, False]), torch.tensor([0, 0]))
+    tensor([ True, False])
+    """
+    check_tensor(other, "logical_or", "other", 2)
+    return xp.logical_or(input, other)
+
+
+@public(inplace=True, out=True)
+def logical_xor(input: Any, other: Any) -> Any:
+    """Whether exactly one element is nonzero. https://pytorch.org/docs → torch.logical_xor
+
+    >>> import tensorgrad as torch
+    >>> torch.logical_xor(torch.tensor([True, True]), torch.tensor([0, 2]))
+    tensor([ True, False])
+    """
+    check_tensor(other, "logical_xor", "other", 2)
+    return xp.logical_xor(input, other)
+
+
+# ── bits ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public(inplace=True, out=True)
+def bitwise_not(input: Any) -> Any:
+    """The bits inverted; logical not for bools. https://pytorch.org/docs → torch.bitwise_not
+
+    >>> import tensorgrad as torch
+    >>> torch.bitwise_not(torch.tensor([0, 5])), torch.bitwise_not(torch.tensor([True]))
+    (tensor([-1, -6]), tensor([False]))
+    """
+    return xp.bitwise_not(input)
+
+
+@public(inplace=True, out=True)
+def bitwise_and(input: Any, other: Any) -> Any:
+    """The bits that are set in both. https://pytorch.org/docs → torch.bitwise_and
+
+    >>> import tensorgrad as torch
+    >>> torch.bitwise_and(torch.tensor([6]), torch.tensor([3]))
+    tensor([2])
+    """
+    return xp.bitwise_and(input, other)
+
+
+@public(inplace=True, out=True)
+def bitwise_or(input: Any, other: Any) -> Any:
+    """The bits that are set in either. https://pytorch.org/docs → torch.bitwise_or
+
+    >>> import tensorgrad as torch
+    >>> torch.bitwise_or(torch.tensor([6]), torch.tensor([3]))
+    tensor([7])
+    """
+    return xp.bitwise_or(input, other)
+
+
+@public(inplace=True, out=True)
+def bitwise_xor(input: Any, other: Any) -> Any:
+    """The bits that are set in exactly one. https://pytorch.org/docs → torch.bitwise_xor
+
+    >>> import tensorgrad as torch
+    >>> torch.bitwise_xor(torch.tensor([6]), torch.tensor([3]))
+    tensor([5])
+    """
+    return xp.bitwise_xor(input, other)
+
+
+def _no_bools(input: Any, other: Any, name: str) -> None:
+    if result_type(input, other) is dtypes.bool:
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
+
+
+@public(inplace=True, out=True)
+def bitwise_left_shift(input: Any, other: Any) -> Any:
+    """The bits moved up by `other` places: input · 2^other. https://pytorch.org/docs → torch.bitwise_left_shift
+
+    >>> import tensorgrad as torch
+    >>> torch.bitwise_left_shift(torch.tensor([1, 3]), 2)
+    tensor([ 4, 12])
+    """
+    _no_bools(input, other, "lshift")
+    return xp.left_shift(input, other)
+
+
+@public(inplace=True, out=True)
+def bitwise_right_shift(input: Any, other: Any) -> Any:
+    """The bits moved down by `other` places: ⌊input / 2^other⌋. https://pytorch.org/docs → torch.bitwise_right_shift
+
+    >>> import tensorgrad as torch
+    >>> torch.bitwise_right_shift(torch.tensor([4, 13]), 2)
+    tensor([1, 3])
+    """
+    _no_bools(input, other, "rshift")
+    return xp.right_shift(input, other)

@@ -1,0 +1,204 @@
+"""Tensors in another dtype or on another device. https://pytorch.org/docs/stable/tensors.html"""
+from __future__ import annotations
+
+from typing import Any
+
+from .. import dtype as dtypes
+from .._tensor import Tensor
+from ..autograd import inplace as _inplace
+from ..autograd.mode import mode
+from ..autograd.tape import TensorBase, node_of
+from ..device import device as Device
+from ..dispatch import SCALAR_TYPES, apply, move, xp
+from ..dtype import FROM_NUMPY, as_dtype
+from ..ops.base import OPS
+from ..storage.base import backend_of
+from ._register import public
+
+
+def cast(input: Any, dtype: dtypes.dtype, copy: bool = False) -> Any:
+    """The tensor in another dtype; itself if it has it already."""
+    if FROM_NUMPY[input.array.dtype] is dtype:
+        return xp.clone(input) if copy else input
+    if input.array.dtype.kind == "c" and not dtype.is_complex:
+        import warnings
+        warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=4)
+        input = xp.real(input)
+    op = OPS["cast"]
+    out = apply(op, input, dtype=dtype.numpy)
+    if out._node is not None and dtype.category < dtypes.FLOATING:
+        out._node = None
+    return out
+
+
+@public(function=False)
+def to(input: Any, *args: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False, copy: bool = False,
+       memory_format: Any = None, other: Any = None) -> Any:
+    """The tensor with another dtype or on another device; itself if nothing changes. https://pytorch.org/docs → torch.Tensor.to"""
+    for a in args:
+        if isinstance(a, TensorBase):
+            device, dtype = a.device, FROM_NUMPY[a.array.dtype]  # type: ignore[attr-defined]
+        elif isinstance(a, dtypes.dtype):
+            dtype = a
+        elif isinstance(a, (str, Device)) and not (isinstance(a, str) and a in dtypes.NAMED):
+            device = a
+        elif isinstance(a, bool):
+            copy = copy or (a and args.index(a) == len(args) - 1 and len(args) > 2)
+        elif isinstance(a, int):
+            device = Device("cuda", a)
+        elif a is not None and not isinstance(a, dtypes.memory_format):
+            dtype = as_dtype(a)
+    out = input
+    if device is not None:
+        target = backend_of(device)
+        if target is not type(input.storage):
+            out, copy = move(input, target), False
+    if dtype is not None:
+        out = cast(out, as_dtype(dtype), copy)
+        copy = copy and out is input
+    if copy and out is input:
+        out = xp.clone(input)
+    if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
+        return out.contiguous(memory_format=memory_format)
+    return out
+
+
+@public(function=False)
+def cpu(input: Any, memory_format: Any = None) -> Any:
+    """The tensor in host memory. https://pytorch.org/docs → torch.Tensor.cpu"""
+    return to(input, "cpu")
+
+
+@public(function=False)
+def cuda(input: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Any:
+    """The tensor on a CUDA device. https://pytorch.org/docs → torch.Tensor.cuda"""
+    if device is None:
+        device = input.device if input.is_cuda else "cuda"
+    return to(input, Device("cuda", device) if isinstance(device, int) else device)
+
+
+def _caster(name: str, dtype: dtypes.dtype) -> None:
+    def method(input: Any, memory_format: Any = None) -> Any:
+        return cast(input, dtype)
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"The tensor in {dtype}. https://pytorch.org/docs → torch.Tensor.{name}"
+    public(function=False)(method)
+
+
+for _name, _dtype in {"float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
+                      "long": dtypes.int64, "int": dtypes.int32, "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8,
+                      "bool": dtypes.bool, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128}.items():
+    _caster(_name, _dtype)
+
+
+@public(function=False)
+def type_as(input: Any, other: Any) -> Any:
+    """The tensor in the dtype and on the device of another. https://pytorch.org/docs → torch.Tensor.type_as"""
+    return to(input, other)
+
+
+LEGACY_TYPES = {f"torch.{SCALAR_TYPES[d.name]}Tensor": d for d in dtypes.ALL if not d.is_complex and "uint" not in d.name} | {
+    "torch.ByteTensor": dtypes.uint8}
+
+
+@public(function=False)
+def type(input: Any, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:  # noqa: A001
+    """The name of the tensor's type, or the tensor in another. https://pytorch.org/docs → torch.Tensor.type"""
+    if dtype is None:
+        name = f"{SCALAR_TYPES[FROM_NUMPY[input.array.dtype].name]}Tensor"
+        return f"torch.{'cuda.' if input.is_cuda else ''}{name}"
+    if isinstance(dtype, str) and dtype.replace("cuda.", "") in LEGACY_TYPES:
+        out = cast(input, LEGACY_TYPES[dtype.replace("cuda.", "")])
+        return out.cuda() if "cuda." in dtype else out.cpu()
+    legacy = getattr(dtype, "_tensor_dtype", None)
+    return cast(input, legacy if legacy is not None else as_dtype(dtype))
+
+
+@public(method=False)
+def is_tensor(obj: Any) -> bool:
+    """Whether an object is a Tensor. https://pytorch.org/docs → torch.is_tensor"""
+    return isinstance(obj, Tensor)
+
+
+@public(method=False)
+def is_floating_point(input: Any) -> bool:
+    """Whether the dtype is a floating point one. https://pytorch.org/docs → torch.is_floating_point"""
+    return input.dtype.is_floating_point  # type: ignore[no-any-return]
+
+
+@public(method=False)
+def is_complex(input: Any) -> bool:
+    """Whether the dtype is complex. https://pytorch.org/docs → torch.is_complex"""
+    return input.dtype.is_complex  # type: ignore[no-any-return]
+
+
+@public(method=False)
+def numel(input: Any) -> int:
+    """The number of elements. https://pytorch.org/docs → torch.numel"""
+    return input.array.size  # type: ignore[no-any-return]
+
+
+@public(function=False)
+def copy_(input: Any, src: Any, non_blocking: bool = False) -> Any:
+    """Take the values of `src`, broadcast and cast to this tensor. https://pytorch.org/docs → torch.Tensor.copy_"""
+    if not isinstance(src, TensorBase):
+        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {src.__class__.__name__}")
+    if src.storage is input.storage and src.array.size == input.array.size:
+        _inplace.check_overlap(input.array, src.array, copying=True)
+    return _inplace.in_place(input, lambda x: _copied(x, src))
+
+
+def _copied(input: Any, src: Any) -> Any:
+    backend = input.storage.__class__
+    if src.storage.__class__ is not backend:
+        src = move(src, backend)
+    if src.array.dtype != input.array.dtype:
+        src = cast(src, FROM_NUMPY[input.array.dtype])
+    if src.array.shape != input.array.shape:
+        try:
+            src = xp.broadcast_to(src, shape=input.array.shape)
+        except ValueError:
+            raise RuntimeError(f"The size of tensor a ({input.array.shape[-1] if input.array.ndim else 1}) must match the size of tensor b "
+                               f"({src.array.shape[-1] if src.array.ndim else 1}) at non-singleton dimension "
+                               f"{max(input.array.ndim - 1, 0)}") from None
+    return xp.copied(input, src)
+
+
+@public(function=False)
+def set_(input: Any, source: Any = None, storage_offset: Any = None, size: Any = None, stride: Any = None) -> Any:
+    """Look at other memory. https://pytorch.org/docs → torch.Tensor.set_"""
+    if source is None:
+        source = input.new_empty(0)
+    if node_of(input) is not None and mode.grad:
+        _inplace.check(input)
+    tensor = source if isinstance(source, TensorBase) else source._as_tensor(input)
+    if size is not None:
+        tensor = tensor.detach().as_strided(size, stride if stride is not None else None, storage_offset)  # type: ignore[attr-defined]
+    if tensor.storage.memory is None:
+        tensor.storage.memory = tensor.array
+    input.array, input.storage, input.origin = tensor.array, tensor.storage, None
+    input.storage.wrote()
+    return input
+
+
+@public(function=False)
+def apply_(input: Any, callable: Any) -> Any:
+    """Replace each element by what a Python function makes of it: slow. https://pytorch.org/docs → torch.Tensor.apply_"""
+    values = [callable(v) for v in input.detach().reshape(-1).tolist()]
+    return copy_(input, input.new_tensor(values).reshape(input.shape))
+
+
+@public(function=False)
+def map_(input: Any, tensor: Any, callable: Any) -> Any:
+    """The same with the elements of two tensors. https://pytorch.org/docs → torch.Tensor.map_"""
+    pairs = zip(input.detach().reshape(-1).tolist(), tensor.detach().expand_as(input).reshape(-1).tolist(), strict=True)
+    return copy_(input, input.new_tensor([callable(a, b) for a, b in pairs]).reshape(input.shape))
+
+
+for _same in ("pin_memory", "resolve_conj", "resolve_neg", "share_memory_"):
+    def _itself(self: Any, *args: Any, **kwargs: Any) -> Any:
+        """The tensor itself: there is nothing to do here."""
+        return self
+    setattr(Tensor, _same, _itself)
+Tensor.is_pinned = lambda self, device=None: False  # type: ignore[attr-defined]
+Tensor.is_shared = lambda self: False  # type: ignore[attr-defined]

@@ -1,0 +1,487 @@
+"""Making tensors. https://pytorch.org/docs/stable/torch.html#creation-ops"""
+from __future__ import annotations
+
+import math as _math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from .. import dtype as dtypes
+from .._tensor import Tensor
+from ..autograd.mode import mode
+from ..autograd.tape import TensorBase, new
+from ..dispatch import fresh, wrap, xp
+from ..dtype import FROM_NUMPY, as_dtype
+from ..size import Size
+from ..storage.base import backend_of
+from ._register import public
+
+# ── from values ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public(method=False)
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Any:
+    """A tensor with a copy of the data. https://pytorch.org/docs → torch.tensor
+
+    >>> import tensorgrad as torch
+    >>> torch.tensor([[1, 2], [3, 4]]), torch.tensor(0.5)
+    (tensor([[1, 2],
+            [3, 4]]), tensor(0.5000))
+    """
+    if isinstance(data, TensorBase):
+        warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                      "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).", UserWarning, stacklevel=3)
+        device = data.device if device is None else device  # type: ignore[attr-defined]
+    out = _placed(_host_array(data, dtype, copy=True), device)
+    return out.requires_grad_() if requires_grad else out
+
+
+def _host_array(data: Any, dtype: Any, copy: bool = False) -> Any:
+    """A host array of the dtype that PyTorch infers."""
+    wanted = None if dtype is None else as_dtype(dtype)
+    if isinstance(data, TensorBase):
+        array = type(data.storage).host(data.array)
+    elif isinstance(data, (np.ndarray, np.generic)):
+        array = np.asarray(data)
+        FROM_NUMPY[array.dtype]      # raises for what has no PyTorch dtype
+        if array.dtype.byteorder == (">" if np.little_endian else "<"):
+            raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte orders is "
+                             "currently not supported.")
+    else:
+        return _from_python(data, wanted)
+    if wanted is not None and array.dtype != wanted.numpy:
+        return array.astype(wanted.numpy)
+    return array.copy() if copy else array
+
+
+def _from_python(data: Any, wanted: Any) -> Any:
+    if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
+        return _host_array(np.asarray(data), wanted, copy=True)
+    if type(data) in dtypes.PYTHON:
+        return np.array(data, (wanted or dtypes.PYTHON[type(data)]).numpy)
+    nested, inner = _plain(data)
+    try:
+        array = np.array(nested)
+    except ValueError:
+        _explain_ragged(nested)
+        raise
+    except OverflowError:
+        raise RuntimeError("Overflow when unpacking long long") from None
+    if array.dtype == object or array.dtype.kind in "USMm":
+        _explain_ragged(nested)
+        raise _invalid(array.flat[0] if array.size else data)
+    if wanted is None:
+        kind = array.dtype.kind
+        if array.size == 0 and inner is None:
+            wanted = dtypes.get_default_dtype()
+        elif inner is not None:
+            return array
+        elif kind == "u" and array.dtype == np.uint64:
+            raise RuntimeError("Overflow when unpacking long long")
+        else:
+            wanted = {"f": dtypes.get_default_dtype(), "c": dtypes.default_complex(), "b": dtypes.bool}.get(kind, dtypes.int64)
+    if array.dtype.kind in "if" and wanted.numpy.kind in "iu":
+        _check_range(array, wanted)
+    return array.astype(wanted.numpy)
+
+
+def _check_range(array: Any, wanted: Any) -> None:
+    limits = np.iinfo(wanted.numpy)
+    if array.dtype.kind == "i" and array.size and (array.max() > limits.max or (array.min() < limits.min and limits.min < 0)):
+        raise RuntimeError(f"value cannot be converted to type {_C_NAMES.get(wanted.name, wanted.name)} without overflow")
+
+
+_C_NAMES = {"int8": "int8_t", "int16": "int16_t", "int32": "int", "uint8": "uint8_t", "int64": "int64_t"}
+
+
+def _plain(data: Any) -> tuple[Any, Any]:
+    """Nested sequences without tensors in them, and the dtype of the first NumPy or Tensor element (None if all are Python's)."""
+    if isinstance(data, TensorBase):
+        return type(data.storage).host(data.array).tolist(), data.array.dtype
+    if isinstance(data, (list, tuple, range)):
+        if data and isinstance(data[0], (list, tuple, range, TensorBase)):
+            pairs = [_plain(part) for part in data]
+            return [p for p, _ in pairs], None if isinstance(data[0], TensorBase) else next((d for _, d in pairs if d is not None), None)
+        first = data[0] if data else None
+        return data, first.dtype if isinstance(first, (np.ndarray, np.generic)) else None
+    if isinstance(data, (np.ndarray, np.generic)):
+        return data, data.dtype
+    if isinstance(data, str) or not hasattr(data, "__len__") or not hasattr(data, "__getitem__"):
+        if isinstance(data, (bool, int, float, complex)):
+            return data, None
+        if hasattr(data, "__index__"):
+            return data.__index__(), None
+        if hasattr(data, "__float__"):
+            return float(data), None
+        raise _invalid(data)
+    return [_plain(data[i])[0] for i in range(len(data))], None
+
+
+def _invalid(element: Any) -> Exception:
+    kind = type(element).__name__
+    if isinstance(element, (str, dict, set, bytes)):
+        return TypeError(f"new(): invalid data type '{kind}'")
+    return RuntimeError(f"Could not infer dtype of {kind}")
+
+
+def _explain_ragged(nested: Any, depth: int = 0) -> None:
+    if not isinstance(nested, (list, tuple)) or not nested:
+        return
+    lengths = [len(part) if isinstance(part, (list, tuple, np.ndarray)) else None for part in nested]
+    for length, part in zip(lengths, nested, strict=True):
+        if length != lengths[0]:
+            if length is None:
+                raise TypeError(f"expected a sequence at dim {depth + 1} (got {type(part).__name__})") if not isinstance(
+                    part, (int, float, complex)) else TypeError("not a sequence")
+            if lengths[0] is None:
+                raise _invalid(part) if isinstance(part, str) else ValueError("only one element tensors can be converted to Python scalars")
+            raise ValueError(f"expected sequence of length {lengths[0]} at dim {depth + 1} (got {length})")
+    for part in nested:
+        _explain_ragged(part, depth + 1)
+
+
+def _placed(host: Any, device: Any) -> Any:
+    backend = backend_of(device)
+    return fresh(host if type(host) is backend.array_type else backend.asarray(host), backend)
+
+
+@public(method=False)
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
+    """A tensor of the data, in the same memory where that is possible. https://pytorch.org/docs → torch.as_tensor"""
+    if isinstance(data, TensorBase):
+        return data.to(device=device, dtype=None if dtype is None else as_dtype(dtype))  # type: ignore[attr-defined]
+    if isinstance(data, np.ndarray):
+        if str(backend_of(device).device) != "cpu" or (dtype is not None and as_dtype(dtype).numpy != data.dtype):
+            return _placed(_host_array(data, dtype), device)
+        return from_numpy(data)
+    return tensor(data, dtype=dtype, device=device)
+
+
+@public(method=False)
+def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: Any = None, requires_grad: bool = False) -> Any:
+    """A tensor of an array, tensor, DLPack or buffer object or nested sequence; `copy` forces or forbids copying.
+
+    https://pytorch.org/docs → torch.asarray
+    """
+    if not isinstance(obj, (TensorBase, np.ndarray)) and hasattr(obj, "__dlpack__"):
+        obj = from_dlpack(obj)
+    shares = isinstance(obj, (TensorBase, np.ndarray))
+    if copy is False and not shares:
+        raise ValueError("can't alias arbitrary sequence into a tensor.")
+    out = as_tensor(obj, dtype=dtype, device=device)
+    if copy:
+        out = out.detach().clone()
+    elif copy is False and out.array.__array_interface__["data"] != getattr(obj, "array", obj).__array_interface__["data"]:
+        raise ValueError("can't alias tensor with a different dtype or device")
+    return out.detach().requires_grad_() if requires_grad else out
+
+
+@public(method=False)
+def from_numpy(ndarray: Any) -> Any:
+    """A tensor in the memory of a NumPy array. https://pytorch.org/docs → torch.from_numpy"""
+    if not isinstance(ndarray, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    FROM_NUMPY[ndarray.dtype]
+    if any(s < 0 for s in ndarray.strides):
+        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
+                         "supported. (You can probably work around this by making a copy of your array  with array.copy().) ")
+    if not ndarray.dtype.isnative:
+        raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte orders is currently "
+                         "not supported.")
+    if not ndarray.flags.writeable:
+        warnings.warn("The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to this "
+                      "tensor will result in undefined behavior. You may want to copy the array to protect its data or make it writable before "
+                      "converting it to a tensor.", UserWarning, stacklevel=2)
+    backend = backend_of("cpu")
+    storage = backend()
+    plain = ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray)
+    storage.memory = plain
+    return wrap(plain, storage)
+
+
+@public(method=False)
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: Any = None) -> Any:
+    """A tensor in the memory of an object of another library. https://pytorch.org/docs → torch.from_dlpack"""
+    if isinstance(ext_tensor, TensorBase):
+        out = ext_tensor.detach()  # type: ignore[attr-defined]
+        return out.clone() if copy else out
+    kind = ext_tensor.__dlpack_device__()[0] if hasattr(ext_tensor, "__dlpack_device__") else 1
+    if int(kind) == 2:
+        backend = backend_of("cuda")
+        return fresh(backend.module.from_dlpack(ext_tensor), backend)
+    array = np.from_dlpack(ext_tensor)
+    if not array.flags.writeable:
+        array = array.copy() if copy else array
+    backend = backend_of("cpu")
+    out = wrap(array.copy() if copy else array, backend())
+    return out if device is None else out.to(device)
+
+
+@public(method=False)
+def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Any:
+    """A tensor in the memory of a buffer. https://pytorch.org/docs → torch.frombuffer"""
+    view = memoryview(buffer)
+    size, item = view.nbytes, as_dtype(dtype).itemsize
+    if size == 0:
+        raise ValueError("both buffer length (0) and count (-1) must not be 0")
+    if not 0 <= offset < size:
+        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} bytes) minus 1")
+    if count < 0 and (size - offset) % item:
+        raise ValueError(f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({item})")
+    if count >= 0 and offset + count * item > size:
+        raise ValueError(f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not be greater than actual "
+                         f"buffer length ({size} bytes)")
+    array = np.frombuffer(view, as_dtype(dtype).numpy, count, offset)
+    out = wrap(array, backend_of("cpu")())
+    return out.requires_grad_() if requires_grad else out
+
+
+def legacy_tensor(*args: Any, device: Any = None, dtype: Any = None) -> Any:
+    """What `torch.Tensor(…)` gives: sizes make uninitialised memory, anything else its values, in the default dtype."""
+    kind = dtypes.get_default_dtype() if dtype is None else dtype
+    if len(args) == 1 and not isinstance(args[0], int) and not isinstance(args[0], Size):
+        (data,) = args
+        if isinstance(data, TensorBase):
+            if FROM_NUMPY[data.array.dtype] is not kind:
+                raise TypeError(f"expected {_type_name(kind)} (got {_type_name(FROM_NUMPY[data.array.dtype])})")
+            return data.detach()  # type: ignore[attr-defined]
+        return tensor(data, dtype=kind, device=device)
+    return empty(*args, dtype=kind, device=device) if args else empty(0, dtype=kind, device=device)
+
+
+def _type_name(d: Any) -> str:
+    from ..dispatch import SCALAR_TYPES
+    return f"torch.{SCALAR_TYPES[d.name]}Tensor"
+
+
+# ── filled ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def shape_of(size: Any) -> tuple[int, ...]:
+    """The shape meant by `f(2, 3)` or `f((2, 3))`."""
+    shape = size[0] if len(size) == 1 and not isinstance(size[0], (int, np.integer)) and not (
+        isinstance(size[0], TensorBase) and size[0].array.ndim == 0) else size
+    try:
+        shape = tuple(n if type(n) is int else n.__index__() for n in shape)
+    except (TypeError, AttributeError):
+        bad = next((type(n).__name__ for n in (shape if isinstance(shape, (tuple, list)) else [shape]) if not hasattr(n, "__index__")), "?")
+        raise TypeError(f"empty(): argument 'size' must be tuple of ints, but found element of type {bad} at pos 0") from None
+    if any(n < 0 for n in shape):
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}")
+    return shape
+
+
+def made(maker: str, shape: tuple[int, ...], dtype: Any, device: Any, requires_grad: bool, *args: Any) -> Any:
+    """A new tensor from one of the backend's own functions: zeros, ones, empty, full."""
+    backend = backend_of(device)
+    kind = dtypes.get_default_dtype() if dtype is None else dtype if type(dtype) is dtypes.dtype else as_dtype(dtype)
+    storage = backend()
+    if mode.inference:
+        storage.inference = True
+    out = new(Tensor)
+    out.array, out.storage, out._node, out._grad, out.origin = getattr(backend.xp, maker)(shape, *args, dtype=kind.numpy), storage, None, None, None
+    return out.requires_grad_() if requires_grad else out
+
+
+def _filler(name: str) -> Any:
+    def make(*size: Any, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+             memory_format: Any = None, **keywords: Any) -> Any:
+        if "size" in keywords:
+            size = (keywords.pop("size"),)
+        if keywords:
+            raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(keywords))}'")
+        return made(name, shape_of(size), dtype, device, requires_grad)
+    make.__name__ = make.__qualname__ = name
+    what = {"zeros": "zeros", "ones": "ones", "empty": "memory that nobody filled"}[name]
+    make.__doc__ = f"A tensor of {what}. https://pytorch.org/docs → torch.{name}"
+    return public(method=False, out=True)(make)
+
+
+zeros, ones, empty = _filler("zeros"), _filler("ones"), _filler("empty")
+
+
+@public(method=False, out=True)
+def full(size: Any, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+         pin_memory: bool = False) -> Any:
+    """A tensor of one value, of the value's dtype. https://pytorch.org/docs → torch.full"""
+    if isinstance(fill_value, TensorBase):
+        fill_value = fill_value.item()  # type: ignore[attr-defined]
+    kind = dtypes.PYTHON[type(fill_value)] if dtype is None and type(fill_value) in dtypes.PYTHON else dtype
+    return made("full", shape_of((size,)), kind, device, requires_grad, fill_value)
+
+
+def _like(input: Any, dtype: Any, device: Any) -> tuple[Any, Any]:
+    return FROM_NUMPY[input.array.dtype] if dtype is None else dtype, input.device if device is None else device
+
+
+def _filler_like(name: str) -> Any:
+    def make(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+             memory_format: Any = None) -> Any:
+        kind, place = _like(input, dtype, device)
+        return made(name, input.array.shape, kind, place, requires_grad)
+    make.__name__ = make.__qualname__ = f"{name}_like"
+    make.__doc__ = f"`{name}` in the shape, dtype and device of a tensor. https://pytorch.org/docs → torch.{name}_like"
+    return public(method=name != "empty")(make)
+
+
+zeros_like, ones_like, empty_like = _filler_like("zeros"), _filler_like("ones"), _filler_like("empty")
+
+
+@public(method=False)
+def full_like(input: Any, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+              pin_memory: bool = False, memory_format: Any = None) -> Any:
+    """`full` in the shape, dtype and device of a tensor. https://pytorch.org/docs → torch.full_like"""
+    kind, place = _like(input, dtype, device)
+    return full(input.array.shape, fill_value, dtype=kind, device=place, requires_grad=requires_grad)
+
+
+def _new(maker: Any, name: str) -> None:
+    def method(self: Any, *args: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None,
+               pin_memory: bool = False, **keywords: Any) -> Any:
+        kind, place = _like(self, dtype, device)
+        return maker(*args, dtype=kind, device=place, requires_grad=requires_grad, **keywords)
+    method.__name__, method.__qualname__ = name, f"Tensor.{name}"
+    method.__doc__ = f"`{name.removeprefix('new_')}` with the dtype and device of this tensor. https://pytorch.org/docs → torch.Tensor.{name}"
+    setattr(Tensor, name, method)
+
+
+for _maker in (zeros, ones, empty, full, tensor):
+    _new(_maker, f"new_{_maker.__name__}")
+
+
+@public(method=False)
+def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+                  pin_memory: bool = False) -> Any:
+    """Unfilled memory with given steps along the axes. https://pytorch.org/docs → torch.empty_strided"""
+    length = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if all(size) else 0
+    out = empty(length, dtype=dtype, device=device).as_strided(size, stride)
+    out.origin = None
+    return out.requires_grad_() if requires_grad else out
+
+
+Tensor.new_empty_strided = lambda self, size, stride, dtype=None, device=None, requires_grad=False, **_: empty_strided(  # type: ignore[attr-defined]
+    size, stride, dtype=_like(self, dtype, device)[0], device=_like(self, dtype, device)[1], requires_grad=requires_grad)
+
+
+@public(method=False)
+def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+                   pin_memory: bool = False) -> Any:
+    """Unfilled memory whose axes lie in a given order. https://pytorch.org/docs → torch.empty_permuted"""
+    order = tuple(physical_layout)
+    stride, step = [0] * len(order), 1
+    for axis in reversed(order):
+        stride[axis] = step
+        step *= max(size[axis], 1)
+    return empty_strided(size, stride, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+@public(method=False)
+def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False) -> Any:
+    """A 0-d tensor of a number. https://pytorch.org/docs → torch.scalar_tensor"""
+    return full((), s, dtype=dtypes.get_default_dtype() if dtype is None and type(s) is not complex else dtype, device=device)
+
+
+# ── sequences ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public(method=False, out=True)
+def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, layout: Any = None, device: Any = None,
+           requires_grad: bool = False, pin_memory: bool = False) -> Any:
+    """start, start + step, … up to but not including end. https://pytorch.org/docs → torch.arange"""
+    start, end = (0, start) if end is None else (start, end)
+    start, end, step = (v.item() if isinstance(v, TensorBase) else v for v in (start, end, step))
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not all(_math.isfinite(v) for v in (start, end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if dtype is None:
+        dtype = dtypes.get_default_dtype() if any(isinstance(v, float) for v in (start, end, step)) else dtypes.int64
+    kind, backend = as_dtype(dtype), backend_of(device)
+    count = _math.ceil((end - start) / step)
+    steps = backend.xp.arange(count, dtype="int64" if kind.numpy.kind in "iub" else "float64")
+    if kind.numpy.kind in "iub":
+        values = steps * int(step) + int(start)
+    else:
+        values = steps * float(step) + float(start)
+    out = fresh(values.astype(kind.numpy), backend)
+    return out.requires_grad_() if requires_grad else out
+
+
+@public("range", method=False, out=True, name="range")
+def range_(start: Any, end: Any, step: Any = 1, *, dtype: Any = None, layout: Any = None, device: Any = None,
+           requires_grad: bool = False) -> Any:
+    """arange with the end included (deprecated in PyTorch). https://pytorch.org/docs → torch.range"""
+    warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range "
+                  "builtin. Instead, use torch.arange, which produces values in [start, end).", UserWarning, stacklevel=2)
+    count = _math.floor((end - start) / step) + 1
+    out = arange(count, dtype=dtypes.float64) * step + start
+    return out.to(dtype=dtypes.get_default_dtype() if dtype is None else as_dtype(dtype), device=device).requires_grad_(requires_grad)
+
+
+@public(method=False, out=True)
+def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+    """`steps` values from start to end, both included, evenly spaced. https://pytorch.org/docs → torch.linspace"""
+    start, end = (v.item() if isinstance(v, TensorBase) else v for v in (start, end))
+    steps = int(steps)
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    complex_ = isinstance(start, complex) or isinstance(end, complex)
+    kind = (dtypes.default_complex() if complex_ else dtypes.get_default_dtype()) if dtype is None else as_dtype(dtype)
+    backend = backend_of(device)
+    # from both ends to the middle, so that both are met exactly and the values are symmetric
+    wide = "complex128" if kind.is_complex else "float64"
+    ramp = backend.xp.arange(steps, dtype="float64")
+    step = (end - start) / (steps - 1) if steps > 1 else 0.0
+    if kind in (dtypes.float32, dtypes.complex64):
+        wide, step = ("complex64" if kind.is_complex else "float32"), np.dtype(kind.numpy).type(step)
+        ramp = ramp.astype("float32")
+        start, end = np.dtype(kind.numpy).type(start), np.dtype(kind.numpy).type(end)
+    lower, upper = start + step * ramp, end - step * (steps - 1 - ramp)
+    values = backend.xp.where(ramp < steps // 2, lower, upper) if steps > 1 else backend.xp.full(steps, start)
+    out = fresh(values.astype(wide).astype(kind.numpy), backend)
+    return out.requires_grad_() if requires_grad else out
+
+
+@public(method=False, out=True)
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, layout: Any = None, device: Any = None,
+             requires_grad: bool = False) -> Any:
+    """base to the powers linspace(start, end, steps). https://pytorch.org/docs → torch.logspace"""
+    base = base.item() if isinstance(base, TensorBase) else base
+    kind = dtypes.get_default_dtype() if dtype is None else as_dtype(dtype)
+    powers = linspace(start, end, steps, dtype=dtypes.complex128 if kind.is_complex else dtypes.float64, device=device)
+    out = fresh((base ** powers.array).astype(kind.numpy), type(powers.storage))
+    return out.requires_grad_() if requires_grad else out
+
+
+@public(method=False, out=True)
+def eye(n: int, m: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+        pin_memory: bool = False) -> Any:
+    """Ones on the diagonal of an n × m matrix, zeros elsewhere. https://pytorch.org/docs → torch.eye"""
+    m = n if m is None else m
+    for name, value in (("n", n), ("m", m)):
+        if value < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
+    backend = backend_of(device)
+    out = fresh(backend.xp.eye(n, m, dtype=(dtypes.get_default_dtype() if dtype is None else as_dtype(dtype)).numpy), backend)
+    return out.requires_grad_() if requires_grad else out
+
+
+@public(method=False)
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None, layout: Any = None) -> Any:
+    """The places on and below a diagonal, as a 2 × n tensor. https://pytorch.org/docs → torch.tril_indices"""
+    return _placed(np.stack(np.tril_indices(row, offset, col)).astype(as_dtype(dtype).numpy), device)
+
+
+@public(method=False)
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None, layout: Any = None) -> Any:
+    """The places on and above a diagonal, as a 2 × n tensor. https://pytorch.org/docs → torch.triu_indices"""
+    return _placed(np.stack(np.triu_indices(row, offset, col)).astype(as_dtype(dtype).numpy), device)
+
+
+@public(method=True, inplace=False)
+def clone(input: Any, *, memory_format: Any = None) -> Any:
+    """A copy, recorded. https://pytorch.org/docs → torch.clone"""
+    return xp.clone(input)

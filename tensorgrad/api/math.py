@@ -1,0 +1,456 @@
+"""Arithmetic of two tensors or more, element by element, and Python's operators. https://pytorch.org/docs/stable/torch.html#pointwise-ops"""
+from __future__ import annotations
+
+from typing import Any
+
+from .. import dtype as dtypes
+from .._tensor import Tensor
+from ..dispatch import SCALAR_TYPES, result_type, xp
+from ._arguments import check_tensor, in_dtype
+from ._register import public
+
+# ── sums and differences ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _scaled(input: Any, other: Any, alpha: Any) -> Any:
+    """alpha · other, for a sum with `input`."""
+    target = result_type(input, other)
+    if isinstance(alpha, bool) and target.category != dtypes.BOOL:
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if isinstance(alpha, float) and target.category <= dtypes.INTEGER:
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    if isinstance(alpha, complex) and not target.is_complex:
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+    if not isinstance(other, Tensor):
+        return other * alpha
+    return xp.multiply(in_dtype(other, target), alpha if target.category != dtypes.BOOL else bool(alpha))
+
+
+@public(inplace=True, out=True)
+def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """input + alpha·other, broadcast. https://pytorch.org/docs → torch.add
+
+    >>> import tensorgrad as torch
+    >>> torch.add(torch.tensor([1., 2.]), torch.tensor([10., 20.]), alpha=2)
+    tensor([21., 42.])
+    """
+    return xp.add(input, other if alpha == 1 else _scaled(input, other, alpha))
+
+
+def _check_difference(input: Any, other: Any) -> None:
+    bools = [isinstance(t, bool) or isinstance(t, Tensor) and t.array.dtype.kind == "b" for t in (input, other)]
+    if all(bools):
+        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator "
+                           "instead.")
+    if any(bools):
+        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the "
+                           "`~` or `logical_not()` operator instead.")
+
+
+@public("subtract", inplace=True, out=True)
+def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """input − alpha·other, broadcast. https://pytorch.org/docs → torch.sub
+
+    >>> import tensorgrad as torch
+    >>> torch.sub(torch.tensor([5., 6.]), 2)
+    tensor([3., 4.])
+    """
+    _check_difference(input, other)
+    return xp.subtract(input, other if alpha == 1 else _scaled(input, other, alpha))
+
+
+@public(method=False)
+def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """other − alpha·input, broadcast. https://pytorch.org/docs → torch.rsub
+
+    >>> import tensorgrad as torch
+    >>> torch.rsub(torch.tensor([1., 2.]), 10)
+    tensor([9., 8.])
+    """
+    _check_difference(input, other)
+    return xp.rsub(input if alpha == 1 else _scaled(other, input, alpha), other)
+
+
+# ── products and quotients ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public("multiply", inplace=True, out=True)
+def mul(input: Any, other: Any) -> Any:
+    """input · other, broadcast. https://pytorch.org/docs → torch.mul
+
+    >>> import tensorgrad as torch
+    >>> torch.mul(torch.tensor([[1.], [2.]]), torch.tensor([3., 4.]))
+    tensor([[3., 4.],
+            [6., 8.]])
+    """
+    return xp.multiply(input, other)
+
+
+@public("divide", inplace=True, out=True)
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """input / other, broadcast; rounded to zero ('trunc') or down ('floor') if asked. https://pytorch.org/docs → torch.div
+
+    >>> import tensorgrad as torch
+    >>> torch.div(torch.tensor([7., -7.]), 2), torch.div(torch.tensor([7, -7]), 2, rounding_mode='trunc')
+    (tensor([ 3.5000, -3.5000]), tensor([ 3, -3]))
+    """
+    if rounding_mode is None:
+        return xp.divide(input, other)
+    if rounding_mode not in ("trunc", "floor"):
+        raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
+    return xp.floor_divide(input, other) if rounding_mode == "floor" else xp.trunc_divide(input, other)
+
+
+@public(inplace=True, out=True)
+def true_divide(input: Any, other: Any) -> Any:
+    """input / other, broadcast. https://pytorch.org/docs → torch.true_divide"""
+    return xp.divide(input, other)
+
+
+@public(inplace=True, out=True)
+def floor_divide(input: Any, other: Any) -> Any:
+    """⌊input / other⌋, broadcast. https://pytorch.org/docs → torch.floor_divide
+
+    >>> import tensorgrad as torch
+    >>> torch.floor_divide(torch.tensor([7, -7]), 2)
+    tensor([ 3, -4])
+    """
+    return xp.floor_divide(input, other)
+
+
+@public(inplace=True, out=True)
+def remainder(input: Any, other: Any) -> Any:
+    """input − other·⌊input / other⌋: the remainder with the sign of `other`, as in Python. https://pytorch.org/docs → torch.remainder
+
+    >>> import tensorgrad as torch
+    >>> torch.remainder(torch.tensor([7, -7]), 3)
+    tensor([1, 2])
+    """
+    return xp.remainder(input, other)
+
+
+@public(inplace=True, out=True)
+def fmod(input: Any, other: Any) -> Any:
+    """input − other·trunc(input / other): the remainder with the sign of `input`, as in C. https://pytorch.org/docs → torch.fmod
+
+    >>> import tensorgrad as torch
+    >>> torch.fmod(torch.tensor([7, -7]), 3)
+    tensor([ 1, -1])
+    """
+    check_tensor(input, "fmod", "input", 1)
+    return xp.fmod(input, other)
+
+
+@public(inplace=True, out=True)
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    """input + value·tensor1·tensor2, broadcast. https://pytorch.org/docs → torch.addcmul
+
+    >>> import tensorgrad as torch
+    >>> torch.addcmul(torch.tensor([1.]), torch.tensor([2.]), torch.tensor([3.]), value=10)
+    tensor([61.])
+    """
+    _check_addc(input, tensor1, tensor2, "addcmul")
+    product = xp.multiply(tensor1, tensor2)
+    return xp.add(input, product if value == 1 else xp.multiply(product, value))
+
+
+@public(inplace=True, out=True)
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    """input + value·tensor1 / tensor2, broadcast. https://pytorch.org/docs → torch.addcdiv
+
+    >>> import tensorgrad as torch
+    >>> torch.addcdiv(torch.tensor([1.]), torch.tensor([3.]), torch.tensor([2.]))
+    tensor([2.5000])
+    """
+    _check_addc(input, tensor1, tensor2, "addcdiv")
+    if all(t.array.dtype.kind in "biu" for t in (tensor1, tensor2)):
+        raise RuntimeError("Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division "
+                           "of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / "
+                           "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future "
+                           "addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes.")
+    quotient = xp.divide(tensor1, tensor2)
+    return xp.add(input, quotient if value == 1 else xp.multiply(quotient, value))
+
+
+def _check_addc(input: Any, tensor1: Any, tensor2: Any, name: str) -> None:
+    check_tensor(tensor1, name, "tensor1", 2)
+    check_tensor(tensor2, name, "tensor2", 3)
+    if all(t.array.dtype.kind == "b" for t in (input, tensor1, tensor2)):
+        raise NotImplementedError(f"\"{name}_cpu_out\" not implemented for 'Bool'")
+
+
+@public(inplace=True, out=True)
+def lerp(input: Any, end: Any, weight: Any) -> Any:
+    """input + weight·(end − input), the way from `input` to `end`. https://pytorch.org/docs → torch.lerp
+
+    >>> import tensorgrad as torch
+    >>> torch.lerp(torch.tensor([0., 10.]), torch.tensor([10., 20.]), 0.25)
+    tensor([ 2.5000, 12.5000])
+    """
+    check_tensor(end, "lerp", "end", 2)
+    for name, t in (("end", end), ("weight", weight)):
+        if isinstance(t, Tensor) and t.array.dtype != input.array.dtype and not (name == "weight" and not t.array.ndim):
+            wanted, got = (_c_name(d.dtype) for d in (input, t))
+            raise RuntimeError(f"expected dtype {wanted} for `{name}` but got dtype {got}")
+    return xp.lerp(input, end, weight)
+
+
+def _c_name(dtype: dtypes.dtype) -> str:
+    return {"float32": "float", "float64": "double", "int64": "long int", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+            "complex64": "c10::complex<float>", "complex128": "c10::complex<double>", "int32": "int", "int16": "short", "int8": "signed char",
+            "uint8": "unsigned char"}.get(dtype.name, dtype.name)
+
+
+# ── powers ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public(inplace=True, out=True)
+def pow(input: Any, exponent: Any) -> Any:  # noqa: A001
+    """input to the power of exponent, broadcast; either may be a number. https://pytorch.org/docs → torch.pow
+
+    >>> import tensorgrad as torch
+    >>> torch.pow(torch.tensor([2., 3.]), 2), torch.pow(2, torch.tensor([2, 3]))
+    (tensor([4., 9.]), tensor([4, 8]))
+    """
+    if isinstance(exponent, int) and exponent < 0 and isinstance(input, Tensor) and input.array.dtype.kind in "biu":
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    return xp.power(input, exponent)
+
+
+@public(inplace=True, out=True)
+def float_power(input: Any, exponent: Any) -> Any:
+    """The power in double precision. https://pytorch.org/docs → torch.float_power
+
+    >>> import tensorgrad as torch
+    >>> torch.float_power(torch.tensor([2, 3]), -1)
+    tensor([0.5000, 0.3333], dtype=torch.float64)
+    """
+    target = dtypes.complex128 if result_type(input, exponent).is_complex else dtypes.float64
+    return xp.power(*[in_dtype(t, target) if isinstance(t, Tensor) else t for t in (input, exponent)])
+
+
+@public(inplace=True, out=True)
+def ldexp(input: Any, other: Any) -> Any:
+    """input · 2^other. https://pytorch.org/docs → torch.ldexp
+
+    >>> import tensorgrad as torch
+    >>> torch.ldexp(torch.tensor([1.]), torch.tensor([3]))
+    tensor([8.])
+    """
+    return xp.multiply(input, xp.exp2(other))
+
+
+@public(inplace=True, out=True)
+def xlogy(input: Any, other: Any) -> Any:
+    """input · ln(other), 0 where input is 0. https://pytorch.org/docs → torch.xlogy
+
+    >>> import tensorgrad as torch
+    >>> torch.xlogy(torch.tensor([0., 2.]), torch.tensor([0., 1.]))
+    tensor([0., 0.])
+    """
+    return xp.xlogy(input, other)
+
+
+# ── two tensors, no numbers ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public("arctan2", inplace=True, out=True)
+def atan2(input: Any, other: Any) -> Any:
+    """The angle of the point (other, input), from −π to π. https://pytorch.org/docs → torch.atan2
+
+    >>> import tensorgrad as torch
+    >>> torch.atan2(torch.tensor([1., -1.]), torch.tensor([0., 0.]))
+    tensor([ 1.5708, -1.5708])
+    """
+    check_tensor(other, "atan2", "other", 2)
+    return xp.arctan2(input, other)
+
+
+@public(inplace=True, out=True)
+def hypot(input: Any, other: Any) -> Any:
+    """√(input² + other²). https://pytorch.org/docs → torch.hypot
+
+    >>> import tensorgrad as torch
+    >>> torch.hypot(torch.tensor([3.]), torch.tensor([4.]))
+    tensor([5.])
+    """
+    check_tensor(other, "hypot", "other", 2)
+    return xp.hypot(input, other)
+
+
+@public(out=True)
+def logaddexp(input: Any, other: Any) -> Any:
+    """ln(e^input + e^other), without overflow. https://pytorch.org/docs → torch.logaddexp
+
+    >>> import tensorgrad as torch
+    >>> torch.logaddexp(torch.tensor([1000.]), torch.tensor([1000.]))
+    tensor([1000.6931])
+    """
+    check_tensor(other, "logaddexp", "other", 2)
+    return xp.logaddexp(_floats(input, "logaddexp"), other)
+
+
+@public(out=True)
+def logaddexp2(input: Any, other: Any) -> Any:
+    """log₂(2^input + 2^other), without overflow. https://pytorch.org/docs → torch.logaddexp2
+
+    >>> import tensorgrad as torch
+    >>> torch.logaddexp2(torch.tensor([3.]), torch.tensor([3.]))
+    tensor([4.])
+    """
+    check_tensor(other, "logaddexp2", "other", 2)
+    return xp.logaddexp2(_floats(input, "logaddexp2"), other)
+
+
+def _floats(input: Any, name: str) -> Any:
+    if input.array.dtype.kind in "biu":
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+    return input
+
+
+@public(inplace=True, out=True)
+def copysign(input: Any, other: Any) -> Any:
+    """|input| with the sign of `other`. https://pytorch.org/docs → torch.copysign
+
+    >>> import tensorgrad as torch
+    >>> torch.copysign(torch.tensor([1., -2.]), -1)
+    tensor([-1., -2.])
+    """
+    return xp.copysign(input, other)
+
+
+@public(inplace=True, out=True)
+def nextafter(input: Any, other: Any) -> Any:
+    """The next floating point number after `input`, towards `other`. https://pytorch.org/docs → torch.nextafter
+
+    >>> import tensorgrad as torch
+    >>> torch.nextafter(torch.tensor([1.]), torch.tensor([2.])) - 1
+    tensor([1.1921e-07])
+    """
+    check_tensor(other, "nextafter", "other", 2)
+    return xp.nextafter(input, other)
+
+
+@public(inplace=True, out=True)
+def heaviside(input: Any, values: Any) -> Any:
+    """0 below zero, 1 above, `values` at zero. https://pytorch.org/docs → torch.heaviside
+
+    >>> import tensorgrad as torch
+    >>> torch.heaviside(torch.tensor([-1., 0., 2.]), torch.tensor([0.5]))
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    if input.array.dtype != values.array.dtype:
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+    if input.array.dtype.kind == "c":
+        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
+    return xp.heaviside(input, values)
+
+
+@public(inplace=True, out=True)
+def gcd(input: Any, other: Any) -> Any:
+    """The greatest common divisor of integers. https://pytorch.org/docs → torch.gcd
+
+    >>> import tensorgrad as torch
+    >>> torch.gcd(torch.tensor([12, 18]), torch.tensor([8, 12]))
+    tensor([4, 6])
+    """
+    check_tensor(other, "gcd", "other", 2)
+    return xp.gcd(input, other)
+
+
+@public(inplace=True, out=True)
+def lcm(input: Any, other: Any) -> Any:
+    """The least common multiple of integers. https://pytorch.org/docs → torch.lcm
+
+    >>> import tensorgrad as torch
+    >>> torch.lcm(torch.tensor([4, 6]), torch.tensor([6, 10]))
+    tensor([12, 30])
+    """
+    check_tensor(other, "lcm", "other", 2)
+    return xp.lcm(input, other)
+
+
+# ── the greater, the less, and bounds ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _ordered(input: Any, other: Any, name: str) -> None:
+    check_tensor(other, name, "other", 2)
+    if "c" in (input.array.dtype.kind, other.array.dtype.kind):
+        raise RuntimeError(f"{name} not implemented for complex tensors.")
+
+
+@public(out=True)
+def maximum(input: Any, other: Any) -> Any:
+    """The greater of two elements, NaN if either is; equal ones share the gradient. https://pytorch.org/docs → torch.maximum
+
+    >>> import tensorgrad as torch
+    >>> torch.maximum(torch.tensor([1., 5.]), torch.tensor([3., 2.]))
+    tensor([3., 5.])
+    """
+    _ordered(input, other, "maximum")
+    return xp.maximum(input, other)
+
+
+@public(out=True)
+def minimum(input: Any, other: Any) -> Any:
+    """The lesser of two elements, NaN if either is; equal ones share the gradient. https://pytorch.org/docs → torch.minimum
+
+    >>> import tensorgrad as torch
+    >>> torch.minimum(torch.tensor([1., 5.]), torch.tensor([3., 2.]))
+    tensor([1., 2.])
+    """
+    _ordered(input, other, "minimum")
+    return xp.minimum(input, other)
+
+
+@public(out=True)
+def fmax(input: Any, other: Any) -> Any:
+    """The greater of two elements, or the one that is a number. https://pytorch.org/docs → torch.fmax
+
+    >>> import tensorgrad as torch
+    >>> torch.fmax(torch.tensor([1., float('nan')]), torch.tensor([3., 2.]))
+    tensor([3., 2.])
+    """
+    _ordered(input, other, "fmax")
+    return xp.fmax(input, other)
+
+
+@public(out=True)
+def fmin(input: Any, other: Any) -> Any:
+    """The lesser of two elements, or the one that is a number. https://pytorch.org/docs → torch.fmin
+
+    >>> import tensorgrad as torch
+    >>> torch.fmin(torch.tensor([1., float('nan')]), torch.tensor([3., 2.]))
+    tensor([1., 2.])
+    """
+    _ordered(input, other, "fmin")
+    return xp.fmin(input, other)
+
+
+@public("clip", inplace=True, out=True)
+def clamp(input: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+    """min(max(input, min), max): elements brought between two bounds, numbers or tensors. https://pytorch.org/docs → torch.clamp
+
+    >>> import tensorgrad as torch
+    >>> torch.clamp(torch.tensor([-2., 0.5, 2.]), -1, 1)
+    tensor([-1.0000,  0.5000,  1.0000])
+    """
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if input.array.dtype.kind == "c":
+        raise NotImplementedError("clamp is not supported for complex types")
+    if input.array.dtype.kind == "b":
+        return xp.clamp(in_dtype(input, result_type(input, *[b for b in (min, max) if b is not None])), min, max)
+    return xp.clamp(input, min, max)
+
+
+@public(inplace=True, out=True)
+def clamp_min(input: Any, min: Any) -> Any:  # noqa: A002
+    """Elements brought to a bound from below. https://pytorch.org/docs → torch.clamp"""
+    return clamp(input, min)
+
+
+@public(inplace=True, out=True)
+def clamp_max(input: Any, max: Any) -> Any:  # noqa: A002
+    """Elements brought to a bound from above. https://pytorch.org/docs → torch.clamp"""
+    return clamp(input, None, max)

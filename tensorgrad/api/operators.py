@@ -1,0 +1,91 @@
+"""Python's operators on tensors. The common cases go straight through the dispatcher's fast lanes."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._tensor import Tensor
+from ..autograd.inplace import in_place
+from ..dispatch import NUMBERS, binary, fresh, xp
+from ..ops.base import OPS
+from ..storage import NumpyStorage
+from . import comparison, math, matrix, pointwise
+
+
+def operand(value: Any) -> Any:
+    """What the other side of an operator counts as: a NumPy array is a tensor; classes that are foreign give NotImplemented."""
+    if isinstance(value, (Tensor, int, float, complex, np.generic)):
+        return value
+    return fresh(value, NumpyStorage) if isinstance(value, np.ndarray) else NotImplemented
+
+
+def forward(op: str, function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """`a ∘ b` through a fast lane of the op; `function` takes what does not fit there."""
+    def other_ways(a: Any, b: Any) -> Any:
+        b = operand(b)
+        return NotImplemented if b is NotImplemented else function(a, b)
+    return binary(OPS[op], other_ways)
+
+
+def reflected(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """`b ∘ a` where a is no Tensor."""
+    def method(b: Any, a: Any) -> Any:
+        a = operand(a)
+        return NotImplemented if a is NotImplemented else function(a, b)
+    return method
+
+
+def in_its_place(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """`a ∘= b`."""
+    def method(a: Any, b: Any) -> Any:
+        b = operand(b)
+        return NotImplemented if b is NotImplemented else in_place(a, function, b)
+    return method
+
+
+def _reflected_divide(b: Any, a: Any) -> Any:
+    if type(a) in NUMBERS and a == 1:
+        return xp.reciprocal(b)
+    a = operand(a)
+    return NotImplemented if a is NotImplemented else xp.divide(a, b)
+
+
+def _invert(x: Any) -> Any:
+    if x.array.dtype.kind not in "biu":
+        raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
+    return xp.bitwise_not(x)
+
+
+ARITHMETIC = {"add": ("add", math.add), "sub": ("subtract", math.sub), "mul": ("multiply", math.mul), "truediv": ("divide", math.div),
+              "floordiv": ("floor_divide", math.floor_divide), "mod": ("remainder", math.remainder), "pow": ("power", math.pow),
+              "and": ("bitwise_and", comparison.bitwise_and), "or": ("bitwise_or", comparison.bitwise_or),
+              "xor": ("bitwise_xor", comparison.bitwise_xor), "lshift": ("left_shift", comparison.bitwise_left_shift),
+              "rshift": ("right_shift", comparison.bitwise_right_shift)}
+COMPARISONS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+
+
+def _attach(name: str, method: Any) -> None:
+    method.__name__, method.__qualname__ = name, f"Tensor.{name}"
+    setattr(Tensor, name, method)
+
+
+for _name, (_op, _function) in ARITHMETIC.items():
+    _attach(f"__{_name}__", forward(_op, _function))
+    _attach(f"__r{_name}__", reflected(_function))
+    _attach(f"__i{_name}__", in_its_place(_function))
+for _name in ("add", "mul"):
+    _attach(f"__r{_name}__", getattr(Tensor, f"__{_name}__"))
+for _name, _op in COMPARISONS.items():
+    _attach(f"__{_name}__", forward(_op, getattr(comparison, _name)))
+
+_attach("__rsub__", forward("rsub", math.rsub))
+_attach("__rtruediv__", _reflected_divide)
+_attach("__matmul__", forward("matmul", matrix.matmul))
+_attach("__rmatmul__", reflected(matrix.matmul))
+_attach("__neg__", pointwise.neg)
+_attach("__pos__", pointwise.positive)
+_attach("__abs__", pointwise.abs)
+_attach("__invert__", _invert)
+Tensor.__div__, Tensor.__rdiv__, Tensor.__idiv__ = Tensor.__truediv__, Tensor.__rtruediv__, Tensor.__itruediv__  # type: ignore[attr-defined]

@@ -1,0 +1,376 @@
+"""Functions of one tensor, element by element. https://pytorch.org/docs/stable/torch.html#pointwise-ops"""
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..dispatch import SCALAR_TYPES, xp
+from ._register import FUNCTIONS, public
+
+# ── the plain ones: name and aliases, op, what it computes, an example, its result ────────────────────────────────────
+
+PLAIN_FUNCTIONS = """
+abs absolute   absolute    |x|                         [-1.5, 2.]  [1.5000, 2.0000]
+acos arccos    arccos      cos⁻¹ x                     [0., 1.]    [1.5708, 0.0000]
+acosh arccosh  arccosh     cosh⁻¹ x                    [1., 2.]    [0.0000, 1.3170]
+asin arcsin    arcsin      sin⁻¹ x                     [0., 1.]    [0.0000, 1.5708]
+asinh arcsinh  arcsinh     sinh⁻¹ x                    [0., 1.]    [0.0000, 0.8814]
+atan arctan    arctan      tan⁻¹ x                     [0., 1.]    [0.0000, 0.7854]
+atanh arctanh  arctanh     tanh⁻¹ x                    [0., 0.5]   [0.0000, 0.5493]
+conj_physical  conj        the complex conjugate of x  [1+2j]      [1.-2.j]
+cos            cos         cos x                       [0., 1.]    [1.0000, 0.5403]
+cosh           cosh        cosh x                      [0., 1.]    [1.0000, 1.5431]
+deg2rad        deg2rad     x·π / 180                   [0., 180.]  [0.0000, 3.1416]
+exp            exp         eˣ                          [0., 1.]    [1.0000, 2.7183]
+exp2           exp2        2ˣ                          [0., 3.]    [1., 8.]
+expm1          expm1       eˣ − 1, exact near 0        [0., 1.]    [0.0000, 1.7183]
+log            log         ln x                        [1., 10.]   [0.0000, 2.3026]
+log10          log10       log₁₀ x                     [1., 100.]  [0., 2.]
+log1p          log1p       ln(1 + x), exact near 0     [0., 1.]    [0.0000, 0.6931]
+log2           log2        log₂ x                      [1., 8.]    [0., 3.]
+rad2deg        rad2deg     x·180 / π                   [0., 1.]    [0.0000, 57.2958]
+reciprocal     reciprocal  1 / x                       [2., 4.]    [0.5000, 0.2500]
+rsqrt          rsqrt       1 / √x                      [1., 4.]    [1.0000, 0.5000]
+sigmoid        sigmoid     1 / (1 + e⁻ˣ)               [0., 1.]    [0.5000, 0.7311]
+sin            sin         sin x                       [0., 1.]    [0.0000, 0.8415]
+sinc           sinc        sin(πx) / (πx), 1 at 0      [0., 0.5]   [1.0000, 0.6366]
+sinh           sinh        sinh x                      [0., 1.]    [0.0000, 1.1752]
+sqrt           sqrt        √x                          [1., 4.]    [1., 2.]
+tan            tan         tan x                       [0., 1.]    [0.0000, 1.5574]
+tanh           tanh        tanh x                      [0., 1.]    [0.0000, 0.7616]
+"""
+
+
+def _plain(names: list[str], op: str, maths: str, example: str, result: str) -> None:
+    run = getattr(xp, op)
+
+    def function(input: Any) -> Any:
+        return run(input)
+    function.__name__ = function.__qualname__ = names[0]
+    function.__doc__ = (f"{maths}, element by element; integers give the default floating point dtype. https://pytorch.org/docs → torch.{names[0]}"
+                        f"\n\n>>> import tensorgrad as torch\n>>> torch.{names[0]}(torch.tensor({example}))\ntensor({result})\n")
+    public(*names[1:], inplace=True, out=True)(function)
+    globals()[names[0]] = FUNCTIONS[names[0]]
+
+
+for _row in PLAIN_FUNCTIONS.strip().splitlines():
+    _names, _op, _maths, _example, _result = re.split(r"\s{2,}", _row)
+    _plain(_names.split(), _op, _maths, _example, _result)
+
+
+# ── signs ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public("negative", inplace=True, out=True)
+def neg(input: Any) -> Any:
+    """−x, element by element. https://pytorch.org/docs → torch.neg
+
+    >>> import tensorgrad as torch
+    >>> torch.neg(torch.tensor([1., -2.]))
+    tensor([-1.,  2.])
+    """
+    if input.array.dtype.kind == "b":
+        raise RuntimeError("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
+                           "`logical_not()` operator instead.")
+    return xp.negative(input)
+
+
+@public()
+def positive(input: Any) -> Any:
+    """The tensor itself. https://pytorch.org/docs → torch.positive"""
+    if input.array.dtype.kind == "b":
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+@public(inplace=True, out=True)
+def sign(input: Any) -> Any:
+    """−1, 0 or 1: the sign of real numbers. https://pytorch.org/docs → torch.sign
+
+    >>> import tensorgrad as torch
+    >>> torch.sign(torch.tensor([-3., 0., 2.]))
+    tensor([-1.,  0.,  1.])
+    """
+    if input.array.dtype.kind == "c":
+        raise RuntimeError("Unlike NumPy, torch.sign doesn't support complex numbers. Use torch.sgn instead")
+    return sgn(input)
+
+
+@public(inplace=True, out=True)
+def sgn(input: Any) -> Any:
+    """x / |x|, and 0 at 0: the sign of a real number, the direction of a complex one. https://pytorch.org/docs → torch.sgn
+
+    >>> import tensorgrad as torch
+    >>> torch.sgn(torch.tensor([3+4j, 0j]))
+    tensor([0.6000+0.8000j, 0.0000+0.0000j])
+    """
+    return xp.clone(input) if input.array.dtype.kind == "b" else xp.sign(input)
+
+
+@public(out=True)
+def signbit(input: Any) -> Any:
+    """Whether the sign bit is set: below zero, or −0. https://pytorch.org/docs → torch.signbit"""
+    if input.array.dtype.kind == "c":
+        raise RuntimeError("signbit is not implemented for complex tensors.")
+    return xp.signbit(input)
+
+
+# ── rounding ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _rounded(input: Any, op: str, name: str) -> Any:
+    kind = input.array.dtype.kind
+    if kind in "iu":
+        return xp.clone(input)
+    if kind == "c":
+        raise NotImplementedError(f"{name} is not supported for complex inputs")
+    return getattr(xp, op)(input)
+
+
+@public(inplace=True, out=True)
+def floor(input: Any) -> Any:
+    """⌊x⌋, the greatest integer that is not above x. https://pytorch.org/docs → torch.floor
+
+    >>> import tensorgrad as torch
+    >>> torch.floor(torch.tensor([1.5, -1.5]))
+    tensor([ 1., -2.])
+    """
+    return _rounded(input, "floor", "floor")
+
+
+@public(inplace=True, out=True)
+def ceil(input: Any) -> Any:
+    """⌈x⌉, the least integer that is not below x. https://pytorch.org/docs → torch.ceil
+
+    >>> import tensorgrad as torch
+    >>> torch.ceil(torch.tensor([1.5, -1.5]))
+    tensor([ 2., -1.])
+    """
+    return _rounded(input, "ceil", "ceil")
+
+
+@public("fix", inplace=True, out=True)
+def trunc(input: Any) -> Any:
+    """x without what is behind the point. https://pytorch.org/docs → torch.trunc
+
+    >>> import tensorgrad as torch
+    >>> torch.trunc(torch.tensor([1.5, -1.5]))
+    tensor([ 1., -1.])
+    """
+    return _rounded(input, "trunc", "trunc")
+
+
+@public(inplace=True, out=True)
+def frac(input: Any) -> Any:
+    """x − trunc(x), what is behind the point. https://pytorch.org/docs → torch.frac
+
+    >>> import tensorgrad as torch
+    >>> torch.frac(torch.tensor([1.5, -1.5]))
+    tensor([ 0.5000, -0.5000])
+    """
+    return xp.subtract(input, xp.trunc(input))
+
+
+@public(inplace=True, out=True)
+def round(input: Any, *, decimals: int = 0) -> Any:  # noqa: A001
+    """x rounded to so many decimals, halves to even. https://pytorch.org/docs → torch.round
+
+    >>> import tensorgrad as torch
+    >>> torch.round(torch.tensor([0.5, 1.5, 1.25])), torch.round(torch.tensor([1.234]), decimals=2)
+    (tensor([0., 2., 1.]), tensor([1.2300]))
+    """
+    if input.array.dtype.kind in "iu" and not decimals:
+        return xp.clone(input)
+    return xp.round(input, decimals=decimals)
+
+
+@public(inplace=True, out=True)
+def nan_to_num(input: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
+    """x with NaN and the infinities replaced: by 0 and the greatest and least numbers, or as told. https://pytorch.org/docs → torch.nan_to_num
+
+    >>> import tensorgrad as torch
+    >>> torch.nan_to_num(torch.tensor([float('nan'), float('inf'), 1.]), posinf=9.)
+    tensor([0., 9., 1.])
+    """
+    if input.array.dtype.kind in "biu":
+        return xp.clone(input)
+    return xp.nan_to_num(input, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)
+
+
+@public(inplace=True, out=True)
+def square(input: Any) -> Any:
+    """x². https://pytorch.org/docs → torch.square
+
+    >>> import tensorgrad as torch
+    >>> torch.square(torch.tensor([3., -2.]))
+    tensor([9., 4.])
+    """
+    return xp.square(input) if input.array.dtype.kind != "b" else xp.power(input, 2)
+
+
+@public(inplace=True, out=True)
+def logit(input: Any, eps: float | None = None) -> Any:
+    """ln(x / (1 − x)), the inverse of sigmoid, x first brought into [eps, 1 − eps]. https://pytorch.org/docs → torch.logit
+
+    >>> import tensorgrad as torch
+    >>> torch.logit(torch.tensor([0.5, 1.]), eps=0.1)
+    tensor([0.0000, 2.1972])
+    """
+    return xp.logit(input, eps=eps)
+
+
+@public(out=True)
+def frexp(input: Any) -> Any:
+    """Mantissa and exponent: x = mantissa · 2^exponent, 0.5 ≤ |mantissa| < 1. https://pytorch.org/docs → torch.frexp
+
+    >>> import tensorgrad as torch
+    >>> torch.frexp(torch.tensor([6.])).exponent
+    tensor([3], dtype=torch.int32)
+    """
+    from .return_types import frexp as result
+    if input.array.dtype.kind not in "fV":
+        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
+    return result(*xp.frexp(input))
+
+
+# ── complex numbers ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public()
+def real(input: Any) -> Any:
+    """The real part, in the same memory; a real tensor itself. https://pytorch.org/docs → torch.real
+
+    >>> import tensorgrad as torch
+    >>> torch.real(torch.tensor([1+2j]))
+    tensor([1.])
+    """
+    return xp.real(input) if input.array.dtype.kind == "c" else input
+
+
+@public()
+def imag(input: Any) -> Any:
+    """The imaginary part, in the same memory. https://pytorch.org/docs → torch.imag
+
+    >>> import tensorgrad as torch
+    >>> torch.imag(torch.tensor([1+2j]))
+    tensor([2.])
+    """
+    if input.array.dtype.kind != "c":
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return xp.imag(input)
+
+
+@public()
+def conj(input: Any) -> Any:
+    """The complex conjugate; a real tensor itself. https://pytorch.org/docs → torch.conj
+
+    >>> import tensorgrad as torch
+    >>> torch.conj(torch.tensor([1+2j]))
+    tensor([1.-2.j])
+    """
+    return xp.conj(input) if input.array.dtype.kind == "c" else input
+
+
+@public(out=True)
+def angle(input: Any) -> Any:
+    """The angle in the complex plane, in radians: 0 or π for real numbers. https://pytorch.org/docs → torch.angle
+
+    >>> import tensorgrad as torch
+    >>> torch.angle(torch.tensor([1j, -1+0j]))
+    tensor([1.5708, 3.1416])
+    """
+    return xp.angle(input)
+
+
+def _check_parts(first: Any, second: Any) -> None:
+    """Two floating point tensors of one dtype make a complex one."""
+    names = [SCALAR_TYPES[t.dtype.name] for t in (first, second)]
+    if any(t.array.dtype.kind != "f" for t in (first, second)):
+        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {names[0]} and {names[1]}")
+    if names[0] != names[1]:
+        raise RuntimeError(f"Expected object of scalar type {names[0]} but got scalar type {names[1]} for second argument")
+
+
+@public(name="complex", method=False, out=True)
+def complex_(real: Any, imag: Any) -> Any:
+    """real + i·imag. https://pytorch.org/docs → torch.complex
+
+    >>> import tensorgrad as torch
+    >>> torch.complex(torch.tensor([1.]), torch.tensor([2.]))
+    tensor([1.+2.j])
+    """
+    _check_parts(real, imag)
+    return xp.make_complex(real, imag)
+
+
+@public(method=False, out=True)
+def polar(abs: Any, angle: Any) -> Any:
+    """abs·(cos angle + i·sin angle). https://pytorch.org/docs → torch.polar
+
+    >>> import tensorgrad as torch
+    >>> torch.polar(torch.tensor([2.]), torch.tensor([0.]))
+    tensor([2.+0.j])
+    """
+    _check_parts(abs, angle)
+    return xp.make_complex(xp.multiply(abs, xp.cos(angle)), xp.multiply(abs, xp.sin(angle)))
+
+
+@public()
+def view_as_real(input: Any) -> Any:
+    """The real and imaginary parts along a new last axis, in the same memory. https://pytorch.org/docs → torch.view_as_real
+
+    >>> import tensorgrad as torch
+    >>> torch.view_as_real(torch.tensor([1+2j]))
+    tensor([[1., 2.]])
+    """
+    if input.array.dtype.kind != "c":
+        raise RuntimeError("view_as_real is only supported for complex tensors")
+    return xp.view_as_real(input)
+
+
+@public()
+def view_as_complex(input: Any) -> Any:
+    """The last axis, of two elements, as real and imaginary part, in the same memory. https://pytorch.org/docs → torch.view_as_complex
+
+    >>> import tensorgrad as torch
+    >>> torch.view_as_complex(torch.tensor([[1., 2.]]))
+    tensor([1.+2.j])
+    """
+    array = input.array
+    if array.dtype.kind != "f":
+        raise RuntimeError(f"view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
+                           f"{SCALAR_TYPES[input.dtype.name]}")
+    if not array.ndim:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if array.shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    if array.size and array.strides[-1] != array.itemsize:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    return xp.view_as_complex(input)
+
+
+# Conjugates and negatives are never put off here, so there is nothing to find out or to resolve.
+
+
+@public()
+def is_conj(input: Any) -> bool:
+    """Whether conjugating was put off until the tensor is read: never, here. https://pytorch.org/docs → torch.is_conj"""
+    return False
+
+
+@public()
+def is_neg(input: Any) -> bool:
+    """Whether negating was put off until the tensor is read: never, here. https://pytorch.org/docs → torch.is_neg"""
+    return False
+
+
+@public()
+def resolve_conj(input: Any) -> Any:
+    """The tensor itself, its conjugation done. https://pytorch.org/docs → torch.resolve_conj"""
+    return input
+
+
+@public()
+def resolve_neg(input: Any) -> Any:
+    """The tensor itself, its negation done. https://pytorch.org/docs → torch.resolve_neg"""
+    return input

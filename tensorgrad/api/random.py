@@ -1,0 +1,362 @@
+"""Random tensors. https://pytorch.org/docs/stable/torch.html#random-sampling
+
+On the CPU the numbers are PyTorch's, bit for bit (see generator.py). Each CUDA device has a host generator of its own, whose numbers are sent
+over: reproducible, but not PyTorch's.
+"""
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from .. import dtype as dtypes
+from .._tensor import Tensor
+from ..autograd import inplace as _inplace
+from ..autograd.mode import mode
+from ..autograd.tape import TensorBase, node_of
+from ..device import device as Device
+from ..dispatch import fresh, xp
+from ..dtype import as_dtype
+from ..generator import Generator, default_generator
+from ..storage.base import backend_of
+from ._register import public, write_out
+from .creation import shape_of
+
+# ── generators ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@cache
+def cuda_generator(index: int) -> Generator:
+    """The default generator of a CUDA device."""
+    return Generator(f"cuda:{index}")
+
+
+_cuda_seed: list[int] = []      # what manual_seed asked of devices that nobody has used yet
+
+
+def generator_of(backend: Any, generator: Any) -> Generator:
+    """The generator to draw from: the one given, or the default of the device."""
+    if generator is not None:
+        if generator.device.type != backend.device.type:
+            raise RuntimeError(f"Expected a '{backend.device.type}' device type for generator but found '{generator.device.type}'")
+        return generator  # type: ignore[no-any-return]
+    if backend.device.type != "cuda":
+        return default_generator
+    index = backend.device.index or 0
+    found = cuda_generator(index)
+    if index not in _started:
+        _started.add(index)
+        if _cuda_seed:
+            found.manual_seed(_cuda_seed[0])
+    return found
+
+
+_started: set[int] = set()
+
+
+def seed_cuda(seed: int, index: int | None = None) -> None:
+    """Seed the default generators of the CUDA devices, those yet to be used included."""
+    if index is None:
+        _cuda_seed[:] = [seed]
+        for i in _started:
+            cuda_generator(i).manual_seed(seed)
+    else:
+        cuda_generator(index).manual_seed(seed)
+        _started.add(index)
+
+
+@public(method=False)
+def manual_seed(seed: Any) -> Generator:
+    """Seed the default generators of all devices. https://pytorch.org/docs → torch.manual_seed
+
+    >>> import tensorgrad as torch
+    >>> torch.manual_seed(0).initial_seed(), torch.rand(2)
+    (0, tensor([0.4963, 0.7682]))
+    """
+    seed = int(seed)
+    seed_cuda(seed)
+    return default_generator.manual_seed(seed)
+
+
+@public(method=False)
+def seed() -> int:
+    """Seed the default generators with a number from the system, and return it. https://pytorch.org/docs → torch.seed"""
+    value = int.from_bytes(os.urandom(8), "little") >> 1
+    manual_seed(value)
+    return value
+
+
+@public(method=False)
+def initial_seed() -> int:
+    """What the default generator was seeded with. https://pytorch.org/docs → torch.initial_seed"""
+    return default_generator.initial_seed()
+
+
+def _get_state(self: Generator) -> Any:
+    """The state, a tensor of bytes in PyTorch's layout."""
+    return fresh(self._state(), backend_of("cpu"))
+
+
+def _set_state(self: Generator, new_state: Any) -> None:
+    """Take over a state."""
+    if not isinstance(new_state, TensorBase):
+        raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
+    if new_state.array.dtype != np.uint8:
+        raise TypeError("RNG state must be a torch.ByteTensor")
+    self._set_state(new_state.array)
+
+
+def _clone_state(self: Generator) -> Generator:
+    """A generator in the same state."""
+    out = Generator(self.device)
+    out._set_state(self._state())
+    return out
+
+
+Generator.get_state, Generator.set_state, Generator.clone_state = _get_state, _set_state, _clone_state  # type: ignore[attr-defined]
+Generator.graphsafe_get_state = _clone_state  # type: ignore[attr-defined]
+Generator.graphsafe_set_state = lambda self, state: self._set_state(state._state())  # type: ignore[attr-defined]
+
+
+@public(method=False)
+def get_rng_state() -> Any:
+    """The state of the CPU's default generator. https://pytorch.org/docs → torch.get_rng_state"""
+    return _get_state(default_generator)
+
+
+@public(method=False)
+def set_rng_state(new_state: Any) -> None:
+    """Set the state of the CPU's default generator. https://pytorch.org/docs → torch.set_rng_state"""
+    _set_state(default_generator, new_state)
+
+
+@contextlib.contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True, _caller: str = "fork_rng", _devices_kw: str = "devices",
+             device_type: str = "cuda") -> Iterator[None]:
+    """The default generators get their state back at the end of the block. https://pytorch.org/docs → torch.random.fork_rng"""
+    if not enabled:
+        yield
+        return
+    kept = default_generator._state()
+    chosen = [Device("cuda", d).index if isinstance(d, int) else Device(d).index or 0 for d in devices] if devices is not None else list(_started)
+    others = {i: cuda_generator(i)._state() for i in chosen if i is not None}
+    try:
+        yield
+    finally:
+        default_generator._set_state(kept)
+        for i, state in others.items():
+            cuda_generator(i)._set_state(state)
+
+
+# ── new tensors ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def drawn(method: str, shape: tuple[int, ...], dtype: Any, device: Any, generator: Any, requires_grad: bool, *args: Any) -> Any:
+    """A new tensor of random numbers."""
+    backend = backend_of(device)
+    kind = dtypes.get_default_dtype() if dtype is None else as_dtype(dtype)
+    values = getattr(generator_of(backend, generator), method)(shape, *args, dtype=kind.numpy)
+    out = fresh(backend.asarray(values), backend)
+    return out.requires_grad_() if requires_grad else out
+
+
+def _sampler(name: str, method: str, what: str) -> Any:
+    def make(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+             requires_grad: bool = False, pin_memory: bool = False, **keywords: Any) -> Any:
+        if "size" in keywords:
+            size = (keywords.pop("size"),)
+        if keywords:
+            raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(keywords))}'")
+        kind = out.dtype if out is not None and dtype is None else dtype
+        made = drawn(method, shape_of(size), kind, device if out is None else out.device, generator, requires_grad)
+        return made if out is None else write_out(made, out)
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"{what} https://pytorch.org/docs → torch.{name}"
+    return public(method=False)(make)
+
+
+rand = _sampler("rand", "uniform", "Uniform numbers on [0, 1).")
+randn = _sampler("randn", "normal", "Standard normal numbers.")
+
+
+def _like_sampler(name: str, method: str) -> Any:
+    def make(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, memory_format: Any = None,
+             pin_memory: bool = False, generator: Any = None) -> Any:
+        return drawn(method, input.array.shape, input.dtype if dtype is None else dtype, input.device if device is None else device, generator,
+                     requires_grad)
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"`{name.removesuffix('_like')}` in the shape, dtype and device of a tensor. https://pytorch.org/docs → torch.{name}"
+    return public(method=False)(make)
+
+
+rand_like, randn_like = _like_sampler("rand_like", "uniform"), _like_sampler("randn_like", "normal")
+
+
+@public(method=False)
+def randint(low: Any, high: Any = None, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
+            device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Any:
+    """Integers from low (0) up to, without, high. https://pytorch.org/docs → torch.randint"""
+    if size is None:
+        if not isinstance(high, (tuple, list)):
+            raise TypeError("randint() received an invalid combination of arguments: size is missing")
+        low, high, size = 0, low, high
+    elif high is None:
+        low, high = 0, low
+    low, high = int(low), int(high)
+    if high <= low:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    kind = dtypes.int64 if dtype is None and out is None else out.dtype if dtype is None else as_dtype(dtype)
+    backend = backend_of(device if out is None else out.device)
+    values = generator_of(backend, generator).randint(low, high, shape_of((size,)), kind.numpy)
+    made = fresh(backend.asarray(values), backend)
+    if out is not None:
+        return write_out(made, out)
+    return made.requires_grad_() if requires_grad else made
+
+
+@public(method=False)
+def randint_like(input: Any, low: Any, high: Any = None, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+                 requires_grad: bool = False, memory_format: Any = None) -> Any:
+    """`randint` in the shape, dtype and device of a tensor. https://pytorch.org/docs → torch.randint_like"""
+    low, high = (0, low) if high is None else (low, high)
+    return randint(low, high, input.array.shape, generator=generator, dtype=input.dtype if dtype is None else dtype,
+                   device=input.device if device is None else device, requires_grad=requires_grad)
+
+
+@public(method=False)
+def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = dtypes.int64, layout: Any = None, device: Any = None,
+             requires_grad: bool = False, pin_memory: bool = False) -> Any:
+    """The numbers 0 … n − 1 in random order. https://pytorch.org/docs → torch.randperm"""
+    if n < 0:
+        raise RuntimeError("n must be non-negative, got" + str(n))
+    backend = backend_of(device if out is None else out.device)
+    made = fresh(backend.asarray(generator_of(backend, generator).randperm(n, (as_dtype(dtype) if out is None else out.dtype).numpy)), backend)
+    return made if out is None else write_out(made, out)
+
+
+@public(method=False)
+def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
+           device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Any:
+    """Normal numbers of given means and deviations, each a number or a tensor. https://pytorch.org/docs → torch.normal"""
+    tensors = [t for t in (mean, std) if isinstance(t, TensorBase)]
+    if not tensors or size is not None:
+        made = drawn("normal", shape_of((() if size is None else size,)), dtype, device, generator, requires_grad, float(mean), float(std))
+    else:
+        backend = type(tensors[0].storage)
+        bare = [type(t.storage).host(t.array) if isinstance(t, TensorBase) else float(t) for t in (mean, std)]
+        made = fresh(backend.asarray(generator_of(backend, generator).normal_around(*bare)), backend)
+    return made if out is None else write_out(made, out)
+
+
+def _host(t: Any) -> Any:
+    return type(t.storage).host(t.array)
+
+
+@public(method=True, out=True)
+def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
+    """1 with the probability that each element gives (or p), else 0. https://pytorch.org/docs → torch.bernoulli"""
+    backend = type(input.storage)
+    source = generator_of(backend, generator)
+    values = source.bernoulli(_host(input), None, input.array.dtype) if p is None else source.bernoulli(
+        _host(p) if isinstance(p, TensorBase) else float(p), input.array.shape, input.array.dtype)
+    return fresh(backend.asarray(values), backend)
+
+
+@public(method=True, out=True)
+def multinomial(input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
+    """Indices drawn in proportion to the weights of each row. https://pytorch.org/docs → torch.multinomial"""
+    backend = type(input.storage)
+    return fresh(backend.asarray(generator_of(backend, generator).multinomial(_host(input), num_samples, replacement)), backend)
+
+
+@public(method=False)
+def poisson(input: Any, generator: Any = None) -> Any:
+    """Poisson numbers, one for each rate. https://pytorch.org/docs → torch.poisson"""
+    backend = type(input.storage)
+    return fresh(backend.asarray(generator_of(backend, generator).poisson(_host(input))), backend)
+
+
+@public(method=False)
+def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
+    """Successes in `count` trials. https://pytorch.org/docs → torch.binomial"""
+    backend = type(count.storage)
+    return fresh(backend.asarray(generator_of(backend, generator).binomial(_host(count), _host(prob))), backend)
+
+
+@public(method=False, name="_standard_gamma")
+def standard_gamma(input: Any, generator: Any = None) -> Any:
+    """Gamma numbers of scale 1 (torch._standard_gamma)."""
+    backend = type(input.storage)
+    return fresh(backend.asarray(generator_of(backend, generator).standard_gamma(_host(input))), backend)
+
+
+# ── filling tensors ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def filled(input: Any, draw: Any) -> Any:
+    """Write the numbers that draw(generator, shape, dtype) gives, in place; the history gives no gradient."""
+    if mode.record and node_of(input) is not None:
+        _inplace.check(input)
+        return _inplace.in_place(input, lambda x: xp.copied(x, _drawn_like(x, draw)))
+    _inplace.check_mode(input)
+    _inplace.write(input, _drawn_like(input, draw).array)
+    return input
+
+
+def _drawn_like(input: Any, draw: Any) -> Any:
+    backend = type(input.storage)
+    return fresh(backend.asarray(draw(generator_of(backend, None), input.array.shape, input.array.dtype)), backend)
+
+
+def _filler(name: str, what: str, **defaults: Any) -> None:
+    names = list(defaults)
+
+    def method(self: Any, *args: Any, generator: Any = None, **keywords: Any) -> Any:
+        if len(args) > len(names) or keywords.keys() - set(names):
+            raise TypeError(f"{name}_() takes {', '.join(names)} and generator")
+        given = defaults | dict(zip(names, args, strict=False)) | keywords
+        values = [given[n] for n in names]
+
+        def draw(own: Any, shape: Any, dtype: Any) -> Any:
+            source = own if generator is None else generator
+            return DRAW[name](source, shape, dtype, self, *values)
+        return filled(self, draw)
+    method.__name__, method.__qualname__ = f"{name}_", f"Tensor.{name}_"
+    method.__doc__ = f"{what} https://pytorch.org/docs → torch.Tensor.{name}_"
+    setattr(Tensor, f"{name}_", method)
+
+
+DRAW = {
+    "uniform": lambda g, shape, dtype, x, low, high: g.uniform(shape, float(low), float(high), dtype),
+    "normal": lambda g, shape, dtype, x, mean, std: g.normal(shape, float(mean), float(std), dtype, contiguous=bool(x.array.flags.c_contiguous)),
+    "log_normal": lambda g, shape, dtype, x, mean, std: g.log_normal(shape, float(mean), float(std), dtype),
+    "exponential": lambda g, shape, dtype, x, lambd: g.exponential(shape, float(lambd), dtype),
+    "cauchy": lambda g, shape, dtype, x, median, sigma: g.cauchy(shape, float(median), float(sigma), dtype),
+    "geometric": lambda g, shape, dtype, x, p: g.geometric(shape, float(p), dtype),
+    "bernoulli": lambda g, shape, dtype, x, p: g.bernoulli(_host(p) if isinstance(p, TensorBase) else float(p), shape, dtype),
+}
+_filler("uniform", "Filled with uniform numbers.", **{"from": 0.0, "to": 1.0})
+_filler("normal", "Filled with normal numbers.", mean=0.0, std=1.0)
+_filler("log_normal", "Filled with numbers whose logarithm is normal.", mean=1.0, std=2.0)
+_filler("exponential", "Filled with exponential numbers.", lambd=1.0)
+_filler("cauchy", "Filled with Cauchy numbers.", median=0.0, sigma=1.0)
+_filler("geometric", "Filled with the number of the first success.", p=None)
+_filler("bernoulli", "Filled with 1 with probability p, else 0.", p=0.5)
+
+
+@public(function=False)
+def random_(input: Any, *args: Any, generator: Any = None, to: Any = None, **keywords: Any) -> Any:
+    """Filled with integers: from args[0] (0) up to, without, args[-1]. https://pytorch.org/docs → torch.Tensor.random_"""
+    low = keywords.get("from")
+    if len(args) == 2:
+        low, to = args
+    elif args:
+        low, to = 0 if to is None else args[0], args[0] if to is None else to
+    elif to is not None and low is None:
+        low = 0
+    return filled(input, lambda own, shape, dtype: (generator or own).random_(shape, dtype, low, to))
+

@@ -1,0 +1,467 @@
+"""Many elements become one. https://pytorch.org/docs/stable/torch.html#reduction-ops"""
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from .. import dtype as dtypes
+from .._tensor import Tensor
+from ..dispatch import SCALAR_TYPES, xp
+from ..ops.reduction import count_of
+from . import return_types
+from ._arguments import check_tensor, floating, in_dtype, normalize_dim, normalize_dims
+from ._register import public
+
+INF = float("inf")
+
+
+def axes(dim: Any, ndim: int) -> tuple[int, ...] | None:
+    """The axes to reduce: None for all, which no axis and an empty list of them mean too."""
+    if dim is None:
+        return None
+    if type(dim) is int and -ndim <= dim < ndim:
+        return (dim + ndim if dim < 0 else dim,)
+    found = normalize_dims(dim, ndim)
+    return found if found and ndim else None
+
+
+def cast(input: Any, dtype: Any) -> Any:
+    """The tensor in the dtype that the caller wants to add up in."""
+    return input if dtype is None else in_dtype(input, dtypes.as_dtype(dtype))
+
+
+def _kind(input: Any) -> str:
+    return SCALAR_TYPES[input.dtype.name]
+
+
+# ── sums, means, products ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public(out=True)
+def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A001
+    """Σ input, over all axes or some; integers and bools add up as int64. https://pytorch.org/docs → torch.sum
+
+    >>> import tensorgrad as torch
+    >>> x = torch.tensor([[1., 2.], [3., 4.]])
+    >>> x.sum(), x.sum(dim=0), x.sum(dim=1, keepdim=True)
+    (tensor(10.), tensor([4., 6.]), tensor([[3.],
+            [7.]]))
+    """
+    if dtype is not None:
+        input = cast(input, dtype)
+        total = xp.sum(input, axis=axes(dim, input.array.ndim), keepdims=keepdim)
+        return cast(total, dtype)
+    check_tensor(input, "sum", "input", 1)
+    return xp.sum(input, axis=axes(dim, input.array.ndim), keepdims=keepdim)
+
+
+@public(out=True)
+def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Σ input, where NaN counts as zero. https://pytorch.org/docs → torch.nansum
+
+    >>> import tensorgrad as torch
+    >>> torch.nansum(torch.tensor([1., float('nan'), 2.]))
+    tensor(3.)
+    """
+    if input.array.dtype.kind == "c":
+        raise RuntimeError("nansum on CPU does not support complex inputs")
+    return sum(xp.where(xp.isnan(input), 0, input), dim, keepdim, dtype=dtype)
+
+
+def _check_mean(input: Any, dtype: Any) -> None:
+    if input.array.dtype.kind in "biu" and dtype is None:
+        raise RuntimeError("mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "
+                           f"{_kind(input)}")
+    if dtype is not None and dtypes.as_dtype(dtype).category < dtypes.FLOATING:
+        raise RuntimeError("mean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: "
+                           f"{SCALAR_TYPES[dtypes.as_dtype(dtype).name]}")
+
+
+@public(out=True)
+def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Σ input / n, over all axes or some. https://pytorch.org/docs → torch.mean
+
+    >>> import tensorgrad as torch
+    >>> torch.tensor([[1., 2.], [3., 4.]]).mean(dim=0)
+    tensor([2., 3.])
+    """
+    if dtype is not None or input.array.dtype.kind not in "fV":
+        _check_mean(input, dtype)
+        input = cast(input, dtype)
+    return xp.mean(input, axis=axes(dim, input.array.ndim), keepdims=keepdim)
+
+
+@public(out=True)
+def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The mean of the elements that are numbers. https://pytorch.org/docs → torch.nanmean
+
+    >>> import tensorgrad as torch
+    >>> torch.nanmean(torch.tensor([1., float('nan'), 2.]))
+    tensor(1.5000)
+    """
+    if input.array.dtype.kind in "biu":
+        raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {_kind(input)}")
+    numbers = xp.sum(xp.logical_not(xp.isnan(input)), axis=axes(dim, input.array.ndim), keepdims=keepdim)
+    return xp.divide(nansum(input, dim, keepdim, dtype=dtype), numbers)
+
+
+@public(out=True)
+def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Π input, over all axes or one; integers and bools multiply as int64. https://pytorch.org/docs → torch.prod
+
+    >>> import tensorgrad as torch
+    >>> torch.tensor([[1, 2], [3, 4]]).prod(dim=1)
+    tensor([ 2, 12])
+    """
+    axis = None if dim is None or not input.array.ndim and normalize_dim(dim, 0) == 0 else normalize_dim(dim, input.array.ndim)
+    return cast(xp.prod(cast(input, dtype), axis=axis, keepdims=keepdim), dtype)
+
+
+@public(out=True)
+def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
+    """ln Σ e^input, without overflow. https://pytorch.org/docs → torch.logsumexp
+
+    >>> import tensorgrad as torch
+    >>> torch.logsumexp(torch.tensor([1000., 1000.]), 0)
+    tensor(1000.6931)
+    """
+    return xp.logsumexp(floating(input), axis=axes(dim, input.array.ndim), keepdims=keepdim)
+
+
+@public()
+def count_nonzero(input: Any, dim: Any = None) -> Any:
+    """How many elements are not zero. https://pytorch.org/docs → torch.count_nonzero
+
+    >>> import tensorgrad as torch
+    >>> torch.count_nonzero(torch.tensor([[0, 1], [2, 3]]), dim=0)
+    tensor([1, 2])
+    """
+    return xp.sum(xp.not_equal(input, 0), axis=axes(dim, input.array.ndim), keepdims=False)
+
+
+# ── spread ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _spread_arguments(input: Any, dim: Any, unbiased: Any, correction: Any, name: str) -> tuple[Any, Any]:
+    """Axes and correction of var and std, which take `unbiased` in the place of `dim` too."""
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    if input.array.dtype.kind in "biu":
+        raise RuntimeError(f"{name} only support floating point and complex dtypes")
+    if correction is None:
+        correction = 1 if unbiased is None else int(unbiased)
+    axis = axes(dim, input.array.ndim)
+    if count_of(input.array.shape, axis) - correction <= 0:
+        warnings.warn(f"{name.split()[0]}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
+                      "numel divided by output numel).", UserWarning, stacklevel=4)
+    return axis, correction
+
+
+@public(out=True)
+def var(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None) -> Any:
+    """Σ |x − x̄|² / (n − correction); correction is 1 unless told otherwise. https://pytorch.org/docs → torch.var
+
+    >>> import tensorgrad as torch
+    >>> x = torch.tensor([1., 2., 3.])
+    >>> x.var(), x.var(correction=0)
+    (tensor(1.), tensor(0.6667))
+    """
+    axis, correction = _spread_arguments(input, dim, unbiased, correction, "std and var")
+    return xp.variance(input, axis=axis, correction=correction, keepdims=keepdim)
+
+
+@public(out=True)
+def std(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None) -> Any:
+    """The root of the variance. https://pytorch.org/docs → torch.std
+
+    >>> import tensorgrad as torch
+    >>> torch.tensor([[1., 3.], [5., 5.]]).std(dim=1)
+    tensor([1.4142, 0.0000])
+    """
+    axis, correction = _spread_arguments(input, dim, unbiased, correction, "std and var")
+    return xp.deviation(input, axis=axis, correction=correction, keepdims=keepdim)
+
+
+@public(method=False)
+def var_mean(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None) -> tuple[Any, Any]:
+    """Variance and mean. https://pytorch.org/docs → torch.var_mean
+
+    >>> import tensorgrad as torch
+    >>> torch.var_mean(torch.tensor([1., 2., 3.]))
+    (tensor(1.), tensor(2.))
+    """
+    axis, correction = _spread_arguments(input, dim, unbiased, correction, "var_mean")
+    return xp.variance(input, axis=axis, correction=correction, keepdims=keepdim), xp.mean(input, axis=axis, keepdims=keepdim)
+
+
+@public(method=False)
+def std_mean(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None) -> tuple[Any, Any]:
+    """Standard deviation and mean. https://pytorch.org/docs → torch.std_mean
+
+    >>> import tensorgrad as torch
+    >>> torch.std_mean(torch.tensor([1., 2., 3.]))
+    (tensor(1.), tensor(2.))
+    """
+    axis, correction = _spread_arguments(input, dim, unbiased, correction, "std_mean")
+    return xp.deviation(input, axis=axis, correction=correction, keepdims=keepdim), xp.mean(input, axis=axis, keepdims=keepdim)
+
+
+# ── the greatest and the least ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_not_empty(input: Any, axis: Any, name: str, error: type[Exception] = RuntimeError) -> None:
+    shape = input.array.shape
+    if input.array.size:
+        return
+    if axis is None:
+        raise error(f"{name}(): Expected reduction dim to be specified for input.numel() == 0." + (
+            " Specify the reduction dim with the 'dim' argument." if error is RuntimeError else ""))
+    for a in (axis if isinstance(axis, tuple) else (axis,)):
+        if a < len(shape) and not shape[a]:
+            raise IndexError(f"{name}(): Expected reduction dim {a} to have non-zero size.")
+
+
+def along(op: str, input: Any, dim: Any, keepdim: bool, name: str, **params: Any) -> list[Any]:
+    """Values and indices of what an op chooses along one axis."""
+    if isinstance(dim, bool) or not hasattr(dim, "__index__"):
+        raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
+    axis = normalize_dim(dim, input.array.ndim)
+    _check_not_empty(input, axis, name)
+    if not input.array.ndim:
+        values, indices = getattr(xp, op)(xp.reshape(input, (1,)), axis=0, keepdims=True, **params)
+        return [xp.reshape(values, ()), xp.reshape(indices, ())]
+    return getattr(xp, op)(input, axis=axis, keepdims=keepdim, **params)
+
+
+def _extreme(input: Any, dim: Any, keepdim: bool, name: str, of_all: str, along_dim: str) -> Any:
+    if input.array.dtype.kind == "c":
+        raise NotImplementedError(f"\"{name}_all\" not implemented for '{_kind(input)}'")
+    if dim is None:
+        _check_not_empty(input, None, name)
+        return getattr(xp, of_all)(input)
+    return getattr(return_types, name)(*along(along_dim, input, dim, keepdim, name))
+
+
+@public(out=True)
+def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:  # noqa: A001
+    """The greatest element; with `dim` the greatest along an axis, and where it is; with another tensor `maximum`. https://pytorch.org/docs → torch.max
+
+    >>> import tensorgrad as torch
+    >>> torch.tensor([1., 3., 2.]).max()
+    tensor(3.)
+    >>> torch.tensor([[1., 5.], [7., 3.]]).max(dim=1).indices
+    tensor([1, 0])
+    """
+    check_tensor(input, "max", "input", 1)
+    if other is not None or isinstance(dim, Tensor):
+        from .math import maximum
+        return maximum(input, dim if other is None else other)
+    return _extreme(input, dim, keepdim, "max", "greatest_of_all", "max_dim")
+
+
+@public(out=True)
+def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:  # noqa: A001
+    """The least element; with `dim` the least along an axis, and where it is; with another tensor `minimum`. https://pytorch.org/docs → torch.min
+
+    >>> import tensorgrad as torch
+    >>> torch.tensor([2., 1., 3.]).min()
+    tensor(1.)
+    """
+    check_tensor(input, "min", "input", 1)
+    if other is not None or isinstance(dim, Tensor):
+        from .math import minimum
+        return minimum(input, dim if other is None else other)
+    return _extreme(input, dim, keepdim, "min", "least_of_all", "min_dim")
+
+
+@public(out=True)
+def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
+    """The greatest elements along axes; equal ones share the gradient. https://pytorch.org/docs → torch.amax
+
+    >>> import tensorgrad as torch
+    >>> torch.tensor([[1., 5.], [7., 3.]]).amax(dim=(0, 1))
+    tensor(7.)
+    """
+    axis = axes(dim, input.array.ndim)
+    _check_not_empty(input, axis, "amax")
+    return xp.amax(input, axis=axis, keepdims=keepdim)
+
+
+@public(out=True)
+def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
+    """The least elements along axes; equal ones share the gradient. https://pytorch.org/docs → torch.amin
+
+    >>> import tensorgrad as torch
+    >>> torch.tensor([[1., 5.], [7., 3.]]).amin(dim=0)
+    tensor([1., 3.])
+    """
+    axis = axes(dim, input.array.ndim)
+    _check_not_empty(input, axis, "amin")
+    return xp.amin(input, axis=axis, keepdims=keepdim)
+
+
+@public(out=True)
+def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The least and the greatest element. https://pytorch.org/docs → torch.aminmax
+
+    >>> import tensorgrad as torch
+    >>> torch.aminmax(torch.tensor([2., 1., 3.])).max
+    tensor(3.)
+    """
+    if dim is None:
+        if not input.array.size:
+            raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
+        axis = None
+    else:
+        axis = axes(dim, input.array.ndim)
+        for a in axis or ():
+            if not input.array.shape[a]:
+                raise IndexError(f"aminmax: Expected reduction dim {a} to have non-zero size.")
+    return return_types.aminmax(xp.amin(input, axis=axis, keepdims=keepdim), xp.amax(input, axis=axis, keepdims=keepdim))
+
+
+def _arg_extreme(input: Any, dim: Any, keepdim: bool, name: str) -> Any:
+    if input.array.dtype.kind in "bc":
+        raise RuntimeError(f"{name}(): does not support {'bool' if input.array.dtype.kind == 'b' else 'complex'} input")
+    axis = None if dim is None else normalize_dim(dim, input.array.ndim)
+    _check_not_empty(input, axis, name, IndexError)
+    return getattr(xp, name)(input, axis=axis if input.array.ndim else None, keepdims=keepdim)
+
+
+@public(out=True)
+def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Where the greatest element is, the first of equal ones: in the flattened tensor, or along an axis. https://pytorch.org/docs → torch.argmax
+
+    >>> import tensorgrad as torch
+    >>> torch.tensor([[1., 5.], [7., 3.]]).argmax(dim=1)
+    tensor([1, 0])
+    """
+    return _arg_extreme(input, dim, keepdim, "argmax")
+
+
+@public(out=True)
+def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Where the least element is, the first of equal ones: in the flattened tensor, or along an axis. https://pytorch.org/docs → torch.argmin
+
+    >>> import tensorgrad as torch
+    >>> torch.tensor([[1., 5.], [7., 3.]]).argmin()
+    tensor(0)
+    """
+    return _arg_extreme(input, dim, keepdim, "argmin")
+
+
+# ── logic ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _quantified(input: Any, dim: Any, keepdim: bool, op: str) -> Any:
+    check_tensor(input, op, "input", 1)
+    if isinstance(dim, (tuple, list)) and not dim:
+        found = xp.not_equal(input, 0)
+    else:
+        found = getattr(xp, op)(input, axis=axes(dim, input.array.ndim), keepdims=keepdim)
+    return in_dtype(found, dtypes.uint8) if input.dtype is dtypes.uint8 else found
+
+
+@public(out=True)
+def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A001
+    """Whether all elements are nonzero: a bool, or uint8 for uint8. https://pytorch.org/docs → torch.all
+
+    >>> import tensorgrad as torch
+    >>> torch.tensor([[True, False], [True, True]]).all(dim=1)
+    tensor([False,  True])
+    """
+    return _quantified(input, dim, keepdim, "all")
+
+
+@public(out=True)
+def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A001
+    """Whether any element is nonzero: a bool, or uint8 for uint8. https://pytorch.org/docs → torch.any
+
+    >>> import tensorgrad as torch
+    >>> torch.tensor([[False, False], [True, False]]).any(dim=1)
+    tensor([False,  True])
+    """
+    return _quantified(input, dim, keepdim, "any")
+
+
+# ── norms ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
+    """(Σ |x|^ord)^(1/ord) over axes; the greatest |x| for ∞, the least for −∞, the number of nonzero x for 0.
+    https://pytorch.org/docs → torch.linalg.vector_norm
+
+    >>> import tensorgrad as torch
+    >>> torch.linalg.vector_norm(torch.tensor([3., 4.]))
+    tensor(5.)
+    """
+    if x.array.dtype.kind in "biu":
+        raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {_kind(x)}")
+    if dtype is not None:
+        dtype = dtypes.as_dtype(dtype)
+        if dtype.category < dtypes.FLOATING:
+            raise RuntimeError(f"linalg.vector_norm: dtype should be floating point or complex. Got {SCALAR_TYPES[dtype.name]}")
+        if dtype.is_complex != (x.array.dtype.kind == "c"):
+            wanted = "complex" if x.array.dtype.kind == "c" else "real"
+            raise RuntimeError(f"linalg.vector_norm: dtype should be {wanted} for {wanted} inputs, but got {SCALAR_TYPES[dtype.name]}")
+    ord, axis = float(ord), axes(dim, x.array.ndim)
+    if (ord < 0 or ord == INF) and not x.array.size:
+        if axis is None:
+            raise RuntimeError(f"linalg.vector_norm cannot compute the {ord:g} norm on an empty tensor because the operation does not have an "
+                               "identity")
+        for a in axis:
+            if not x.array.shape[a]:
+                raise RuntimeError(f"linalg.vector_norm cannot compute the {ord:g} norm on the dimension {a}because this dimension is empty "
+                                   "and the operation does not have an identity")
+    return xp.vector_norm(cast(x, dtype), ord=ord, axis=axis, keepdims=keepdim)
+
+
+@public(out=True)
+def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    """The norm of a vector, 'fro' that of all elements, 'nuc' the sum of a matrix' singular values. https://pytorch.org/docs → torch.norm
+
+    >>> import tensorgrad as torch
+    >>> torch.norm(torch.tensor([3., 4.])), torch.norm(torch.tensor([3., -4.]), p=float('inf'))
+    (tensor(5.), tensor(4.))
+    """
+    if p == "nuc":
+        from .linalg import matrix_norm
+        return matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
+    if p in ("fro", None) and isinstance(dim, (tuple, list)) and len(dim) > 2:
+        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
+    return vector_norm(input, 2.0 if p in ("fro", None) else p, dim, keepdim, dtype=dtype)
+
+
+@public()
+def dist(input: Any, other: Any, p: Any = 2) -> Any:
+    """The norm of input − other. https://pytorch.org/docs → torch.dist
+
+    >>> import tensorgrad as torch
+    >>> torch.dist(torch.tensor([1., 1.]), torch.tensor([4., 5.]))
+    tensor(5.)
+    """
+    return vector_norm(xp.subtract(input, other), p)
+
+
+@public(inplace=True, out=True)
+def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:
+    """The slices along an axis, those of a norm above `maxnorm` scaled down to it. https://pytorch.org/docs → torch.renorm
+
+    >>> import tensorgrad as torch
+    >>> torch.renorm(torch.tensor([[3., 4.], [0.3, 0.4]]), 2, 0, 1.)
+    tensor([[0.6000, 0.8000],
+            [0.3000, 0.4000]])
+    """
+    ndim = input.array.ndim
+    if isinstance(p, complex) or p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported" if not isinstance(p, complex) else "renorm: p must be real-valued")
+    if isinstance(maxnorm, complex) or maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+    if ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {ndim} dimensions")
+    axis = normalize_dim(dim, ndim)
+    size = xp.vector_norm(input, ord=float(p), axis=tuple(a for a in range(ndim) if a != axis), keepdims=True)
+    factor = xp.where(xp.greater(size, maxnorm), xp.divide(maxnorm, xp.add(size, 1e-7)), 1)
+    return xp.multiply(input, factor)

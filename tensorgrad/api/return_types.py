@@ -1,0 +1,43 @@
+"""The named tuples that functions with several results return. https://pytorch.org/docs → torch.return_types
+
+>>> import tensorgrad as torch
+>>> torch.tensor([[1., 5.], [7., 3.]]).max(dim=1)
+torch.return_types.max(
+values=tensor([5., 7.]),
+indices=tensor([1, 0]))
+"""
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+FIELDS = {
+    "aminmax": "min max", "cummax": "values indices", "cummin": "values indices", "frexp": "mantissa exponent", "geqrf": "a tau",
+    "histogram": "hist bin_edges", "histogramdd": "hist bin_edges", "kthvalue": "values indices", "linalg_cholesky_ex": "L info",
+    "linalg_eig": "eigenvalues eigenvectors", "linalg_eigh": "eigenvalues eigenvectors", "linalg_inv_ex": "inverse info",
+    "linalg_ldl_factor": "LD pivots", "linalg_ldl_factor_ex": "LD pivots info", "linalg_lstsq": "solution residuals rank singular_values",
+    "linalg_lu": "P L U", "linalg_lu_factor": "LU pivots", "linalg_lu_factor_ex": "LU pivots info", "linalg_qr": "Q R",
+    "linalg_slogdet": "sign logabsdet", "linalg_solve_ex": "result info", "linalg_svd": "U S Vh", "lu_unpack": "P L U", "max": "values indices",
+    "median": "values indices", "min": "values indices", "mode": "values indices", "nanmedian": "values indices", "qr": "Q R",
+    "slogdet": "sign logabsdet", "sort": "values indices", "svd": "U S V", "topk": "values indices",
+    "triangular_solve": "solution cloned_coefficient"}
+
+
+def _shown(self: Any) -> str:
+    parts = ",\n".join(f"{field}={value!r}" for field, value in zip(self._fields, self, strict=True))
+    return f"torch.return_types.{type(self).__name__}(\n{parts})"
+
+
+def _record(name: str, fields: str) -> type:
+    base = namedtuple(name, fields)
+
+    def __new__(cls: Any, *parts: Any) -> Any:
+        """From the parts, or from one sequence of them."""
+        return base.__new__(cls, *(parts[0] if len(parts) == 1 else parts))
+    return type(name, (base,), {"__slots__": (), "__new__": __new__, "__repr__": _shown, "__module__": __name__,
+                                "__doc__": f"The results of `{name}`: {', '.join(fields.split())}."})
+
+
+globals().update({name: _record(name, fields) for name, fields in FIELDS.items()})
+
+__all__ = list(FIELDS)

@@ -1,0 +1,33 @@
+"""The tape, and what programs do with it. https://pytorch.org/docs/stable/autograd.html
+
+Names are looked up when they are first used: the dispatcher, which lies between the tape and the engine, imports from this package.
+"""
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
+_HOME = {
+    "backward": "engine", "grad": "engine",
+    "Function": "function", "FunctionCtx": "function",
+    "enable_grad": "mode", "inference_mode": "mode", "no_grad": "mode", "set_grad_enabled": "mode",
+    "detect_anomaly": "anomaly", "is_anomaly_enabled": "anomaly", "set_detect_anomaly": "anomaly",
+    "gradcheck": "gradcheck", "gradgradcheck": "gradcheck", "GradcheckError": "gradcheck",
+}
+_MODULES = ("function", "functional", "graph", "forward_ad", "anomaly")
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _HOME:
+        module = _import_module(f"{__name__}.{_HOME[name]}")
+        found = getattr(module, name)
+        globals()[name] = found
+        return found
+    if name in _MODULES:
+        return _import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME, *_MODULES})
+
+
+__all__ = [*_HOME, *_MODULES]  # noqa: PLE0604

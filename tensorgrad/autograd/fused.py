@@ -1,0 +1,100 @@
+"""Tape steps of kernel pairs: a fast kernel's own shortcut back, and the op's definition for higher derivatives."""
+from __future__ import annotations
+
+from typing import Any
+
+from ..dtype import FROM_NUMPY
+from ..ops.base import Op, Pair, node_type
+from ..storage.base import clock
+from .tape import FREED, Output, TensorBase, new
+
+
+class Residual:
+    """What a node of a pair remembers: its arguments, and what the forward kernel kept for the backward kernel."""
+
+    __slots__ = ("pair", "args", "kept", "checked")
+
+    def __init__(self, pair: Pair, args: Any, kept: Any) -> None:
+        self.pair, self.args, self.kept = pair, args, kept
+        held = [id(k) for k in kept] if isinstance(kept, (tuple, list)) else [id(kept)]
+        self.checked = tuple(a for a in args if id(getattr(a, "array", a)) in held)
+
+
+def record_pair(op: type[Op], pair: Pair, args: Any, edges: Any, params: Any, outs: Any, kept: Any) -> None:
+    """Write one application of a kernel pair on the tape."""
+    node = new(_fused_type(op))
+    node.edges, node.params, node.hooks, node.storage, node.plan = edges, params, None, outs[0].storage, None
+    node.time, node.saved = next(clock), Residual(pair, args, kept)
+    if op.several:
+        node.shape, node.dtype = tuple(o.array.shape for o in outs), tuple(o.array.dtype for o in outs)
+        for i, out in enumerate(outs):
+            if out.array.dtype.kind in "fcV":
+                out._node = Output(node, i, out.array)
+    else:
+        (out,) = outs
+        node.shape, node.dtype = out.array.shape, out.array.dtype
+        out._node = node
+
+
+def _pull(node: Any, g: Any, useful: Any) -> Any:
+    """First gradients, through the kernel's own way back."""
+    residual = node.saved
+    if residual is FREED:
+        raise second_time()
+    for tensor in residual.checked:
+        _check(node, tensor)
+    needs = tuple(e is not None and (useful is None or e in useful) for e in node.edges)
+    gradients = residual.pair.backward(g, residual.kept, needs)
+    return [(e, ge) for e, ge in zip(node.edges, gradients, strict=False) if e is not None and ge is not None]
+
+
+def _pull_tensors(node: Any, g: Any, useful: Any) -> Any:
+    """Gradients that can be differentiated again: the op's definition is written on the tape, and pulled."""
+    from ..dispatch import defined, wrap
+    from .engine import sweep
+    if node.saved is FREED:
+        raise second_time()
+    op, residual = type(node), node.saved
+    args = [a if e is None else wrap(a.array, a.storage, e) for a, e in zip(residual.args, node.edges, strict=True)]
+    for tensor in residual.args:
+        _check(node, tensor)
+    y = defined(op, type(node.storage), args, node.edges, node.params)
+    roots = {o._node: gi for o, gi in zip(y, g, strict=True) if o._node is not None} if op.several else {y._node: g}
+    wanted = frozenset(e for e in node.edges if e is not None and (useful is None or e in useful))
+    return list(sweep(roots, create_graph=True, retain_graph=True, wanted=wanted).items())
+
+
+def _check(node: Any, tensor: Any) -> None:
+    if isinstance(tensor, TensorBase) and tensor.storage.written > node.time:
+        raise stale(node, "an input", tensor.array.shape, tensor.array.dtype, tensor.storage)
+
+
+def _fused_type(op: type[Op]) -> type[Op]:
+    found = op.__dict__.get("_fused_type")
+    if found is None:
+        base = node_type(op)
+        found = type(base.__name__, (base,), {"__slots__": (), "__module__": op.__module__, "__doc__": op.__doc__,
+                                              "pull": _pull, "pull_tensors": _pull_tensors})
+        op._fused_type = found  # type: ignore[attr-defined]
+    return found  # type: ignore[no-any-return]
+
+
+def second_time() -> RuntimeError:
+    return RuntimeError(
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
+        "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if "
+        "you need to backward through the graph a second time or if you need to access saved tensors after calling backward.")
+
+
+def stale(node: Any, what: str, shape: Any, dtype: Any, storage: Any) -> RuntimeError:
+    """The error for a saved value that was overwritten since."""
+    from ..dispatch import SCALAR_TYPES
+    device = "torch" if str(storage.device) == "cpu" else "torch.cuda"
+    return RuntimeError(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[{device}.{SCALAR_TYPES[FROM_NUMPY[dtype].name]}Tensor {list(shape)}], which is {what} of {node.name()}, is at version "
+        f"{storage.version}; it was saved at an earlier one. Hint: " + (
+            "the backtrace further above shows the operation that failed to compute its gradient. The variable in question was changed "
+            "in there or anywhere later. Good luck!" if hasattr(node, "trace") else
+            "enable anomaly detection to find the operation that failed to compute its gradient, with "
+            "torch.autograd.set_detect_anomaly(True)."))

@@ -1,0 +1,158 @@
+"""Writes in place that autograd knows of: version counters, the rules for leaves and views, and histories rewritten.
+
+A write in place is the out-of-place op, its result copied into the target's memory, and its history taken over. If the target is a
+view, the history of the whole is rewritten instead (`SetView`: the base with a part replaced), and each of its views finds its own
+anew, from there, when it is next asked for it (`tape.node_of`).
+"""
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from .. import dispatch
+from ..dispatch import apply, wrap
+from ..dtype import FROM_NUMPY, can_cast
+from ..ops.base import OPS
+from ..storage.base import clock
+from .mode import mode
+from .tape import Leaf, TensorBase, node_of, root_of
+
+
+def check(target: Any) -> None:
+    """Raise PyTorch's error if autograd would have to record a write to this tensor and cannot."""
+    kind = target.origin.kind if target.origin is not None else None
+    node = node_of(target)
+    if kind in ("several", "no_grad", "function"):
+        name = node.name() if node is not None else "a view function"
+        if kind == "several":
+            raise RuntimeError(f"Output {getattr(target, 'output_nr', 0)} of {name} is a view and is being modified inplace. This view is "
+                               "the output of a function that returns multiple views. Such functions do not allow the output views to be "
+                               "modified inplace. You should replace the inplace operation by an out-of-place one.")
+        if kind == "no_grad" and node_of(root_of(target)) is not None:
+            raise RuntimeError("A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this "
+                               "use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view "
+                               "and the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both "
+                               "outside (if you want the inplace to be tracked).")
+        if kind == "function":
+            raise RuntimeError(f"Output 0 of {name} is a view and is being modified inplace. This view was created inside a custom Function "
+                               "(or because an input was returned as-is) and the autograd logic to handle view+inplace would override the "
+                               "custom backward associated with the custom Function, leading to incorrect gradients. This behavior is "
+                               "forbidden. You can fix this by cloning the output of the custom Function.")
+    if type(node) is Leaf:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    if target.origin is not None and type(node_of(root_of(target))) is Leaf:
+        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+
+
+def check_mode(target: Any) -> None:
+    if target.storage.inference and not mode.inference:
+        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal "
+                           "tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.")
+
+
+def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+    """`target` becomes what `function(target, …)` returns: the one way in which all methods with a trailing underscore work."""
+    check_mode(target)
+    for other in args:
+        if isinstance(other, TensorBase) and other.storage is target.storage:
+            check_overlap(target.array, other.array)
+    if mode.record:
+        if node_of(target) is not None:
+            check(target)
+        old = wrap(target.array, target.storage, node_of(target))
+        result = function(old, *args, **kwargs)
+        memory, held = target.array, weakref.ref(old)
+        if result is old:
+            return target
+        del old
+        if (old := held()) is not None:      # the tape keeps the old values: they must outlive the write
+            old.array, old.storage = memory.copy(), type(target.storage)()
+    else:
+        result = function(wrap(target.array, target.storage), *args, **kwargs)
+    return overwrite(target, result)
+
+
+def overwrite(target: Any, result: Any) -> Any:
+    """Copy `result` into the memory of `target`, and take over its history."""
+    check_result(target, result)
+    recorded = mode.record and (result._node is not None or node_of(target) is not None)
+    if recorded:
+        check(target)
+        if result.array.dtype != target.array.dtype:
+            result = apply(OPS["cast"], result, dtype=target.array.dtype)
+    write(target, result.array)
+    if recorded:
+        adopt(target, result)
+    return target
+
+
+def check_result(target: Any, result: Any) -> None:
+    """Raise PyTorch's error if a result cannot be written to this tensor."""
+    if result.array.shape != target.array.shape:
+        raise RuntimeError(f"output with shape {list(target.array.shape)} doesn't match the broadcast shape {list(result.array.shape)}")
+    source, kept = FROM_NUMPY[result.array.dtype], FROM_NUMPY[target.array.dtype]
+    if source is not kept and source.category > kept.category and not can_cast(source, kept):
+        raise RuntimeError(f"result type {dispatch.SCALAR_TYPES[source.name]} can't be cast to the desired output type "
+                           f"{dispatch.SCALAR_TYPES[kept.name]}")
+
+
+def check_overlap(target: Any, other: Any, copying: bool = False) -> None:
+    """Raise PyTorch's error for an operand that is only in part the memory that is written to."""
+    if any(not (a.flags.c_contiguous or a.flags.f_contiguous) for a in (target, other)):
+        return        # too hard to tell, for PyTorch as well
+    start, begin = address(target), address(other)
+    end, stop = start + target.nbytes, begin + other.nbytes
+    same = (start, end) == (begin, stop) and (target.strides == other.strides or (copying and target.flags.c_contiguous == other.flags.c_contiguous))
+    if max(start, begin) < min(end, stop) and not same:
+        raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
+                           "Please clone() the tensor before performing the operation.")
+
+
+def address(array: Any) -> int:
+    """Where an array's first element lies."""
+    array = getattr(array, "values", array)          # a simulated device's array
+    return int(array.__array_interface__["data"][0]) if hasattr(array, "__array_interface__") else int(array.data.ptr)
+
+
+def check_writeable(target: Any) -> None:
+    """Raise PyTorch's error for memory that several elements share, or that may not be written to."""
+    array = target.array
+    if any(step == 0 and n > 1 for step, n in zip(array.strides, array.shape, strict=True)):
+        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+                           "Please clone() the tensor before performing the operation.")
+    if not getattr(array.flags, "writeable", True):
+        raise RuntimeError("the memory of this tensor is read-only: clone() it first")
+
+
+def write(target: Any, values: Any, one_value: bool = False) -> None:
+    """Put values into a tensor's memory, and date the write. The tape is not touched. One value may go to memory that elements share."""
+    if not one_value:
+        check_writeable(target)
+    target.array[...] = values
+    target.storage.wrote()
+
+
+def adopt(target: Any, result: Any) -> None:
+    """After a write: the history of `result` becomes that of `target`, or, for a view, of the part of the base that it is."""
+    base, node = target, result._node
+    if target.origin is not None:
+        base = root_of(target)
+        whole = wrap(base.array, base.storage, base._node)
+        node = apply(OPS["set_view"], whole, result, view=_chain(target), written=True)._node
+    for made in {node, result._node}:
+        if made is not None and not isinstance(made, Leaf):
+            made.storage, made.since = base.storage, next(clock)     # later writes must be noticed by what saved its values
+    base._node = node
+    target.storage.rebased = next(clock)
+
+
+def _chain(view: Any) -> tuple[Any, ...]:
+    """The view ops that lead from the base to a view: ((op, params), …). `as_strided` starts from the whole memory again."""
+    chain: list[Any] = []
+    while view.origin is not None:
+        origin = view.origin
+        chain.append((origin.op, origin.params))
+        if origin.op is OPS["as_strided"]:
+            break
+        view = origin.parent
+    return tuple(reversed(chain))

@@ -1,0 +1,227 @@
+"""The tape: what tensors carry of it, how a step is written, and where it ends."""
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from ..ops.base import Node, Op
+from ..storage.base import clock
+from .mode import Mode, mode
+
+new = object.__new__
+FREED: Any = ("the saved values of this step were freed",)
+
+
+class TensorBase:
+    """An array, the memory it lives in, and where it came from. `Tensor` adds everything that a user sees."""
+
+    __slots__ = ("array", "storage", "_node", "_grad", "origin", "__dict__", "__weakref__")
+    array: Any
+    storage: Any
+    _node: Any      # the tape node; may be out of date in a view: read it with `node_of`
+    _grad: Any
+    origin: Any     # of a view: how it was made, see Origin
+
+
+class Origin:
+    """How a view was made: by one application of a view op to `parent`."""
+
+    __slots__ = ("parent", "op", "args", "params", "kind")
+
+    def __init__(self, parent: TensorBase, op: type[Op], args: tuple[Any, ...], params: dict[str, Any], kind: str | None) -> None:
+        self.parent, self.op, self.args, self.params, self.kind = parent, op, args, params, kind
+
+
+class Leaf(Node):
+    """Where the tape ends: the gradient of a tensor the user made is added up here (PyTorch's AccumulateGrad)."""
+
+    __slots__ = ("_tensor",)
+    edges = ()
+
+    def __init__(self, tensor: TensorBase) -> None:
+        self._tensor = weakref.ref(tensor)
+        array = tensor.array
+        self.shape, self.dtype, self.storage, self.hooks, self.time = array.shape, array.dtype, tensor.storage, None, next(clock)
+
+    @property
+    def tensor(self) -> Any:
+        return self._tensor()
+
+    variable = tensor
+
+    def name(self) -> str:
+        return "AccumulateGrad"
+
+    def __repr__(self) -> str:
+        return f"<AccumulateGrad object at {id(self):#x}>"
+
+
+class Output(Node):
+    """One of several results of a step. Its gradient waits here until the step is pulled."""
+
+    __slots__ = ("node", "index")
+
+    def __init__(self, node: Node, index: int, array: Any) -> None:
+        self.node, self.index, self.edges, self.storage = node, index, (node,), node.storage
+        self.shape, self.dtype, self.hooks, self.time = array.shape, array.dtype, None, next(clock)
+
+    def as_function(self) -> tuple[Node, int]:
+        return self.node, self.index
+
+
+class Packed:
+    """A saved tensor as a saved-tensors hook keeps it."""
+
+    __slots__ = ("packed", "unpack")
+
+    def __init__(self, packed: Any, unpack: Any) -> None:
+        self.packed, self.unpack = packed, unpack
+
+
+def record(op: type[Op], needs: int, args: tuple[Any, ...], edges: Any, params: dict[str, Any], out: TensorBase) -> None:
+    """Write one application of an op on the tape: `out` came from `args`."""
+    y = out.array
+    plan = op.plans[needs if op.arity else (needs, len(args))]
+    out._node = node = new(plan.node_type)
+    node.edges, node.params, node.plan, node.hooks, node.storage = edges, params, plan, None, out.storage
+    node.shape, node.dtype, node.time, node.saved = y.shape, y.dtype, next(clock), plan.save((*args, y))
+
+
+def record_several(op: type[Op], needs: int, args: tuple[Any, ...], edges: Any, params: dict[str, Any], outs: Any) -> None:
+    """The same for an op with several results; those of integers or bools stay off the tape."""
+    plan = op.plans[needs if op.arity else (needs, len(args))]
+    node = new(plan.node_type)
+    node.edges, node.params, node.plan, node.hooks, node.storage = edges, params, plan, None, outs[0].storage
+    node.shape, node.dtype, node.time = tuple(o.array.shape for o in outs), tuple(o.array.dtype for o in outs), next(clock)
+    node.saved = plan.save((*args, *[_alias(o) for o in outs]))
+    for i, out in enumerate(outs):
+        if out.array.dtype.kind in "fcV":
+            out._node = Output(node, i, out.array)
+
+
+def _alias(tensor: TensorBase) -> TensorBase:
+    """The same values without the way they came: a node that held its own output would be a cycle."""
+    alias = new(TensorBase)
+    alias.array, alias.storage, alias._node, alias._grad, alias.origin = tensor.array, tensor.storage, None, None, None
+    return alias
+
+
+Mode.recorder = Mode.record = staticmethod(record)
+
+
+def node_of(tensor: Any) -> Any:
+    """The tape node of a tensor. A view whose memory was rewritten since gets it anew, from the tensor it views."""
+    node, origin = tensor._node, tensor.origin
+    if origin is None or tensor.storage.rebased < (node.time if node is not None else 1):
+        return node
+    return _rederived(tensor)
+
+
+def _rederived(tensor: Any) -> Any:
+    chain = []
+    while (origin := tensor.origin) is not None and tensor.storage.rebased >= (tensor._node.time if tensor._node is not None else 1):
+        if origin.kind == "no_grad":
+            above = node_of(origin.parent)
+            if above is not None and tensor.storage.watched and mode.grad:
+                raise RuntimeError("A view was created in no_grad mode and its base or another view of its base has been modified inplace with "
+                                   "grad mode enabled. Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify "
+                                   "your code by moving both the view and the inplace either both inside the no_grad block (if you don't want "
+                                   "the inplace to be tracked) or both outside (if you want the inplace to be tracked).")
+            if type(above) is Leaf and tensor._node is None:
+                tensor._node = Leaf(tensor)
+            break
+        if origin.kind == "several":
+            if tensor._node is None and node_of(root_of(tensor)) is None:
+                break
+            name = tensor._node.node.name() if type(tensor._node) is Output else f"{origin.op.torch_name}Backward0"
+            raise RuntimeError(f"Output {getattr(tensor._node, 'index', 0)} of {name} is a view and its base or another view of its base has been "
+                               "modified inplace. This view is the output of a function that returns multiple views. Such functions do not "
+                               "allow the output views to be modified inplace. You should replace the inplace operation by an out-of-place "
+                               "one.")
+        chain.append(tensor)
+        tensor = origin.parent
+    for view in reversed(chain):
+        origin = view.origin
+        node = origin.parent._node
+        if type(node) is Leaf and view._node is None:      # the base was asked to require grad after the view was made
+            view._node = Leaf(view)
+            continue
+        view._node = None
+        if node is not None and view.array.dtype.kind in "fcV":
+            record(origin.op, 1, origin.args, (node, *[None] * (len(origin.args) - 1)), origin.params, view)
+    return chain[0]._node if chain else tensor._node
+
+
+def root_of(tensor: Any) -> Any:
+    """The tensor that a view is ultimately a view of."""
+    while tensor.origin is not None:
+        tensor = tensor.origin.parent
+    return tensor
+
+
+class RemovableHandle:
+    """Removes a hook: by hand, or at the end of a `with` block."""
+
+    _count = 0
+
+    def __init__(self, hooks: dict[int, Any]) -> None:
+        RemovableHandle._count += 1
+        self.id, self._hooks = RemovableHandle._count, weakref.ref(hooks)
+
+    def remove(self) -> None:
+        hooks = self._hooks()
+        if hooks is not None:
+            hooks.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.remove()
+
+
+class HookDict(dict[int, Any]):
+    """Hooks in order; a dict that can be referred to weakly."""
+
+    __slots__ = ("__weakref__",)
+
+    def add(self, hook: Any, first: bool = False) -> RemovableHandle:
+        handle = RemovableHandle(self)
+        if first:
+            others = dict(self)
+            self.clear()
+            self[handle.id] = hook
+            self.update(others)
+        else:
+            self[handle.id] = hook
+        return handle
+
+
+class Hooks:
+    """The hooks of one node: on the tensor it made, before and after the step, and tensors that retain their gradient."""
+
+    __slots__ = ("tensor", "before", "after", "accumulated", "retained")
+
+    def __init__(self) -> None:
+        self.tensor, self.before, self.after, self.accumulated = HookDict(), HookDict(), HookDict(), HookDict()
+        self.retained: Any = None       # a weak reference to the tensor whose .grad is wanted
+
+    @staticmethod
+    def of(node: Node) -> Hooks:
+        if node.hooks is None:
+            node.hooks = Hooks()
+        return node.hooks  # type: ignore[no-any-return]
+
+
+def _register_hook(node: Node, hook: Any) -> RemovableHandle:
+    """Call `hook(grad_inputs, grad_outputs)` after this step was pulled; what it returns replaces grad_inputs."""
+    return Hooks.of(node).after.add(hook)
+
+
+def _register_prehook(node: Node, hook: Any) -> RemovableHandle:
+    """Call `hook(grad_outputs)` before this step is pulled; what it returns replaces grad_outputs."""
+    return Hooks.of(node).before.add(hook)
+
+
+Node.register_hook = _register_hook  # type: ignore[attr-defined]
+Node.register_prehook = _register_prehook  # type: ignore[attr-defined]

@@ -1,0 +1,49 @@
+"""The enumerations OP, DEVICE and DTYPE.
+
+>>> from tensorgrad.const import OP, DEVICE, DTYPE
+>>> import tensorgrad as torch
+>>> DTYPE.FLOAT32 is torch.float32, DEVICE.CPU == torch.device('cpu') == 'cpu', OP.SOFTMAX.value
+(True, True, 'softmax')
+"""
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from .device import CPU as _CPU
+from .device import device as _device
+from .dtype import NAMED as _NAMED
+from .ops.base import OPS as _OPS
+
+
+class _Names(type):
+    """A class whose members are objects that exist elsewhere."""
+
+    def __iter__(cls) -> Any:
+        return (value for name, value in vars(cls).items() if name.isupper())
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        raise AttributeError(f"cannot reassign member {name!r}")
+
+
+class DTYPE(metaclass=_Names):
+    """The dtypes."""
+
+    BOOL, UINT8, INT8, INT16, INT32, INT64, UINT16, UINT32, UINT64, FLOAT16, BFLOAT16, FLOAT32, FLOAT64, COMPLEX64, COMPLEX128 = _NAMED.values()
+
+
+class DEVICE(metaclass=_Names):
+    """The kinds of device."""
+
+    CPU = _CPU
+    CUDA = _device("cuda")
+
+
+# The names that ops had in the first version of this project stay as second names.
+_FORMER = {"SUB": "subtract", "MUL": "multiply", "DIV": "divide", "POW": "power", "INVERT": "bitwise_not", "SUM_REDUCE": "sum",
+           "MEAN_REDUCE": "mean", "MAX_REDUCE": "amax", "MIN_REDUCE": "amin", "UNSQUEEZE": "expand_dims", "PERMUTE": "permute_dims",
+           "SELECT": "get_item", "LOOKUP": "embedding", "MASKED_FILL": "where"}
+_MEMBERS = {name.upper(): name for name in sorted(_OPS)}
+
+OP = Enum("OP", _MEMBERS | {old: new for old, new in _FORMER.items() if new in _OPS}, module=__name__)  # type: ignore[misc]
+OP.__doc__ = "Every op of the table: the keys of `OpDispatch.register`."

@@ -1,0 +1,475 @@
+"""The dispatcher: choose the kernel for (op, storage class), run it, write it on the tape.
+
+`xp` here is the op table as Tensors see it. The same formulas that run on arrays run on it, recorded: that is how gradients of
+gradients are made, and how the public functions in `api/` compute.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+from operator import attrgetter
+from typing import Any
+
+from numpy import asarray, generic
+
+from . import dtype as dtypes
+from .autograd.fused import record_pair
+from .autograd.mode import mode
+from .autograd.tape import Leaf, Origin, TensorBase, new, node_of, record_several
+from .ops.base import OPS, Op, Pair
+from .storage.base import Storage, backend_of
+
+Tensor: Any = TensorBase        # _tensor.py puts the full class here
+PLAIN: set[type] = {TensorBase}  # classes whose operations give plain Tensors: Tensor, Parameter, Buffer
+NUMBERS = (int, float)
+
+
+def wrap(array: Any, storage: Any, node: Any = None) -> Any:
+    """A Tensor of this array. All of its fields are set here, nowhere else on the hot path but in the fast lanes below."""
+    out = new(Tensor)
+    out.array, out.storage, out._node, out._grad, out.origin = array, storage, node, None, None
+    return out
+
+
+def fresh(array: Any, backend: type[Storage]) -> Any:
+    """A Tensor of an array that was just computed."""
+    if type(array) is not backend.array_type:
+        array = backend.asarray(array)
+    storage = backend()
+    if mode.inference:
+        storage.inference = True
+    return wrap(array, storage)
+
+
+def apply(op: type[Op], *args: Any, **params: Any) -> Any:
+    """Run one op on Tensors (and numbers and None, which stay what they are)."""
+    if op.sequence:
+        args = (*args[0], *args[1:])
+    elif op.arity is not None and len(args) > op.arity:
+        params = dict(zip(op.parameters, args[op.arity:]), **params)
+        args = args[:op.arity]
+    arrays: list[Any] = []
+    edges: list[Any] = []
+    backend: Any = None
+    needs, bit, dtype, mixed, number = 0, 1, None, False, False
+    for a in args:
+        if isinstance(a, TensorBase):
+            array, storage = a.array, a.storage
+            arrays.append(array)
+            edges.append(node := a._node if a.origin is None else node_of(a))
+            if node is not None:
+                needs |= bit
+            if (b := type(storage)) is not backend:
+                backend = b if backend is None else meet(op, args)
+            if dtype is None:
+                dtype = array.dtype
+            elif array.dtype is not dtype:
+                mixed = True
+        else:
+            arrays.append(a.item() if isinstance(a, generic) else a)    # a NumPy scalar counts as the Python number it stands for
+            edges.append(None)
+            number = number or a is not None
+        bit <<= 1
+    if backend is None:
+        raise TypeError(f"{op.opname}(): expected at least one Tensor, got {', '.join(type(a).__name__ for a in args)}")
+    if backend is MOVE:
+        return apply(op, *(_gathered(op, args) if not op.sequence else [_gathered(op, args)]), **params)
+    result = None
+    if (kind := dtype.kind) not in op.kinds or (mixed and (op.casts or holds_bfloat16(op, arrays))) or (number and op.casts and kind not in "fc"):
+        arrays, result = common(op, args, arrays, backend)
+    kernel = op.kernels[backend]
+    if type(kernel) is Pair:
+        if result is None and not mode.hooks and (served := paired(op, kernel, backend, args, arrays, edges, needs, params)) is not NotImplemented:
+            return served
+        kernel = op.kernels.from_definition(backend)
+    if op.composite and needs and mode.record:
+        return op.forward(namespace(backend), *([args] if op.sequence else args), **params)
+    try:
+        y = kernel(arrays, **params) if op.sequence else kernel(*arrays, **params)
+    except ValueError as error:
+        raise explained(op, arrays, error) from None
+    if op.several:
+        if result is not None:
+            y = [part.astype(result) if part.dtype.kind == "f" else part for part in y]
+        outs = [fresh(part, backend) for part in y] if not op.view else parts(op, args[0], y)
+        if needs and mode.record and op.differentiable:
+            record_several(op, needs, args, edges, params, outs)
+        return outs
+    if result is not None and y.dtype.kind == "f":
+        y = y.astype(result)
+    if op.view and (op.view == "always" or backend.aliases(y, arrays[0])):
+        return view(op, args, edges, needs, params, y)
+    out = fresh(y, backend)
+    if needs and (record := mode.record) and op.differentiable:
+        record(op, needs, args, edges, params, out)
+    return out
+
+
+def explained(op: type[Op], arrays: Any, error: ValueError) -> Exception:
+    """PyTorch's error for shapes that do not broadcast, or the error itself."""
+    shapes = [a.shape for a in arrays if hasattr(a, "shape")]
+    if op.elementwise and len(shapes) > 1:
+        ndim = max(map(len, shapes))
+        for axis in range(-1, -ndim - 1, -1):
+            sizes = [s[axis] for s in shapes if len(s) >= -axis and s[axis] != 1]
+            if sizes and any(n != sizes[0] for n in sizes):
+                other = next(n for n in sizes if n != sizes[0])
+                return RuntimeError(f"The size of tensor a ({sizes[0]}) must match the size of tensor b ({other}) at non-singleton "
+                                    f"dimension {ndim + axis}")
+    return error
+
+
+def view(op: type[Op], args: Any, edges: Any, needs: int, params: Any, y: Any) -> Any:
+    """The result of a view op: it shares its input's storage and remembers where it came from."""
+    out = wrap(y, shared(args[0]))
+    out.origin = Origin(args[0], op, args, params, None if mode.grad else view_kind())
+    if needs:
+        if record := mode.record:
+            record(op, needs, args, edges, params, out)
+        elif not mode.inference:
+            out._node = Leaf(out)      # as in PyTorch, a view made in no_grad mode requires grad on its own account
+            out.storage.watched = True
+    return out
+
+
+def shared(tensor: Any) -> Any:
+    """The storage of a tensor that a second one is about to share."""
+    storage = tensor.storage
+    if storage.memory is None:
+        storage.memory = tensor.array
+    return storage
+
+
+def view_kind() -> str:
+    return "inference" if mode.inference else "no_grad"
+
+
+def parts(op: type[Op], parent: Any, arrays: Any) -> list[Any]:
+    """The results of a view op with several: views that autograd does not let be written to."""
+    storage = shared(parent)
+    storage.watched = True
+    outs = [wrap(array, storage) for array in arrays]
+    kind = "several" if mode.grad else view_kind()
+    for out in outs:
+        out.origin = Origin(parent, op, (parent,), {}, kind)
+        if kind == "no_grad" and node_of(parent) is not None:
+            out._node = Leaf(out)
+    return outs
+
+
+# ── unlike operands ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class MOVE:
+    """Stands for the backend while 0-d tensors still have to be brought to the device of the others."""
+
+    rank = -1
+
+
+def meet(op: type[Op], args: Any) -> Any:
+    """The backend for operands of several: the interpreter of highest rank, or the device that 0-d CPU tensors go along to."""
+    tensors = [a for a in args if isinstance(a, TensorBase)]
+    backends = {type(t.storage) for t in tensors}
+    top = max(backends, key=attrgetter("rank"))
+    if top.rank:
+        return top
+    devices = {type(t.storage) for t in tensors if t.array.ndim or str(t.storage.device) != "cpu"}
+    if len(devices) > 1:
+        first, second = (str(type(t.storage).device) for t in tensors[:2])
+        raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
+                           f"{first} and {second}! (when checking the arguments of {op.opname})")
+    return MOVE
+
+
+def _gathered(op: type[Op], args: Any) -> list[Any]:
+    target = next(type(a.storage) for a in args if isinstance(a, TensorBase) and (a.array.ndim or str(a.storage.device) != "cpu"))
+    return [move(a, target) if isinstance(a, TensorBase) and type(a.storage) is not target else a for a in args]
+
+
+def move(tensor: Any, target: Any, source: Any = None) -> Any:
+    """A copy on another device, recorded."""
+    op, source = OPS["to_device"], type(tensor.storage)
+    out = fresh(op.forward(source.xp, tensor.array, source=source, target=target), target)
+    node = node_of(tensor)
+    if node is not None and (record := mode.record):
+        record(op, 1, (tensor,), (node,), {"source": source, "target": target}, out)
+    return out
+
+
+def holds_bfloat16(op: type[Op], arrays: list[Any]) -> bool:
+    """Whether an operand is of bfloat16 and the op's kernels do not take that."""
+    return "V" not in op.kinds and any(a.dtype.kind == "V" for a in arrays if hasattr(a, "dtype"))
+
+
+def common(op: type[Op], args: Any, arrays: list[Any], backend: Any) -> tuple[list[Any], Any]:
+    """The operands in their common dtype, and the dtype that the result is to have (None: whatever comes out).
+
+    bfloat16 is a dtype to store in: it computes in float32 and is rounded once, as PyTorch does.
+    """
+    if op.casts is None:
+        narrow = next((a.dtype for a in arrays if getattr(a, "dtype", None) is not None and a.dtype.kind == "V"), None)
+        if narrow is None:
+            raise NotImplementedError(f'"{op.opname}" not implemented for \'{_scalar_type(args)}\'')
+        return [a.astype("float32") if getattr(a, "dtype", None) == narrow else a for a in arrays], narrow
+    target = result_type(*[a for a in args if a is not None])
+    if op.casts == "float" and target.category < dtypes.FLOATING:
+        target = dtypes.get_default_dtype()
+    compute = dtypes.float32 if target is dtypes.bfloat16 and "V" not in op.kinds else target
+    if compute.numpy.kind not in op.kinds:
+        raise NotImplementedError(f'"{op.opname}" not implemented for \'{_scalar_type(args)}\'')
+    dtype = compute.numpy
+    cast = [None if a is None else a.astype(dtype, copy=False) if isinstance(t, TensorBase) else number_array(a, dtype, backend)
+            for t, a in zip(args, arrays, strict=True)]
+    return cast, target.numpy if compute is not target else None
+
+
+def number_array(number: Any, dtype: Any, backend: Any) -> Any:
+    """A Python number as a 0-d array; integers out of range wrap around."""
+    try:
+        return backend.asarray(number, dtype)
+    except OverflowError:
+        return backend.asarray(asarray(number).astype(dtype))
+
+
+SCALAR_TYPES = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
+                "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double",
+                "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+                "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64"}
+
+
+def _scalar_type(args: Any) -> str:
+    return SCALAR_TYPES[dtypes.FROM_NUMPY[next(a.array.dtype for a in args if isinstance(a, TensorBase))].name]
+
+
+def result_type(*operands: Any) -> dtypes.dtype:
+    """The dtype that an operation on these tensors and numbers gives. https://pytorch.org/docs → result_type"""
+    groups: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
+    for a in operands:
+        if isinstance(a, TensorBase):
+            groups[0 if a.array.ndim else 1].append(dtypes.FROM_NUMPY[a.array.dtype])
+        else:
+            groups[2].append(dtypes.PYTHON[type(a)] if type(a) in dtypes.PYTHON else _number_dtype(a))
+    return dtypes.result_dtype(*groups)
+
+
+def _number_dtype(number: Any) -> dtypes.dtype:
+    for kind, found in zip((bool, int, float, complex), ((dtypes.PYTHON[k]) for k in (bool, int, float, complex)), strict=True):
+        if isinstance(number, kind):
+            return found
+    if hasattr(number, "dtype"):     # a NumPy scalar counts as the Python number it stands for
+        return dtypes.PYTHON[type(number.item())]
+    raise TypeError(f"expected a Tensor or a number, got {type(number).__name__}")
+
+
+# ── kernels with a shortcut back ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def paired(op: type[Op], pair: Pair, backend: Any, args: Any, arrays: Any, edges: Any, needs: int, params: Any) -> Any:
+    """Run a kernel pair and record its residual; NotImplemented for arguments that it does not serve."""
+    served = pair.forward(arrays, **params) if op.sequence else pair.forward(*arrays, **params)
+    if served is NotImplemented:
+        return served
+    y, residual = served
+    outs = [fresh(part, backend) for part in y] if op.several else [fresh(y, backend)]
+    if needs and mode.record:
+        record_pair(op, pair, args, edges, params, outs, residual)
+    return outs if op.several else outs[0]
+
+
+def defined(op: type[Op], backend: Any, args: Any, edges: Any, params: Any) -> Any:
+    """Run an op from its own definition: with its gradient formulas, or, where it has none, as a composition on the tape."""
+    recording = mode.record and any(e is not None for e in edges)
+    if recording and op.composite:
+        return op.forward(namespace(backend), *([args] if op.sequence else args), **params)
+    arrays = [getattr(a, "array", a) if isinstance(a, TensorBase) else a for a in args]
+    y = op.forward(backend.xp, *([arrays] if op.sequence else arrays), **params)
+    outs = [fresh(part, backend) for part in (y if op.several else [y])]
+    if recording:
+        needs = sum(1 << i for i, e in enumerate(edges) if e is not None)
+        if op.several:
+            record_several(op, needs, tuple(args), edges, params, outs)
+        else:
+            mode.record(op, needs, tuple(args), edges, params, outs[0])
+    return outs if op.several else outs[0]
+
+
+# ── the fast lanes: elementwise ops of one or two tensors of one dtype ────────────────────────────────────────────────
+
+
+def unary(op: type[Op]) -> Callable[..., Any]:
+    kernels, kinds, tracked = op.kernels, op.kinds, op.differentiable
+
+    def call(a: Any) -> Any:
+        if type(a) in PLAIN and (x := a.array).dtype.kind in kinds and \
+                type(kernel := kernels[backend := type(a.storage)]) is not Pair:
+            y = kernel(x)
+            if type(y) is not backend.array_type:
+                y = backend.asarray(y)
+            out = new(Tensor)
+            out.array, out.storage, out._node, out._grad, out.origin = y, backend(), None, None, None
+            node = a._node if a.origin is None else node_of(a)
+            if node is not None and tracked and (record := mode.record):
+                record(op, 1, (a,), (node,), NO_PARAMS, out)
+            elif mode.inference:
+                out.storage.inference = True
+            return out
+        return apply(op, a)
+    return call
+
+
+def binary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
+    """`otherwise` takes what the fast lane does not: operands of unlike dtypes, devices or classes."""
+    kernels, kinds, tracked = op.kernels, op.kinds, op.differentiable
+    otherwise = otherwise or partial(apply, op)
+
+    def call(a: Any, b: Any) -> Any:
+        if type(a) in PLAIN and type(kernel := kernels[backend := type(a.storage)]) is not Pair:
+            x = a.array
+            if type(b) in PLAIN:
+                y, m = b.array, b._node if b.origin is None else node_of(b)
+                fast = x.dtype is y.dtype and backend is type(b.storage) and x.dtype.kind in kinds
+            else:
+                y, m = b, None
+                fast = type(b) in NUMBERS and x.dtype.kind == "f"
+            if fast:
+                try:
+                    z = kernel(x, y)
+                except ValueError as error:
+                    raise explained(op, (x, y), error) from None
+                if type(z) is not backend.array_type:
+                    z = backend.asarray(z)
+                out = new(Tensor)
+                out.array, out.storage, out._node, out._grad, out.origin = z, backend(), None, None, None
+                n = a._node if a.origin is None else node_of(a)
+                if (n is not None or m is not None) and tracked and (record := mode.record):
+                    record(op, 2 if n is None else 1 if m is None else 3, (a, b), (n, m), NO_PARAMS, out)
+                elif mode.inference:
+                    out.storage.inference = True
+                return out
+        return otherwise(a, b)
+    return call
+
+
+NO_PARAMS: dict[str, Any] = {}
+
+
+class TensorNamespace:
+    """The op table as Tensors see it. What formulas make afresh (zeros, arange, …) lies on the namespace's device."""
+
+    def __init__(self, backend: type[Storage] | None = None) -> None:
+        self._backend = backend
+
+    def __getattr__(self, name: str) -> Any:
+        if name in OPS:
+            found = move if name == "to_device" else lane(OPS[name])
+        elif name in MAKERS:
+            found = self._maker(name)
+        else:
+            raise AttributeError(f"the op table has no {name!r}")
+        setattr(self, name, found)
+        return found
+
+    def _maker(self, name: str) -> Callable[..., Any]:
+        def make(*args: Any, dtype: Any = None, **params: Any) -> Any:
+            backend = self._backend or backend_of(None)
+            if name.endswith("_like"):
+                backend, args = type(args[0].storage), (args[0].array, *args[1:])
+            if dtype is not None:
+                params["dtype"] = dtypes.as_dtype(dtype).numpy
+            return fresh(getattr(backend.xp, name)(*args, **params), backend)
+        return make
+
+
+MAKERS = {"zeros", "ones", "full", "arange", "eye", "zeros_like", "ones_like", "full_like"}
+
+
+@cache
+def namespace(backend: type[Storage]) -> TensorNamespace:
+    """The op table as Tensors on one device see it."""
+    return TensorNamespace(backend)
+
+
+def lane(op: type[Op]) -> Callable[..., Any]:
+    """How Tensors call an op."""
+    if op.elementwise and not op.parameters and op.arity in (1, 2):
+        return (unary if op.arity == 1 else binary)(op)
+    return partial(apply, op)
+
+
+xp: Any = TensorNamespace()
+
+
+# ── registration ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class OpDispatch:
+    """Better implementations of single ops on single devices, from outside the op.
+
+    >>> import numpy as np
+    >>> from tensorgrad.dispatch import OpDispatch
+    >>> from tensorgrad.const import OP, DEVICE
+    >>> @OpDispatch.register(OP.EXP, DEVICE.CPU)
+    ... def exp(x):
+    ...     return np.exp2(x * 1.4426950408889634)
+    >>> OpDispatch.unregister(OP.EXP, DEVICE.CPU)
+    """
+
+    @staticmethod
+    def register(op: Any, device: Any) -> Callable[[Any], Any]:
+        """A decorator: the function, or class with `forward` and `backward`, becomes the op's kernel on the device.
+
+        A later registration goes before an earlier one; `unregister` brings the earlier one back.
+        """
+        found, backend = OpDispatch.op(op), OpDispatch.backend(device)
+
+        def decorate(kernel: Any) -> Any:
+            found.kernels.register(backend, as_kernel(kernel))
+            return kernel
+        return decorate
+
+    @staticmethod
+    def unregister(op: Any, device: Any) -> None:
+        """Take the latest kernel of an op on a device away again."""
+        found, backend = OpDispatch.op(op), OpDispatch.backend(device)
+        registered = found.kernels.registered.get(backend)
+        if not registered:
+            raise KeyError(f"no kernel is registered for {found.opname!r} on {backend.device}")
+        found.kernels.unregister(backend, registered[-1])
+
+    @staticmethod
+    @contextmanager
+    def override(op: Any, device: Any, kernel: Any) -> Iterator[None]:
+        """The kernel, for the length of a `with` block."""
+        OpDispatch.register(op, device)(kernel)
+        try:
+            yield
+        finally:
+            OpDispatch.unregister(op, device)
+
+    @staticmethod
+    def op(op: Any) -> type[Op]:
+        if isinstance(op, type) and issubclass(op, Op):
+            return op
+        name = getattr(op, "value", op)
+        if name not in OPS:
+            raise KeyError(f"unknown op {name!r}")
+        return OPS[name]
+
+    @staticmethod
+    def backend(device: Any) -> Any:
+        from .storage import CudaStorage
+        if isinstance(device, type) and issubclass(device, Storage):
+            return device
+        return CudaStorage if str(device) == "cuda" else backend_of(getattr(device, "value", device))
+
+    @staticmethod
+    def execute(op: Any, *tensors: Any, **params: Any) -> Any:
+        """Run an op of the table by its name."""
+        return apply(OpDispatch.op(op), *tensors, **params)
+
+
+def as_kernel(kernel: Any) -> Any:
+    if isinstance(kernel, Pair) or not hasattr(kernel, "backward"):
+        return kernel
+    return Pair(kernel.forward, kernel.backward)

@@ -1,0 +1,311 @@
+"""PyTorch's data types, their NumPy twins, and how they combine.
+
+See https://pytorch.org/docs/stable/tensor_attributes.html#torch.dtype
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+BOOL, INTEGER, FLOATING, COMPLEX = range(4)  # the categories that promotion compares first
+CATEGORIES = {"b": BOOL, "i": INTEGER, "u": INTEGER, "f": FLOATING, "c": COMPLEX, "V": FLOATING}
+
+
+class dtype:
+    """One of PyTorch's data types.
+
+    >>> import tensorgrad as torch
+    >>> torch.float32, torch.float32.itemsize, torch.float32.is_floating_point
+    (torch.float32, 4, True)
+    """
+
+    __slots__ = ("name", "category", "itemsize", "is_floating_point", "is_complex", "is_signed", "_numpy")
+
+    def __init__(self, name: str, kind: str, itemsize: int) -> None:
+        self.name, self.itemsize = name, itemsize
+        self.category = CATEGORIES[kind]
+        self.is_floating_point, self.is_complex = kind in "fV", kind == "c"
+        self.is_signed = kind not in "ub"
+        self._numpy: Any = None if kind == "V" else np.dtype(name)
+
+    @property
+    def numpy(self) -> Any:
+        """NumPy's dtype of the same values. NumPy has no bfloat16 of its own: the package ml_dtypes brings it."""
+        if self._numpy is None:
+            try:
+                import ml_dtypes
+            except ImportError as error:
+                raise ImportError("bfloat16 needs the package ml_dtypes: "
+                                  "pip install 'tensorgrad-engine[bfloat16]'") from error
+            self._numpy = np.dtype(ml_dtypes.bfloat16)
+        return self._numpy
+
+    @property
+    def value(self) -> str:
+        """The bare name, as the members of an enumeration have it: 'float32'."""
+        return self.name
+
+    def to_real(self) -> dtype:
+        """The dtype of the real and imaginary parts."""
+        return {"complex64": float32, "complex128": float64}.get(self.name, self)
+
+    def to_complex(self) -> dtype:
+        """The complex dtype whose parts have this dtype."""
+        if self.is_complex:
+            return self
+        return complex128 if self is float64 else complex64
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+uint8 = dtype("uint8", "u", 1)
+uint16 = dtype("uint16", "u", 2)
+uint32 = dtype("uint32", "u", 4)
+uint64 = dtype("uint64", "u", 8)
+int8 = dtype("int8", "i", 1)
+int16 = short = dtype("int16", "i", 2)
+int32 = int = dtype("int32", "i", 4)
+int64 = long = dtype("int64", "i", 8)
+bfloat16 = dtype("bfloat16", "V", 2)
+float16 = half = dtype("float16", "f", 2)
+float32 = float = dtype("float32", "f", 4)
+float64 = double = dtype("float64", "f", 8)
+complex64 = cfloat = dtype("complex64", "c", 8)
+complex128 = cdouble = dtype("complex128", "c", 16)
+bool = dtype("bool", "b", 1)
+
+ALL = (bool, uint8, int8, int16, int32, int64, uint16, uint32, uint64, float16, bfloat16, float32, float64,
+       complex64, complex128)
+NAMED = {d.name: d for d in ALL}
+
+
+class _FromNumpy(dict):  # type: ignore[type-arg]
+    """NumPy dtype → PyTorch dtype. Other byte orders and platform aliases find their way on first use."""
+
+    def __missing__(self, key: Any) -> dtype:
+        found = NAMED.get(np.dtype(key).name)
+        if found is None:
+            raise TypeError(f"can't convert np.ndarray of type numpy.{np.dtype(key).name}. The only supported types "
+                            "are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, "
+                            "uint64, uint32, uint16, uint8, and bool.")
+        self[key] = found
+        return found
+
+
+FROM_NUMPY = _FromNumpy({d._numpy: d for d in ALL if d._numpy is not None})
+PYTHON = {type(True): bool, type(1): int64, type(1.0): float32, type(1j): complex64}
+
+
+def as_dtype(spec: Any) -> dtype:
+    """The dtype meant by a dtype, its name, a NumPy dtype or a Python type."""
+    if isinstance(spec, dtype):
+        return spec
+    if isinstance(spec, str) and spec.removeprefix("torch.") in NAMED:
+        return NAMED[spec.removeprefix("torch.")]
+    if spec in PYTHON:
+        return {type(1.0): float64, type(1j): complex128}.get(spec, PYTHON[spec])
+    if isinstance(spec, (type, np.dtype)) and issubclass(getattr(spec, "type", spec), np.generic):
+        return FROM_NUMPY[np.dtype(spec)]
+    raise TypeError(f"dtype must be torch.dtype, not {spec if isinstance(spec, str) else type(spec).__name__}")
+
+
+# ── promotion ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_SIGNED = (int8, int16, int32, int64)
+_BARE_UNSIGNED = (uint16, uint32, uint64)
+
+
+def promote_types(type1: dtype, type2: dtype) -> dtype:
+    """The smallest dtype of a category not below either that holds both. https://pytorch.org/docs → promote_types
+
+    >>> import tensorgrad as torch
+    >>> torch.promote_types(torch.int64, torch.float16), torch.promote_types(torch.uint8, torch.int8)
+    (torch.float16, torch.int16)
+    """
+    try:
+        return _PROMOTED[type1, type2]
+    except KeyError:
+        a, b = as_dtype(type1), as_dtype(type2)
+        _PROMOTED[a, b] = found = _promote(a, b)
+        return found
+
+
+_PROMOTED: dict[tuple[dtype, dtype], dtype] = {}
+
+
+def _promote(a: dtype, b: dtype) -> dtype:
+    if a is b:
+        return a
+    if a.category > b.category:
+        a, b = b, a
+    if b.is_complex:  # the parts must hold a's values as well
+        return complex128 if float64 in (a, b.to_real()) or a is complex128 else complex64
+    if a.category != b.category:
+        return b
+    if b.is_floating_point:
+        return max(a, b, key=lambda d: d.itemsize) if a.itemsize != b.itemsize else float32
+    if a in _BARE_UNSIGNED or b in _BARE_UNSIGNED:
+        if a.is_signed == b.is_signed:
+            return max(a, b, key=lambda d: d.itemsize)
+        raise RuntimeError("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
+                           f"{a.name.replace('uint', 'UInt')} and {b.name.replace('uint', 'UInt')}")
+    if a.is_signed == b.is_signed or a.itemsize != b.itemsize:
+        wider = max(a, b, key=lambda d: d.itemsize)
+        return wider if wider.is_signed or a.is_signed == b.is_signed else _SIGNED[_SIGNED.index(wider) + 1]
+    return int16  # uint8 with int8
+
+
+def result_dtype(tensors: Any, scalars: Any, numbers: Any) -> dtype:
+    """Combine the dtypes of tensors with dimensions, of 0-d tensors and of Python numbers, in this order of rank."""
+    result: dtype | None = None
+    for group in (numbers, scalars, tensors):
+        combined: dtype | None = None
+        for d in group:
+            combined = d if combined is None else promote_types(combined, d)
+        if combined is not None:
+            result = combined if result is None else _outrank(combined, result)
+    assert result is not None
+    return result
+
+
+def _outrank(higher: dtype, lower: dtype) -> dtype:
+    """A lower rank counts only where its category is above the higher rank's."""
+    if lower.category <= higher.category:
+        return higher
+    if higher.is_floating_point:
+        return higher.to_complex()
+    return promote_types(higher, lower)
+
+
+# ── defaults ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_default = float32
+
+
+def get_default_dtype() -> dtype:
+    """The dtype that new floating point tensors get. https://pytorch.org/docs → get_default_dtype"""
+    return _default
+
+
+def set_default_dtype(d: Any, /) -> None:
+    """Set the dtype that new floating point tensors get. https://pytorch.org/docs → set_default_dtype"""
+    global _default
+    d = as_dtype(d)
+    if not d.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
+    _default = d
+    PYTHON[type(1.0)], PYTHON[type(1j)] = d, d.to_complex()
+
+
+def default_complex() -> dtype:
+    return PYTHON[type(1j)]
+
+
+def can_cast(from_: dtype, to: dtype) -> Any:
+    """Whether the cast keeps to PyTorch's rule that a category is never lowered. https://pytorch.org/docs → can_cast"""
+    if from_.category > to.category:
+        return False
+    return not (from_.category == to.category == INTEGER and from_.is_signed and not to.is_signed)
+
+
+# ── limits ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class finfo:
+    """Limits of a floating point dtype. https://pytorch.org/docs → type-info
+
+    >>> import tensorgrad as torch
+    >>> torch.finfo(torch.float32).eps
+    1.1920928955078125e-07
+    """
+
+    def __init__(self, type: dtype | None = None) -> None:
+        d = _default if type is None else as_dtype(type)
+        if not (d.is_floating_point or d.is_complex):
+            raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
+                            f"'torch.finfo({d})'")
+        d = d.to_real()
+        if d is bfloat16:  # 8 bits of exponent as float32, 7 of mantissa
+            self.bits, self.eps, self.resolution = 16, 2.0 ** -7, 0.01
+            self.max, self.smallest_normal = (2.0 - 2.0 ** -7) * 2.0 ** 127, 2.0 ** -126
+        else:
+            info = np.finfo(d.numpy)
+            self.bits, self.eps, self.resolution = info.bits, info.eps.item(), info.resolution.item()
+            self.max, self.smallest_normal = info.max.item(), info.smallest_normal.item()
+            self.resolution = 10.0 ** -info.precision
+        self.min, self.tiny, self.dtype = -self.max, self.smallest_normal, d.name
+
+    def __repr__(self) -> str:
+        shown = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
+        return f"finfo({', '.join(f'{n}={getattr(self, n):g}' for n in shown)}, dtype={self.dtype})"
+
+    def __eq__(self, other: object) -> Any:
+        return isinstance(other, finfo) and other.dtype == self.dtype
+
+    def __hash__(self) -> Any:
+        return hash(("finfo", self.dtype))
+
+
+class iinfo:
+    """Limits of an integer dtype. https://pytorch.org/docs → type-info
+
+    >>> import tensorgrad as torch
+    >>> torch.iinfo(torch.int8)
+    iinfo(min=-128, max=127, dtype=int8)
+    """
+
+    def __init__(self, type: dtype) -> None:
+        d = as_dtype(type)
+        if d.category > INTEGER:
+            raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle "
+                            f"'torch.iinfo({d})'")
+        if d is bool:
+            raise TypeError("torch.bool is not supported by torch.iinfo")
+        info = np.iinfo(d.numpy)
+        self.bits, self.min, self.max, self.dtype = info.bits, info.min, info.max, d.name
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+    def __eq__(self, other: object) -> Any:
+        return isinstance(other, iinfo) and other.dtype == self.dtype
+
+    def __hash__(self) -> Any:
+        return hash(("iinfo", self.dtype))
+
+
+class layout:
+    """How a tensor lies in memory: everything here is strided."""
+
+    def __repr__(self) -> str:
+        return "torch.strided"
+
+    def __reduce__(self) -> str:
+        return "strided"
+
+
+strided = layout()
+
+
+class memory_format:
+    """PyTorch's memory formats, accepted wherever it takes them."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+contiguous_format = memory_format("contiguous_format")
+preserve_format = memory_format("preserve_format")
+channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")

@@ -1,0 +1,181 @@
+"""Recurrent layers on NumPy: one tape node a layer, with backpropagation through time written out.
+
+All products with the input weights are one matrix product, forward and backward; only the product with the hidden state is left in the loop.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..const import DEVICE
+from ..dispatch import OpDispatch
+from ..ops.recurrent import spans
+
+
+def _sigmoid(x: Any) -> Any:
+    """σ(x) = (1 + tanh(x / 2)) / 2, in the memory of x: one pass, and no overflow."""
+    x *= 0.5
+    np.tanh(x, out=x)
+    x *= 0.5
+    x += 0.5
+    return x
+
+
+def _inputs(x: Any, w_ih: Any, *biases: Any) -> Any:
+    z = x.reshape(-1, x.shape[-1]) @ w_ih.T
+    for b in biases:
+        if b is not None:
+            z += b
+    return z
+
+
+def _order(x: Any, batch: int, reverse: bool, sizes: Any) -> list[tuple[int, int]]:
+    rows = spans(len(x) if sizes is None else len(sizes), batch, sizes)
+    return rows[::-1] if reverse else rows
+
+
+def _weights(dz: Any, dh_z: Any, x: Any, before: Any, needs: Any, shapes: Any) -> list[Any]:
+    """Gradients of x, w_ih, w_hh, b_ih, b_hh, given those of all gate sums (from the inputs' side and the hidden state's)."""
+    flat = x.reshape(-1, x.shape[-1])
+    w_ih, = shapes
+    bias, hidden_bias = (dz.sum(axis=0) if n else None for n in needs[3:5]) if dz is dh_z else (
+        dz.sum(axis=0) if needs[3] else None, dh_z.sum(axis=0) if needs[4] else None)
+    return [(dz @ w_ih).reshape(x.shape) if needs[0] else None, dz.T @ flat if needs[1] else None,
+            dh_z.T @ before if needs[2] else None, bias, hidden_bias]
+
+
+@OpDispatch.register("rnn_layer", DEVICE.CPU)
+class rnn:
+    @staticmethod
+    def forward(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, *, relu: bool = False, reverse: bool = False, sizes: Any = None) -> Any:
+        z = _inputs(x, w_ih, b_ih, b_hh)
+        y = np.empty((len(z), h.shape[1]), z.dtype)
+        before = np.empty_like(y)
+        order, h, w = _order(x, len(h), reverse, sizes), h.copy(), np.ascontiguousarray(w_hh.T)
+        for start, n in order:
+            before[start:start + n] = h[:n]
+            s = z[start:start + n]
+            s += h[:n] @ w
+            h[:n] = np.maximum(s, 0, out=s) if relu else np.tanh(s, out=s)
+            y[start:start + n] = s
+        out = y if sizes is not None else y.reshape(*x.shape[:2], -1)
+        return (out, h), (x, w_ih, w_hh, before, y, order, relu)
+
+    @staticmethod
+    def backward(g: Any, kept: Any, needs: Any) -> Any:
+        x, w_ih, w_hh, before, y, order, relu = kept
+        dy, dh = g[0].reshape(y.shape), g[1].copy()
+        dz = np.empty_like(y)
+        for start, n in reversed(order):
+            rows = slice(start, start + n)
+            d = dh[:n] + dy[rows]
+            d *= (y[rows] > 0) if relu else 1 - y[rows] * y[rows]
+            dz[rows] = d
+            dh[:n] = d @ w_hh
+        dx, *weights = _weights(dz, dz, x, before, (needs[0], *needs[2:]), (w_ih,))
+        return [dx, dh, *weights]
+
+
+@OpDispatch.register("lstm_layer", DEVICE.CPU)
+class lstm:
+    @staticmethod
+    def forward(x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, *, reverse: bool = False, sizes: Any = None) -> Any:
+        z = _inputs(x, w_ih, b_ih, b_hh)
+        width = c.shape[1]
+        y = np.empty((len(z), h.shape[1]), z.dtype)
+        before, cells, tanhs = np.empty_like(y), np.empty((len(z), width), z.dtype), np.empty((len(z), width), z.dtype)
+        raw = y if w_hr is None else np.empty((len(z), width), z.dtype)
+        order, h, c = _order(x, len(h), reverse, sizes), h.copy(), c.copy()
+        w, projection = np.ascontiguousarray(w_hh.T), None if w_hr is None else w_hr.T
+        for start, n in order:
+            rows = slice(start, start + n)
+            before[rows], cells[rows] = h[:n], c[:n]
+            s = z[rows]
+            s += h[:n] @ w
+            _sigmoid(s[:, :2 * width])
+            np.tanh(s[:, 2 * width:3 * width], out=s[:, 2 * width:3 * width])
+            _sigmoid(s[:, 3 * width:])
+            now = c[:n]
+            now *= s[:, width:2 * width]
+            now += s[:, :width] * s[:, 2 * width:3 * width]
+            t = np.tanh(now, out=tanhs[rows])
+            out = np.multiply(s[:, 3 * width:], t, out=raw[rows])
+            h[:n] = out if projection is None else out @ projection
+            y[rows] = h[:n]
+        shaped = y if sizes is not None else y.reshape(*x.shape[:2], -1)
+        return (shaped, h, c), (x, w_ih, w_hh, w_hr, before, cells, tanhs, raw, z, order)
+
+    @staticmethod
+    def backward(g: Any, kept: Any, needs: Any) -> Any:
+        x, w_ih, w_hh, w_hr, before, cells, tanhs, raw, z, order = kept
+        width = cells.shape[1]
+        dy, dh, dc = g[0].reshape(len(z), -1), g[1].copy(), g[2].copy()
+        dz = np.empty_like(z)
+        projected = None if w_hr is None else np.empty((len(z), w_hr.shape[0]), z.dtype)
+        for start, n in reversed(order):
+            rows = slice(start, start + n)
+            s, t, d = z[rows], tanhs[rows], dz[rows]
+            i, f, gate, o = s[:, :width], s[:, width:2 * width], s[:, 2 * width:3 * width], s[:, 3 * width:]
+            dout = dh[:n] + dy[rows]
+            if projected is not None:
+                projected[rows] = dout
+                dout = dout @ w_hr
+            dcell = dc[:n]
+            dcell += dout * o * (1 - t * t)
+            d[:, 3 * width:] = dout * t * o * (1 - o)
+            d[:, :width] = dcell * gate * i * (1 - i)
+            d[:, width:2 * width] = dcell * cells[rows] * f * (1 - f)
+            d[:, 2 * width:3 * width] = dcell * i * (1 - gate * gate)
+            dcell *= f
+            dh[:n] = d @ w_hh
+        dx, *weights = _weights(dz, dz, x, before, (needs[0], *needs[3:7]), (w_ih,))
+        return [dx, dh, dc, *weights, projected.T @ raw if projected is not None and needs[7] else None]
+
+
+@OpDispatch.register("gru_layer", DEVICE.CPU)
+class gru:
+    @staticmethod
+    def forward(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, *, reverse: bool = False, sizes: Any = None) -> Any:
+        z = _inputs(x, w_ih, b_ih)
+        width = h.shape[1]
+        y = np.empty((len(z), width), z.dtype)
+        before, hidden_new = np.empty_like(y), np.empty_like(y)
+        order, h, w = _order(x, len(h), reverse, sizes), h.copy(), np.ascontiguousarray(w_hh.T)
+        for start, n in order:
+            rows = slice(start, start + n)
+            before[rows] = h[:n]
+            s, hidden = z[rows], h[:n] @ w
+            if b_hh is not None:
+                hidden += b_hh
+            s[:, :2 * width] += hidden[:, :2 * width]
+            _sigmoid(s[:, :2 * width])
+            hidden_new[rows] = hidden[:, 2 * width:]
+            new = s[:, 2 * width:]
+            new += s[:, :width] * hidden[:, 2 * width:]
+            np.tanh(new, out=new)
+            h[:n] = new + s[:, width:2 * width] * (h[:n] - new)
+            y[rows] = h[:n]
+        out = y if sizes is not None else y.reshape(*x.shape[:2], -1)
+        return (out, h), (x, w_ih, w_hh, before, hidden_new, z, order)
+
+    @staticmethod
+    def backward(g: Any, kept: Any, needs: Any) -> Any:
+        x, w_ih, w_hh, before, hidden_new, z, order = kept
+        width = before.shape[1]
+        dy, dh = g[0].reshape(before.shape), g[1].copy()
+        dz, dhidden = np.empty_like(z), np.empty_like(z)
+        for start, n in reversed(order):
+            rows = slice(start, start + n)
+            s, h = z[rows], before[rows]
+            r, u, new = s[:, :width], s[:, width:2 * width], s[:, 2 * width:]
+            d = dh[:n] + dy[rows]
+            dnew = d * (1 - u) * (1 - new * new)
+            dz[rows, 2 * width:] = dnew
+            dz[rows, width:2 * width] = d * (h - new) * u * (1 - u)
+            dz[rows, :width] = dnew * hidden_new[rows] * r * (1 - r)
+            dhidden[rows, :2 * width] = dz[rows, :2 * width]
+            dhidden[rows, 2 * width:] = dnew * r
+            dh[:n] = d * u + dhidden[rows] @ w_hh
+        dx, *weights = _weights(dz, dhidden, x, before, (needs[0], *needs[2:]), (w_ih,))
+        return [dx, dh, *weights]

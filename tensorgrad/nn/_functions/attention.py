@@ -1,0 +1,211 @@
+"""Attention. A. Vaswani et al., Attention Is All You Need (2017). https://pytorch.org/docs/stable/nn.functional.html#attention-mechanisms"""
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from ... import api as tg
+
+__all__ = ["multi_head_attention_forward", "scaled_dot_product_attention", "_canonical_mask", "_none_or_dtype"]
+
+
+def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
+                                 scale: float | None = None, enable_gqa: bool = False) -> Any:
+    """softmax(Q Kᵀ · scale + mask) V. https://pytorch.org/docs → torch.nn.functional.scaled_dot_product_attention
+
+    query (…, L, E), key (…, S, E), value (…, S, Eᵥ); a boolean mask is true where attention is allowed; scale is 1/√E unless given.
+
+    >>> import tensorgrad as torch
+    >>> q = torch.ones(1, 2, 4)
+    >>> torch.nn.functional.scaled_dot_product_attention(q, q, q).shape
+    torch.Size([1, 2, 4])
+    """
+    for t in (query, key, value):
+        if t.dim() < 2:
+            raise RuntimeError(f"scaled_dot_product_attention: Expected query, key, and value to all be  at least 2 dimensional, but got query.dim(): "
+                               f"{query.dim()}, key.dim(): {key.dim()} and value.dim(): {value.dim()} instead.")
+    if not query.dtype == key.dtype == value.dtype:
+        raise RuntimeError(f"Expected query, key, and value to have the same dtype, but got query.dtype: {_c(query)} key.dtype: {_c(key)} and "
+                           f"value.dtype: {_c(value)} instead.")
+    if is_causal and attn_mask is not None:
+        raise RuntimeError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+    if enable_gqa:
+        groups = query.size(-3) // key.size(-3)
+        key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(query.size(-3) // value.size(-3), -3)
+    if is_causal:
+        attn_mask = tg.ones(query.size(-2), key.size(-2), dtype=tg.bool, device=query.device).tril()
+    return _attend(query, key, value, attn_mask, dropout_p, scale)[0]
+
+
+def _c(t: Any) -> str:
+    return {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16"}.get(t.dtype.name, t.dtype.name)
+
+
+def _attend(query: Any, key: Any, value: Any, mask: Any, dropout_p: float, scale: float | None = None) -> tuple[Any, Any]:
+    """(attention · V, attention)"""
+    from ..functional import dropout, softmax
+    scale = 1 / math.sqrt(query.size(-1)) if scale is None and query.size(-1) else (1.0 if scale is None else scale)
+    scores = (query * scale) @ key.transpose(-2, -1)
+    if mask is not None:
+        if mask.dtype is tg.bool:
+            attention = _masked_softmax(scores, mask)
+        else:
+            attention = softmax(scores + mask, -1)
+    else:
+        attention = softmax(scores, -1)
+    if dropout_p:
+        attention = dropout(attention, dropout_p)
+    return attention @ value, attention
+
+
+def _masked_softmax(scores: Any, allowed: Any) -> Any:
+    """Softmax over what is allowed; a row with nothing allowed gives zeros."""
+    from ..functional import softmax
+    masked = scores.masked_fill(~allowed, float("-inf"))
+    some = allowed.any(-1, keepdim=True)
+    if bool(some.all()):
+        return softmax(masked, -1)
+    return softmax(masked.masked_fill(~some, 0.0), -1).masked_fill(~some, 0.0)
+
+
+def _none_or_dtype(tensor: Any) -> Any:
+    if tensor is None:
+        return None
+    if isinstance(tensor, tg.Tensor):
+        return tensor.dtype
+    raise RuntimeError("input to _none_or_dtype() must be None or torch.Tensor")
+
+
+def _canonical_mask(mask: Any, mask_name: str, other_type: Any, other_name: str, target_type: Any, check_other: bool = True) -> Any:
+    """A mask as numbers to add: −∞ where a boolean mask is true."""
+    if mask is None:
+        return None
+    if mask.dtype is not tg.bool and not mask.dtype.is_floating_point:
+        raise RuntimeError(f"only bool and floating types of {mask_name} are supported")
+    if check_other and other_type is not None and mask.dtype is not other_type:
+        warnings.warn(f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both instead.", UserWarning, stacklevel=3)
+    if mask.dtype is tg.bool:
+        return tg.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
+    return mask
+
+
+def _check_shapes(query: Any, key: Any, value: Any, key_padding_mask: Any, attn_mask: Any, num_heads: int) -> bool:
+    """Whether there is a batch axis; raises where the shapes do not fit together."""
+    if query.dim() not in (2, 3):
+        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor")
+    kind = "batched (3-D)" if query.dim() == 3 else "unbatched (2-D)"
+    if key.dim() != query.dim() or value.dim() != query.dim():
+        raise AssertionError(f"For {kind} `query`, expected `key` and `value` to be {query.dim()}-D but found {key.dim()}-D and {value.dim()}-D tensors "
+                             "respectively")
+    if key_padding_mask is not None and key_padding_mask.dim() != query.dim() - 1:
+        raise AssertionError(f"For {kind} `query`, expected `key_padding_mask` to be `None` or {query.dim() - 1}-D but found {key_padding_mask.dim()}-D "
+                             "tensor instead")
+    if attn_mask is not None:
+        if attn_mask.dim() not in (2, 3):
+            raise AssertionError(f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.dim()}-D tensor instead")
+        if query.dim() == 2 and attn_mask.dim() == 3 and tuple(attn_mask.shape) != (num_heads, query.shape[0], key.shape[0]):
+            raise AssertionError(f"Expected `attn_mask` shape to be {(num_heads, query.shape[0], key.shape[0])} but got {attn_mask.shape}")
+    return query.dim() == 3
+
+
+def _projected(query: Any, key: Any, value: Any, weights: Any, biases: Any) -> Any:
+    """Query, key and value through their input projections; one product if they are one tensor and one matrix."""
+    from ..functional import linear
+    packed, separate = weights
+    if packed is not None:
+        width = query.size(-1)
+        if query is key and key is value:
+            out = linear(query, packed, biases)
+            return out.split(width, -1)
+        w, b = packed.split(width, 0), (None,) * 3 if biases is None else biases.split(width, 0)
+        if key is value:
+            kv = linear(key, packed[width:], None if biases is None else biases[width:])
+            return (linear(query, w[0], b[0]), *kv.split(width, -1))
+        return tuple(linear(t, w[i], b[i]) for i, t in enumerate((query, key, value)))
+    b = (None,) * 3 if biases is None else biases.split(query.size(-1), 0)
+    return tuple(linear(t, separate[i], b[i]) for i, t in enumerate((query, key, value)))
+
+
+def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_check: int, num_heads: int, in_proj_weight: Any, in_proj_bias: Any,
+                                 bias_k: Any, bias_v: Any, add_zero_attn: bool, dropout_p: float, out_proj_weight: Any, out_proj_bias: Any,
+                                 training: bool = True, key_padding_mask: Any = None, need_weights: bool = True, attn_mask: Any = None,
+                                 use_separate_proj_weight: bool = False, q_proj_weight: Any = None, k_proj_weight: Any = None,
+                                 v_proj_weight: Any = None, static_k: Any = None, static_v: Any = None, average_attn_weights: bool = True,
+                                 is_causal: bool = False) -> tuple[Any, Any]:
+    """Attention of several heads, side by side. https://pytorch.org/docs → torch.nn.functional.multi_head_attention_forward
+
+    query (L, N, E), key and value (S, N, E): the output is (L, N, E), with the weights (N, L, S) if they are needed.
+    """
+    from ..functional import linear, pad
+    batched = _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
+    if not batched:
+        one = query is key, key is value
+        query = query.unsqueeze(1)
+        key = query if one[0] else key.unsqueeze(1)
+        value = key if one[1] else value.unsqueeze(1)
+        key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+    length, batch, width = query.shape
+    sources = key.shape[0]
+    key_padding_mask = _canonical_mask(key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype)
+    if is_causal and attn_mask is None:
+        raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
+    attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
+    if width != embed_dim_to_check:
+        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}")
+    head = width // num_heads
+    if head * num_heads != width:
+        raise AssertionError(f"embed_dim {width} not divisible by num_heads {num_heads}")
+    if use_separate_proj_weight:
+        if tuple(key.shape[:2]) != tuple(value.shape[:2]):
+            raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}")
+        for w, name in ((q_proj_weight, "q_proj_weight"), (k_proj_weight, "k_proj_weight"), (v_proj_weight, "v_proj_weight")):
+            if w is None:
+                raise AssertionError(f"use_separate_proj_weight is True but {name} is None")
+    elif key.shape != value.shape:
+        raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+    q, k, v = _projected(query, key, value, (None if use_separate_proj_weight else in_proj_weight, (q_proj_weight, k_proj_weight, v_proj_weight)),
+                         in_proj_bias)
+    if attn_mask is not None:
+        expected = (length, sources) if attn_mask.dim() == 2 else (batch * num_heads, length, sources)
+        if tuple(attn_mask.shape) != expected:
+            raise RuntimeError(f"The shape of the {attn_mask.dim()}D attn_mask is {attn_mask.shape}, but should be {expected}.")
+        attn_mask = attn_mask.unsqueeze(0) if attn_mask.dim() == 2 else attn_mask
+    if (bias_k is None) != (bias_v is None):
+        raise AssertionError("bias_k and bias_v must be given together")
+    if bias_k is not None:
+        if static_k is not None or static_v is not None:
+            raise AssertionError("bias cannot be added to static key." if static_k is not None else "bias cannot be added to static value.")
+        k, v = tg.cat([k, bias_k.repeat(1, batch, 1)]), tg.cat([v, bias_v.repeat(1, batch, 1)])
+        attn_mask = None if attn_mask is None else pad(attn_mask, (0, 1))
+        key_padding_mask = None if key_padding_mask is None else pad(key_padding_mask, (0, 1))
+
+    def heads(t: Any) -> Any:
+        return t.reshape(t.shape[0], batch * num_heads, head).transpose(0, 1)
+    q = heads(q)
+    k, v = heads(k) if static_k is None else static_k, heads(v) if static_v is None else static_v
+    for given, name in ((static_k, "static_k"), (static_v, "static_v")):
+        if given is not None and given.shape[0] != batch * num_heads:
+            raise AssertionError(f"expecting {name}.size(0) of {batch * num_heads}, but got {given.shape[0]}")
+        if given is not None and given.shape[2] != head:
+            raise AssertionError(f"expecting {name}.size(2) of {head}, but got {given.shape[2]}")
+    if add_zero_attn:
+        zeros = k.new_zeros(batch * num_heads, 1, head)
+        k, v = tg.cat([k, zeros], 1), tg.cat([v, zeros], 1)
+        attn_mask = None if attn_mask is None else pad(attn_mask, (0, 1))
+        key_padding_mask = None if key_padding_mask is None else pad(key_padding_mask, (0, 1))
+    sources = k.shape[1]
+    if key_padding_mask is not None:
+        if tuple(key_padding_mask.shape) != (batch, sources):
+            raise AssertionError(f"expecting key_padding_mask shape of {(batch, sources)}, but got {key_padding_mask.shape}")
+        padding = key_padding_mask.reshape(batch, 1, 1, sources).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, sources)
+        attn_mask = padding if attn_mask is None else attn_mask + padding
+    out, weights = _attend(q, k, v, attn_mask, dropout_p if training else 0.0)
+    out = out.transpose(0, 1).reshape(length * batch, width)
+    out = linear(out, out_proj_weight, out_proj_bias).reshape(length, batch, -1)
+    out = out if batched else out.squeeze(1)
+    if not need_weights:
+        return out, None
+    weights = weights.reshape(batch, num_heads, length, sources)
+    weights = weights.mean(1) if average_attn_weights else weights
+    return out, weights if batched else weights.squeeze(0)

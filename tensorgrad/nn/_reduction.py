@@ -1,0 +1,32 @@
+"""How losses are reduced, and the two flags that said so before `reduction` did."""
+
+import warnings
+
+NUMBERS = {"none": 0, "mean": 1, "sum": 2}
+
+
+def get_enum(reduction):
+    """The number of a reduction in PyTorch's native functions.
+
+    >>> from tensorgrad.nn._reduction import get_enum
+    >>> get_enum("sum")
+    2
+    """
+    if reduction == "elementwise_mean":
+        warnings.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=2)
+        reduction = "mean"
+    if reduction not in NUMBERS:
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return NUMBERS[reduction]
+
+
+def legacy_get_string(size_average, reduce, emit_warning=True):
+    """The reduction that the old flags ask for; a flag left at None counts as True."""
+    if reduce is not None and not reduce:
+        reduction = "none"
+    else:
+        reduction = "mean" if size_average is None or size_average else "sum"
+    if emit_warning:
+        warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
+                      stacklevel=2)
+    return reduction

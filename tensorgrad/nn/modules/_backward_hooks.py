@@ -1,0 +1,177 @@
+"""How backward hooks of modules see gradients: through gates, identities that tensors pass on their way in and out.
+
+        inputs ──▶ input gate ──▶ forward ──▶ output gate ──▶ outputs
+    grad_input ◀── input gate ◀────────────── output gate ◀── grad_output
+
+Backward reaches the output gate first: it runs the pre-hooks and remembers `grad_output`. The input gate then has
+both, and runs the hooks.
+"""
+import warnings
+
+from ... import api as tg
+from ...autograd.function import Function
+
+_NO_INPUT_NEEDS_GRADIENTS = (
+    "Full backward hook is firing when gradients are computed with respect to module outputs since no inputs require "
+    "gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
+    "#torch.nn.Module.register_full_backward_hook for more details.")
+
+
+class BackwardHookFunction(Function):
+    """An identity on several tensors at once whose gradients pass through a callback."""
+
+    @staticmethod
+    def forward(ctx, callback, missing_as_zeros, *tensors):
+        ctx.callback = callback
+        ctx.set_materialize_grads(missing_as_zeros)
+        ctx.mark_non_differentiable(*(tensor for tensor in tensors if not tensor.requires_grad))
+        return tensors
+
+    @staticmethod
+    def backward(ctx, *grads):
+        return None, None, *ctx.callback(grads)
+
+
+class Gate:
+    """Which of a tuple's elements are tensors, and so have gradients."""
+
+    def __init__(self, values):
+        self.values = values
+        self.places = [i for i, value in enumerate(values) if isinstance(value, tg.Tensor)]
+        self.is_needed = tg.is_grad_enabled() and any(values[i].requires_grad for i in self.places)
+
+    def pass_through(self, callback, missing_as_zeros):
+        """The same tuple, its tensors replaced by twins that report their gradients."""
+        twins = BackwardHookFunction.apply(callback, missing_as_zeros, *(self.values[i] for i in self.places))
+        passed = list(self.values)
+        for i, twin in zip(self.places, twins, strict=True):
+            passed[i] = twin
+        return tuple(passed) if type(self.values) is tuple else type(self.values)(*passed)
+
+    def spread(self, grads):
+        """Gradients of the tensors -> gradients of all elements, None for what is no tensor."""
+        everywhere = [None] * len(self.values)
+        for i, grad in zip(self.places, grads, strict=True):
+            everywhere[i] = grad
+        return tuple(everywhere)
+
+    def select(self, grads):
+        return tuple(grads[i] for i in self.places)
+
+    def forget_values(self):
+        """Only places are needed from here on: the tensors are not kept alive."""
+        self.values = (None,) * len(self.values)
+
+
+class BackwardHook:
+    """The full backward hooks of one call of a module."""
+
+    def __init__(self, module, hooks, pre_hooks):
+        self.module, self.hooks, self.pre_hooks = module, hooks, pre_hooks
+        self.inputs = self.outputs = None
+        self.grad_output = None
+
+    def watch_inputs(self, args):
+        self.inputs = Gate(args)
+        if self.inputs.is_needed:
+            args = self.inputs.pass_through(self.at_inputs, missing_as_zeros=True)
+        self.inputs.forget_values()
+        return args
+
+    def watch_outputs(self, result):
+        if not isinstance(result, (tg.Tensor, tuple)):
+            warnings.warn("For backward hooks to be called, module output should be a Tensor or a tuple of Tensors "
+                          f"but received {type(result)}", stacklevel=5)
+            return result
+        self.outputs = Gate(result if isinstance(result, tuple) else (result,))
+        if not self.outputs.is_needed:
+            return result
+        passed = self.outputs.pass_through(self.at_outputs, missing_as_zeros=False)
+        self.outputs.forget_values()
+        return passed if isinstance(result, tuple) else passed[0]
+
+    def at_outputs(self, grads):
+        grad_output = self.outputs.spread(grads)
+        for hook in self.pre_hooks:
+            if (answer := hook(self.module, grad_output)) is not None:
+                _check_count("Backward pre hook", "grad_output", answer, grad_output)
+                grad_output = answer
+        if self.inputs.is_needed:
+            self.grad_output = grad_output
+        else:
+            self.run_without_inputs(grad_output)
+        return self.outputs.select(grad_output)
+
+    def at_inputs(self, grads):
+        if self.grad_output is None:                # the gradient came in without passing the output: double backward
+            return grads
+        grad_output, self.grad_output = self.grad_output, None
+        grad_input = self.inputs.spread(grads)
+        for hook in self.hooks:
+            if (answer := hook(self.module, grad_input, grad_output)) is not None:
+                _check_count("Backward hook", "grad_input", answer, grad_input)
+                grad_input = answer
+        return self.inputs.select(grad_input)
+
+    def run_without_inputs(self, grad_output):
+        """There is no input gate in this call: the hooks run at the output, and cannot change anything."""
+        warnings.warn(_NO_INPUT_NEEDS_GRADIENTS, stacklevel=6)
+        grad_input = (None,) * len(self.inputs.values)
+        for hook in self.hooks:
+            answer = hook(self.module, grad_input, grad_output)
+            if answer is not None and not (isinstance(answer, tuple) and all(grad is None for grad in answer)):
+                raise RuntimeError("Backward hook for Modules where no input requires gradient should always return "
+                                   "None or None for all gradients.")
+
+
+def _check_count(kind, what, answer, expected):
+    if len(answer) != len(expected):
+        raise RuntimeError(
+            f"{kind} returned an invalid number of {what}, got {len(answer)}, but expected {len(expected)}")
+
+
+# ── the deprecated kind: hooks on the module's last node only ─────────────────────────────────
+def watch_output_node(hooks, args, result):
+    """Hang the hooks onto the node that the (first) output came from, and warn where that misses gradients."""
+    output = result
+    while not isinstance(output, tg.Tensor):
+        if isinstance(output, dict):
+            output = next(value for value in output.values() if isinstance(value, tg.Tensor))
+        else:
+            output = output[0]
+    if (node := output.grad_fn) is not None:
+        for hook in hooks:
+            node.register_hook(hook)
+        if problem := _what_is_missed(args, result, node):
+            warnings.warn(problem, FutureWarning, stacklevel=5)
+
+
+def _what_is_missed(args, result, node):
+    """What a hook on `node` does not see of the module's gradients, as a warning; None if it sees all."""
+    outputs, inputs = _as_tensors(result), _as_tensors(args)
+    if outputs is None:
+        return ("Using non-full backward hooks on a Module that does not return a single Tensor or a tuple of Tensors "
+                "is deprecated and will be removed in future versions. This hook will be missing some of the "
+                "grad_output. Please use register_full_backward_hook to get the documented behavior.")
+    if inputs is None:
+        return ("Using non-full backward hooks on a Module that does not take as input a single Tensor or a tuple of "
+                "Tensors is deprecated and will be removed in future versions. This hook will be missing some of the "
+                "grad_input. Please use register_full_backward_hook to get the documented behavior.")
+    if len(_nodes(outputs)) > 1:
+        return ("Using a non-full backward hook when outputs are generated by different autograd Nodes is deprecated "
+                "and will be removed in future versions. This hook will be missing some grad_output. "
+                "Please use register_full_backward_hook to get the documented behavior.")
+    if _nodes(inputs) != {edge[0] for edge in node.next_functions}:
+        return ("Using a non-full backward hook when the forward contains multiple autograd Nodes is deprecated and "
+                "will be removed in future versions. This hook will be missing some grad_input. "
+                "Please use register_full_backward_hook to get the documented behavior.")
+    return None
+
+
+def _as_tensors(value):
+    values = value if isinstance(value, tuple) else (value,)
+    return values if all(isinstance(one, tg.Tensor) for one in values) else None
+
+
+def _nodes(tensors):
+    return {tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None}

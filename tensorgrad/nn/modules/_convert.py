@@ -1,0 +1,131 @@
+"""Moving a module to another device or dtype, in place: its parameters and buffers stay the same objects or names."""
+import warnings
+
+from ... import api as tg
+
+
+class ConvertMixin:
+    """The part of `Module` that changes devices and dtypes. Every method returns the module."""
+
+    def to(self, *args, **kwargs):
+        """Move and cast all parameters and buffers: `to(device)`, `to(dtype)`, `to(device, dtype)`, `to(tensor)`.
+
+        A dtype must be floating point or complex, and only tensors of such dtypes are cast. Parameters keep their
+        identity, so an optimizer goes on working. See PyTorch's `torch.nn.Module.to`.
+
+        >>> import tensorgrad as torch
+        >>> torch.nn.Linear(1, 1).to(torch.float64).weight.dtype
+        torch.float64
+        """
+        device, dtype, non_blocking, memory_format = parse_to(*args, **kwargs)
+        if dtype is not None:
+            _check_dtype(dtype)
+
+        def convert(tensor):
+            options = {}
+            if device is not None:
+                options["device"] = device
+            if dtype is not None and (tensor.is_floating_point() or tensor.is_complex()):
+                options["dtype"] = dtype
+            if memory_format is not None and tensor.dim() in (4, 5):
+                options["memory_format"] = memory_format
+            return tensor.to(**options, non_blocking=non_blocking) if options else tensor
+
+        return self._apply(convert)
+
+    def cuda(self, device=None):
+        """Move to the GPU."""
+        return self._apply(lambda tensor: tensor.cuda(device))
+
+    def cpu(self):
+        """Move to the CPU."""
+        return self._apply(lambda tensor: tensor.cpu())
+
+    def type(self, dst_type):
+        """Cast all parameters and buffers, integers too."""
+        return self._apply(lambda tensor: tensor.type(dst_type))
+
+    def float(self):
+        """Cast floating-point parameters and buffers to float32."""
+        return self._cast(tg.float32)
+
+    def double(self):
+        """Cast floating-point parameters and buffers to float64."""
+        return self._cast(tg.float64)
+
+    def half(self):
+        """Cast floating-point parameters and buffers to float16."""
+        return self._cast(tg.float16)
+
+    def bfloat16(self):
+        """Cast floating-point parameters and buffers to bfloat16."""
+        return self._cast(tg.bfloat16)
+
+    def _cast(self, dtype):
+        return self._apply(lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
+
+    def to_empty(self, *, device, recurse=True):
+        """Move to a device without copying: all values are undefined afterwards."""
+        return self._apply(lambda tensor: tg.empty_like(tensor, device=device), recurse=recurse)
+
+    def share_memory(self):
+        """Move to memory that other processes can share. See PyTorch's `torch.Tensor.share_memory_`."""
+        return self._apply(lambda tensor: tensor.share_memory_())
+
+    def _apply(self, fn, recurse=True):
+        """Replace the contents of every parameter, its gradient, and every buffer by `fn(tensor)`."""
+        if recurse:
+            for child in self.children():
+                child._apply(fn)
+        for parameter in self._parameters.values():
+            if parameter is None:
+                continue
+            grad = parameter.grad
+            _replace_contents(parameter, fn)
+            if grad is not None:
+                _replace_contents(grad, fn)
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+
+def _replace_contents(tensor, fn):
+    with tg.no_grad():
+        replacement = fn(tensor)
+    if replacement is not tensor:
+        tensor.data = replacement
+
+
+def parse_to(*args, **kwargs):
+    """The arguments of `to` as (device, dtype, non_blocking, memory_format); what was not given is None or False."""
+    first = args[0] if args else kwargs.get("other")
+    if isinstance(first, tg.Tensor):
+        given = _bind(("other", "non_blocking", "copy"), args, kwargs)
+        return first.device, first.dtype, bool(given.get("non_blocking")), given.get("memory_format")
+    if isinstance(first, tg.dtype):
+        given = _bind(("dtype", "non_blocking", "copy"), args, kwargs)
+    else:
+        given = _bind(("device", "dtype", "non_blocking", "copy"), args, kwargs)
+    device = given.get("device")
+    if device is not None and not isinstance(device, tg.device):
+        device = tg.device(device)
+    return device, given.get("dtype"), bool(given.get("non_blocking")), given.get("memory_format")
+
+
+def _bind(names, args, kwargs):
+    """Arguments by name; memory_format is always by name."""
+    if len(args) > len(names) or not kwargs.keys() <= {*names[len(args):], "device", "dtype", "memory_format"}:
+        raise TypeError(
+            "to() received an invalid combination of arguments - got "
+            f"({', '.join([*(type(arg).__name__ for arg in args), *(f'{name}=' for name in kwargs)])})")
+    return {**dict(zip(names, args, strict=False)), **kwargs}
+
+
+def _check_dtype(dtype):
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
+    if dtype.is_complex:
+        warnings.warn(
+            "Complex modules are a new feature under active development whose design may change, and some modules "
+            "might not work as expected when using complex tensors as parameters or buffers. ", stacklevel=3)

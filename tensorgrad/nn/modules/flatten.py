@@ -1,0 +1,57 @@
+"""Several axes to one, and one to several."""
+
+from .utils import Functional, settings
+
+__all__ = ["Flatten", "Unflatten"]
+
+
+class Flatten(Functional):
+    """Neighbouring axes as one; all but the first, unless told otherwise (torch.nn.Flatten).
+
+    Parameters:
+        start_dim: int: 1
+        end_dim: int: -1
+    Input: (*)
+    Output: (*), with one axis in the place of start_dim to end_dim
+    Weights: none
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.Flatten()(torch.ones(32, 1, 5, 5)).shape
+    torch.Size([32, 25])
+    """
+
+    __init__ = settings(start_dim=1, end_dim=-1)
+
+    def forward(self, input):
+        return input.flatten(self.start_dim, self.end_dim)
+
+
+class Unflatten(Functional):
+    """One axis as several (torch.nn.Unflatten).
+
+    Parameters:
+        dim: int: required
+        unflattened_size: tuple: required, one -1 in it for what is left
+    Input: (*)
+    Output: (*), with axes of these sizes in the place of dim
+    Weights: none
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.Unflatten(1, (2, -1))(torch.ones(3, 50)).shape
+    torch.Size([3, 2, 25])
+    """
+
+    __init__ = settings("dim", "unflattened_size")
+
+    def _keep(self, dim, unflattened_size):
+        if not isinstance(unflattened_size, (tuple, list)):
+            raise TypeError(f"unflattened_size must be a tuple of ints, "
+                            f"but found type {type(unflattened_size).__name__}")
+        for i, size in enumerate(unflattened_size):
+            if not isinstance(size, int):
+                raise TypeError(f"unflattened_size must be tuple of ints, "
+                                f"but found element of type {type(size).__name__} at pos {i}")
+        super()._keep(dim=dim, unflattened_size=unflattened_size)
+
+    def forward(self, input):
+        return input.unflatten(self.dim, self.unflattened_size)

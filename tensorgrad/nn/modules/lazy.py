@@ -1,0 +1,76 @@
+"""Modules that learn the shapes of their parameters from the first input they see."""
+
+from itertools import chain
+
+from ... import api as tg
+from ..parameter import UninitializedParameter, is_lazy
+
+__all__ = ["LazyModuleMixin"]
+
+
+def declare_later(module, device, dtype, *names):
+    """Register parameters that have no shape yet."""
+    for name in names:
+        setattr(module, name, UninitializedParameter(device=device, dtype=dtype))
+
+
+class LazyModuleMixin:
+    """What a lazy module adds to the module that it becomes (torch.nn.modules.lazy.LazyModuleMixin).
+
+    A subclass names `cls_to_become`, registers `UninitializedParameter`s and `UninitializedBuffer`s, and gives them
+    their shapes in `initialize_parameters`, which gets the arguments of the first call.
+
+    Parameters:
+        as the module it is mixed into
+    Input: as the module
+    Output: as the module
+    Weights: uninitialised until the first call, or until a state_dict with the weights is loaded
+
+    >>> import tensorgrad as torch
+    >>> layer = torch.nn.LazyLinear(2)
+    >>> layer(torch.ones(4, 3)).shape, layer
+    (torch.Size([4, 2]), Linear(in_features=3, out_features=2, bias=True))
+    """
+
+    cls_to_become = None
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)
+        self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
+
+    def initialize_parameters(self, *args, **kwargs):
+        raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
+
+    def has_uninitialized_params(self):
+        return any(map(is_lazy, chain(self._parameters.values(), self._buffers.values())))
+
+    def _infer_parameters(self, module, args, kwargs=None):
+        """The forward pre-hook: it runs once, and leaves an ordinary module behind."""
+        module.initialize_parameters(*args, **(kwargs or {}))
+        if module.has_uninitialized_params():
+            raise RuntimeError(f"module {self._get_name()} has not been fully initialized")
+        for hook in ("_initialize_hook", "_load_hook"):
+            getattr(module, hook).remove()
+            delattr(module, hook)
+        if module.cls_to_become is not None:
+            module.__class__ = module.cls_to_become
+
+    def _lazy_load_hook(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
+        """Before loading: a parameter that has no shape yet takes that of the value to load."""
+        for name, value in chain(self._parameters.items(), self._buffers.items()):
+            loaded = state_dict.get(prefix + name)
+            if is_lazy(value) and loaded is not None and not is_lazy(loaded):
+                with tg.no_grad():
+                    value.materialize(loaded.shape)
+
+    def _save_to_state_dict(self, destination, prefix, keep_vars):
+        """As in `Module`, but what has no shape yet is saved as it is: it cannot be detached."""
+        buffers = ((n, b) for n, b in self._buffers.items() if n not in self._non_persistent_buffers_set)
+        for name, value in chain(self._parameters.items(), buffers):
+            if value is not None:
+                destination[prefix + name] = value if keep_vars or is_lazy(value) else value.detach()
+
+    def _replicate_for_data_parallel(self):
+        raise RuntimeError("Modules with uninitialized parameters can't be used with `DataParallel`. "
+                           "Run a dummy forward pass to correctly initialize the modules")

@@ -1,0 +1,285 @@
+"""`Module`: what owns parameters, buffers and other modules, and can be called.
+
+Its parts stand in files of their own: the tree of submodules (_tree), the state (_state), moving and casting
+(_convert), hooks (_hooks). Here is what holds them together: registration of attributes, calling, printing.
+"""
+from collections import OrderedDict
+
+from ... import api as tg
+from ..parameter import Buffer, Parameter
+from . import _hooks
+from ._convert import ConvertMixin
+from ._hooks import (
+    HookMixin,
+    _global_backward_hooks,
+    _global_backward_pre_hooks,
+    _global_forward_hooks,
+    _global_forward_pre_hooks,
+    call_with_hooks,
+    register_module_backward_hook,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+    run_registration_hooks,
+)
+from ._shortcut import leave_shortcut
+from ._state import StateMixin
+from ._tree import TreeMixin
+
+__all__ = [
+    "Module",
+    "register_module_forward_pre_hook",
+    "register_module_forward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_backward_hook",
+    "register_module_full_backward_hook",
+    "register_module_buffer_registration_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
+]
+
+Tensor = tg.Tensor
+
+
+def _forward_unimplemented(self, *input):
+    raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+
+class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
+    """The base of all layers and models. See PyTorch's `torch.nn.Module`.
+
+    Parameters, buffers and modules assigned as attributes are registered: the module finds them again to train, move,
+    save, load and print them. A subclass calls `super().__init__()` first, and defines `forward`.
+
+    >>> import tensorgrad as torch
+    >>> class Scale(torch.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.factor = torch.nn.Parameter(torch.full((1,), 3.0))
+    ...     def forward(self, x):
+    ...         return self.factor * x
+    >>> Scale()(torch.ones(2)).tolist()
+    [3.0, 3.0]
+    """
+
+    call_super_init = False
+    _hooked = True                                  # an instance knows better, once it has been initialized
+    _keeps_names = False                            # True for dictionaries: their names are data
+
+    def __init__(self, *args, **kwargs):
+        if not self.call_super_init:
+            self._reject(args, kwargs)
+        own = self.__dict__
+        own["training"] = True
+        own["_parameters"] = {}
+        own["_buffers"] = {}
+        own["_non_persistent_buffers_set"] = set()
+        own["_modules"] = {}
+        own["_is_full_backward_hook"] = None
+        own["_hooked"] = False
+        for table in _hooks.MODULE_TABLES:
+            own[table] = OrderedDict()
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    def _reject(self, args, kwargs):
+        name = type(self).__name__
+        if kwargs:
+            raise TypeError(f"{name}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'")
+        if args:
+            raise TypeError(f"{name}.__init__() takes 1 positional argument but {len(args) + 1} were given")
+
+    # ── calling ───────────────────────────────────────────────────────────────────────────────
+    forward = _forward_unimplemented
+
+    def __call__(self, *args, **kwargs):
+        if (self._hooked or _global_forward_pre_hooks or _global_forward_hooks
+                or _global_backward_hooks or _global_backward_pre_hooks):
+            return call_with_hooks(self, args, kwargs)
+        return self.forward(*args, **kwargs)
+
+    def compile(self, *args, **kwargs):
+        """Nothing to do: there is no compiler, and every program is meant to run without one."""
+
+    # ── registration ──────────────────────────────────────────────────────────────────────────
+    def register_parameter(self, name, param):
+        """Make a parameter (or None, to reserve the name) an attribute."""
+        _check_initialized(self, "parameter")
+        self._check_name("parameter", name, self._parameters)
+        if param is not None:
+            if not isinstance(param, Parameter):
+                raise TypeError(f"cannot assign '{tg.typename(param)}' object to parameter '{name}' "
+                                "(torch.nn.Parameter or None required)")
+            if param.grad_fn is not None:
+                raise ValueError(
+                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created "
+                    f"explicitly. To express '{name}' as a function of another Tensor, compute the value in the "
+                    "forward() method.")
+            param = run_registration_hooks(_hooks._global_parameter_registration_hooks, self, name, param)
+        self._parameters[name] = param
+
+    def register_buffer(self, name, tensor, persistent=True):
+        """Make a tensor (or None) an attribute that moves with the module and, if `persistent`, is saved with it.
+
+        >>> import tensorgrad as torch
+        >>> module = torch.nn.Module()
+        >>> module.register_buffer("mean", torch.zeros(1))
+        >>> [name for name, buffer in module.named_buffers()]
+        ['mean']
+        """
+        _check_initialized(self, "buffer")
+        self._check_name("buffer", name, self._buffers)
+        if not (tensor is None or isinstance(tensor, Tensor)):
+            raise TypeError(f"cannot assign '{tg.typename(tensor)}' object to buffer '{name}' "
+                            "(torch Tensor or None required)")
+        self._buffers[name] = run_registration_hooks(_hooks._global_buffer_registration_hooks, self, name, tensor)
+        (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
+
+    def add_module(self, name, module):
+        """Make a module (or None) a child."""
+        if not (module is None or isinstance(module, Module)):
+            raise TypeError(f"{tg.typename(module)} is not a Module subclass")
+        self._check_name("module", name, self._modules)
+        self._set_child(name, module)
+
+    def register_module(self, name, module):
+        """The same as `add_module`."""
+        self.add_module(name, module)
+
+    def _set_child(self, name, module):
+        self._modules[name] = run_registration_hooks(_hooks._global_module_registration_hooks, self, name, module)
+
+    def _check_name(self, kind, name, taken):
+        """Only strings that can stand in a dotted path, and that do not hide another attribute."""
+        if not isinstance(name, str):
+            raise TypeError(f"{kind} name should be a string. Got {tg.typename(name)}")
+        if "." in name:
+            raise KeyError(f'{kind} name can\'t contain "."' + (f", got: {name}" if kind == "module" else ""))
+        if name == "":
+            raise KeyError(f'{kind} name can\'t be empty string ""')
+        if hasattr(self, name) and name not in taken:
+            raise KeyError(f"attribute '{name}' already exists")
+
+    # ── attributes ────────────────────────────────────────────────────────────────────────────
+    def __getattr__(self, name):
+        own = self.__dict__
+        for table in ("_parameters", "_buffers", "_modules"):
+            if table in own and name in own[table]:
+                if type(self).__getattr__ is Module.__getattr__:
+                    leave_shortcut(type(self), name, table)
+                return own[table][name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, name, value):
+        own = self.__dict__
+        is_tensor = isinstance(value, Tensor)
+        if is_tensor and isinstance(value, Parameter):
+            _check_initialized(self, "parameters")
+            self._make_room(name, "_buffers", "_modules")
+            self.register_parameter(name, value)
+        elif name in own.get("_parameters", ()):
+            _only_none(name, value, "parameter", "torch.nn.Parameter or None expected")
+            self.register_parameter(name, None)
+        elif isinstance(value, Module):
+            _check_initialized(self, "module")
+            self._make_room(name, "_parameters", "_buffers")
+            self._set_child(name, value)
+        elif name in own.get("_modules", ()):
+            _only_none(name, value, "child module", "torch.nn.Module or None expected")
+            self._set_child(name, None)
+        elif name in own.get("_buffers", ()) or is_tensor and isinstance(value, Buffer):
+            self._set_buffer(name, value)
+        else:
+            super().__setattr__(name, value)
+
+    def _set_buffer(self, name, value):
+        if not (value is None or isinstance(value, Tensor)):
+            _only_none(name, value, "buffer", "torch.nn.Buffer, torch.Tensor or None expected")
+        if isinstance(value, Buffer):
+            persistent = value.persistent
+        else:
+            persistent = name not in self._non_persistent_buffers_set
+        if persistent:                              # a subclass may have a register_buffer that knows no other kind
+            self.register_buffer(name, value)
+        else:
+            self.register_buffer(name, value, persistent=False)
+
+    def _make_room(self, name, *tables):
+        """Another thing takes over the name."""
+        own = self.__dict__
+        own.pop(name, None)
+        for table in tables:
+            own[table].pop(name, None)
+        own["_non_persistent_buffers_set"].discard(name)
+
+    def __delattr__(self, name):
+        for table in (self._parameters, self._buffers, self._modules):
+            if name in table:
+                del table[name]
+                self._non_persistent_buffers_set.discard(name)
+                return
+        super().__delattr__(name)
+
+    def __dir__(self):
+        names = {*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers}
+        return sorted(name for name in names if not name[0].isdigit())
+
+    def __getstate__(self):
+        return dict(self.__dict__)
+
+    def __setstate__(self, state):
+        """From a pickle, which may come from a time when some of the tables did not exist."""
+        self.__dict__.update(state)
+        for table in _hooks.MODULE_TABLES:
+            self.__dict__.setdefault(table, OrderedDict())
+        self.__dict__.setdefault("_non_persistent_buffers_set", set())
+        self.__dict__.setdefault("_is_full_backward_hook", None)
+
+    def _replicate_for_data_parallel(self):
+        """A shallow twin with tables of its own for buffers and children, and no parameters yet."""
+        replica = self.__new__(type(self))
+        replica.__dict__ = {**self.__dict__, "_parameters": {}, "_buffers": dict(self._buffers),
+                            "_modules": dict(self._modules), "_is_replica": True}
+        return replica
+
+    # ── printing ──────────────────────────────────────────────────────────────────────────────
+    def _get_name(self):
+        return type(self).__name__
+
+    def extra_repr(self):
+        """What a subclass wants to show between its parentheses."""
+        return ""
+
+    def __repr__(self):
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        if len(lines) == 1 and not self._modules:
+            return f"{self._get_name()}({extra})"
+        lines += [f"({name}): {_addindent(repr(child), 2)}" for name, child in self._modules.items()]
+        return in_parentheses(self._get_name(), lines)
+
+
+def in_parentheses(name, lines):
+    """`name(...)` with one line per item."""
+    return name + "(" + "".join(f"\n  {line}" for line in lines) + ("\n" if lines else "") + ")"
+
+
+def _addindent(text, spaces):
+    """Indent all lines but the first; blank ones stay empty."""
+    first, *rest = text.split("\n")
+    return "\n".join([first, *(" " * spaces + line if line.strip() else "" for line in rest)])
+
+
+def _check_initialized(module, what):
+    if "_parameters" not in module.__dict__:
+        raise AttributeError(f"cannot assign {what} before Module.__init__() call")
+
+
+def _only_none(name, value, what, expected):
+    """The name is taken: only None, or another of the same kind, may be assigned to it."""
+    if value is not None:
+        raise TypeError(f"cannot assign '{tg.typename(value)}' as {what} '{name}' ({expected})")

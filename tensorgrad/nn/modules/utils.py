@@ -1,0 +1,154 @@
+"""What the layers share: sizes as tuples, settings as attributes, parameters by shape, text between brackets."""
+
+import math
+from collections.abc import Iterable
+from inspect import Parameter as Argument
+from inspect import Signature
+
+from ... import api as tg
+from .. import init
+from ..parameter import Parameter
+from .module import Module
+
+__all__ = ["consume_prefix_in_state_dict_if_present"]
+
+
+# ── sizes ─────────────────────────────────────────────────────────────────────────────────────
+def _ntuple(n):
+    """A function that repeats one number `n` times, and turns a sequence into a tuple as it is."""
+    return lambda size: tuple(size) if isinstance(size, Iterable) else (size,) * n
+
+
+_single, _pair, _triple, _quadruple = map(_ntuple, (1, 2, 3, 4))
+
+
+def _reverse_repeat_tuple(sizes, times):
+    """(1, 2) -> (2, 2, 1, 1): padding per axis as `F.pad` wants it, last axis first, each side."""
+    return tuple(size for size in reversed(sizes) for _ in range(times))
+
+
+def check_dims(input, allowed):
+    if input.dim() not in allowed:
+        wanted = " or ".join(f"{n}D" for n in allowed)
+        raise ValueError(f"expected {wanted} input (got {input.dim()}D input)")
+
+
+# ── constructors ──────────────────────────────────────────────────────────────────────────────
+DEPRECATED = {"size_average", "reduce", "min_value", "max_value"}  # arguments that stand for others
+
+
+class settings:
+    """`__init__ = settings("size", alpha=1e-4)`: a constructor that hands its arguments, by name, to `_keep`.
+
+    Names without a default come first; a "*" after them makes those with a default keyword-only.
+    """
+
+    def __init__(self, *required, **defaults):
+        positional, keyword = Argument.POSITIONAL_OR_KEYWORD, Argument.KEYWORD_ONLY
+        self.names = [name for name in (*required, *defaults) if name != "*"]
+        self.signature = Signature([
+            Argument("self", Argument.POSITIONAL_ONLY),
+            *(Argument(name, positional) for name in required if name != "*"),
+            *(Argument(name, keyword if "*" in required else positional, default=v) for name, v in defaults.items()),
+        ])
+
+    def __set_name__(self, owner, name):
+        signature = self.signature
+
+        def __init__(self, /, *args, **kwargs):
+            try:
+                bound = signature.bind(self, *args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{owner.__name__}.__init__() {error}") from None
+            bound.apply_defaults()
+            Module.__init__(self)
+            del bound.arguments["self"]
+            self._keep(**bound.arguments)
+
+        __init__.__signature__ = signature
+        __init__.__qualname__ = f"{owner.__qualname__}.__init__"
+        owner.__init__ = __init__
+        if "__constants__" not in vars(owner):
+            owner.__constants__ = [name for name in self.names if name not in DEPRECATED]
+
+
+class Functional(Module):
+    """A module that is one call of a function: it holds the settings of that call."""
+
+    __constants__: list[str] = []
+
+    def _keep(self, **values):
+        for name, value in values.items():
+            setattr(self, name, value)
+
+    def extra_repr(self):
+        return named(self, *(name for name in self.__constants__ if name != "inplace" or self.inplace))
+
+
+class PerDimension:
+    """A family that differs in the number of spatial dimensions only.
+
+    `class Conv2d(_Conv, dims=2)` gets `_dims` and a docstring, made from the family's `_doc`: there `{cls}` is
+    the class, `{name}` its name, `{n}` the number, `{axes}` the axes, and `{each:9}` says "9" for each of them.
+    """
+
+    _dims: int
+    _doc: str
+
+    def __init_subclass__(cls, dims=None, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if dims is not None:
+            cls._dims = dims
+            axes = ("L", "H, W", "D, H, W")[dims - 1]
+            cls.__doc__ = cls._doc.format(cls=cls, name=cls.__name__, n=dims, axes=axes, each=_ForEach(dims))
+
+
+class _ForEach(int):
+    def __format__(self, what):
+        return ", ".join([what] * self)
+
+
+# ── parameters ────────────────────────────────────────────────────────────────────────────────
+def declare(module, device, dtype, **shapes):
+    """Register uninitialised parameters in this order; where the shape is None, the name without a parameter."""
+    for name, shape in shapes.items():
+        value = None if shape is None else Parameter(tg.empty(shape, device=device, dtype=dtype))
+        module.register_parameter(name, value)
+
+
+def reset_by_fan_in(weight, bias):
+    """Draw weight and bias uniformly from ±1/sqrt(fan_in), fan_in being the number of weights per output."""
+    init.kaiming_uniform_(weight, a=math.sqrt(5))
+    if bias is not None:
+        fan_in = init._calculate_fan_in_and_fan_out(weight)[0]
+        bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0
+        init.uniform_(bias, -bound, bound)
+
+
+# ── printing ──────────────────────────────────────────────────────────────────────────────────
+def named(module, *names):
+    """`alpha=1.0, beta=2`: settings by name."""
+    return ", ".join(f"{name}={getattr(module, name)}" for name in names)
+
+
+def changed(module, **defaults):
+    """`, stride=2`: those settings that are not at their defaults, each after a comma."""
+    return "".join(f", {name}={getattr(module, name)}" for name, value in defaults.items()
+                   if getattr(module, name) != value)
+
+
+# ── state ─────────────────────────────────────────────────────────────────────────────────────
+def consume_prefix_in_state_dict_if_present(state_dict, prefix):
+    """Take `prefix` off the names in a state_dict, in place: `module.` where a parallel wrapper has saved it.
+
+    >>> from tensorgrad.nn.modules.utils import consume_prefix_in_state_dict_if_present
+    >>> state = {"module.weight": 1, "bias": 2}
+    >>> consume_prefix_in_state_dict_if_present(state, "module.")
+    >>> state
+    {'bias': 2, 'weight': 1}
+    """
+    for name in [name for name in state_dict if name.startswith(prefix)]:
+        state_dict[name.removeprefix(prefix)] = state_dict.pop(name)
+    versions = getattr(state_dict, "_metadata", {})
+    for name in [name for name in versions if name and (name.startswith(prefix) or name == prefix.rstrip("."))]:
+        versions[name[len(prefix):]] = versions.pop(name)

@@ -1,0 +1,243 @@
+"""Tensors that belong to a module: parameters, buffers, and those whose shape is not known yet."""
+from collections import OrderedDict
+
+from .. import api as tg
+from ..dispatch import PLAIN
+
+__all__ = ["Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer", "UninitializedTensorMixin",
+           "is_lazy"]
+
+
+class _Marked(type(tg.Tensor)):
+    """A class that also counts every tensor carrying its mark among its instances.
+
+    That is how a tensor of some other subclass can be a parameter and keep its class, and a buffer a plain Tensor.
+    """
+
+    def __instancecheck__(cls, thing):
+        if super().__instancecheck__(thing):
+            return True
+        mark = cls.__dict__.get("_mark")
+        return mark is not None and isinstance(thing, tg.Tensor) and getattr(thing, mark, False)
+
+
+class Parameter(tg.Tensor, metaclass=_Marked):
+    """A tensor that a module trains: assigned as an attribute, it shows up in `Module.parameters()`.
+
+    It shares the memory of `data`. What is computed from it is a plain Tensor.
+    See PyTorch's `torch.nn.parameter.Parameter`.
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.Parameter(torch.zeros(2))
+    Parameter containing:
+    tensor([0., 0.], requires_grad=True)
+    """
+
+    _mark = "_is_param"
+
+    def __new__(cls, data=None, requires_grad=True):
+        if data is None:
+            data = tg.empty(0)
+        if type(data) is tg.Tensor or type(data) is Parameter:
+            return tg.Tensor._make_subclass(cls, data, requires_grad)
+        return _marked_twin(data, requires_grad)
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.data.clone(), self.requires_grad)
+        return memo[id(self)]
+
+    def __repr__(self):
+        return "Parameter containing:\n" + super().__repr__()
+
+    def __reduce_ex__(self, protocol):
+        recipe = self.data, self.requires_grad, OrderedDict()
+        if attributes := vars(self):
+            return _rebuild_parameter_with_state, (*recipe, dict(attributes))
+        return _rebuild_parameter, recipe
+
+
+PLAIN.add(Parameter)                                # the dispatcher's fast lane, and plain results
+
+
+def _marked_twin(data, requires_grad):
+    """A parameter of a tensor subclass: the subclass's own detached tensor, with the mark."""
+    twin = data.detach().requires_grad_(requires_grad)
+    if type(twin) is not type(data):
+        raise RuntimeError(
+            f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns an "
+            f"instance of the same type, but return type {type(twin).__name__} was found instead. To use the type as a "
+            "Parameter, please correct the detach() semantics defined by its __torch_dispatch__() implementation.")
+    twin._is_param = True
+    return twin
+
+
+def _rebuild_parameter(data, requires_grad, backward_hooks):
+    """What a pickle calls. Hooks are never saved: the place for them is kept for the sake of PyTorch's files."""
+    return Parameter(data, requires_grad)
+
+
+def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
+    parameter = _rebuild_parameter(data, requires_grad, backward_hooks)
+    vars(parameter).update(state)
+    return parameter
+
+
+class Buffer(tg.Tensor, metaclass=_Marked):
+    """A tensor that is part of a module's state but is not trained; assigned as an attribute, it becomes a buffer.
+
+    The result is a plain Tensor on the same memory, marked so that `isinstance(x, Buffer)` holds.
+    See PyTorch's `torch.nn.parameter.Buffer`.
+
+    >>> import tensorgrad as torch
+    >>> module = torch.nn.Module()
+    >>> module.scale = torch.nn.Buffer(torch.ones(1))
+    >>> module.state_dict()["scale"]
+    tensor([1.])
+    """
+
+    _mark = "_is_buffer"
+
+    def __new__(cls, data=None, *, persistent=True):
+        if data is None:
+            data = tg.empty(0)
+        buffer = data.detach().requires_grad_(data.requires_grad)
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer
+
+
+_ARRAY = tg.Tensor.array                            # where every tensor keeps its memory
+
+
+class UninitializedTensorMixin:
+    """What tensors of unknown shape have in common: they can be moved, cast and materialized, and nothing else.
+
+    All use of a tensor begins with its `array`, so that is what raises. An empty tensor of the right dtype, on the right
+    device, stands for what there is to move and cast.
+    """
+
+    @classmethod
+    def _make(cls, requires_grad, device, dtype):
+        empty = tg.empty(0, device=device, dtype=dtype)
+        tensor = tg.Tensor._make_subclass(cls.cls_to_become, empty, requires_grad)
+        tensor.__class__ = cls
+        tensor._empty = empty
+        return tensor
+
+    def materialize(self, shape, device=None, dtype=None):
+        """Turn into an ordinary tensor of that shape, in place, with undefined values."""
+        self.data = tg.empty(shape, device=device or self.device, dtype=dtype or self.dtype)
+        del self._empty
+        self.__class__ = self.cls_to_become
+
+    @property
+    def array(self):
+        kind = type(self).__name__
+        raise ValueError(
+            "Attempted to use an uninitialized parameter in a function of tensors. This error happens when you are using "
+            f"a `LazyModule` or explicitly manipulating `torch.nn.parameter.{kind}` objects. When using LazyModules Call "
+            "`forward` with a dummy batch to initialize the parameters before calling torch functions")
+
+    @array.setter
+    def array(self, array):
+        _ARRAY.__set__(self, array)
+
+    @property
+    def data(self):
+        return self._empty
+
+    @data.setter
+    def data(self, value):
+        tg.Tensor.data.__set__(self, value)
+        self._empty = value
+
+    @property
+    def dtype(self):
+        return self._empty.dtype
+
+    @property
+    def shape(self):
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
+            "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` "
+            "to initialize the parameters before accessing their attributes.")
+
+    def size(self, dim=None):
+        return self._empty.size() if dim is None else self._empty.size(dim)
+
+    def to(self, *args, **kwargs):
+        return self._empty.to(*args, **kwargs)
+
+    def type(self, *args, **kwargs):
+        return self._empty.type(*args, **kwargs)
+
+    def cpu(self):
+        return self._empty.cpu()
+
+    def cuda(self, *args, **kwargs):
+        return self._empty.cuda(*args, **kwargs)
+
+    def float(self):
+        return self.to(tg.float32)
+
+    def double(self):
+        return self.to(tg.float64)
+
+    def half(self):
+        return self.to(tg.float16)
+
+    def copy_(self, source, non_blocking=False):
+        self._empty.copy_(source.data)
+        return self
+
+    def share_memory_(self):
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters "
+            "before calling `module.share_memory()`.")
+
+    def __repr__(self):
+        return f"<{type(self).__name__}>"
+
+    def __reduce_ex__(self, protocol):
+        return type(self), (self.requires_grad,)
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype)
+        return memo[id(self)]
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter whose shape is not known yet. See PyTorch's `torch.nn.parameter.UninitializedParameter`.
+
+    >>> import tensorgrad as torch
+    >>> weight = torch.nn.UninitializedParameter()
+    >>> weight
+    <UninitializedParameter>
+    >>> weight.materialize((2, 3))
+    >>> weight.shape
+    torch.Size([2, 3])
+    """
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad=True, device=None, dtype=None):
+        return cls._make(requires_grad, device, dtype)
+
+
+class UninitializedBuffer(UninitializedTensorMixin, tg.Tensor):
+    """A buffer whose shape is not known yet. See PyTorch's `torch.nn.parameter.UninitializedBuffer`."""
+
+    cls_to_become = tg.Tensor
+
+    def __new__(cls, requires_grad=False, device=None, dtype=None, persistent=True):
+        buffer = cls._make(requires_grad, device, dtype)
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer
+
+
+def is_lazy(param):
+    """Whether the shape of this parameter or buffer is not known yet."""
+    return isinstance(param, UninitializedTensorMixin)

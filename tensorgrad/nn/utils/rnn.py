@@ -1,0 +1,284 @@
+"""Sequences of different lengths in one tensor: padded to equal length, or packed without any padding.
+
+    padded (time, batch, *)        packed: the valid elements, time step by time step
+      a b c                          a b c  a b c  a c  c
+      a b c                          batch_sizes 3 3 2 1
+      a . c
+      . . c
+"""
+from collections import namedtuple
+from collections.abc import Iterable
+
+from ... import api as tg
+
+__all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pad_packed_sequence", "pad_sequence",
+           "unpad_sequence", "pack_sequence", "unpack_sequence"]
+
+
+class PackedSequence(namedtuple("PackedSequence", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])):
+    """Several sequences, packed; made by `pack_padded_sequence` and `pack_sequence`, understood by recurrent layers.
+
+    `data` holds all valid elements in the order of time, `batch_sizes` (on the CPU) how many sequences go on at each
+    step. Sequences are in the order of descending length; `sorted_indices` and `unsorted_indices` lead there and back.
+    See PyTorch's `torch.nn.utils.rnn.PackedSequence`.
+    """
+
+    def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
+        if batch_sizes is None:
+            if not (isinstance(data, (list, tuple)) and len(data) == 2):
+                raise AssertionError("Expected data to be a list or tuple of length 2")
+            data, batch_sizes = data
+        elif batch_sizes.device.type != "cpu":
+            raise ValueError(
+                "batch_sizes should always be on CPU. Instances of PackedSequence should never be created manually. "
+                "They should be instantiated by functions like pack_sequence and pack_padded_sequences in "
+                "nn.utils.rnn. https://pytorch.org/docs/stable/nn.html#torch.nn.utils.rnn.pack_sequence")
+        if unsorted_indices is None:
+            unsorted_indices = invert_permutation(sorted_indices)
+        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+
+    def to(self, *args, **kwargs):
+        """The same sequences on another device or of another dtype, as `Tensor.to`; `batch_sizes` stay on the CPU."""
+        data = self.data.to(*args, **kwargs)
+        return self if data is self.data else self._with(data, lambda index: index.to(data.device))
+
+    def cuda(self, *args, **kwargs):
+        """The same sequences on the GPU."""
+        return self.to(*args, **kwargs) if args else self.to(**{"device": "cuda", **kwargs})
+
+    def cpu(self, *args, **kwargs):
+        """The same sequences on the CPU."""
+        return self.to(*args, **kwargs) if args else self.to(**{"device": "cpu", **kwargs})
+
+    def pin_memory(self):
+        """The same sequences in page-locked memory."""
+        return self._with(self.data.pin_memory(), lambda index: index.pin_memory())
+
+    def _with(self, data, move):
+        indices = (None if index is None else move(index) for index in self[2:])
+        return type(self)(data, self.batch_sizes, *indices)
+
+    def double(self):
+        """Cast to float64."""
+        return self.to(tg.float64)
+
+    def float(self):
+        """Cast to float32."""
+        return self.to(tg.float32)
+
+    def half(self):
+        """Cast to float16."""
+        return self.to(tg.float16)
+
+    def long(self):
+        """Cast to int64."""
+        return self.to(tg.int64)
+
+    def int(self):
+        """Cast to int32."""
+        return self.to(tg.int32)
+
+    def short(self):
+        """Cast to int16."""
+        return self.to(tg.int16)
+
+    def char(self):
+        """Cast to int8."""
+        return self.to(tg.int8)
+
+    def byte(self):
+        """Cast to uint8."""
+        return self.to(tg.uint8)
+
+    @property
+    def is_cuda(self):
+        """Whether the data is on the GPU."""
+        return self.data.is_cuda
+
+    def is_pinned(self):
+        """Whether the data is in page-locked memory."""
+        return self.data.is_pinned()
+
+
+def invert_permutation(permutation):
+    """The permutation that undoes this one (None for None).
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.utils.rnn.invert_permutation(torch.tensor([1, 2, 0]))
+    tensor([2, 0, 1])
+    """
+    if permutation is None:
+        return None
+    places = tg.arange(permutation.numel(), device=permutation.device)
+    return tg.empty_like(permutation).scatter_(0, permutation, places)
+
+
+# ── padded <-> packed ─────────────────────────────────────────────────────────────────────────
+def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
+    """Leave out the padding of (time, batch, *), or with `batch_first` of (batch, time, *).
+
+    Sequences must come in the order of descending length, unless `enforce_sorted` is False; then they are sorted here.
+    See PyTorch's `torch.nn.utils.rnn.pack_padded_sequence`.
+
+    >>> import tensorgrad as torch
+    >>> padded = torch.tensor([[1, 2, 3], [4, 0, 0]])
+    >>> packed = torch.nn.utils.rnn.pack_padded_sequence(padded, [3, 1], batch_first=True)
+    >>> packed.data, packed.batch_sizes
+    (tensor([1, 4, 2, 3]), tensor([2, 1, 1]))
+    """
+    lengths = tg.as_tensor(lengths, dtype=tg.int64)
+    batch_dim = 0 if batch_first else 1
+    sorted_indices = None
+    if not enforce_sorted:
+        lengths, sorted_indices = tg.sort(lengths, descending=True)
+        sorted_indices = sorted_indices.to(input.device)
+        input = input.index_select(batch_dim, sorted_indices)
+    _check_lengths(lengths, input, batch_dim)
+    is_valid = tg.arange(int(lengths[0]))[:, None] < lengths             # (time, batch)
+    step, sequence = is_valid.nonzero().to(input.device).unbind(1)
+    row = sequence * input.shape[1] + step if batch_first else step * input.shape[1] + sequence
+    return PackedSequence(input.flatten(0, 1).index_select(0, row), is_valid.sum(1), sorted_indices)
+
+
+def _check_lengths(lengths, input, batch_dim):
+    if lengths.ndim != 1 or lengths.device.type != "cpu":
+        raise RuntimeError("'lengths' argument should be a 1D CPU int64 tensor, but got "
+                           f"{lengths.ndim}D {lengths.device.type} Long tensor")
+    if input.numel() == 0:
+        raise RuntimeError("Cannot pack empty tensors.")
+    batch_size = input.size(batch_dim)
+    if len(lengths) != batch_size:
+        raise RuntimeError(f"Expected `len(lengths)` to be equal to batch_size, but got {len(lengths)} "
+                           f"(batch_size={batch_size})")
+    if lengths.min() <= 0:
+        raise RuntimeError("Length of all samples has to be greater than 0, but found an element in 'lengths' that is "
+                           "<= 0")
+    if (lengths[1:] > lengths[:-1]).any():
+        raise RuntimeError(
+            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
+            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you "
+            "do not need ONNX exportability.")
+    if lengths[0] > input.size(1 - batch_dim):
+        raise RuntimeError(f"Expected no length to exceed the {input.size(1 - batch_dim)} steps of the input, but got "
+                           f"{int(lengths[0])}")
+
+
+def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
+    """Undo `pack_padded_sequence`: (time, batch, *) or (batch, time, *), and the lengths.
+
+    >>> import tensorgrad as torch
+    >>> packed = torch.nn.utils.rnn.pack_sequence([torch.tensor([1, 2, 3]), torch.tensor([4])])
+    >>> torch.nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+    (tensor([[1, 2, 3],
+            [4, 0, 0]]), tensor([3, 1]))
+    """
+    batch_sizes = sequence.batch_sizes
+    steps = len(batch_sizes)
+    if total_length is not None and total_length < steps:
+        raise ValueError("Expected total_length to be at least the length of the longest sequence in input, but got "
+                         f"total_length={total_length} and max sequence length being {steps}")
+    places = tg.arange(int(batch_sizes[0]))
+    is_valid = places < batch_sizes[:, None]                             # (time, batch)
+    row = (batch_sizes.cumsum(0) - batch_sizes)[:, None] + places
+    row = tg.where(is_valid, row, len(sequence.data))
+    lengths = is_valid.sum(0)
+    if total_length is not None:
+        row = tg.cat([row, row.new_full((total_length - steps, len(places)), len(sequence.data))])
+    if sequence.unsorted_indices is not None:
+        order = sequence.unsorted_indices.cpu()
+        row, lengths = row[:, order], lengths[order]
+    return _take_rows(sequence.data, row.t() if batch_first else row, padding_value), lengths
+
+
+def _take_rows(rows, index, padding_value):
+    """rows[index], where an index one past the end stands for a row of padding."""
+    padding = rows.new_full((1, *rows.shape[1:]), padding_value)
+    taken = tg.cat([rows, padding]).index_select(0, index.to(rows.device).flatten())
+    return taken.reshape(*index.shape, *rows.shape[1:])
+
+
+# ── lists of sequences ────────────────────────────────────────────────────────────────────────
+def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
+    """Stack sequences (length, *) into (time, batch, *) or (batch, time, *), padding all to the longest.
+
+    See PyTorch's `torch.nn.utils.rnn.pad_sequence`.
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.utils.rnn.pad_sequence([torch.ones(2), torch.ones(1)], batch_first=True)
+    tensor([[1., 1.],
+            [1., 0.]])
+    """
+    sequences = _check_sequences(sequences, padding_side)
+    counts = [len(sequence) for sequence in sequences]
+    if len(set(counts)) == 1:
+        return tg.stack(sequences, 0 if batch_first else 1)
+    lengths = tg.tensor(counts)[:, None]
+    step = tg.arange(max(counts))
+    if padding_side == "left":
+        step = step - max(counts) + lengths
+    row = lengths.cumsum(0) - lengths + step                             # (batch, time)
+    row = tg.where((step >= 0) & (step < lengths), row, sum(counts))
+    return _take_rows(tg.cat(sequences), row if batch_first else row.t(), padding_value)
+
+
+def _check_sequences(sequences, padding_side):
+    """The sequences as tensors of one dtype that agree in all sizes but the first."""
+    if not isinstance(sequences, Iterable):
+        raise RuntimeError(
+            f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}")
+    sequences = list(sequences)
+    if not sequences:
+        raise RuntimeError("received an empty list of sequences")
+    if padding_side not in ("left", "right"):
+        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
+    for i, sequence in enumerate(sequences):
+        if not isinstance(sequence, tg.Tensor):
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(sequence).__name__}")
+        if sequence.ndim == 0:
+            raise RuntimeError("pad_sequence: Expected sequences of at least 1 dimension, but got a scalar")
+    first = sequences[0]
+    return [_like_first(sequence, first.shape[1:]).to(first.dtype) for sequence in sequences]
+
+
+def _like_first(sequence, shape):
+    if sequence.shape[1:] == shape:
+        return sequence
+    for dim, (expected, size) in enumerate(zip(shape, sequence.shape[1:], strict=False), start=1):
+        if size not in (1, expected):
+            raise RuntimeError(f"The size of tensor a ({expected}) must match the size of tensor b ({size}) at "
+                               f"non-singleton dimension {dim}")
+    return sequence.reshape(len(sequence), *sequence.shape[1:]).expand(len(sequence), *shape)
+
+
+def unpad_sequence(padded_sequences, lengths, batch_first=False):
+    """Undo `pad_sequence`: the list of the first `lengths[i]` elements of sequence i.
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.utils.rnn.unpad_sequence(torch.ones(2, 2), torch.tensor([1, 2]), batch_first=True)
+    [tensor([1.]), tensor([1., 1.])]
+    """
+    batch = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
+    return [sequence[:max(length, 0)].clone() for sequence, length in zip(batch, lengths.tolist(), strict=True)]
+
+
+def pack_sequence(sequences, enforce_sorted=True):
+    """Pack a list of sequences (length, *). See PyTorch's `torch.nn.utils.rnn.pack_sequence`.
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.utils.rnn.pack_sequence([torch.tensor([1, 2]), torch.tensor([3])]).data
+    tensor([1, 3, 2])
+    """
+    lengths = [sequence.size(0) for sequence in sequences]
+    return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
+
+
+def unpack_sequence(packed_sequences):
+    """Undo `pack_sequence`: the list of sequences.
+
+    >>> import tensorgrad as torch
+    >>> rnn = torch.nn.utils.rnn
+    >>> rnn.unpack_sequence(rnn.pack_sequence([torch.tensor([1, 2]), torch.tensor([3])]))
+    [tensor([1, 2]), tensor([3])]
+    """
+    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    return unpad_sequence(padded, lengths, batch_first=True)

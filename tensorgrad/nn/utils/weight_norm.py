@@ -1,0 +1,82 @@
+"""Weight normalization by hooks: w = g · v / ‖v‖, recomputed before each forward (deprecated; see parametrizations)."""
+import warnings
+
+from ... import api as tg
+from ..parameter import Parameter, is_lazy
+
+__all__ = ["WeightNorm", "weight_norm", "remove_weight_norm"]
+
+
+def norm_except_dim(v, dim):
+    """The 2-norm of v over all dimensions but `dim`, which are kept with size 1; -1 is none: the norm of all of v."""
+    if dim == -1:
+        return tg.linalg.vector_norm(v)
+    others = [d for d in range(v.ndim) if d != dim % v.ndim]
+    return tg.linalg.vector_norm(v, dim=others, keepdim=True) if others else v.abs()
+
+
+def normalized_weight(v, g, dim):
+    """g · v / ‖v‖."""
+    return v * (g / norm_except_dim(v, dim))
+
+
+class WeightNorm:
+    """The hook that sets the weight from `g` and `v` before each forward."""
+
+    def __init__(self, name, dim):
+        self.name = name
+        self.dim = -1 if dim is None else dim
+
+    def compute_weight(self, module):
+        """The weight, from what are now the parameters."""
+        return normalized_weight(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
+
+    @staticmethod
+    def apply(module, name, dim):
+        """Replace a parameter by two, and hang the hook onto the module."""
+        warnings.warn("`torch.nn.utils.weight_norm` is deprecated in favor of "
+                      "`torch.nn.utils.parametrizations.weight_norm`.", FutureWarning, stacklevel=3)
+        if find_hook(module, WeightNorm, name) is not None:
+            raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
+        hook = WeightNorm(name, dim)
+        weight = getattr(module, name)
+        if is_lazy(weight):
+            raise ValueError("The module passed to `WeightNorm` can't have uninitialized parameters. Make sure to run "
+                             "the dummy forward before applying weight normalization")
+        del module._parameters[name]
+        module.register_parameter(name + "_g", Parameter(norm_except_dim(weight, hook.dim).data))
+        module.register_parameter(name + "_v", Parameter(weight.data))
+        hook(module)
+        module.register_forward_pre_hook(hook)
+        return hook
+
+    def remove(self, module):
+        """Make the weight a parameter again."""
+        weight = self.compute_weight(module)
+        delattr(module, self.name)
+        del module._parameters[self.name + "_g"], module._parameters[self.name + "_v"]
+        setattr(module, self.name, Parameter(weight.data))
+
+    def __call__(self, module, inputs=()):
+        setattr(module, self.name, self.compute_weight(module))
+
+
+def find_hook(module, kind, name):
+    """The key of the forward pre-hook of this kind that acts on the parameter of this name, or None."""
+    return next((key for key, hook in module._forward_pre_hooks.items()
+                 if type(hook) is kind and hook.name == name), None)
+
+
+def weight_norm(module, name="weight", dim=0):
+    """Train direction and length of a weight apart. Deprecated: use `parametrizations.weight_norm`."""
+    WeightNorm.apply(module, name, dim)
+    return module
+
+
+def remove_weight_norm(module, name="weight"):
+    """Undo `weight_norm`, keeping the weight as it is now."""
+    key = find_hook(module, WeightNorm, name)
+    if key is None:
+        raise ValueError(f"weight_norm of '{name}' not found in {module}")
+    module._forward_pre_hooks.pop(key).remove(module)
+    return module

@@ -1,0 +1,308 @@
+"""What an op is: formulas. Its class is the operation, an instance is one application of it, on the tape.
+
+    class Multiply(Elementwise):
+        torch_name = "Mul"
+        def forward(xp, a, b): return xp.multiply(a, b)
+        def grad_a(xp, g, b):  return g * b
+        def grad_b(xp, g, a):  return g * a
+
+`forward(xp, *inputs, *, **params)` computes; `grad_<input>(xp, g, …)` is dL/d<input>, given g = dL/dout. A gradient's signature is
+its save list: it asks, by name, for an input, `out`, `<input>_shape`, a parameter, or another result of the op. Formulas know nothing of devices,
+Tensors, broadcasting (the engine sums gradients of elementwise ops back to their inputs' shapes) or dtypes.
+"""
+from __future__ import annotations
+
+from functools import partial
+from inspect import Parameter, signature
+from operator import itemgetter
+from typing import Any, ClassVar
+
+from ..storage.base import Namespace, Storage
+
+OPS: dict[str, type[Op]] = {}
+
+
+class Node:
+    """A step of the tape: what `Tensor.grad_fn` shows. `edges` are the nodes of its inputs, None where no gradient flows."""
+
+    __slots__ = ("edges", "hooks", "time", "since", "shape", "dtype", "storage", "trace", "_metadata", "__weakref__")
+    edges: tuple[Any, ...] | list[Any]
+    hooks: Any
+    time: int
+    shape: Any
+    dtype: Any
+    storage: Any
+
+    def name(self) -> str:
+        """PyTorch's name of the step, such as 'MulBackward0'."""
+        return type(self).__name__
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """The steps that gradients flow on to, each with the number of the output that it was."""
+        return tuple((None, 0) if e is None else e.as_function() for e in self.edges)
+
+    def as_function(self) -> tuple[Node, int]:
+        return self, 0
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary for whatever a program wants to note about this step."""
+        try:
+            return self._metadata  # type: ignore[has-type]
+        except AttributeError:
+            self._metadata: dict[Any, Any] = {}
+            return self._metadata
+
+    def __repr__(self) -> str:
+        return f"<{self.name()} object at {id(self):#x}>"
+
+
+class Op(Node):
+    """One operation. See the module's docstring."""
+
+    __slots__ = ("saved", "params", "plan")
+
+    # what a subclass may say of itself
+    torch_name: ClassVar[str]                     # PyTorch's name for grad_fn, less 'Backward0'
+    native: ClassVar[bool] = False                # a module's function of the same name is the whole kernel
+    elementwise: ClassVar[bool] = False           # inputs broadcast; the engine sums gradients back
+    casts: ClassVar[str | None] = None            # 'promote': inputs to one dtype; 'float': and integers to the default float
+    kinds: ClassVar[str] = "biufc"                # NumPy kinds of dtype that the kernels take as they are
+    outputs: ClassVar[tuple[str, ...]] = ()       # names of the results, if there are several
+    several: ClassVar[bool] = False               # forward returns a tuple
+    analytic: ClassVar[bool] = True               # complex gradients: conjugate, apply the formula, conjugate
+    view: ClassVar[str] = ""                      # the result shares the first input's memory: 'always', or 'maybe'
+    sequence: ClassVar[bool] = False              # the inputs come as one sequence: concat([a, b])
+
+    # what is worked out
+    opname: ClassVar[str]                         # the key in the table, and the name in `xp`
+    kernels: ClassVar[Kernels]
+    plans: ClassVar[Plans]
+    inputs: ClassVar[tuple[str, ...]]
+    arity: ClassVar[int | None]                   # None where there may be any number of inputs
+    parameters: ClassVar[dict[str, Any]]          # name -> default
+    differentiable: ClassVar[bool]
+    composite: ClassVar[bool] = False             # no gradient formulas: the definition itself is differentiated
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "forward" not in cls.__dict__:         # a family of ops, or the class of an op's tape nodes
+            return
+        takes = list(signature(cls.forward).parameters.values())[1:]
+        named = [p for p in takes if p.kind is not Parameter.KEYWORD_ONLY]
+        several = cls.sequence or any(p.kind is Parameter.VAR_POSITIONAL for p in named)
+        cls.opname = cls.__dict__.get("opname") or _snake(cls.__name__)
+        cls.inputs = tuple(p.name for p in named)
+        cls.arity = None if several else len(named)
+        cls.parameters = {p.name: p.default for p in takes if p.kind is Parameter.KEYWORD_ONLY}
+        cls.differentiable = any(name.startswith("grad_") for name in cls.__dict__)
+        cls.several = bool(cls.outputs) or cls.several
+        cls.kernels, cls.plans = Kernels(cls), Plans(cls)
+        cls.torch_name = cls.__dict__.get("torch_name", cls.__name__)
+        OPS[cls.opname] = cls
+
+    forward: ClassVar[Any]
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name))
+
+
+def input_name(op: type[Op], position: int) -> str:
+    """The name of the input at a position; those past the last share its name (concat, indices)."""
+    return op.inputs[min(position, len(op.inputs) - 1)]
+
+
+class Elementwise(Op):
+    """Ops on each element: inputs broadcast and come to one dtype."""
+
+    __slots__ = ()
+    elementwise = True
+    native = True
+    casts = "promote"
+
+
+class Floating(Elementwise):
+    """Elementwise ops of the reals: integers become the default float first."""
+
+    __slots__ = ()
+    casts = "float"
+    kinds = "fc"
+
+
+class Composite(Op):
+    """Ops defined by other ops of the table, which have their gradients: they exist for their kernel pairs."""
+
+    __slots__ = ()
+    composite = True
+
+
+class Kernels(dict[Any, Any]):
+    """Storage class -> what runs the op there. What nobody registered runs from the op's own `forward`."""
+
+    def __init__(self, op: type[Op]) -> None:
+        self.op = op
+        self.registered: dict[Any, list[Any]] = {}
+
+    def __missing__(self, backend: type[Storage]) -> Any:
+        for cls in backend.__mro__:
+            if self.registered.get(cls):
+                found = self.registered[cls][-1]
+                break
+        else:
+            found = backend.native(self.op) or self.from_definition(backend)
+        guard = getattr(backend, "guard", None)
+        self[backend] = found = guard(found) if guard and not isinstance(found, Pair) else found
+        return found
+
+    def from_definition(self, backend: type[Storage]) -> Any:
+        if backend.module is None and self.op.native:
+            raise NotImplementedError(f"Could not run '{self.op.opname}' on the device '{backend.device}': no kernel is registered "
+                                      f"for it. OpDispatch.register('{self.op.opname}', '{backend.device}') adds one.")
+        return partial(self.op.forward, backend.xp)
+
+    def register(self, backend: type[Storage], kernel: Any) -> None:
+        self.registered.setdefault(backend, []).append(kernel)
+        self.forget()
+
+    def unregister(self, backend: type[Storage], kernel: Any) -> None:
+        self.registered[backend].remove(kernel)
+        self.forget()
+
+    def forget(self) -> None:
+        """Choose anew at the next call, and in every `xp`."""
+        self.clear()
+        for backend in (Storage, *_descendants(Storage)):
+            if backend.xp is not None:
+                backend.xp.__dict__.pop(self.op.opname, None)
+                if any(self.registered.get(cls) for cls in backend.__mro__):
+                    setattr(backend.xp, self.op.opname, _callable(self[backend]))
+
+
+def _descendants(cls: type) -> list[Any]:
+    return [d for child in cls.__subclasses__() for d in (child, *_descendants(child))]
+
+
+def _callable(kernel: Any) -> Any:
+    """A kernel as `xp` offers it: a pair shows its result, not its residual."""
+    return (lambda *args, **params: kernel.forward(*args, **params)[0]) if isinstance(kernel, Pair) else kernel
+
+
+class Pair:
+    """A kernel with a shortcut back: forward -> (out, residual), backward(g, residual, needs) -> gradients.
+
+    It serves first gradients; gradients of gradients go through the op's definition, so a fast kernel can never make a higher
+    derivative wrong. `forward` may return NotImplemented for arguments that it does not serve: then the definition runs.
+    """
+
+    def __init__(self, forward: Any, backward: Any) -> None:
+        self.forward, self.backward = forward, backward
+
+
+def _missing(cls: type[Storage], name: str) -> Any:
+    if name not in OPS:
+        raise AttributeError(f"the op table has no {name!r}, and neither has {cls.__name__}'s module")
+    return _callable(OPS[name].kernels[cls])
+
+
+Storage.missing = classmethod(_missing)  # type: ignore[method-assign,assignment]
+
+
+# ── plans: what an application of an op saves, and which formulas pull its gradient ───────────────────────────────────
+
+
+class Plan:
+    """For one op and one choice of inputs that need a gradient: what to save, and how to pull.
+
+    A formula's arguments come from `values`: what was saved (inputs, results, shapes), then the extras, which are looked up when needed.
+    """
+
+    __slots__ = ("node_type", "steps", "save", "names", "origins", "saves_out", "extras")
+
+    def __init__(self, op: type[Op], needs: int, arity: int) -> None:
+        names = [input_name(op, i) for i in range(arity)]
+        formulas = [(i, getattr(op, f"grad_{name}")) for i, name in enumerate(names)
+                    if needs >> i & 1 and hasattr(op, f"grad_{name}")]
+        asks = [tuple(signature(formula).parameters)[2:] for _, formula in formulas]
+        group = op.inputs[-1] if op.arity is None else None      # the name that stands for any number of inputs
+        members = [i for i, name in enumerate(names) if name == group]
+        source = partial(_source, op, needs, names, group)
+        wanted = list(dict.fromkeys(source(name) for names_ in asks for name in names_ if name != "position"))
+        values = [s for s in wanted if s[0] == "value"]
+        if ("group", group) in wanted:
+            values += [("value", i) for i in members if ("value", i) not in values]
+        shapes = [s for s in wanted if s[0] == "shape"]
+        late = [s for s in wanted if s[0] in ("edge", "param", "group")]
+        place = {s: k for k, s in enumerate((*values, *shapes, *late))}
+        self.node_type = node_type(op)
+        self.origins = tuple(i for _, i in values)               # what each saved value is: an input's position, or a result's after them
+        self.names = tuple([*names, *(op.outputs or ("out",))][i] for i in self.origins)
+        self.saves_out = any(i >= arity for i in self.origins)
+        self.save = _saver(self.origins, tuple(i for _, i in shapes), members)
+        self.extras = tuple(_extra(kind, which, op, [place["value", i] for i in members] if kind == "group" else None)
+                            for kind, which in late)
+        self.steps = tuple(
+            (i, partial(formula, position=members.index(i)) if "position" in names_ else formula,
+             tuple(place[source(name)] for name in names_ if name != "position"))
+            for (i, formula), names_ in zip(formulas, asks, strict=True))
+
+
+def _source(op: type[Op], needs: int, names: list[str], group: str | None, asked: str) -> tuple[str, Any]:
+    """Where the argument of a formula comes from."""
+    if asked in op.parameters:
+        return "param", asked
+    if asked == group:
+        return "group", group
+    if asked in names:
+        return "value", names.index(asked)
+    results = op.outputs or ("out",)
+    if asked in results:
+        return "value", len(names) + results.index(asked)
+    if asked == f"{group}_shapes":
+        return "shape", None
+    owner = names.index(asked.removesuffix("_shape"))
+    return ("edge" if needs >> owner & 1 else "shape"), owner
+
+
+def _saver(values: tuple[int, ...], shapes: tuple[Any, ...], members: list[int]) -> Any:
+    """What picks, from the inputs and results of an application, what its gradients will ask for."""
+    pick = (lambda all_: ()) if not values else itemgetter(*values) if len(values) > 1 else \
+        (lambda all_, only=values[0]: (all_[only],))
+    if not shapes:
+        return pick
+    return lambda all_: (*pick(all_), *(tuple(all_[i].shape for i in members) if s is None else all_[s].shape for s in shapes))
+
+
+def _extra(kind: str, which: Any, op: type[Op], places: Any) -> Any:
+    """What looks up an argument that need not be saved, from the node and the values before it."""
+    if kind == "edge":
+        return lambda node, values: node.edges[which].shape
+    if kind == "param":
+        default = op.parameters[which]
+        return lambda node, values: node.params.get(which, default)
+    return lambda node, values: tuple(values[p] for p in places)
+
+
+class Plans(dict[Any, Any]):
+    """(needs, number of inputs) -> Plan, where needs is a bitmask of the inputs that need a gradient."""
+
+    def __init__(self, op: type[Op]) -> None:
+        self.op = op
+
+    def __missing__(self, key: Any) -> Plan:
+        needs, arity = key if isinstance(key, tuple) else (key, self.op.arity)
+        self[key] = plan = Plan(self.op, needs, arity)
+        return plan
+
+
+def node_type(op: type[Op]) -> type[Op]:
+    """The class of an op's tape nodes: the op itself, under the name that PyTorch gives it."""
+    found = op.__dict__.get("_node_type")
+    if found is None:
+        found = type(f"{op.torch_name}Backward0", (op,), {"__slots__": (), "__module__": op.__module__, "__doc__": op.__doc__})
+        op._node_type = found  # type: ignore[attr-defined]
+    return found  # type: ignore[no-any-return]
+
+
+__all__ = ["OPS", "Composite", "Elementwise", "Floating", "Kernels", "Namespace", "Node", "Op", "Pair", "Plan", "input_name"]

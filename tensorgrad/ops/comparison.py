@@ -1,0 +1,141 @@
+"""Questions to elements, and bits: results of bool, or integers, and no gradients."""
+from __future__ import annotations
+
+from .base import Elementwise
+
+
+class Ordering(Elementwise):
+    """Comparisons of numbers that have an order."""
+
+    __slots__ = ()
+    kinds = "biuf"
+
+
+class Equal(Elementwise):
+    """a = b"""
+
+    def forward(xp, a, b): return xp.equal(a, b)
+
+
+class NotEqual(Elementwise):
+    """a ≠ b"""
+
+    def forward(xp, a, b): return xp.not_equal(a, b)
+
+
+class Less(Ordering):
+    """a < b"""
+
+    def forward(xp, a, b): return xp.less(a, b)
+
+
+class LessEqual(Ordering):
+    """a ≤ b"""
+
+    def forward(xp, a, b): return xp.less_equal(a, b)
+
+
+class Greater(Ordering):
+    """a > b"""
+
+    def forward(xp, a, b): return xp.greater(a, b)
+
+
+class GreaterEqual(Ordering):
+    """a ≥ b"""
+
+    def forward(xp, a, b): return xp.greater_equal(a, b)
+
+
+# ── kinds of number ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Isnan(Elementwise):
+    """Whether x is no number."""
+
+    def forward(xp, x): return xp.isnan(x)
+
+
+class Isinf(Elementwise):
+    """Whether x is infinite."""
+
+    def forward(xp, x): return xp.isinf(x)
+
+
+class Isfinite(Elementwise):
+    """Whether x is a number and finite."""
+
+    def forward(xp, x): return xp.isfinite(x)
+
+
+# ── logic: numbers count as true unless they are zero ─────────────────────────────────────────────────────────────────
+
+
+class LogicalNot(Elementwise):
+    """not x"""
+
+    def forward(xp, x): return xp.logical_not(x)
+
+
+class LogicalAnd(Elementwise):
+    """a and b"""
+
+    def forward(xp, a, b): return xp.logical_and(a, b)
+
+
+class LogicalOr(Elementwise):
+    """a or b"""
+
+    def forward(xp, a, b): return xp.logical_or(a, b)
+
+
+class LogicalXor(Elementwise):
+    """either a or b"""
+
+    def forward(xp, a, b): return xp.logical_xor(a, b)
+
+
+# ── bits ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Bitwise(Elementwise):
+    """Operations on the bits of integers."""
+
+    __slots__ = ()
+    kinds = "biu"
+
+
+class BitwiseNot(Bitwise):
+    """~x"""
+
+    def forward(xp, x): return xp.bitwise_not(x)
+
+
+class BitwiseAnd(Bitwise):
+    """a & b"""
+
+    def forward(xp, a, b): return xp.bitwise_and(a, b)
+
+
+class BitwiseOr(Bitwise):
+    """a | b"""
+
+    def forward(xp, a, b): return xp.bitwise_or(a, b)
+
+
+class BitwiseXor(Bitwise):
+    """a ^ b"""
+
+    def forward(xp, a, b): return xp.bitwise_xor(a, b)
+
+
+class LeftShift(Bitwise):
+    """a · 2ᵇ, bits that leave are lost"""
+
+    def forward(xp, a, b): return xp.left_shift(a, b)
+
+
+class RightShift(Bitwise):
+    """⌊a / 2ᵇ⌋"""
+
+    def forward(xp, a, b): return xp.right_shift(a, b)

@@ -1,0 +1,117 @@
+"""Running results along an axis: sums, products, extrema. Every one is a scan: log₂ n steps, each over the whole array."""
+from __future__ import annotations
+
+from .base import Op
+from .reduction import Choice, products_before, rounded, shift, wide
+from .transcendental import complex_logaddexp
+
+
+def scan(xp, join, parts, axis):
+    """Running results of an associative `join(earlier, later)` of tuples of arrays, along an axis."""
+    parts = [xp.swapaxes(part, 0, axis) for part in parts]
+    step = 1
+    while step < len(parts[0]):
+        joined = join([part[:-step] for part in parts], [part[step:] for part in parts])
+        parts = [xp.concatenate([part[:step], j]) for part, j in zip(parts, joined, strict=True)]
+        step *= 2
+    return [xp.swapaxes(part, 0, axis) for part in parts]
+
+
+class Cumsum(Op):
+    """out[i] = Σ x[j] for j ≤ i"""
+
+    def forward(xp, x, *, axis):
+        return rounded(xp.cumsum(x, axis=axis, dtype=wide(x)), x)
+
+    def grad_x(xp, g, axis):
+        return xp.flip(xp.cumsum(xp.flip(g, (axis,)), axis=axis), (axis,))
+
+
+class Cumprod(Op):
+    """out[i] = Π x[j] for j ≤ i"""
+
+    def forward(xp, x, *, axis):
+        return rounded(xp.cumprod(x, axis=axis, dtype=wide(x)), x)
+
+    def grad_x(xp, g, x, axis):
+        if not x.shape[axis]:
+            return g
+        following = xp.pad_constant(x, widths=shift(len(x.shape), axis, -1))
+        return products_before(xp, x, axis) * xp.recurrence(g, following, axis=axis, reverse=True)
+
+
+class Recurrence(Op):
+    """y[i] = x[i] + a[i]·y[i − 1], or, in reverse, x[i] + a[i]·y[i + 1]: what gradients of running results are made of"""
+
+    kinds = "fc"
+
+    def forward(xp, x, a, *, axis, reverse=False):
+        parts = [xp.flip(part, axis) for part in (x, a)] if reverse else [x, a]
+        y, _ = scan(xp, lambda earlier, later: (later[0] + later[1] * earlier[0], later[1] * earlier[1]), parts, axis)
+        return xp.flip(y, axis).copy() if reverse else y
+
+    def grad_x(xp, g, a, axis, reverse=False):
+        return adjoint(xp, g, a, axis, reverse)
+
+    def grad_a(xp, g, a, out, axis, reverse=False):
+        before = xp.pad_constant(out, widths=shift(len(out.shape), axis, -1 if reverse else 1))
+        return adjoint(xp, g, a, axis, reverse) * before
+
+
+def adjoint(xp, g, a, axis, reverse):
+    """A recurrence's gradient is the recurrence that runs the other way."""
+    following = xp.pad_constant(a, widths=shift(len(a.shape), axis, 1 if reverse else -1))
+    return xp.recurrence(g, following, axis=axis, reverse=not reverse)
+
+
+class Logcumsumexp(Op):
+    """out[i] = ln Σ exp x[j] for j ≤ i"""
+
+    kinds = "fc"
+
+    def forward(xp, x, *, axis):
+        join = xp.logaddexp if x.dtype.kind == "f" else lambda a, b: complex_logaddexp(xp, a, b)
+        return scan(xp, lambda earlier, later: (join(earlier[0], later[0]),), [x], axis)[0].astype(x.dtype)
+
+    def grad_x(xp, g, x, out, axis):
+        if not x.shape[axis]:
+            return g
+        following = xp.pad_constant(out, widths=shift(len(out.shape), axis, -1))
+        decay = xp.where(xp.isinf(out) & (out == following), 0, xp.exp(out - following))
+        return xp.recurrence(g, decay, axis=axis, reverse=True) * xp.exp(x - out)
+
+
+class Running(Choice):
+    """Running extrema, and where they are: the last of equal ones."""
+
+    __slots__ = ()
+
+
+def running(xp, x, axis, ahead):
+    """The running extreme for which `ahead(later, earlier)` holds, and its index; NaN goes before all."""
+    index = xp.arange(x.shape[axis]).reshape([-1 if d == axis else 1 for d in range(x.ndim)])
+
+    def join(earlier, later):
+        newer = ahead(later[0], earlier[0]) & (earlier[0] == earlier[0]) | (later[0] != later[0])
+        return [xp.where(newer, b, a) for a, b in zip(earlier, later, strict=True)]
+    values, indices = scan(xp, join, [x, xp.broadcast_to(index, x.shape)], axis)
+    return values, indices.copy()
+
+
+def to_running(xp, g, indices, x_shape, axis):
+    """The gradient goes to where the extremum was found, as often as it stood."""
+    return xp.scatter_add(xp.zeros(x_shape, dtype=g[0].dtype), g[0], indices, axis=axis)
+
+
+class Cummax(Running):
+    """out[i] = max x[j] for j ≤ i, and the last such j"""
+
+    def forward(xp, x, *, axis): return running(xp, x, axis, lambda later, earlier: later >= earlier)
+    grad_x = to_running
+
+
+class Cummin(Running):
+    """out[i] = min x[j] for j ≤ i, and the last such j"""
+
+    def forward(xp, x, *, axis): return running(xp, x, axis, lambda later, earlier: later <= earlier)
+    grad_x = to_running

@@ -1,0 +1,560 @@
+"""Arithmetic, element by element: sums, products, powers, rounding, extrema, and the parts of complex numbers."""
+from __future__ import annotations
+
+from math import log
+
+from .base import Elementwise, Floating, Op
+from .shape import ANY
+
+
+def is_number(value):
+    """Whether an operand is a Python number: then formulas may branch on it."""
+    return isinstance(value, (int, float, complex))
+
+
+# ── sums and products ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Add(Elementwise):
+    """a + b"""
+
+    def forward(xp, a, b): return xp.add(a, b)
+    def grad_a(xp, g):     return g
+    def grad_b(xp, g):     return g
+
+
+class Subtract(Elementwise):
+    """a − b"""
+
+    torch_name = "Sub"
+    kinds = "iufc"
+
+    def forward(xp, a, b): return xp.subtract(a, b)
+    def grad_a(xp, g):     return g
+    def grad_b(xp, g):     return -g
+
+
+class Multiply(Elementwise):
+    """a · b"""
+
+    torch_name = "Mul"
+
+    def forward(xp, a, b): return xp.multiply(a, b)
+    def grad_a(xp, g, b):  return g * b
+    def grad_b(xp, g, a):  return g * a
+
+
+class Divide(Floating):
+    """a / b"""
+
+    torch_name = "Div"
+
+    def forward(xp, a, b):      return xp.divide(a, b)
+    def grad_a(xp, g, b):       return g / b
+    def grad_b(xp, g, b, out):  return -g * (out / b)
+
+
+class Negative(Elementwise):
+    """−x"""
+
+    torch_name = "Neg"
+    kinds = "iufc"
+
+    def forward(xp, x):    return xp.negative(x)
+    def grad_x(xp, g):     return -g
+
+
+class Rsub(Elementwise):
+    """b − a"""
+
+    native = False
+    kinds = "iufc"
+
+    def forward(xp, a, b): return xp.subtract(b, a)
+    def grad_a(xp, g):     return -g
+    def grad_b(xp, g):     return g
+
+
+class Reciprocal(Floating):
+    """1 / x"""
+
+    def forward(xp, x):      return xp.reciprocal(x)
+    def grad_x(xp, g, out):  return -g * (out * out)
+
+
+class Lerp(Elementwise):
+    """a + t·(b − a), from the nearer end"""
+
+    native = False
+    kinds = "fc"
+
+    def forward(xp, a, b, t):
+        span = b - a
+        return xp.where(xp.absolute(t) < 0.5, a + t * span, b - span * (1 - t))
+
+    def grad_a(xp, g, t):     return g * (1 - t)
+    def grad_b(xp, g, t):     return g * t
+    def grad_t(xp, g, a, b):  return g * (b - a)
+
+
+# ── whole quotients and remainders ────────────────────────────────────────────────────────────────────────────────────
+
+
+class Truncating(Elementwise):
+    """Integer quotients and what remains. Integers cannot be divided by zero."""
+
+    __slots__ = ()
+    native = False
+    kinds = "iuf"
+
+
+def nonzero(xp, b):
+    """Refuse a zero among integer divisors."""
+    if not is_number(b) and b.dtype.kind in "iu" and bool(xp.any(b == 0)):
+        raise RuntimeError("ZeroDivisionError")
+    return b
+
+
+class FloorDivide(Truncating):
+    """⌊a / b⌋"""
+
+    def forward(xp, a, b): return xp.floor_divide(a, nonzero(xp, b))
+    def grad_a(xp, g):     return xp.zeros_like(g)
+    def grad_b(xp, g):     return xp.zeros_like(g)
+
+
+class TruncDivide(Truncating):
+    """a / b, rounded towards zero"""
+
+    torch_name = "Div"
+
+    def forward(xp, a, b):
+        return xp.trunc(xp.divide(a, b)) if xp.result_type(a, b).kind == "f" else (a - xp.fmod(a, nonzero(xp, b))) // b
+
+    def grad_a(xp, g):     return xp.zeros_like(g)
+    def grad_b(xp, g):     return xp.zeros_like(g)
+
+
+class Remainder(Truncating):
+    """a − b·⌊a / b⌋: the remainder with the sign of b"""
+
+    def forward(xp, a, b):    return xp.remainder(a, nonzero(xp, b))
+    def grad_a(xp, g):        return g
+    def grad_b(xp, g, a, b):  return -g * xp.floor(a / b)
+
+
+class Fmod(Truncating):
+    """a − b·trunc(a / b): the remainder with the sign of a"""
+
+    def forward(xp, a, b):    return xp.fmod(a, nonzero(xp, b))
+    def grad_a(xp, g):        return g
+    def grad_b(xp, g, a, b):  return -g * xp.trunc(a / b)
+
+
+class Gcd(Elementwise):
+    """The greatest common divisor."""
+
+    kinds = "iu"
+
+    def forward(xp, a, b): return xp.gcd(a, b)
+
+
+class Lcm(Elementwise):
+    """The least common multiple."""
+
+    kinds = "iu"
+
+    def forward(xp, a, b): return xp.lcm(a, b)
+
+
+# ── powers ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Power(Elementwise):
+    """aᵇ"""
+
+    torch_name = "Pow"
+    native = False
+    kinds = "iufc"
+
+    def forward(xp, a, b):
+        return xp.power(a, b) if xp.result_type(a, b).kind in "fcV" else integer_power(xp, a, b)
+
+    def grad_a(xp, g, a, b):
+        if is_number(b):
+            return xp.zeros_like(g) if b == 0 else g if b == 1 else g * (b * xp.power(a, b - 1))
+        return xp.where(b == 0, 0, g * (b * xp.power(a, xp.where(b == 0, 1, b - 1))))
+
+    def grad_b(xp, g, a, b, out):
+        if is_number(a):
+            return xp.where(real(xp, b) >= 0, 0, g * out * -float("inf")) if a == 0 else g * (out * log_of(a))
+        at_zero = (a == 0) & (b >= 0 if is_number(b) else real(xp, b) >= 0)
+        return xp.where(at_zero, 0, g * (out * xp.log(xp.where(at_zero, 1, a))))
+
+
+def real(xp, x):
+    return xp.real(x) if getattr(x.dtype, "kind", "") == "c" or getattr(x.dtype, "is_complex", False) else x
+
+
+def log_of(number):
+    """The logarithm of a Python number: NaN where it is negative, as for tensors."""
+    from cmath import log as complex_log
+    if isinstance(number, complex):
+        return complex_log(number)
+    return log(number) if number > 0 else float("nan")
+
+
+def integer_power(xp, a, b):
+    """aᵇ for integers; of negative powers only those of 1 and −1 are not rounded to zero."""
+    if is_number(b):
+        if b < 0:
+            raise RuntimeError("Integers to negative integer powers are not allowed.")
+        return xp.power(a, b)
+    whole = xp.power(a, xp.maximum(b, 0))
+    if b.dtype.kind == "u":
+        return whole
+    unit = xp.where(a == 1, 1, xp.where(a == -1, 1 - 2 * (b % 2), 0))
+    return xp.where(b < 0, unit, whole).astype(whole.dtype)
+
+
+class Square(Elementwise):
+    """x²"""
+
+    torch_name = "Pow"
+
+    def forward(xp, x):    return xp.square(x)
+    def grad_x(xp, g, x):  return g * (2 * x)
+
+
+class Sqrt(Floating):
+    """√x"""
+
+    def forward(xp, x):      return xp.sqrt(x)
+    def grad_x(xp, g, out):  return g / (2 * out)
+
+
+class Rsqrt(Floating):
+    """1 / √x"""
+
+    native = False
+
+    def forward(xp, x):      return 1 / xp.sqrt(x)
+    def grad_x(xp, g, out):  return g * (-0.5 * out * out * out)
+
+
+class Hypot(Elementwise):
+    """√(a² + b²)"""
+
+    kinds = "f"
+
+    def forward(xp, a, b):      return xp.hypot(a, b)
+    def grad_a(xp, g, a, out):  return g * (a / out)
+    def grad_b(xp, g, b, out):  return g * (b / out)
+
+
+# ── rounding and signs ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Rounding(Elementwise):
+    """Steps: their derivative is zero wherever there is one."""
+
+    __slots__ = ()
+    kinds = "f"
+
+
+class Floor(Rounding):
+    """⌊x⌋"""
+
+    def forward(xp, x): return xp.floor(x)
+    def grad_x(xp, g):  return xp.zeros_like(g)
+
+
+class Ceil(Rounding):
+    """⌈x⌉"""
+
+    def forward(xp, x): return xp.ceil(x)
+    def grad_x(xp, g):  return xp.zeros_like(g)
+
+
+class Trunc(Rounding):
+    """x rounded towards zero"""
+
+    def forward(xp, x): return xp.trunc(x)
+    def grad_x(xp, g):  return xp.zeros_like(g)
+
+
+class Round(Rounding):
+    """x rounded to so many decimals, halves to even"""
+
+    def forward(xp, x, *, decimals=0): return xp.round(x, decimals)
+    def grad_x(xp, g):                 return xp.zeros_like(g)
+
+
+class Sign(Elementwise):
+    """x / |x|, 0 at 0: the sign of a real number, the direction of a complex one"""
+
+    torch_name = "Sgn"
+    analytic = False
+
+    def forward(xp, x): return xp.sign(x)
+
+    def grad_x(xp, g, x, out):
+        size = xp.absolute(x)
+        radial = xp.real(g * xp.conj(out)) * out
+        return xp.where(size == 0, 0, (g - radial) / xp.where(size == 0, 1, size))
+
+
+class Absolute(Elementwise):
+    """|x|"""
+
+    torch_name = "Abs"
+    analytic = False
+    kinds = "iufc"
+
+    def forward(xp, x):    return xp.absolute(x)
+    def grad_x(xp, g, x):  return g * xp.sign(x)
+
+
+class Copysign(Floating):
+    """|a| with the sign of b"""
+
+    kinds = "f"
+
+    def forward(xp, a, b):      return xp.copysign(a, b)
+    def grad_a(xp, g, a, out):  return xp.where(a == 0, 0, g * (out / a))
+    def grad_b(xp, g):          return xp.zeros_like(g)
+
+
+class Signbit(Elementwise):
+    """Whether the sign bit is set: x < 0, or −0."""
+
+    native = False
+    kinds = "biuf"
+
+    def forward(xp, x): return xp.signbit(x) if x.dtype.kind in "if" else xp.zeros(x.shape, dtype=bool)
+
+
+class Heaviside(Elementwise):
+    """0 for a < 0, b for a = 0, 1 for a > 0"""
+
+    native = False
+    kinds = "biuf"
+
+    def forward(xp, a, b): return xp.where(a == 0, b, a > 0).astype(a.dtype)
+
+
+class Nextafter(Elementwise):
+    """The next number after a, towards b."""
+
+    kinds = "f"
+
+    def forward(xp, a, b):    return xp.nextafter(a, b)
+    def grad_a(xp, g, a, b):  return xp.where(a == b, 0, g)
+    def grad_b(xp, g, a, b):  return xp.where(a == b, g, 0)
+
+
+class NanToNum(Elementwise):
+    """x with NaN and the infinities replaced by numbers"""
+
+    def forward(xp, x, *, nan=0.0, posinf=None, neginf=None):
+        return xp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+
+    def grad_x(xp, g, x):
+        return xp.where(xp.isfinite(x), g, 0)
+
+
+class Frexp(Op):
+    """x = mantissa · 2^exponent, with 0.5 ≤ |mantissa| < 1"""
+
+    outputs = ("mantissa", "exponent")
+    kinds = "f"
+
+    def forward(xp, x):           return xp.frexp(x)
+    def grad_x(xp, g, exponent):  return g[0] * xp.exp2(-exponent)
+
+
+# ── the greater, the less, and bounds ─────────────────────────────────────────────────────────────────────────────────
+
+
+class Maximum(Elementwise):
+    """max(a, b), NaN if either is; equal operands share the gradient"""
+
+    kinds = "biuf"
+
+    def forward(xp, a, b):    return xp.maximum(a, b)
+    def grad_a(xp, g, a, b):  return xp.where(a < b, 0, xp.where(a == b, g * 0.5, g))
+    def grad_b(xp, g, a, b):  return xp.where(a > b, 0, xp.where(a == b, g * 0.5, g))
+
+
+class Minimum(Elementwise):
+    """min(a, b), NaN if either is; equal operands share the gradient"""
+
+    kinds = "biuf"
+
+    def forward(xp, a, b):    return xp.minimum(a, b)
+    def grad_a(xp, g, a, b):  return xp.where(a > b, 0, xp.where(a == b, g * 0.5, g))
+    def grad_b(xp, g, a, b):  return xp.where(a < b, 0, xp.where(a == b, g * 0.5, g))
+
+
+class Fmax(Elementwise):
+    """max(a, b), or the one that is a number"""
+
+    kinds = "biuf"
+
+    def forward(xp, a, b):    return xp.fmax(a, b)
+    def grad_a(xp, g, a, b):  return xp.where((a >= b) | (b != b), g, 0)
+    def grad_b(xp, g, a, b):  return xp.where((a >= b) | (b != b), 0, g)
+
+
+class Fmin(Elementwise):
+    """min(a, b), or the one that is a number"""
+
+    kinds = "biuf"
+
+    def forward(xp, a, b):    return xp.fmin(a, b)
+    def grad_a(xp, g, a, b):  return xp.where((a <= b) | (b != b), g, 0)
+    def grad_b(xp, g, a, b):  return xp.where((a <= b) | (b != b), 0, g)
+
+
+class Clamp(Elementwise):
+    """min(max(x, lo), hi); a bound may be None"""
+
+    kinds = "iuf"
+    native = False
+
+    def forward(xp, x, lo, hi):
+        x = x if lo is None else xp.maximum(x, lo)
+        return x if hi is None else xp.minimum(x, hi)
+
+    def grad_x(xp, g, x, lo, hi):
+        if lo is None or hi is None:
+            return xp.where(x <= hi if lo is None else x >= lo, g, 0)
+        return xp.where((x >= lo) & (x <= hi), g, 0)
+
+    def grad_lo(xp, g, x, lo, hi):
+        return xp.where(x < lo if hi is None else (x < lo) & (lo < hi), g, 0)
+
+    def grad_hi(xp, g, x, lo, hi):
+        return xp.where(x > hi if lo is None else (x > hi) | (lo > hi), g, 0)
+
+
+class Where(Elementwise):
+    """a where the condition holds, b elsewhere"""
+
+    casts = None
+    kinds = ANY
+
+    def forward(xp, condition, a, b):  return xp.where(condition, a, b)
+    def grad_a(xp, g, condition):      return xp.where(condition, g, 0)
+    def grad_b(xp, g, condition):      return xp.where(condition, 0, g)
+
+
+# ── complex numbers ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Real(Op):
+    """The real part, in the same memory."""
+
+    torch_name = "Select"
+    analytic = False
+    view = True
+
+    def forward(xp, x): return xp.real(x)
+    def grad_x(xp, g):  return g
+
+
+class Imag(Op):
+    """The imaginary part, in the same memory."""
+
+    torch_name = "Select"
+    analytic = False
+    view = True
+
+    def forward(xp, x): return xp.imag(x)
+    def grad_x(xp, g):  return g * 1j
+
+
+class Conj(Elementwise):
+    """The complex conjugate."""
+
+    analytic = False
+
+    def forward(xp, x): return xp.conj(x)
+    def grad_x(xp, g):  return xp.conj(g)
+
+
+class Angle(Floating):
+    """The angle of x in the complex plane."""
+
+    native = False
+    analytic = False
+
+    def forward(xp, x):
+        return xp.angle(x) if x.dtype.kind == "c" else xp.where(x != x, x, xp.where(x < 0, xp.pi, 0.0)).astype(x.dtype)
+
+    def grad_x(xp, g, x):
+        size = xp.absolute(x)
+        return xp.where(size == 0, 0, g * 1j * x / xp.square(xp.where(size == 0, 1, size)))
+
+
+class MakeComplex(Op):
+    """re + i·im"""
+
+    torch_name = "Complex"
+    analytic = False
+    elementwise = True
+    kinds = "f"
+
+    def forward(xp, re, im):
+        shape = xp.broadcast(re, im).shape
+        out = xp.empty(shape, dtype="complex128" if re.dtype.itemsize == 8 else "complex64")
+        out.real[...], out.imag[...] = re, im
+        return out
+
+    def grad_re(xp, g): return xp.real(g)
+    def grad_im(xp, g): return xp.imag(g)
+
+
+class ViewAsReal(Op):
+    """The parts along a new last axis, in the same memory"""
+
+    analytic = False
+    view = True
+    kinds = "c"
+
+    def forward(xp, x): return x[..., None].view("float64" if x.dtype.itemsize == 16 else "float32")
+    def grad_x(xp, g):  return xp.make_complex(xp.get_item(g, index=(..., 0)), xp.get_item(g, index=(..., 1)))
+
+
+class ViewAsComplex(Op):
+    """Pairs along the last axis as complex numbers, in the same memory"""
+
+    analytic = False
+    view = True
+    kinds = "f"
+
+    def forward(xp, x): return x.view("complex128" if x.dtype.itemsize == 8 else "complex64")[..., 0]
+    def grad_x(xp, g):  return xp.view_as_real(g)
+
+
+# ── copies ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Cast(Op):
+    """x in another dtype. The engine casts the gradient back."""
+
+    torch_name = "ToCopy"
+    analytic = False
+    kinds = ANY
+
+    def forward(xp, x, *, dtype): return x.astype(dtype)
+    def grad_x(xp, g):            return g
+
+
+class Clone(Op):
+    """A copy."""
+
+    kinds = ANY
+
+    def forward(xp, x): return x.copy(order="K")
+    def grad_x(xp, g):  return g

@@ -1,0 +1,198 @@
+"""Indexing with arrays: reading and writing at given places, and their adjoints."""
+from __future__ import annotations
+
+from .shape import Movement
+
+ARRAY = type("ARRAY", (), {"__repr__": lambda self: "ARRAY"})()   # where, in a template, an index array stands
+
+
+def filled(template, indices):
+    """The index that a template stands for: each ARRAY replaced by the next of the index arrays."""
+    arrays = iter(indices)
+    return tuple(next(arrays) if part is ARRAY else part for part in template)
+
+
+class Index(Movement):
+    """x[…, i, …] for index arrays i."""
+
+    def forward(xp, x, *indices, template):
+        return x[filled(template, indices)]
+
+    def grad_x(xp, g, indices, x_shape, template):
+        return xp.index_add_into(g, *indices, shape=x_shape, template=template)
+
+
+class IndexAddInto(Movement):
+    """Zeros of a shape, with x added at index arrays, repeated places included: the adjoint of `index`."""
+
+    torch_name = "IndexPut"
+
+    def forward(xp, x, *indices, shape, template):
+        out = xp.zeros(shape, dtype=x.dtype)
+        xp.add.at(out, filled(template, indices), x)
+        return out
+
+    def grad_x(xp, g, indices, template):
+        return xp.index(g, *indices, template=template)
+
+
+class IndexPut(Movement):
+    """x with `value` written (or added) at index arrays."""
+
+    def forward(xp, x, value, *indices, template, accumulate=False):
+        out = x.copy()
+        if accumulate:
+            xp.add.at(out, filled(template, indices), value)
+        else:
+            out[filled(template, indices)] = value
+        return out
+
+    def grad_x(xp, g, indices, value_shape, template, accumulate=False):
+        return g if accumulate else xp.index_put(g, xp.zeros(value_shape, dtype=g.dtype), *indices, template=template)
+
+    def grad_value(xp, g, indices, template, accumulate=False):
+        return xp.index(g, *indices, template=template)
+
+
+class TakeAlongAxis(Movement):
+    """out[…, i, …] = x[…, index[…, i, …], …] (gather)"""
+
+    torch_name = "Gather"
+
+    def forward(xp, x, index, *, axis):
+        return x[along(xp, index, axis)]
+
+    def grad_x(xp, g, index, x_shape, axis):
+        return xp.scatter_add(xp.zeros(x_shape, dtype=g.dtype), g, index, axis=axis)
+
+
+class ScatterAdd(Movement):
+    """x with `value` added at index[…] along an axis."""
+
+    def forward(xp, x, value, index, *, axis):
+        out = x.copy()
+        xp.add.at(out, along(xp, index, axis), value[tuple(map(slice, index.shape))])
+        return out
+
+    def grad_x(xp, g):
+        return g
+
+    def grad_value(xp, g, index, value_shape, axis):
+        return grown(xp, xp.take_along_axis(g, index, axis=axis), value_shape)
+
+
+class Scatter(Movement):
+    """x with `value` put at index[…] along an axis."""
+
+    def forward(xp, x, value, index, *, axis):
+        out = x.copy()
+        out[along(xp, index, axis)] = value[tuple(map(slice, index.shape))]
+        return out
+
+    def grad_x(xp, g, index, axis):
+        return xp.scatter(g, xp.zeros(index.shape, dtype=g.dtype), index, axis=axis)
+
+    def grad_value(xp, g, index, value_shape, axis):
+        return grown(xp, xp.take_along_axis(g, index, axis=axis), value_shape)
+
+
+def along(xp, index, axis):
+    """The index that pairs an index array along one axis with every place along the others."""
+    ndim = index.ndim
+    return tuple(index if d == axis else xp.arange(n).reshape((1,) * d + (n,) + (1,) * (ndim - d - 1)) for d, n in enumerate(index.shape))
+
+
+def grown(xp, g, shape):
+    """Zeros after the end of every axis, up to a shape."""
+    widths = tuple((0, n - m) for n, m in zip(shape, g.shape, strict=True))
+    return xp.pad_constant(g, widths=widths) if any(b for _, b in widths) else g
+
+
+class Take(Movement):
+    """Slices x[i] along the first axis, for an index array of any shape (embedding)."""
+
+    opname = "embedding"
+    torch_name = "Embedding"
+
+    def forward(xp, x, index):
+        return x[index]
+
+    def grad_x(xp, g, index, x_shape):
+        return xp.embedding_add(g, index, rows=x_shape[0])
+
+
+class EmbeddingAdd(Movement):
+    """Slices added up in the rows that they came from: the adjoint of `embedding`."""
+
+    torch_name = "EmbeddingDenseBackward"
+
+    def forward(xp, x, index, *, rows):
+        out = xp.zeros((rows, *x.shape[index.ndim:]), dtype=x.dtype)
+        xp.add.at(out, index, x)
+        return out
+
+    def grad_x(xp, g, index):
+        return xp.embedding(g, index)
+
+
+class MaskedFill(Movement):
+    """`value` where the mask is true, x elsewhere."""
+
+    elementwise = True
+
+    def forward(xp, x, value, mask):      return xp.where(mask, value, x)
+    def grad_x(xp, g, mask):              return xp.where(mask, xp.zeros_like(g), g)
+    def grad_value(xp, g, mask):          return xp.where(mask, g, xp.zeros_like(g))
+
+
+class ScatterExtreme(Movement):
+    """x with `value` reduced into it along an axis at index: by the largest (amax), the smallest (amin) or the product."""
+
+    torch_name = "ScatterReduce"
+
+    def forward(xp, x, value, index, *, axis, reduce, include_self=True):
+        out, where = x.copy(), along(xp, index, axis)
+        value = value[tuple(map(slice, index.shape))]
+        if not include_self:
+            out[where] = neutral(x.dtype, reduce)
+        {"amax": xp.maximum, "amin": xp.minimum, "prod": xp.multiply}[reduce].at(out, where, value)
+        return out
+
+    def grad_x(xp, g, x, value, index, out, axis, reduce, include_self=True):
+        return shares(xp, g, x, value, index, out, axis, reduce, include_self)[0]
+
+    def grad_value(xp, g, x, value, index, out, axis, reduce, include_self=True):
+        return shares(xp, g, x, value, index, out, axis, reduce, include_self)[1]
+
+
+def neutral(dtype, reduce):
+    """What does not change the reduction."""
+    if reduce == "prod":
+        return 1
+    if dtype.kind == "b":
+        return reduce == "amin"
+    low = dtype.kind == "f"
+    from numpy import iinfo
+    return (float("-inf") if low else iinfo(dtype).min) if reduce == "amax" else (float("inf") if low else iinfo(dtype).max)
+
+
+def shares(xp, g, x, value, index, out, axis, reduce, include_self):
+    """How the gradient of a reduced place is shared among what was reduced there."""
+    part = xp.get_slice(value, index=tuple(map(slice, index.shape)))
+    there = lambda t: xp.take_along_axis(t, index, axis=axis)  # noqa: E731
+    spread = lambda base, t: xp.scatter_add(base, t, index, axis=axis)  # noqa: E731
+    kept = xp.zeros_like(g) if not include_self else xp.ones_like(g)
+    zero = xp.zeros(index.shape, dtype=g.dtype)
+    untouched = spread(xp.zeros_like(g), zero + 1) == 0
+    if reduce == "prod":
+        product = out
+        ratio_x, ratio_v = product / x, there(product) / part
+        gx, gv = g * ratio_x, there(g) * ratio_v
+        gx = xp.where(untouched, g, gx * kept)
+    else:
+        hit_x = xp.where(x == out, kept, xp.zeros_like(g))
+        hit_v = xp.where(part == there(out), zero + 1, zero)
+        count = spread(hit_x, hit_v)
+        gx, gv = g * hit_x / xp.where(count == 0, xp.ones_like(g), count), there(g) * hit_v / there(count)
+        gx = xp.where(untouched, g, gx)
+    return gx, grown(xp, gv, value.shape)

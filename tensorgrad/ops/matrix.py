@@ -1,0 +1,93 @@
+"""Products of vectors, matrices, and stacks of them."""
+from __future__ import annotations
+
+from math import prod
+
+from .base import Op
+
+
+def transposed(xp, x):
+    """The last two axes exchanged."""
+    return xp.t(x) if len(x.shape) == 2 else xp.swapaxes(x, -1, -2)
+
+
+def rows(xp, x):
+    """A stack of matrices as one, on top of each other."""
+    return x if len(x.shape) == 2 else xp.reshape(x, (prod(x.shape[:-1]), x.shape[-1]))
+
+
+class Matmul(Op):
+    """out[…, i, j] = Σₖ a[…, i, k]·b[…, k, j]; a vector stands for a row on the left, a column on the right"""
+
+    torch_name = "Mm"
+    native = True
+
+    def forward(xp, a, b):
+        return xp.matmul(a, b)
+
+    def grad_a(xp, g, b, a_shape):
+        if len(b.shape) == 1:
+            return xp.expand_dims(g, -1) * b
+        return xp.matmul(b, g) if len(a_shape) == 1 and len(b.shape) == 2 else \
+            to_vector(xp, xp.matmul(as_matrix(xp, g, a_shape, -2), transposed(xp, b)), a_shape, -2)
+
+    def grad_b(xp, g, a, b_shape):
+        if len(a.shape) == 1:
+            return a * g if len(b_shape) == 1 else xp.expand_dims(a, -1) * xp.expand_dims(g, -2)
+        if len(b_shape) == 1:
+            return xp.matmul(transposed(xp, rows(xp, a)), xp.reshape(g, (prod(a.shape[:-1]),)))
+        if len(b_shape) == 2:        # one product of tall matrices, not a sum of many
+            return xp.matmul(transposed(xp, rows(xp, a)), rows(xp, g))
+        return xp.matmul(transposed(xp, a), g)
+
+
+def as_matrix(xp, g, shape, axis):
+    """The gradient of a product with a vector, as that of one with a matrix of one row."""
+    return xp.expand_dims(g, axis) if len(shape) == 1 else g
+
+
+def to_vector(xp, g, shape, axis):
+    """The gradient of a vector, from that of a stack of matrices of one row."""
+    return xp.reshape(xp.sum(g, axis=tuple(range(len(g.shape) - 1))), shape) if len(shape) == 1 else g
+
+
+class Cross(Op):
+    """a × b of vectors with three elements along an axis"""
+
+    torch_name = "LinalgCross"
+    casts = "promote"
+    kinds = "iufc"
+
+    def forward(xp, a, b, *, axis):
+        lead = (slice(None),) * axis
+        (a0, a1, a2), (b0, b1, b2) = ([x[(*lead, i)] for i in range(3)] for x in (a, b))
+        return xp.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis)
+
+    def grad_a(xp, g, b, axis): return xp.cross(b, g, axis=axis)
+    def grad_b(xp, g, a, axis): return xp.cross(g, a, axis=axis)
+
+
+class EuclideanDistance(Op):
+    """out[…, i, j] = |a[…, i] − b[…, j]|, through one matrix product; subgradient 0 where points coincide"""
+
+    torch_name = "Cdist"
+    casts = "float"
+    kinds = "f"
+
+    def forward(xp, a, b):
+        square = xp.sum(a * a, axis=-1, keepdims=True) - 2 * xp.matmul(a, xp.swapaxes(b, -1, -2)) \
+            + xp.swapaxes(xp.sum(b * b, axis=-1, keepdims=True), -1, -2)
+        return xp.sqrt(xp.maximum(square, 0))
+
+    def grad_a(xp, g, a, b, out):
+        pull = pulls(xp, g, out)
+        return a * xp.sum(pull, axis=-1, keepdims=True) - xp.matmul(pull, b)
+
+    def grad_b(xp, g, a, b, out):
+        pull = xp.swapaxes(pulls(xp, g, out), -1, -2)
+        return b * xp.sum(pull, axis=-1, keepdims=True) - xp.matmul(pull, a)
+
+
+def pulls(xp, g, distance):
+    """What pulls on each pair of points, over their distance."""
+    return xp.where(distance == 0, 0, g / xp.where(distance == 0, 1, distance))

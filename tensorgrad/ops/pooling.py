@@ -1,0 +1,115 @@
+"""Pooling: sums and maxima over windows, in any number of dimensions."""
+from __future__ import annotations
+
+from math import prod
+
+from .base import Op
+from .convolution import positions
+
+
+class WindowSum(Op):
+    """out[l] = Σ of x over the window at l. `widths` is the zero padding (before, after) of each dimension."""
+
+    torch_name = "AvgPool"
+
+    def forward(xp, x, *, kernel, stride, widths):
+        x = bordered(xp, x, widths, 0)
+        length = window_count(x.shape, kernel, stride)
+        out = None
+        for _, where in positions(kernel, length, stride, (1,) * len(kernel)):
+            out = x[(..., *where)].copy() if out is None else out.__iadd__(x[(..., *where)])
+        return out
+
+    def grad_x(xp, g, x_shape, kernel, stride, widths):
+        return xp.window_spread(g, size=x_shape[-len(kernel):], kernel=kernel, stride=stride, widths=widths)
+
+
+class WindowSpread(Op):
+    """Each value added to all of its window: the adjoint of `window_sum`."""
+
+    torch_name = "AvgPoolBackward"
+
+    def forward(xp, x, *, size, kernel, stride, widths):
+        ndim = len(kernel)
+        full = tuple(max(d + a + b, (n - 1) * s + k) for d, (a, b), n, s, k in
+                     zip(size, widths, x.shape[-ndim:], stride, kernel, strict=True))
+        out = xp.zeros((*x.shape[:-ndim], *full), dtype=x.dtype)
+        for _, where in positions(kernel, x.shape[-ndim:], stride, (1,) * ndim):
+            out[(..., *where)] += x
+        return out[(..., *(slice(a, a + d) for d, (a, _) in zip(size, widths, strict=True)))]
+
+    def grad_x(xp, g, kernel, stride, widths):
+        return xp.window_sum(g, kernel=kernel, stride=stride, widths=widths)
+
+
+class WindowMax(Op):
+    """The largest value of each window, and its place in the plane that it is in (the first one of equals; NaN is largest)."""
+
+    torch_name = "MaxPoolWithIndices"
+    outputs = ("values", "indices")
+
+    def forward(xp, x, *, kernel, stride, widths, dilation):
+        ndim = len(kernel)
+        size, lowest = x.shape[-ndim:], float("-inf") if x.dtype.kind in "fV" else xp.iinfo(x.dtype).min
+        x = bordered(xp, x, widths, lowest)
+        spread = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
+        length = window_count(x.shape, spread, stride)
+        corner = corners(xp, size, length, stride, widths)
+        best = places = None
+        for place, where in positions(kernel, length, stride, dilation):
+            values = x[(..., *where)]
+            here = corner + sum(p * d * prod(size[i + 1:]) for i, (p, d) in enumerate(zip(place, dilation, strict=True)))
+            if best is None:
+                best, places = values.copy(), xp.broadcast_to(here, values.shape).copy()
+                inside = valid(xp, size, length, stride, widths, place, dilation)
+                started = xp.broadcast_to(inside, values.shape)
+            else:
+                inside = valid(xp, size, length, stride, widths, place, dilation)
+                better = inside & ((values > best) | (values != values) | ~started)
+                best, places, started = xp.where(better, values, best), xp.where(better, here, places), started | inside
+        return best, places
+
+    def grad_x(xp, g, indices, x_shape, kernel):
+        return planes(xp, g[0], indices, x_shape, len(kernel))
+
+
+def planes(xp, g, indices, shape, ndim):
+    """Values added at places of planes of zeros."""
+    lead, cells = shape[:-ndim], prod(shape[-ndim:])
+    flat = (prod(lead), prod(g.shape[-ndim:]))
+    out = xp.scatter_add(xp.zeros((flat[0], cells), dtype=g.dtype), xp.reshape(g, flat), xp.reshape(indices, flat), axis=1)
+    return xp.reshape(out, shape)
+
+
+def bordered(xp, x, widths, value):
+    if not any(a or b for a, b in widths):
+        return x
+    ndim = len(widths)
+    shape = (*x.shape[:-ndim], *(d + a + b for d, (a, b) in zip(x.shape[-ndim:], widths, strict=True)))
+    out = xp.full(shape, value, dtype=x.dtype)
+    out[(..., *(slice(a, a + d) for d, (a, _) in zip(x.shape[-ndim:], widths, strict=True)))] = x
+    return out
+
+
+def window_count(shape, kernel, stride):
+    return tuple((d - k) // s + 1 for d, k, s in zip(shape[-len(kernel):], kernel, stride, strict=True))
+
+
+def axis_places(xp, i, length, stride, widths, offset=0):
+    """Where, along dimension i of the unpadded input, each window has its element number `offset`; shaped to broadcast."""
+    places = xp.arange(length[i]) * stride[i] - widths[i][0] + offset
+    return places.reshape((1,) * i + (-1,) + (1,) * (len(length) - i - 1))
+
+
+def corners(xp, size, length, stride, widths):
+    """The place of each window's first element, in a plane of the unpadded input."""
+    return sum(axis_places(xp, i, length, stride, widths) * prod(size[i + 1:]) for i in range(len(size)))
+
+
+def valid(xp, size, length, stride, widths, place, dilation):
+    """Whether a place of the windows lies in the input, and not in its border."""
+    inside = True
+    for i, n in enumerate(size):
+        at = axis_places(xp, i, length, stride, widths, place[i] * dilation[i])
+        inside = inside & (at >= 0) & (at < n)
+    return inside

@@ -1,0 +1,352 @@
+"""Reductions: many elements become one. `axis` is one axis, a tuple of them, or None for all."""
+from __future__ import annotations
+
+from math import prod
+
+from .base import Op
+from .indexing import along
+from .shape import Movement
+
+
+def axes_of(ndim, axis):
+    """The axes that are reduced, counted from the front."""
+    if axis is None:
+        return tuple(range(ndim))
+    return tuple(a % ndim for a in axis) if isinstance(axis, tuple) else (axis % ndim,) if ndim else ()
+
+
+def kept(shape, axis):
+    """A shape whose reduced axes stay, with length 1."""
+    axes = axes_of(len(shape), axis)
+    return tuple(1 if i in axes else n for i, n in enumerate(shape))
+
+
+def count_of(shape, axis):
+    """How many elements become one."""
+    return prod(shape[a] for a in axes_of(len(shape), axis))
+
+
+def restored(xp, y, shape, axis, keepdims):
+    """A result, or its gradient, with the reduced axes of the input's `shape` back at length 1."""
+    return y if keepdims or axis is None else xp.reshape(y, kept(shape, axis))
+
+
+# ── sums and products ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def wide(x):
+    """What to add up in: integers and bools in int64, half precision in float32."""
+    return "int64" if x.dtype.kind in "biu" else "float32" if x.dtype.itemsize == 2 else None
+
+
+def rounded(y, x):
+    """A sum of floating point numbers in their own dtype again."""
+    return y.astype(x.dtype) if x.dtype.itemsize == 2 and x.dtype.kind == "f" else y
+
+
+class Sum(Op):
+    """Σ x"""
+
+    def forward(xp, x, *, axis=None, keepdims=False):
+        return rounded(xp.sum(x, axis=axis, dtype=wide(x), keepdims=keepdims), x)
+
+    def grad_x(xp, g, x_shape, axis=None, keepdims=False):
+        return xp.broadcast_to(restored(xp, g, x_shape, axis, keepdims), x_shape)
+
+
+class Mean(Op):
+    """Σ x / n"""
+
+    kinds = "fc"
+
+    def forward(xp, x, *, axis=None, keepdims=False):
+        return rounded(xp.sum(x, axis=axis, dtype=wide(x), keepdims=keepdims) / count_of(x.shape, axis), x)
+
+    def grad_x(xp, g, x_shape, axis=None, keepdims=False):
+        share = restored(xp, g, x_shape, axis, keepdims) / max(count_of(x_shape, axis), 1)
+        return xp.broadcast_to(share, x_shape)
+
+
+class Prod(Op):
+    """Π x, over all axes or one"""
+
+    def forward(xp, x, *, axis=None, keepdims=False):
+        return rounded(xp.prod(x, axis=axis, dtype=wide(x), keepdims=keepdims), x)
+
+    def grad_x(xp, g, x, axis=None, keepdims=False):
+        (axis_,) = (0,) if axis is None else axes_of(len(x.shape), axis)
+        line = xp.reshape(x, (-1,)) if axis is None else x
+        others = xp.reshape(products_of_others(xp, line, axis_), x.shape)
+        return restored(xp, g, x.shape, axis, keepdims) * others
+
+
+def products_of_others(xp, x, axis):
+    """Π of all elements along an axis but the one in each place: right where some of them are zero."""
+    if not x.shape[axis]:
+        return xp.zeros_like(x)
+    back = xp.flip(x, (axis,))
+    return products_before(xp, x, axis) * xp.flip(products_before(xp, back, axis), (axis,))
+
+
+def products_before(xp, x, axis):
+    """Π of the elements before each place along an axis."""
+    return xp.cumprod(xp.pad_constant(x, widths=shift(len(x.shape), axis, 1), value=1), axis=axis)
+
+
+def shift(ndim, axis, by):
+    """Widths of padding that push the elements along an axis: those that leave are lost."""
+    return tuple((by, -by) if i == axis else (0, 0) for i in range(ndim))
+
+
+# ── spread ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Var(Op):
+    """Σ |x − x̄|² / (n − correction)"""
+
+    opname = "variance"
+
+    analytic = False
+    kinds = "fc"
+
+    def forward(xp, x, *, axis=None, correction=1, keepdims=False):
+        return mean_square(xp, x, axis, correction, keepdims)
+
+    def grad_x(xp, g, x, axis=None, correction=1, keepdims=False):
+        g = restored(xp, g, x.shape, axis, keepdims)
+        return g * (x - xp.mean(x, axis=axis, keepdims=True)) * over(2.0, count_of(x.shape, axis) - correction)
+
+
+class Std(Op):
+    """√Var(x)"""
+
+    opname = "deviation"
+
+    analytic = False
+    kinds = "fc"
+
+    def forward(xp, x, *, axis=None, correction=1, keepdims=False):
+        return xp.sqrt(mean_square(xp, x, axis, correction, keepdims))
+
+    def grad_x(xp, g, x, out, axis=None, correction=1, keepdims=False):
+        g, out = (restored(xp, y, x.shape, axis, keepdims) for y in (g, out))
+        slope = xp.where(out == 0, 0, g / xp.where(out == 0, 1, out))
+        return slope * (x - xp.mean(x, axis=axis, keepdims=True)) * over(1.0, count_of(x.shape, axis) - correction)
+
+
+def mean_square(xp, x, axis, correction, keepdims):
+    """The sum of squared distances from the mean, over the degrees of freedom."""
+    away = x - xp.mean(x, axis=axis, keepdims=True)
+    square = xp.square(away) if x.dtype.kind == "f" else xp.square(xp.real(away)) + xp.square(xp.imag(away))
+    total = xp.sum(square, axis=axis, keepdims=keepdims)
+    return total / max(count_of(x.shape, axis) - correction, 0)
+
+
+def over(a, b):
+    """a / b; infinite where there are no degrees of freedom."""
+    return a / b if b > 0 else float("inf")
+
+
+class Logsumexp(Op):
+    """ln Σ eˣ"""
+
+    kinds = "fc"
+
+    def forward(xp, x, *, axis, keepdims=False):
+        if not count_of(x.shape, axis):
+            return xp.log(xp.sum(x, axis=axis, keepdims=keepdims))
+        top = xp.max(xp.real(x), axis=axis, keepdims=True)
+        top = xp.where(xp.isfinite(top), top, 0)
+        out = xp.log(xp.sum(xp.exp(x - top), axis=axis, keepdims=True)) + top
+        return out if keepdims else xp.squeeze(out, axis=axes_of(x.ndim, axis))
+
+    def grad_x(xp, g, x, out, axis, keepdims=False):
+        g, out = (restored(xp, y, x.shape, axis, keepdims) for y in (g, out))
+        return g * xp.exp(x - out)
+
+
+class VectorNorm(Op):
+    """(Σ |x|^ord)^(1/ord), the greatest |x| for ord = ∞, the least for −∞, the number of nonzero x for 0; subgradient 0 at 0"""
+
+    torch_name = "LinalgVectorNorm"
+    analytic = False
+    kinds = "fc"
+
+    def forward(xp, x, *, ord=2, axis=None, keepdims=False):
+        size = xp.absolute(x)
+        if ord == 0:
+            return xp.sum(size != 0, axis=axis, keepdims=keepdims).astype(size.dtype)
+        if ord in (float("inf"), -float("inf")):
+            return (xp.max if ord > 0 else xp.min)(size, axis=axis, keepdims=keepdims)
+        if ord == 1:
+            return xp.sum(size, axis=axis, keepdims=keepdims)
+        if ord == 2:
+            return xp.sqrt(xp.sum(size * size, axis=axis, keepdims=keepdims))
+        return xp.sum(size ** ord, axis=axis, keepdims=keepdims) ** (1 / ord)
+
+    def grad_x(xp, g, x, out, ord=2, axis=None, keepdims=False):
+        g, out = (restored(xp, y, x.shape, axis, keepdims) for y in (g, out))
+        if ord == 0:
+            return xp.zeros_like(x)
+        if ord == 1:
+            return g * xp.sign(x)
+        if ord in (float("inf"), -float("inf")):
+            chosen = xp.absolute(x) == out
+            return xp.where(chosen, g / xp.sum(chosen, axis=axis, keepdims=True), 0) * xp.sign(x)
+        slope = xp.where(out == 0, 0, g / xp.power(xp.where(out == 0, 1, out), ord - 1))
+        if ord == 2:
+            return slope * x
+        size = xp.absolute(x)
+        steep = xp.where(size == 0, 0, xp.power(xp.where(size == 0, 1, size), ord - 1))
+        return slope * xp.sign(x) * steep
+
+
+# ── the greatest and the least ────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Extreme(Op):
+    """The greatest or the least elements."""
+
+    __slots__ = ()
+    kinds = "biuf"
+
+
+def shared(xp, g, x, out, axis=None, keepdims=False):
+    """The gradient of an extreme value: equal elements share it."""
+    g, out = (restored(xp, y, x.shape, axis, keepdims) for y in (g, out))
+    chosen = x == out
+    return xp.where(chosen, g, 0) / xp.sum(chosen, axis=axis, keepdims=True)
+
+
+def shared_by_all(xp, g, x, out):
+    """The same for an extreme of all elements, where NaN is an extreme."""
+    chosen = (x == out) | ((x != x) & (out != out))
+    return xp.where(chosen, g / xp.sum(chosen), 0)
+
+
+class Amax(Extreme):
+    """max x"""
+
+    def forward(xp, x, *, axis=None, keepdims=False): return xp.amax(x, axis=axis, keepdims=keepdims)
+    grad_x = shared
+
+
+class Amin(Extreme):
+    """min x"""
+
+    def forward(xp, x, *, axis=None, keepdims=False): return xp.amin(x, axis=axis, keepdims=keepdims)
+    grad_x = shared
+
+
+class Max(Extreme):
+    """max x"""
+
+    def forward(xp, x, *, axis=None, keepdims=False): return xp.max(x, axis=axis, keepdims=keepdims)
+    grad_x = shared
+
+
+class Min(Extreme):
+    """min x"""
+
+    def forward(xp, x, *, axis=None, keepdims=False): return xp.min(x, axis=axis, keepdims=keepdims)
+    grad_x = shared
+
+
+class GreatestOfAll(Extreme):
+    """The greatest of all elements"""
+
+    torch_name = "Max"
+
+    def forward(xp, x): return xp.max(x)
+    grad_x = shared_by_all
+
+
+class LeastOfAll(Extreme):
+    """The least of all elements"""
+
+    torch_name = "Min"
+
+    def forward(xp, x): return xp.min(x)
+    grad_x = shared_by_all
+
+
+class Argmax(Extreme):
+    """Where the greatest element is: the first of equal ones."""
+
+    def forward(xp, x, *, axis=None, keepdims=False): return xp.argmax(x, axis=axis, keepdims=keepdims)
+
+
+class Argmin(Extreme):
+    """Where the least element is: the first of equal ones."""
+
+    def forward(xp, x, *, axis=None, keepdims=False): return xp.argmin(x, axis=axis, keepdims=keepdims)
+
+
+class Any(Op):
+    """Whether any element is true."""
+
+    def forward(xp, x, *, axis=None, keepdims=False): return xp.any(x, axis=axis, keepdims=keepdims)
+
+
+class All(Op):
+    """Whether all elements are true."""
+
+    def forward(xp, x, *, axis=None, keepdims=False): return xp.all(x, axis=axis, keepdims=keepdims)
+
+
+# ── elements chosen along an axis, and where they stood ───────────────────────────────────────────────────────────────
+
+
+class Choice(Op):
+    """Ops that choose elements along an axis: their values, and their indices there."""
+
+    __slots__ = ()
+    outputs = ("values", "indices")
+    kinds = "biuf"
+
+
+def to_chosen(xp, g, indices, x_shape, axis, keepdims=False):
+    """The gradient goes to the elements that were chosen."""
+    g = g[0] if keepdims else xp.expand_dims(g[0], axis)
+    return xp.place_along_axis(g, indices if keepdims else xp.expand_dims(indices, axis), shape=x_shape, axis=axis)
+
+
+def without(xp, parts, axis, keepdims):
+    """Results without the axis along which they were chosen, unless it is to stay."""
+    return tuple(parts) if keepdims else tuple(xp.squeeze(part, axis=axis) for part in parts)
+
+
+class MaxDim(Choice):
+    """The greatest element along an axis, and the first place where it is."""
+
+    torch_name = "Max"
+
+    def forward(xp, x, *, axis, keepdims=False):
+        return xp.max(x, axis=axis, keepdims=keepdims), xp.argmax(x, axis=axis, keepdims=keepdims)
+
+    grad_x = to_chosen
+
+
+class MinDim(Choice):
+    """The least element along an axis, and the first place where it is."""
+
+    torch_name = "Min"
+
+    def forward(xp, x, *, axis, keepdims=False):
+        return xp.min(x, axis=axis, keepdims=keepdims), xp.argmin(x, axis=axis, keepdims=keepdims)
+
+    grad_x = to_chosen
+
+
+class PlaceAlongAxis(Movement):
+    """Zeros of a shape, with x at distinct places along an axis: the adjoint of `take_along_axis` for such places."""
+
+    torch_name = "ValueSelectingReduction"
+
+    def forward(xp, x, index, *, shape, axis):
+        out = xp.zeros(shape, dtype=x.dtype)
+        out[along(xp, index, axis)] = x
+        return out
+
+    def grad_x(xp, g, index, axis):
+        return xp.take_along_axis(g, index, axis=axis)

@@ -1,0 +1,346 @@
+"""Shapes: views of the same memory, and rearrangements that copy."""
+from __future__ import annotations
+
+from .base import Op
+
+ANY = "biufcV"
+
+
+class Movement(Op):
+    """Ops that move elements and do not compute: every dtype will do."""
+
+    __slots__ = ()
+    kinds = ANY
+
+
+class Viewing(Movement):
+    """Movements whose result shares its input's memory."""
+
+    __slots__ = ()
+    view = "always"
+
+
+class Reshape(Viewing):
+    """The same elements, in order, in another shape."""
+
+    torch_name = "View"
+    view = "maybe"
+
+    def forward(xp, x, *, shape):   return xp.reshape(x, shape)
+    def grad_x(xp, g, x_shape):     return xp.reshape(g, x_shape)
+
+
+class PermuteDims(Viewing):
+    """out[i_axes[0], i_axes[1], …] = x[i₀, i₁, …]"""
+
+    torch_name = "Permute"
+
+    def forward(xp, x, *, axes):    return xp.transpose(x, axes)
+    def grad_x(xp, g, axes):        return xp.permute_dims(g, inverse(axes))
+
+
+class Swapaxes(Viewing):
+    """Two axes exchanged."""
+
+    torch_name = "Transpose"
+
+    def forward(xp, x, *, axis1, axis2):  return xp.swapaxes(x, axis1, axis2)
+    def grad_x(xp, g, axis1, axis2):      return xp.swapaxes(g, axis1, axis2)
+
+
+class T(Viewing):
+    """The transpose of a matrix."""
+
+    def forward(xp, x):  return x.T
+    def grad_x(xp, g):   return xp.t(g)
+
+
+class ExpandDims(Viewing):
+    """A new axis of length 1."""
+
+    torch_name = "Unsqueeze"
+
+    def forward(xp, x, *, axis):    return xp.expand_dims(x, axis)
+    def grad_x(xp, g, x_shape):     return xp.reshape(g, x_shape)
+
+
+class Squeeze(Viewing):
+    """Axes of length 1 left out."""
+
+    def forward(xp, x, *, axis):    return xp.squeeze(x, axis=axis)
+    def grad_x(xp, g, x_shape):     return xp.reshape(g, x_shape)
+
+
+class BroadcastTo(Viewing):
+    """x repeated along new axes and those of length 1; the engine sums the gradient back."""
+
+    torch_name = "Expand"
+
+    def forward(xp, x, *, shape):   return writeable(xp.broadcast_to(x, shape))
+    def grad_x(xp, g):              return g
+
+
+class GetItem(Viewing):
+    """x[…, i, …]: one index of one axis or more, which disappear."""
+
+    torch_name = "Select"
+
+    def forward(xp, x, *, index):         return x[(*index, ...)]      # the dots keep a single element a view
+    def grad_x(xp, g, x_shape, index):    return xp.place_slice(g, shape=x_shape, index=index)
+
+
+class GetSlice(Viewing):
+    """x[…, start:stop:step, …]"""
+
+    torch_name = "Slice"
+
+    def forward(xp, x, *, index):         return x[index if ... in index else (*index, ...)]
+    def grad_x(xp, g, x_shape, index):    return xp.place_slice(g, shape=x_shape, index=index)
+
+
+class PlaceSlice(Movement):
+    """Zeros of a shape, with x at a basic index: the adjoint of `get_slice`."""
+
+    def forward(xp, x, *, shape, index):
+        out = xp.zeros(shape, dtype=x.dtype)
+        out[index] = x
+        return out
+
+    def grad_x(xp, g, index):             return xp.get_slice(g, index=index)
+
+
+class Diagonal(Viewing):
+    """out[…, i] = x[…, i, i + offset]"""
+
+    def forward(xp, x, *, offset=0, axis1=0, axis2=1):
+        return writeable(xp.diagonal(x, offset, axis1, axis2))
+
+    def grad_x(xp, g, x_shape, offset=0, axis1=0, axis2=1):
+        return xp.diagonal_place(g, shape=x_shape, offset=offset, axis1=axis1, axis2=axis2)
+
+
+class DiagonalPlace(Movement):
+    """Zeros of a shape with x on a diagonal: the adjoint of `diagonal`."""
+
+    def forward(xp, x, *, shape, offset=0, axis1=0, axis2=1):
+        out = xp.zeros(shape, dtype=x.dtype)
+        writeable(xp.diagonal(out, offset, axis1, axis2))[...] = x
+        return out
+
+    def grad_x(xp, g, offset=0, axis1=0, axis2=1):
+        return xp.diagonal(g, offset=offset, axis1=axis1, axis2=axis2)
+
+
+class Unfold(Viewing):
+    """Windows along an axis: out[…, k, …, j] = x[…, k·step + j, …]"""
+
+    def forward(xp, x, *, axis, size, step):
+        count = (x.shape[axis] - size) // step + 1
+        shape = (*x.shape[:axis], count, *x.shape[axis + 1:], size)
+        strides = (*x.strides[:axis], x.strides[axis] * step, *x.strides[axis + 1:], x.strides[axis])
+        return xp.lib.stride_tricks.as_strided(x, shape, strides)
+
+    def grad_x(xp, g, x_shape, axis, size, step):
+        return xp.unfold_add(g, shape=x_shape, axis=axis, size=size, step=step)
+
+
+class UnfoldAdd(Movement):
+    """Windows added up where they came from: the adjoint of `unfold`."""
+
+    def forward(xp, x, *, shape, axis, size, step):
+        out = xp.zeros(shape, dtype=x.dtype)
+        count = x.shape[axis]
+        for j in range(size):      # a window position at a time: each adds to distinct elements
+            out[(slice(None),) * axis + (slice(j, j + (count - 1) * step + 1, step),)] += x[..., j]
+        return out
+
+    def grad_x(xp, g, axis, size, step):
+        return xp.unfold(g, axis=axis, size=size, step=step)
+
+
+class AsStrided(Viewing):
+    """Any view of the memory that x lies in: sizes, steps and the place of the first element, in elements.
+
+    `memory` is the array that spans it (x itself if not given), `layout` the (size, stride, offset) of x in it, `length` its size.
+    """
+
+    def forward(xp, x, *, size, stride, offset, layout, length, memory=None):
+        return strided(xp, (x if memory is None else memory).ravel("K"), size, stride, offset)
+
+    def grad_x(xp, g, size, stride, offset, layout, length):
+        return xp.restride(g, source=(size, stride, offset), target=layout, length=length)
+
+
+class Restride(Movement):
+    """x added up in zeros where the geometry `source` says, then read as `target` says: the adjoint of `as_strided`, and its own."""
+
+    torch_name = "AsStrided"
+
+    def forward(xp, x, *, source, target, length):
+        out = xp.zeros(length, dtype=x.dtype)
+        places = strided(xp, xp.arange(length), *source)
+        xp.add.at(out, places.ravel(), x.ravel())
+        return strided(xp, out, *target).copy()
+
+    def grad_x(xp, g, source, target, length):
+        return xp.restride(g, source=target, target=source, length=length)
+
+
+def strided(xp, flat, size, stride, offset):
+    steps = tuple(s * flat.itemsize for s in stride)
+    return xp.lib.stride_tricks.as_strided(flat[offset:], tuple(size), steps)
+
+
+class Unbind(Viewing):
+    """The slices along an axis, each without it."""
+
+    several = True
+
+    def forward(xp, x, *, axis):
+        return tuple(x[(slice(None),) * axis + (i, ...)] for i in range(x.shape[axis]))
+
+    def grad_x(xp, g, axis):
+        return xp.stack(g, axis=axis)
+
+
+class SplitSizes(Viewing):
+    """Consecutive pieces along an axis."""
+
+    torch_name = "Split"
+    several = True
+
+    def forward(xp, x, *, sizes, axis):
+        ends = [sum(sizes[:i + 1]) for i in range(len(sizes))]
+        return tuple(x[(slice(None),) * axis + (slice(end - n, end),)] for n, end in zip(sizes, ends, strict=True))
+
+    def grad_x(xp, g, axis):
+        return xp.concat(g, axis=axis)
+
+
+class Concat(Movement):
+    """Tensors one after the other along an axis."""
+
+    torch_name = "Cat"
+    sequence = True
+    casts = "promote"
+
+    def forward(xp, xs, *, axis=0):
+        return xp.concatenate(xs, axis)
+
+    def grad_xs(xp, g, position, xs_shapes, axis=0):
+        start = sum(shape[axis] for shape in xs_shapes[:position])
+        return xp.get_slice(g, index=(slice(None),) * axis + (slice(start, start + xs_shapes[position][axis]),))
+
+
+class Stack(Movement):
+    """Tensors side by side along a new axis."""
+
+    sequence = True
+    casts = "promote"
+
+    def forward(xp, xs, *, axis=0):           return xp.stack(xs, axis)
+    def grad_xs(xp, g, position, axis=0):     return xp.get_item(g, index=(slice(None),) * axis + (position,))
+
+
+class Flip(Movement):
+    """Axes run backwards."""
+
+    def forward(xp, x, *, axis):   return xp.flip(x, axis).copy()
+    def grad_x(xp, g, axis):       return xp.flip(g, axis)
+
+
+class Roll(Movement):
+    """Elements pushed along axes; those that leave come in again at the other end."""
+
+    def forward(xp, x, *, shift, axis):   return xp.roll(x, shift, axis)
+    def grad_x(xp, g, shift, axis):       return xp.roll(g, shift=tuple(-s for s in shift), axis=axis)
+
+
+class Tril(Movement):
+    """The part of matrices on and below a diagonal."""
+
+    def forward(xp, x, *, k=0):    return xp.tril(x, k)
+    def grad_x(xp, g, k=0):        return xp.tril(g, k=k)
+
+
+class Triu(Movement):
+    """The part of matrices on and above a diagonal."""
+
+    def forward(xp, x, *, k=0):    return xp.triu(x, k)
+    def grad_x(xp, g, k=0):        return xp.triu(g, k=k)
+
+
+class PadConstant(Movement):
+    """A border of one value; `widths` are (before, after) for every axis, negative ones crop."""
+
+    torch_name = "ConstantPadNd"
+
+    def forward(xp, x, *, widths, value=0):
+        index = tuple(slice(max(0, -a), n - max(0, -b)) for n, (a, b) in zip(x.shape, widths, strict=True))
+        x = x[index]
+        shape = tuple(n + max(0, a) + max(0, b) for n, (a, b) in zip(x.shape, widths, strict=True))
+        out = xp.zeros(shape, dtype=x.dtype) if value == 0 else xp.full(shape, value, dtype=x.dtype)
+        out[tuple(slice(max(0, a), max(0, a) + n) for n, (a, _) in zip(x.shape, widths, strict=True))] = x
+        return out
+
+    def grad_x(xp, g, widths):
+        return xp.pad_constant(g, widths=tuple((-a, -b) for a, b in widths))
+
+
+class ToDevice(Movement):
+    """A copy on another device; `source` and `target` are storage classes."""
+
+    torch_name = "ToCopy"
+
+    def forward(xp, x, *, source, target):
+        return target.asarray(x if source.device.type == target.device.type else source.host(x))
+
+    def grad_x(xp, g, source, target):
+        return xp.to_device(g, source=target, target=source)
+
+
+def inverse(axes):
+    """The permutation that undoes `axes`."""
+    out = [0] * len(axes)
+    for i, a in enumerate(axes):
+        out[a] = i
+    return tuple(out)
+
+
+def writeable(array):
+    """NumPy gives some views read-only; here the dispatcher's rules decide what may be written."""
+    bare = getattr(array, "values", array)
+    if not getattr(bare.flags, "writeable", True) and hasattr(bare, "setflags"):
+        try:
+            bare.setflags(write=True)
+        except ValueError:       # the memory itself is read-only
+            pass
+    return array
+
+
+class Copied(Movement):
+    """`src` in the place of x: what a copy in place is on the tape."""
+
+    torch_name = "Copy"
+
+    def forward(xp, x, src):    return src.copy()
+    def grad_x(xp, g):          return xp.zeros(g.shape, dtype=g.dtype)
+    def grad_src(xp, g):        return g
+
+
+class Filled(Movement):
+    """A number in the place of each element of x."""
+
+    torch_name = "Fill"
+
+    def forward(xp, x, *, value):    return xp.full(x.shape, value, dtype=x.dtype)
+    def grad_x(xp, g):               return xp.zeros(g.shape, dtype=g.dtype)
+
+
+class Contiguous(Movement):
+    """A copy whose elements lie in the order of their indices."""
+
+    torch_name = "Clone"
+
+    def forward(xp, x):    return xp.ascontiguousarray(x)
+    def grad_x(xp, g):     return g

@@ -1,0 +1,284 @@
+"""Exponentials, logarithms, trigonometric and hyperbolic functions."""
+from __future__ import annotations
+
+from math import log, pi
+
+from .base import Floating
+
+LN2, LN10 = log(2), log(10)
+
+
+# ── exponentials and logarithms ───────────────────────────────────────────────────────────────────────────────────────
+
+
+class Exp(Floating):
+    """eˣ"""
+
+    def forward(xp, x):      return xp.exp(x)
+    def grad_x(xp, g, out):  return g * out
+
+
+class Exp2(Floating):
+    """2ˣ"""
+
+    native = False
+
+    def forward(xp, x):      return xp.exp2(x) if x.dtype.kind == "f" else xp.exp(x * LN2)
+    def grad_x(xp, g, out):  return g * (out * LN2)
+
+
+class Expm1(Floating):
+    """eˣ − 1, exact near 0"""
+
+    def forward(xp, x):      return xp.expm1(x)
+    def grad_x(xp, g, out):  return g * (out + 1)
+
+
+class Log(Floating):
+    """ln x"""
+
+    def forward(xp, x):    return xp.log(x)
+    def grad_x(xp, g, x):  return g / x
+
+
+class Log2(Floating):
+    """log₂ x"""
+
+    def forward(xp, x):    return xp.log2(x)
+    def grad_x(xp, g, x):  return g / (x * LN2)
+
+
+class Log10(Floating):
+    """log₁₀ x"""
+
+    def forward(xp, x):    return xp.log10(x)
+    def grad_x(xp, g, x):  return g / (x * LN10)
+
+
+class Log1p(Floating):
+    """ln(1 + x), exact near 0"""
+
+    def forward(xp, x):    return xp.log1p(x)
+    def grad_x(xp, g, x):  return g / (x + 1)
+
+
+class Logaddexp(Floating):
+    """ln(eᵃ + eᵇ)"""
+
+    native = False
+
+    def forward(xp, a, b):    return xp.logaddexp(a, b) if a.dtype.kind == "f" else complex_logaddexp(xp, a, b)
+    def grad_a(xp, g, a, b):  return g / (xp.exp(b - a) + 1)
+    def grad_b(xp, g, a, b):  return g / (xp.exp(a - b) + 1)
+
+
+def complex_logaddexp(xp, a, b):
+    """The same for complex numbers: the greater real part is taken out of the exponentials."""
+    top = xp.maximum(xp.real(a), xp.real(b))
+    top = xp.where(xp.isfinite(top), top, 0)
+    return top + xp.log(xp.exp(a - top) + xp.exp(b - top))
+
+
+class Logaddexp2(Floating):
+    """log₂(2ᵃ + 2ᵇ)"""
+
+    kinds = "f"
+
+    def forward(xp, a, b):    return xp.logaddexp2(a, b)
+    def grad_a(xp, g, a, b):  return g / (xp.exp2(b - a) + 1)
+    def grad_b(xp, g, a, b):  return g / (xp.exp2(a - b) + 1)
+
+
+class Xlogy(Floating):
+    """a·ln b, 0 where a = 0"""
+
+    native = False
+    kinds = "f"
+
+    def forward(xp, a, b):
+        return xp.where((a == 0) & (b == b), 0, a * xp.log(b))
+
+    def grad_a(xp, g, a, b):
+        dead = (a == 0) & (b <= 0)
+        return xp.where(dead, 0, g * xp.log(xp.where(dead, 1, b)))
+
+    def grad_b(xp, g, a, b):
+        return g * (a / b)
+
+
+class Sigmoid(Floating):
+    """1 / (1 + e⁻ˣ)"""
+
+    native = False
+
+    def forward(xp, x):      return 1 / (xp.exp(-x) + 1)
+    def grad_x(xp, g, out):  return g * (out * (1 - out))
+
+
+class Logit(Floating):
+    """ln(x / (1 − x)), x first brought into [eps, 1 − eps]"""
+
+    native = False
+    kinds = "f"
+
+    def forward(xp, x, *, eps=None):
+        if eps is not None:
+            x = xp.minimum(xp.maximum(x, eps), 1 - eps)
+        return xp.log(x / (1 - x))
+
+    def grad_x(xp, g, x, eps=None):
+        lo, hi = (0, 1) if eps is None else (eps, 1 - eps)
+        inside = (x >= lo) & (x <= hi)
+        y = xp.where(inside, x, 0.5)
+        return xp.where(inside, g / (y * (1 - y)), float("nan") if eps is None else 0)
+
+
+# ── angles ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Sin(Floating):
+    """sin x"""
+
+    def forward(xp, x):    return xp.sin(x)
+    def grad_x(xp, g, x):  return g * xp.cos(x)
+
+
+class Cos(Floating):
+    """cos x"""
+
+    def forward(xp, x):    return xp.cos(x)
+    def grad_x(xp, g, x):  return -g * xp.sin(x)
+
+
+class Tan(Floating):
+    """tan x"""
+
+    def forward(xp, x):      return xp.tan(x)
+    def grad_x(xp, g, out):  return g * (out * out + 1)
+
+
+class Arcsin(Floating):
+    """sin⁻¹ x"""
+
+    torch_name = "Asin"
+
+    def forward(xp, x):    return xp.arcsin(x)
+    def grad_x(xp, g, x):  return g / xp.sqrt(1 - x * x)
+
+
+class Arccos(Floating):
+    """cos⁻¹ x"""
+
+    torch_name = "Acos"
+
+    def forward(xp, x):    return xp.arccos(x)
+    def grad_x(xp, g, x):  return -g / xp.sqrt(1 - x * x)
+
+
+class Arctan(Floating):
+    """tan⁻¹ x"""
+
+    torch_name = "Atan"
+
+    def forward(xp, x):    return xp.arctan(x)
+    def grad_x(xp, g, x):  return g / (x * x + 1)
+
+
+class Arctan2(Floating):
+    """The angle of the point (b, a); its gradient at the origin is zero"""
+
+    torch_name = "Atan2"
+    kinds = "f"
+
+    def forward(xp, a, b):    return xp.arctan2(a, b)
+    def grad_a(xp, g, a, b):  return g * (b / radius(xp, a, b))
+    def grad_b(xp, g, a, b):  return -g * (a / radius(xp, a, b))
+
+
+def radius(xp, a, b):
+    """a² + b², 1 at the origin"""
+    square = a * a + b * b
+    return xp.where(square == 0, 1, square)
+
+
+class Sinc(Floating):
+    """sin(πx) / (πx), 1 at 0"""
+
+    native = False
+
+    def forward(xp, x):
+        y = xp.where(x == 0, 1, x * pi)
+        return xp.where(x == 0, 1, xp.sin(y) / y)
+
+    def grad_x(xp, g, x):
+        y = xp.where(x == 0, 1, x * pi)
+        return xp.where(x == 0, 0, g * ((y * xp.cos(y) - xp.sin(y)) / (y * y) * pi))
+
+
+class Deg2rad(Floating):
+    """x·π / 180"""
+
+    kinds = "f"
+
+    def forward(xp, x):  return xp.deg2rad(x)
+    def grad_x(xp, g):   return g * (pi / 180)
+
+
+class Rad2deg(Floating):
+    """x·180 / π"""
+
+    kinds = "f"
+
+    def forward(xp, x):  return xp.rad2deg(x)
+    def grad_x(xp, g):   return g * (180 / pi)
+
+
+# ── hyperbolic functions ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Sinh(Floating):
+    """sinh x"""
+
+    def forward(xp, x):    return xp.sinh(x)
+    def grad_x(xp, g, x):  return g * xp.cosh(x)
+
+
+class Cosh(Floating):
+    """cosh x"""
+
+    def forward(xp, x):    return xp.cosh(x)
+    def grad_x(xp, g, x):  return g * xp.sinh(x)
+
+
+class Tanh(Floating):
+    """tanh x"""
+
+    def forward(xp, x):      return xp.tanh(x)
+    def grad_x(xp, g, out):  return g * (1 - out * out)
+
+
+class Arcsinh(Floating):
+    """sinh⁻¹ x"""
+
+    torch_name = "Asinh"
+
+    def forward(xp, x):    return xp.arcsinh(x)
+    def grad_x(xp, g, x):  return g / xp.sqrt(x * x + 1)
+
+
+class Arccosh(Floating):
+    """cosh⁻¹ x"""
+
+    torch_name = "Acosh"
+
+    def forward(xp, x):    return xp.arccosh(x)
+    def grad_x(xp, g, x):  return g / (xp.sqrt(x - 1) * xp.sqrt(x + 1))
+
+
+class Arctanh(Floating):
+    """tanh⁻¹ x"""
+
+    torch_name = "Atanh"
+
+    def forward(xp, x):    return xp.arctanh(x)
+    def grad_x(xp, g, x):  return g / (1 - x * x)

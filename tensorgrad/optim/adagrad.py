@@ -1,0 +1,59 @@
+"""Adagrad: steps scaled by all squared gradients so far."""
+from .. import api as tg
+from .rule import UpdateRule, addcdiv_, check, check_implementation, check_rate, count, decayed, root, scalar
+
+__all__ = ['Adagrad']
+
+
+class Adagrad(UpdateRule):
+    r"""Adaptive gradients (PyTorch: ``torch.optim.Adagrad``).
+
+    .. math::
+        s &\leftarrow s + g^2 \\
+        \theta &\leftarrow \theta - \frac{\gamma}{1 + (t - 1)\eta} \cdot \frac{g}{\sqrt s + \epsilon}
+
+    :math:`g` is the gradient plus ``weight_decay`` times :math:`\theta`, :math:`\gamma` is ``lr``, :math:`\eta`
+    ``lr_decay``; :math:`s` starts from ``initial_accumulator_value``. Raises ValueError for negative values.
+
+    >>> import tensorgrad as torch
+    >>> weight = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.Adagrad([weight], lr=0.25)
+    >>> weight.grad = torch.tensor([3.0])
+    >>> optimizer.step()
+    >>> weight.item()
+    0.75
+    """
+
+    def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10,
+                 foreach=None, *, maximize=False, differentiable=False, fused=None):
+        check_rate(lr)
+        check(0.0 <= lr_decay, f'Invalid lr_decay value: {lr_decay}')
+        check(0.0 <= weight_decay, f'Invalid weight_decay value: {weight_decay}')
+        check(0.0 <= initial_accumulator_value,
+              f'Invalid initial_accumulator_value value: {initial_accumulator_value}')
+        check(0.0 <= eps, f'Invalid epsilon value: {eps}')
+        super().__init__(params, {
+            'lr': lr, 'lr_decay': lr_decay, 'eps': eps, 'weight_decay': weight_decay,
+            'initial_accumulator_value': initial_accumulator_value, 'foreach': foreach, 'maximize': maximize,
+            'differentiable': differentiable, 'fused': fused})
+        check_implementation(fused, foreach, differentiable)
+        for group in self.param_groups:
+            for param in group['params']:
+                self.state[param] = self.new_state(param, None)
+
+    def new_state(self, param, options):
+        start = self.defaults['initial_accumulator_value']
+        with tg.no_grad():
+            return {'step': scalar(0),
+                    'sum': tg.full_like(param, complex(start, start) if param.is_complex() else start)}
+
+    def share_memory(self):
+        """Move the sums to memory that other processes see (PyTorch: ``Tensor.share_memory_``)."""
+        for state in self.state.values():
+            state['sum'].share_memory_()
+
+    def update(self, param, grad, state, o):
+        step, total = count(state), state['sum']
+        grad = decayed(grad, param, o.weight_decay)
+        total.addcmul_(grad, grad)
+        addcdiv_(param, grad, root(total, o.eps), -o.lr / (1 + (step - 1) * o.lr_decay))

@@ -1,0 +1,92 @@
+"""Adam: steps scaled by running means of the gradient and its square."""
+from .. import api as tg
+from .rule import (
+    UpdateRule,
+    addcdiv_,
+    average_square_,
+    check,
+    check_betas,
+    check_implementation,
+    check_rate,
+    count,
+    decayed,
+    maximum_,
+    root,
+    scalar,
+    scale_,
+)
+
+__all__ = ['Adam']
+
+
+class Adam(UpdateRule):
+    r"""Adaptive moment estimation (PyTorch: ``torch.optim.Adam``).
+
+    .. math::
+        g &\leftarrow \nabla f(\theta) + \lambda\theta \\
+        m &\leftarrow \beta_1 m + (1 - \beta_1) g \\
+        v &\leftarrow \beta_2 v + (1 - \beta_2) g^2 \\
+        \theta &\leftarrow \theta - \gamma \frac{m / (1 - \beta_1^t)}{\sqrt{v / (1 - \beta_2^t)} + \epsilon}
+
+    :math:`\gamma` is ``lr``, :math:`\lambda` ``weight_decay``. ``amsgrad`` divides by the largest :math:`v` so far;
+    ``decoupled_weight_decay`` shrinks :math:`\theta` by :math:`1 - \gamma\lambda` instead of changing :math:`g`
+    (see :class:`AdamW`). ``foreach``, ``fused`` and ``capturable`` change nothing.
+    Raises ValueError for negative values and for betas outside of [0, 1).
+
+    >>> import tensorgrad as torch
+    >>> weight = torch.nn.Parameter(torch.tensor([1.0, 1.0]))
+    >>> optimizer = torch.optim.Adam([weight], lr=0.25)
+    >>> weight.grad = torch.tensor([100.0, -0.01])
+    >>> optimizer.step()
+    >>> [round(value, 4) for value in weight.tolist()]  # a first step of the length lr, whatever the gradient's
+    [0.75, 1.25]
+    """
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None,
+                 maximize=False, capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False):
+        tensors_wanted = capturable or not foreach
+        check(not isinstance(lr, tg.Tensor) or tensors_wanted,
+              'lr as a Tensor is not supported for capturable=False and foreach=True')
+        check_rate(lr)
+        check(0.0 <= eps, f'Invalid epsilon value: {eps}')
+        check_betas(betas)
+        check(bool(0.0 <= weight_decay), f'Invalid weight_decay value: {weight_decay}')
+        check_kinds_of_betas(betas, tensors_wanted)
+        super().__init__(params, {
+            'lr': lr, 'betas': tuple(beta.squeeze() if isinstance(beta, tg.Tensor) else beta for beta in betas),
+            'eps': eps, 'weight_decay': weight_decay, 'amsgrad': amsgrad, 'maximize': maximize, 'foreach': foreach,
+            'capturable': capturable, 'differentiable': differentiable, 'fused': fused,
+            'decoupled_weight_decay': decoupled_weight_decay})
+        check_implementation(fused, foreach, differentiable)
+
+    def new_state(self, param, options):
+        state = {'step': scalar(0), 'exp_avg': tg.zeros_like(param), 'exp_avg_sq': tg.zeros_like(param)}
+        if options.amsgrad:
+            state['max_exp_avg_sq'] = tg.zeros_like(param)
+        return state
+
+    def update(self, param, grad, state, o):
+        step, (beta1, beta2) = count(state), o.betas
+        mean, square = state['exp_avg'], state['exp_avg_sq']
+        if o.weight_decay != 0 and o.decoupled_weight_decay:
+            scale_(param, 1 - o.lr * o.weight_decay)
+        else:
+            grad = decayed(grad, param, o.weight_decay)
+        mean.lerp_(grad, 1 - beta1)
+        average_square_(square, grad, beta2)
+        if o.amsgrad:
+            maximum_(state['max_exp_avg_sq'], square)
+            square = state['max_exp_avg_sq']
+        denominator = root(square, o.eps, (1 - beta2 ** step) ** 0.5)
+        addcdiv_(param, mean, denominator, -o.lr / (1 - beta1 ** step))
+
+
+def check_kinds_of_betas(betas, tensors_wanted) -> None:
+    """Both are floats, or both are tensors of one element."""
+    kinds = [tg.Tensor if isinstance(beta, tg.Tensor) else type(beta) for beta in betas[:2]]
+    check(kinds in ([float, float], [tg.Tensor, tg.Tensor]), 'betas must be either both floats or both Tensors')
+    if kinds[0] is tg.Tensor:
+        for index, beta in enumerate(betas[:2]):
+            check(tensors_wanted,
+                  f'betas[{index}] as a Tensor is not supported for capturable=False and foreach=True')
+            check(beta.numel() == 1, f'Tensor betas[{index}] must be 1-element')

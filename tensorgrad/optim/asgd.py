@@ -1,0 +1,50 @@
+"""Averaged stochastic gradient descent."""
+from .. import api as tg
+from .rule import UpdateRule, check, check_rate, count, decayed, scalar
+
+__all__ = ['ASGD']
+
+
+class ASGD(UpdateRule):
+    r"""Stochastic gradient descent with averaged iterates (PyTorch: ``torch.optim.ASGD``).
+
+    .. math::
+        \theta &\leftarrow (1 - \lambda\eta_t)\theta - \eta_t g, &
+            \eta_{t+1} &= \gamma / (1 + \lambda\gamma t)^\alpha \\
+        a &\leftarrow a + \mu_t (\theta - a), & \mu_{t+1} &= 1 / \max(1, t - t_0)
+
+    :math:`g` is the gradient plus ``weight_decay`` times :math:`\theta`, :math:`\gamma` is ``lr``, :math:`\lambda`
+    ``lambd``. The average :math:`a` is ``state[param]['ax']``. Raises ValueError for a negative ``lr`` or
+    ``weight_decay``.
+
+    >>> import tensorgrad as torch
+    >>> weight = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.ASGD([weight], lr=0.25, lambd=0.0, t0=0)
+    >>> for _ in range(3):
+    ...     weight.grad = torch.tensor([1.0])
+    ...     optimizer.step()
+    >>> weight.item(), optimizer.state[weight]['ax'].item()
+    (0.25, 0.375)
+    """
+
+    def __init__(self, params, lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0, foreach=None, maximize=False,
+                 differentiable=False, capturable=False):
+        check_rate(lr)
+        check(0.0 <= weight_decay, f'Invalid weight_decay value: {weight_decay}')
+        super().__init__(params, {
+            'lr': lr, 'lambd': lambd, 'alpha': alpha, 't0': t0, 'weight_decay': weight_decay, 'foreach': foreach,
+            'maximize': maximize, 'differentiable': differentiable, 'capturable': capturable})
+
+    def new_state(self, param, options):
+        return {'step': scalar(0), 'eta': scalar(options.lr), 'mu': scalar(1), 'ax': tg.zeros_like(param)}
+
+    def update(self, param, grad, state, o):
+        step, eta, mu, average = count(state), state['eta'].item(), state['mu'].item(), state['ax']
+        grad = decayed(grad, param, o.weight_decay)
+        param.mul_(1 - o.lambd * eta).add_(grad, alpha=-eta)
+        if mu == 1:
+            average.copy_(param)
+        else:
+            average.add_(param - average, alpha=mu)
+        state['eta'].copy_(scalar(o.lr / (1 + o.lambd * o.lr * step) ** o.alpha))
+        state['mu'].copy_(scalar(1 / max(1, step - o.t0)))

@@ -1,0 +1,196 @@
+"""Update rules: optimizers that change each parameter by its own gradient and state alone.
+
+Also the few steps that the rules are written in. They work in place, on plain numbers; only where a step itself is
+to be differentiated (``differentiable=True``) do they leave alone what the tape needs, and accept hyperparameters that
+want a gradient.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from .. import api as tg
+from .optimizer import Optimizer
+
+# What groups of a checkpoint that was written before an option existed are taken to say.
+FORMER_OPTIONS = {
+    'foreach': None, 'fused': None, 'maximize': False, 'differentiable': False, 'capturable': False,
+    'nesterov': False, 'amsgrad': False, 'decoupled_weight_decay': False, 'momentum': 0, 'centered': False}
+
+COUNTERS = ('step', 'mu_product', 'eta', 'mu')  # scalars of the state that old checkpoints hold as numbers
+
+
+class UpdateRule(Optimizer):
+    """An optimizer that is given by what happens to a single parameter.
+
+    A subclass defines ``new_state(param, options)``, the state of a parameter before its first step, and
+    ``update(param, grad, state, options)``, the step itself. ``options`` has the options of the parameter group as
+    attributes. Complex parameters are presented as pairs of real numbers.
+    """
+
+    takes_complex = False  # does the rule, being linear, hold for complex numbers as they are?
+
+    def step(self, closure: Callable | None = None):
+        with tg.set_grad_enabled(self.defaults.get('differentiable', False)):
+            loss = evaluate(closure)
+            for group in self.param_groups:
+                options = read_options(group)
+                for param in group['params']:
+                    grad = param.grad
+                    if grad is not None:
+                        self._apply(param, -grad if options.maximize else grad, options)
+        return loss
+
+    def _apply(self, param, grad, options) -> None:
+        state = self.state.get(param)
+        if not state:
+            state = self.new_state(param, options)
+            if state:
+                self.state[param] = state
+        if options.differentiable:
+            state.update({key: value.clone() for key, value in state.items() if isinstance(value, tg.Tensor)})
+        if param.is_complex() and not self.takes_complex:
+            param, grad = tg.view_as_real(param), tg.view_as_real(grad)
+            state = {key: tg.view_as_real(value) if value.is_complex() else value for key, value in state.items()}
+        self.update(param, grad, state, options)
+
+    def new_state(self, param, options) -> dict[str, Any]:
+        """What the rule remembers of a parameter, before its first step."""
+        raise NotImplementedError(f'{type(self).__name__} does not define new_state')
+
+    def update(self, param, grad, state: dict[str, Any], options) -> None:
+        """Change ``param`` and ``state`` in place."""
+        raise NotImplementedError(f'{type(self).__name__} does not define update')
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for name in self.defaults:
+                if name in FORMER_OPTIONS:
+                    group.setdefault(name, FORMER_OPTIONS[name])
+            for param in group['params']:
+                own = self.state.get(param, {})
+                for name in COUNTERS:
+                    if isinstance(own.get(name), (int, float)):
+                        own[name] = scalar(own[name])
+
+
+def evaluate(closure: Callable | None):
+    """The loss, with gradients."""
+    if closure is None:
+        return None
+    with tg.enable_grad():
+        return closure()
+
+
+def read_options(group: dict[str, Any]) -> SimpleNamespace:
+    """The options of a group as attributes, numbers in place of tensors that want no gradient."""
+    return SimpleNamespace(**({'maximize': False, 'differentiable': False}
+                              | {name: plain(value) for name, value in group.items()}))
+
+
+def plain(value):
+    """A number for a tensor of one element; a tensor only where the step is to be differentiated by it."""
+    if isinstance(value, tg.Tensor):
+        return value.squeeze() if value.requires_grad and tg.is_grad_enabled() else value.item()
+    if isinstance(value, tuple):
+        return tuple(map(plain, value))
+    return value
+
+
+# state
+
+def scalar(value):
+    """A counter for the state: a tensor, so that it is saved, loaded and moved like the rest."""
+    number = value.item() if isinstance(value, tg.Tensor) else float(value)
+    return tg.tensor(number, dtype=tg.float64 if tg.get_default_dtype() == tg.float64 else tg.float32)
+
+
+def count(state: dict[str, Any]) -> float:
+    """The number of this step, from 1."""
+    state['step'].add_(1)
+    return state['step'].item()
+
+
+# steps
+
+def add_(x, y, scale) -> None:
+    """x += scale · y"""
+    if isinstance(scale, tg.Tensor):
+        x.add_(y * scale)
+    else:
+        x.add_(y, alpha=scale)
+
+
+def addcdiv_(x, a, b, scale) -> None:
+    """x += scale · a / b"""
+    if isinstance(scale, tg.Tensor):
+        x.add_(a / b * scale)
+    else:
+        x.addcdiv_(a, b, value=scale)
+
+
+def scale_(x, factor) -> None:
+    """x *= factor"""
+    if isinstance(factor, tg.Tensor):
+        x.copy_(x.clone() * factor)
+    else:
+        x.mul_(factor)
+
+
+def decayed(grad, param, weight_decay):
+    """g + λθ, the gradient of the loss plus λ/2 |θ|²."""
+    if isinstance(weight_decay, tg.Tensor):
+        return grad + param.clone() * weight_decay
+    return grad.add(param, alpha=weight_decay) if weight_decay != 0 else grad
+
+
+def average_square_(average, grad, beta) -> None:
+    """v ← βv + (1 - β)g²"""
+    if isinstance(beta, tg.Tensor):
+        average.lerp_(grad * grad, 1 - beta)
+    else:
+        average.mul_(beta).addcmul_(grad, grad, value=1 - beta)
+
+
+def maximum_(x, y) -> None:
+    """x ← max(x, y)"""
+    if tg.is_grad_enabled():  # the gradient of the maximum compares both
+        x.copy_(tg.maximum(x.clone(), y))
+    else:
+        tg.maximum(x, y, out=x)
+
+
+def root(x, eps: float, divisor=1.0):
+    """√x / divisor + ε"""
+    result = x.sqrt()
+    if tg.is_grad_enabled():  # the gradient of √x reads √x
+        return result / divisor + eps
+    return result.add_(eps) if divisor == 1.0 else result.div_(divisor).add_(eps)
+
+
+# arguments
+
+def check(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)
+
+
+def check_rate(lr, message: str = 'Invalid learning rate: {}') -> None:
+    """A learning rate is a number or a tensor of one element, and not negative."""
+    check(not isinstance(lr, tg.Tensor) or lr.numel() == 1, 'Tensor lr must be 1-element')
+    check(bool(lr >= 0.0), message.format(lr))
+
+
+def check_betas(betas) -> None:
+    for index, beta in enumerate(betas[:2]):
+        check(0.0 <= beta < 1.0, f'Invalid beta parameter at index {index}: {beta}')
+
+
+def check_implementation(fused, foreach, differentiable) -> None:
+    """These flags choose among implementations in PyTorch; here they only must not contradict each other."""
+    if fused and differentiable:
+        raise RuntimeError('`fused` does not support `differentiable`')
+    if fused and foreach:
+        raise RuntimeError('`fused` and `foreach` cannot be `True` together.')

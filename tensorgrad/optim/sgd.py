@@ -1,0 +1,57 @@
+"""Stochastic gradient descent with momentum."""
+from .rule import UpdateRule, add_, check, check_implementation, check_rate, decayed
+
+__all__ = ['SGD']
+
+
+class SGD(UpdateRule):
+    r"""Stochastic gradient descent, with momentum if wanted (PyTorch: ``torch.optim.SGD``).
+
+    .. math::
+        g &\leftarrow \nabla f(\theta) + \lambda\theta \\
+        b &\leftarrow \mu b + (1 - \tau) g \qquad (b = g \text{ in the first step}) \\
+        \theta &\leftarrow \theta - \gamma b \qquad (\text{Nesterov: } \theta - \gamma (g + \mu b))
+
+    :math:`\gamma` is ``lr``, :math:`\mu` ``momentum`` (None is 0), :math:`\tau` ``dampening``, :math:`\lambda`
+    ``weight_decay``. ``maximize`` goes uphill. ``foreach`` and ``fused`` change nothing.
+    Raises ValueError for negative values, and for ``nesterov`` without momentum or with dampening.
+
+    >>> import tensorgrad as torch
+    >>> weight = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.SGD([weight], lr=0.5, momentum=0.5)
+    >>> for _ in range(2):
+    ...     weight.grad = torch.tensor([1.0])
+    ...     optimizer.step()
+    >>> weight.item()  # 1 - 0.5 - 0.5 * 1.5
+    -0.25
+    """
+
+    takes_complex = True
+
+    def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False,
+                 foreach=None, differentiable=False, fused=None):
+        momentum = 0 if momentum is None else momentum
+        check_rate(lr)
+        check(not momentum < 0.0, f'Invalid momentum value: {momentum}')
+        check(not weight_decay < 0.0, f'Invalid weight_decay value: {weight_decay}')
+        check(not nesterov or (momentum > 0 and dampening == 0),
+              'Nesterov momentum requires a momentum and zero dampening')
+        super().__init__(params, {
+            'lr': lr, 'momentum': momentum, 'dampening': dampening, 'weight_decay': weight_decay,
+            'nesterov': nesterov, 'maximize': maximize, 'foreach': foreach, 'differentiable': differentiable,
+            'fused': fused})
+        check_implementation(fused, foreach, differentiable)
+
+    def new_state(self, param, options):
+        return {'momentum_buffer': None} if options.momentum != 0 else {}
+
+    def update(self, param, grad, state, o):
+        grad = decayed(grad, param, o.weight_decay)
+        if o.momentum != 0:
+            buffer = state.get('momentum_buffer')
+            if buffer is None:
+                buffer = state['momentum_buffer'] = grad.detach().clone()
+            else:
+                buffer.mul_(o.momentum).add_(grad, alpha=1 - o.dampening)
+            grad = grad.add(buffer, alpha=o.momentum) if o.nesterov else buffer
+        add_(param, grad, -o.lr)

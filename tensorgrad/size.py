@@ -1,0 +1,84 @@
+"""`torch.Size`: the tuple of integers that is a tensor's shape."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+from operator import index
+from typing import Any, SupportsIndex
+
+_new = tuple.__new__
+_get = tuple.__getitem__
+
+
+class Size(tuple[int, ...]):
+    """The shape of a tensor: a tuple of integers that stays a `Size` when sliced, joined or repeated.
+
+    `Size(iterable)` checks that every item is an integer. `tuple.__new__(Size, shape)` does not, and is
+    the fast way to make one from an array's shape.
+    Raises TypeError for anything but an iterable of integers. PyTorch: torch.Size.
+
+    >>> import tensorgrad as torch
+    >>> torch.Size([2, 3, 4])[1:] + (5,)
+    torch.Size([3, 4, 5])
+    >>> torch.Size([2, 3, 4]).numel()
+    24
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, iterable: Iterable[SupportsIndex] = (), /) -> Size:
+        items = tuple(iterable)
+        try:
+            return _new(cls, map(index, items))
+        except TypeError:
+            raise TypeError(f"torch.Size() takes an iterable of 'int' ({_first_non_integer(items)})") from None
+
+    def numel(self) -> int:
+        """The number of elements of a tensor of this size: the product of its items (1 for a 0-d tensor).
+
+        PyTorch: torch.Size.numel.
+
+        >>> import tensorgrad as torch
+        >>> torch.Size([2, 3]).numel(), torch.Size([]).numel()
+        (6, 1)
+        """
+        return prod(self)
+
+    def __getitem__(self, key: Any) -> Any:
+        item = _get(self, key)
+        return _new(Size, item) if type(key) is slice else item
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, tuple):
+            return Size(tuple.__add__(self, other))
+        if hasattr(other, "__array__"):
+            return NotImplemented  # an array adds elementwise
+        raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
+
+    def __radd__(self, other: Any) -> Any:
+        return Size(tuple.__add__(other, self)) if isinstance(other, tuple) else NotImplemented
+
+    def __mul__(self, count: Any) -> Any:
+        try:
+            return _new(Size, tuple.__mul__(self, count))
+        except TypeError:
+            if hasattr(count, "__array__"):
+                return NotImplemented
+            raise TypeError(f"can't multiply sequence by non-int of type '{type(count).__name__}'") from None
+
+    __rmul__ = __mul__
+
+    def __repr__(self) -> str:
+        return f"torch.Size([{', '.join(map(str, self))}])"
+
+    def __reduce__(self) -> Any:
+        return Size, (tuple(self),)
+
+
+def _first_non_integer(items: tuple[Any, ...]) -> str:
+    for i, item in enumerate(items):
+        try:
+            index(item)
+        except TypeError:
+            return f"item {i} is '{type(item).__name__}'"
+    return "an item is not an integer"

@@ -1,0 +1,109 @@
+"""Where memory lives: the base of all storage backends, and `xp`, the op table as a backend sees it."""
+from __future__ import annotations
+
+from itertools import count
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .. import device as _device
+
+clock = count(1)  # the one clock: it dates tape nodes and in-place writes
+
+
+class Namespace:
+    """`xp`: the op table as one backend sees it. The module's own functions, and every op of ours it lacks."""
+
+    def __init__(self, backend: type[Storage]) -> None:
+        self._backend = backend
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._backend.module, name, None)
+        if found is None:
+            found = self._backend.missing(name)
+        setattr(self, name, found)
+        return found
+
+
+class Storage:
+    """One block of memory on one device, shared by its views. Its *class* is the backend, and the dispatch key.
+
+    A new backend is a subclass that names its `device` and tells how its arrays are made, read and copied; that
+    is its registration. `module` is a NumPy-like module of functions on its arrays, or None: then every op used on the
+    device needs a registered kernel.
+    """
+
+    device: ClassVar[Any] = None        # the device its tensors live on
+    module: ClassVar[Any] = None        # functions on arrays under NumPy's names
+    array_type: ClassVar[Any] = None    # the class of the arrays
+    rank: ClassVar[int] = 0             # interpreters (symbolic, batched) outrank the arrays they wrap
+    xp: ClassVar[Any] = None
+    by_device: ClassVar[dict[str, type[Storage]]] = {}
+
+    written = 0       # clock of the last write in place
+    rebased = 0       # clock of the last write in place that autograd recorded
+    version = 0       # number of writes in place
+    inference = False  # made in inference mode
+    watched = False   # seen through views that must notice every write, recorded or not
+    memory: Any = None  # the array that spans the block, known once a second tensor shares it
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.xp = Namespace(cls)
+        if isinstance(cls.__dict__.get("device"), str):
+            _device.KINDS.add(cls.device.partition(":")[0])
+            cls.device = _device.device(cls.device)
+        if "device" in cls.__dict__:
+            Storage.by_device[str(cls.device)] = cls
+
+    def wrote(self) -> None:
+        """Date a write in place."""
+        self.written = next(clock)
+        self.version += 1
+        if self.watched:
+            self.rebased = self.written
+
+    # ── what a backend tells ──────────────────────────────────────────────────────────────────────────────────────
+
+    @classmethod
+    def asarray(cls, data: Any, dtype: Any = None) -> Any:
+        """An array of this backend from a host array, a number, or one of its own arrays (shared where possible)."""
+        raise NotImplementedError(f"{cls.__name__} does not say how its arrays are made: define asarray")
+
+    @classmethod
+    def host(cls, array: Any) -> np.ndarray[Any, Any]:
+        """The values as a NumPy array; the same memory where the host can see it."""
+        raise NotImplementedError(f"{cls.__name__} does not say how its arrays are read: define host")
+
+    @classmethod
+    def native(cls, op: Any) -> Any:
+        """The module's own function for an op that is nothing more than that, or None."""
+        return getattr(cls.module, op.opname, None) if op.native else None
+
+    @classmethod
+    def missing(cls, name: str) -> Any:
+        """The table's op `name`, for `xp`. The table sits above: it hands itself down (see ops/base.py)."""
+        raise AttributeError(f"no op named {name!r}")
+
+    @classmethod
+    def aliases(cls, a: Any, b: Any) -> bool:
+        """Whether array `a`, just made from `b`, is a view of its memory."""
+        base = a.base
+        return a is b or (base is not None and (base is b or base is b.base))
+
+
+def backend_of(spec: Any) -> type[Storage]:
+    """The storage class of a device: 'cpu', 'cuda:1', a device object, or None for the default device."""
+    device = _device.get_default_device() if spec is None else \
+        spec if isinstance(spec, _device.device) else _device.device(spec)
+    found = Storage.by_device.get(device._text)
+    if found is None and device.type == "cuda":
+        from .cuda import cuda_backend
+        index = _device.defaults.current_cuda if device.index is None else device.index
+        return Storage.by_device.get(f"cuda:{index}") or cuda_backend(index)
+    if found is None:
+        found = Storage.by_device.get(device.type) if device.index in (None, 0) else None
+    if found is None:
+        raise RuntimeError(f"no storage backend is registered for the device {device}: "
+                           f"known are {', '.join(sorted(Storage.by_device))}")
+    return found

@@ -1,0 +1,19 @@
+"""The CPU: NumPy arrays in main memory."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .base import Storage
+
+
+class NumpyStorage(Storage):
+    device = "cpu"
+    module = np
+    array_type = np.ndarray
+    asarray = staticmethod(np.asarray)
+
+    @classmethod
+    def host(cls, array: Any) -> np.ndarray[Any, Any]:
+        return array  # type: ignore[no-any-return]

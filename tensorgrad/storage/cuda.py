@@ -1,0 +1,121 @@
+"""CUDA devices: CuPy arrays, or the pretend devices of `simulated.py` where the environment asks for them.
+
+Each device has a storage class of its own, so that the dispatch key alone tells whether two tensors may meet. All of them
+inherit from CudaStorage: a kernel registered for 'cuda' serves them all.
+"""
+from __future__ import annotations
+
+import functools
+import os
+from typing import Any
+
+import numpy as np
+
+from .base import Storage
+
+
+class CudaStorage(Storage):
+    """What all CUDA devices share."""
+
+    index = 0
+
+    @classmethod
+    def guard(cls, function: Any) -> Any:
+        """The function, run with this device as the current one."""
+        return function
+
+
+def simulated_count() -> int:
+    return int(os.environ.get("TENSORGRAD_SIMULATED_CUDA") or 0)
+
+
+def import_cupy() -> Any:
+    try:
+        import cupy  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    except ImportError as error:
+        raise ImportError(
+            "CUDA tensors need CuPy, which is not installed: pip install 'tensorgrad-engine[cuda13]' (or cuda12, to match "
+            "the driver). Without a GPU, TENSORGRAD_SIMULATED_CUDA=1 gives a pretend device.") from error
+    return cupy
+
+
+@functools.cache
+def device_count() -> int:
+    """How many CUDA devices there are, simulated ones included; 0 without CuPy or a driver."""
+    if simulated_count():
+        return simulated_count()
+    try:
+        return int(import_cupy().cuda.runtime.getDeviceCount())
+    except Exception:  # no CuPy, no driver, no device: each of them means that there is none
+        return 0
+
+
+def cuda_backend(index: int) -> type[CudaStorage]:
+    """The storage class of CUDA device `index`, made on first use."""
+    if not simulated_count():
+        import_cupy()
+    if device_count() == 0:
+        raise RuntimeError("No CUDA GPUs are available")
+    if index >= device_count():
+        raise RuntimeError(f"CUDA error: invalid device ordinal {index}: there are {device_count()} devices")
+    name = f"cuda:{index}"
+    if name not in Storage.by_device:
+        (_simulated_backend if simulated_count() else _cupy_backend)(name, index)
+    return Storage.by_device[name]  # type: ignore[return-value]
+
+
+def _simulated_backend(name: str, index_: int) -> None:
+    from . import simulated
+
+    class SimulatedCudaStorage(CudaStorage):
+        device = name
+        index = index_
+        module = simulated.module_of(index_)
+        array_type = simulated.SimulatedArray
+
+        @classmethod
+        def asarray(cls, data: Any, dtype: Any = None) -> Any:
+            if isinstance(data, simulated.SimulatedArray):
+                if data.index != cls.index:
+                    simulated.transfers["between"] += 1
+                    data = simulated.SimulatedArray(data.values.copy(), cls.index)
+                return data if dtype is None else data.astype(dtype, copy=False)
+            return simulated.send(np.asarray(data, dtype), cls.index)
+
+        @classmethod
+        def host(cls, array: Any) -> np.ndarray[Any, Any]:
+            return simulated.fetch(array)
+
+        @classmethod
+        def aliases(cls, a: Any, b: Any) -> bool:
+            return Storage.aliases.__func__(cls, a.values, b.values)  # type: ignore[attr-defined,no-any-return]
+
+
+def _cupy_backend(name: str, index_: int) -> None:
+    cupy = import_cupy()
+
+    class CupyStorage(CudaStorage):
+        device = name
+        index = index_
+        module = cupy
+        array_type = cupy.ndarray
+
+        @classmethod
+        def asarray(cls, data: Any, dtype: Any = None) -> Any:
+            with cupy.cuda.Device(cls.index):
+                return cupy.asarray(data, dtype)
+
+        @classmethod
+        def host(cls, array: Any) -> np.ndarray[Any, Any]:
+            return cupy.asnumpy(array)  # type: ignore[no-any-return]
+
+        @classmethod
+        def guard(cls, function: Any) -> Any:
+            if device_count() == 1:
+                return function
+
+            @functools.wraps(function)
+            def on_this_device(*args: Any, **kwargs: Any) -> Any:
+                with cupy.cuda.Device(cls.index):
+                    return function(*args, **kwargs)
+            return on_this_device

@@ -1,0 +1,156 @@
+"""Pretend CUDA devices on the CPU: arrays that refuse to mix, so that device bugs show on any machine.
+
+`TENSORGRAD_SIMULATED_CUDA=2` asks for two of them. As with CuPy, an array belongs to one device, host arrays and arrays
+of another device are refused in any computation, and only explicit transfers cross over; these are counted.
+"""
+from __future__ import annotations
+
+import operator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+transfers = {"to_device": 0, "to_host": 0, "between": 0}
+
+
+class SimulatedArray:
+    """An array that pretends to live on device `index`. It works with numbers and its own kind only."""
+
+    __slots__ = ("values", "index", "owner")
+    __array_priority__ = 1000
+    __array_ufunc__ = None  # a NumPy array on the left defers to us, and is refused
+
+    def __init__(self, values: Any, index: int, owner: Any = None) -> None:
+        self.values, self.index, self.owner = values, index, owner
+
+    shape = property(lambda self: self.values.shape)
+    dtype = property(lambda self: self.values.dtype)
+    ndim = property(lambda self: self.values.ndim)
+    size = property(lambda self: self.values.size)
+    strides = property(lambda self: self.values.strides)
+    itemsize = property(lambda self: self.values.itemsize)
+    nbytes = property(lambda self: self.values.nbytes)
+    flags = property(lambda self: self.values.flags)
+    base = property(lambda self: self.values.base)
+    T = property(lambda self: SimulatedArray(self.values.T, self.index))
+    real = property(lambda self: SimulatedArray(self.values.real, self.index))
+    imag = property(lambda self: SimulatedArray(self.values.imag, self.index))
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.values, name)  # astype, reshape, sum, copy, …
+        if not callable(method) or name.startswith("__"):
+            raise AttributeError(f"SimulatedArray has no attribute {name!r}")
+        return lambda *args, **kwargs: on_device(self.index, method, args, kwargs)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("Implicit conversion to a NumPy array is not allowed: this array is on a (simulated) CUDA device.")
+
+    def __getitem__(self, index: Any) -> Any:
+        return on_device(self.index, operator.getitem, (self, index), {})
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        on_device(self.index, operator.setitem, (self, index, value), {})
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(len(self)))
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __index__(self) -> int:
+        return operator.index(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def item(self) -> Any:
+        transfers["to_host"] += 1
+        return self.values.item()
+
+    def __repr__(self) -> str:
+        return f"SimulatedArray({self.values!r}, device={self.index})"
+
+
+def _operators() -> None:
+    def attach(name: str, function: Any) -> None:
+        def method(self: SimulatedArray, *others: Any) -> Any:
+            return on_device(self.index, function, (self, *others), {})
+
+        def reflected(self: SimulatedArray, other: Any) -> Any:
+            return on_device(self.index, function, (other, self), {})
+        setattr(SimulatedArray, f"__{name}__", method)
+        if name in two_sided:
+            setattr(SimulatedArray, f"__r{name}__", reflected)
+
+    two_sided = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
+    for name in [*two_sided, *"lt le eq ne gt ge neg pos abs invert".split()]:
+        attach(name, getattr(operator, f"__{name}__"))
+
+
+_operators()
+
+
+def on_device(index: int, function: Any, args: Any, kwargs: Any) -> Any:
+    """Call a NumPy function on the values of simulated arrays that all live on device `index`."""
+    def bare(value: Any) -> Any:
+        if type(value) is SimulatedArray:
+            if value.index != index:
+                raise TypeError(f"arrays of the simulated devices {index} and {value.index} do not mix")
+            return value.values
+        if isinstance(value, (list, tuple)):
+            parts = [bare(part) for part in value]
+            return parts if isinstance(value, list) else tuple(parts)
+        if isinstance(value, np.ndarray):
+            raise TypeError(f"Unsupported type {type(value)}: host arrays do not mix with arrays on a device")
+        return value
+
+    def wrapped(value: Any) -> Any:
+        if isinstance(value, (np.ndarray, np.generic)):
+            return SimulatedArray(np.asarray(value), index)
+        return type(value)(*map(wrapped, value)) if hasattr(value, "_fields") else \
+            type(value)(map(wrapped, value)) if isinstance(value, (list, tuple)) else value
+
+    out = kwargs.get("out")
+    result = function(*[bare(arg) for arg in args], **{name: bare(value) for name, value in kwargs.items()})
+    return out if out is not None else wrapped(result)
+
+
+class SimulatedModule:
+    """NumPy's functions, on the arrays of one simulated device."""
+
+    def __init__(self, index: int, module: Any = np) -> None:
+        self._index, self._module = index, module
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._module, name)
+        if isinstance(found, type(np)):
+            found = SimulatedModule(self._index, found)
+        elif callable(found) and not isinstance(found, type):
+            function, index = found, self._index
+            found = lambda *args, **kwargs: on_device(index, function, args, kwargs)  # noqa: E731
+        setattr(self, name, found)
+        return found
+
+
+@cache
+def module_of(index: int) -> SimulatedModule:
+    return SimulatedModule(index)
+
+
+def send(values: Any, index: int) -> SimulatedArray:
+    """Copy host values to a device."""
+    transfers["to_device"] += 1
+    return SimulatedArray(np.array(values), index)
+
+
+def fetch(array: SimulatedArray) -> np.ndarray[Any, Any]:
+    """Copy an array to the host."""
+    transfers["to_host"] += 1
+    return array.values.copy()

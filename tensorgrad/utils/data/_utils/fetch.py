@@ -1,0 +1,70 @@
+"""From an index, or a list of indices, to a batch."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from .... import api as tg
+from ..dataset import Subset, TensorDataset, getitems
+from .collate import collate_tensor_fn, default_collate, default_collate_fn_map
+
+
+class _DatasetKind:
+    """Is a dataset indexed or iterated?"""
+    Map = 0
+    Iterable = 1
+
+
+def make_fetcher(kind: int, dataset, auto_collation: bool, collate_fn: Callable, drop_last: bool) -> Callable:
+    """A function of an index (with ``auto_collation``, of a list of indices) that returns a sample (a batch)."""
+    if kind == _DatasetKind.Iterable:
+        return fetch_iterated(iter(dataset), auto_collation, collate_fn, drop_last)
+    if not auto_collation:
+        return lambda index: collate_fn(dataset[index])
+    columns, position = whole_columns(dataset, collate_fn)
+    if columns is None:
+        return lambda indices: collate_fn(getitems(dataset, indices))
+    return fetch_rows(dataset, columns, position)
+
+
+def fetch_iterated(samples, auto_collation: bool, collate_fn: Callable, drop_last: bool) -> Callable:
+    """Indices do not matter, only their number does."""
+    ended = False
+
+    def fetch_batch(indices: Sequence):
+        nonlocal ended
+        batch = []
+        while not ended and len(batch) < len(indices):
+            try:
+                batch.append(next(samples))
+            except StopIteration:
+                ended = True
+        if not batch or (drop_last and len(batch) < len(indices)):
+            raise StopIteration
+        return collate_fn(batch)
+
+    return fetch_batch if auto_collation else lambda _: collate_fn(next(samples))
+
+
+def whole_columns(dataset, collate_fn: Callable) -> tuple:
+    """The tensors of which default batches are rows, and where a subset has its rows; or nothing.
+
+    Stacking one sample after the other and indexing the tensors give the same batch, provided that nobody has changed
+    what a sample or a batch is.
+    """
+    indices = None
+    if type(dataset) is Subset:
+        dataset, indices = dataset.dataset, dataset.indices
+    plain = (type(dataset) is TensorDataset and collate_fn is default_collate
+             and default_collate_fn_map.get(tg.Tensor) is collate_tensor_fn
+             and all(type(tensor) is tg.Tensor for tensor in dataset.tensors))
+    return (dataset.tensors, indices) if plain else (None, None)
+
+
+def fetch_rows(dataset, columns: Sequence, position: Sequence | None) -> Callable:
+    def fetch(indices: list):
+        rows = indices if position is None else [position[index] for index in indices]
+        if set(map(type, rows)) != {int}:  # nothing, or something that indexes in another way
+            return default_collate(getitems(dataset, indices))
+        rows = tg.tensor(rows)
+        return [column[rows] for column in columns]
+    return fetch

@@ -1,0 +1,110 @@
+"""The worker processes of a ``DataLoader``, as the main process sees them."""
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+import warnings
+from collections.abc import Sequence
+from multiprocessing.connection import wait
+from multiprocessing.util import register_after_fork
+from pickle import PicklingError
+
+from .channel import pack, read, write
+from .worker import Job, Reply, Task, run_worker
+
+SECONDS_TO_FINISH = 5.0
+
+
+class WorkerPool:
+    """Processes that work on tasks; a reply is read from the worker that has got the task."""
+
+    def __init__(self, job: Job, context=None) -> None:
+        context = context or multiprocessing.get_context()
+        self.owner = os.getpid()
+        self.processes: list = []
+        self.tasks: list = []
+        self.replies: list = []
+        try:
+            for number in range(job.num_workers):
+                self._start(context, job, number)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, context, job: Job, number: int) -> None:
+        for_worker, tasks = context.Pipe(duplex=False)
+        replies, from_worker = context.Pipe(duplex=False)
+        for end in tasks, replies:  # else a forked worker would hold both ends, and never see one closed
+            register_after_fork(end, type(end).close)
+        process = context.Process(target=run_worker, args=(job, number, for_worker, from_worker), daemon=True)
+        try:
+            process.start()
+        except (TypeError, AttributeError, PicklingError):
+            warnings.warn('Got pickle error when attempting to start a worker Process. This might be because the '
+                          'worker Process arguments are not picklable. The start method "fork" does not pickle them, '
+                          'where it exists: multiprocessing_context="fork".', stacklevel=2)
+            raise
+        finally:
+            for_worker.close()
+            from_worker.close()
+        self.processes.append(process)
+        self.tasks.append(tasks)
+        self.replies.append(replies)
+
+    def submit(self, worker: int, task: Task) -> None:
+        try:
+            write(self.tasks[worker], pack(task))
+        except OSError:
+            pass  # it is dead, which the next attempt to receive reports
+
+    def receive(self, workers: Sequence[int], timeout: float | None = None) -> tuple[int, Reply]:
+        """The next reply of one of the workers, and which.
+
+        RuntimeError if there is none within ``timeout`` seconds, or if any worker has died, which ends them all.
+        """
+        numbers = {self.replies[worker]: worker for worker in workers}
+        ready = wait([*numbers, *(process.sentinel for process in self.processes)], timeout)
+        if not ready:
+            raise RuntimeError(f'DataLoader timed out after {timeout} seconds')
+        for pipe in ready:
+            if pipe in numbers:
+                try:
+                    return numbers[pipe], read(pipe)
+                except (EOFError, OSError):
+                    self.processes[numbers[pipe]].join(SECONDS_TO_FINISH)
+        obituary = self._obituary(ready)
+        self.close()
+        raise RuntimeError(obituary)
+
+    def _obituary(self, ready: Sequence) -> str:
+        for process in self.processes:
+            if process.sentinel in ready:
+                process.join(SECONDS_TO_FINISH)  # it is as good as dead
+        dead = [process for process in self.processes if not process.is_alive()]
+        return (f'DataLoader worker (pid(s) {", ".join(str(process.pid) for process in dead)}) exited unexpectedly\n'
+                f'exit code {", ".join(str(process.exitcode) for process in dead)} (a negative one is the number of '
+                'the signal that killed it)')
+
+    def close(self) -> None:
+        """End all workers; those that do not finish in time are terminated."""
+        processes, self.processes = self.processes, []
+        if os.getpid() != self.owner:
+            return  # a forked process has no say in this
+        for tasks, replies in zip(self.tasks, self.replies, strict=True):
+            try:
+                write(tasks, pack(None))
+            except OSError:
+                pass
+            tasks.close()
+            replies.close()  # ends the sender of a worker whose batch nobody wants
+        deadline = time.monotonic() + SECONDS_TO_FINISH
+        for process in processes:
+            process.join(max(0.0, deadline - time.monotonic()))
+        for stop in 'terminate', 'kill':
+            for process in processes:
+                if process.is_alive():
+                    getattr(process, stop)()
+                    process.join(SECONDS_TO_FINISH)
+        for process in processes:
+            process.close()

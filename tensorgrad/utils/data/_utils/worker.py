@@ -1,0 +1,177 @@
+"""What runs in a worker process of a ``DataLoader``.
+
+A worker gets tasks from one pipe and writes a reply to each, in order, to another. Two threads keep the pipes moving: a
+receiver, so that the main process never waits when it sends a task, and a sender, so that the worker goes on to its
+next batch while the last one waits to be read.
+"""
+from __future__ import annotations
+
+import os
+import queue
+import random
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .... import api as tg
+from .channel import Failure, pack, read, write
+from .fetch import _DatasetKind, make_fetcher
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerInfo:
+    """Who a worker is: its number among how many, the seed of its generators, its copy of the dataset."""
+    id: int
+    num_workers: int
+    seed: int
+    dataset: Any
+    rng: Any = None
+    worker_method: str | None = 'multiprocessing'
+
+
+_worker_info: WorkerInfo | None = None
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """In a worker process, its ``id``, ``num_workers``, ``seed`` and ``dataset``; None in the main process.
+
+    (PyTorch: ``torch.utils.data.get_worker_info``.)
+
+    >>> from tensorgrad.utils.data import get_worker_info
+    >>> get_worker_info() is None
+    True
+    """
+    return _worker_info
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all workers of a loader are told at the start."""
+    kind: int
+    dataset: Any
+    auto_collation: bool
+    collate_fn: Callable
+    drop_last: bool
+    base_seed: int
+    init_fn: Callable | None
+    num_workers: int
+
+
+@dataclass(frozen=True)
+class Task:
+    """Fetch the batch of an index. A new epoch starts the dataset anew, and makes tasks of earlier ones void."""
+    epoch: int
+    index: Any
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A batch, or what came instead: a Failure, or Exhausted."""
+    epoch: int
+    batch: Any
+
+
+class Exhausted:
+    """This worker's part of an iterable dataset has come to its end."""
+
+
+def run_worker(job: Job, number: int, tasks, replies) -> None:
+    """The life of a worker; ``tasks`` and ``replies`` are ends of pipes."""
+    try:
+        inbox, outbox = Inbox(tasks), queue.SimpleQueue()
+        threading.Thread(target=send, args=(outbox, replies), daemon=True).start()
+        worker = Worker(job, number)
+        for task in inbox:
+            outbox.put(worker.reply(task))
+    except KeyboardInterrupt:
+        pass  # the main process has got it as well
+
+
+class Inbox:
+    """The tasks that are still of interest, received in the background, until the main process says None."""
+
+    def __init__(self, pipe) -> None:
+        self._tasks: queue.SimpleQueue = queue.SimpleQueue()
+        self._epoch = 0
+        self._stopped = False
+        threading.Thread(target=self._receive, args=(pipe,), daemon=True).start()
+
+    def _receive(self, pipe) -> None:
+        try:
+            while (task := read(pipe)) is not None:
+                self._epoch = task.epoch
+                self._tasks.put(task)
+        except (EOFError, OSError):
+            os._exit(1)  # the main process is gone, and nobody will miss what this one is doing
+        self._stopped = True
+        self._tasks.put(None)
+
+    def __iter__(self) -> Iterator[Task]:
+        while (task := self._tasks.get()) is not None and not self._stopped:
+            if task.epoch == self._epoch:
+                yield task
+
+
+def send(outbox: queue.SimpleQueue, pipe) -> None:
+    try:
+        while True:
+            write(pipe, outbox.get())
+    except OSError:
+        pass  # nobody wants to read any more; the receiver learns why
+
+
+class Worker:
+    """Fetches batches, whatever happens."""
+
+    def __init__(self, job: Job, number: int) -> None:
+        self.job, self.number = job, number
+        self.epoch = None
+        self.setup = self.attempt(self.set_up)
+
+    def attempt(self, function: Callable, *args):
+        """The result of a call, or a Failure."""
+        try:
+            return function(*args)
+        except Exception:
+            return Failure(f'in DataLoader worker process {self.number}')
+
+    def set_up(self) -> None:
+        global _worker_info
+        job, number = self.job, self.number
+        tg.set_num_threads(1)  # the processors are taken by the other workers
+        seed = job.base_seed + number
+        random.seed(seed)
+        tg.manual_seed(seed)
+        low, high = job.base_seed & 0xffffffff, job.base_seed >> 32
+        np.random.seed(np.random.SeedSequence([number, low, high, 0]).generate_state(4))
+        _worker_info = WorkerInfo(number, job.num_workers, seed, job.dataset)
+        if job.init_fn is not None:
+            job.init_fn(number)
+
+    def reply(self, task: Task) -> list:
+        """The reply to a task, packed."""
+        if task.epoch != self.epoch:
+            self.epoch = task.epoch
+            self.fetch = self.setup or self.attempt(self.start_epoch)
+        batch = self.fetch if isinstance(self.fetch, Failure) else self.attempt(self.fetch_batch, task.index)
+        packed = self.attempt(pack, Reply(task.epoch, batch))
+        if isinstance(packed, Failure):  # something in the batch cannot be pickled, or the type of an exception
+            failure = batch if isinstance(batch, Failure) else packed
+            failure.kind = RuntimeError
+            packed = pack(Reply(task.epoch, failure))
+        return packed
+
+    def start_epoch(self) -> Callable:
+        job = self.job
+        return make_fetcher(job.kind, job.dataset, job.auto_collation, job.collate_fn, job.drop_last)
+
+    def fetch_batch(self, index):
+        try:
+            return self.fetch(index)
+        except StopIteration:
+            if self.job.kind == _DatasetKind.Iterable:
+                return Exhausted()
+            raise

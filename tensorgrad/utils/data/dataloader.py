@@ -1,0 +1,203 @@
+"""The loader: batches of a dataset, in order or shuffled, by this process or by workers."""
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+from ._utils.collate import default_collate, default_convert
+from ._utils.fetch import _DatasetKind
+from ._utils.worker import get_worker_info
+from .dataset import Dataset, IterableDataset
+from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+
+__all__ = ['DataLoader', 'default_collate', 'default_convert', 'get_worker_info']
+
+T_co = TypeVar('T_co', covariant=True)
+
+FIXED = frozenset(('batch_size', 'batch_sampler', 'sampler', 'drop_last', 'dataset', 'persistent_workers'))
+
+
+class _Endless(Sampler):
+    """The sampler of an iterable dataset, which needs no indices."""
+
+    def __iter__(self) -> Iterator[None]:
+        while True:
+            yield None
+
+
+class DataLoader(Generic[T_co]):
+    """Iterates over the batches of a dataset (PyTorch: ``torch.utils.data.DataLoader``).
+
+    ``batch_size``, ``shuffle``, ``drop_last``: how many samples to a batch (None: samples instead of batches), in which
+    order, and whether to leave out a last batch that is not full. Instead of ``shuffle`` a ``sampler`` gives the order
+    of the indices, and instead of all three a ``batch_sampler`` gives lists of them. ``generator`` is the source of
+    randomness, by default the global one; for the same seed, the order is PyTorch's.
+    ``collate_fn`` makes a batch of a list of samples (``default_collate``), or with ``batch_size=None`` is applied to
+    each sample (``default_convert``).
+
+    With ``num_workers`` > 0 that many processes fetch the batches, ``prefetch_factor`` (2) for each ahead of time,
+    started by ``multiprocessing_context`` (``'fork'``, ``'spawn'``, …) when an iteration starts, and kept for the next
+    one with ``persistent_workers``. Batches come in order unless ``in_order=False``. Each worker calls
+    ``worker_init_fn(number)`` first. RuntimeError if a worker dies or takes longer than ``timeout`` seconds; an
+    exception in a worker is raised here.
+    ``pin_memory`` puts batches into page-locked memory.
+
+    ValueError for options that contradict each other.
+
+    >>> import tensorgrad as torch
+    >>> loader = torch.utils.data.DataLoader(range(5), batch_size=2, shuffle=True,
+    ...                                      generator=torch.Generator().manual_seed(0))
+    >>> [batch.shape for batch in loader]
+    [torch.Size([2]), torch.Size([2]), torch.Size([1])]
+    """
+
+    _initialized = False
+
+    def __init__(self, dataset: Dataset[T_co], batch_size: int | None = 1, shuffle: bool | None = None,
+                 sampler: Sampler | Iterable | None = None, batch_sampler: Sampler | Iterable | None = None,
+                 num_workers: int = 0, collate_fn: Callable | None = None, pin_memory: bool = False,
+                 drop_last: bool = False, timeout: float = 0, worker_init_fn: Callable[[int], None] | None = None,
+                 multiprocessing_context=None, generator=None, *, prefetch_factor: int | None = None,
+                 persistent_workers: bool = False, pin_memory_device: str = '', in_order: bool = True) -> None:
+        check_worker_options(num_workers, timeout, prefetch_factor, persistent_workers)
+        iterable = isinstance(dataset, IterableDataset)
+        if iterable:
+            check_iterable_options(shuffle, sampler, batch_sampler)
+        check_batch_options(batch_size, shuffle, sampler, batch_sampler, drop_last)
+        self.dataset = dataset
+        self.num_workers = num_workers
+        self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
+        self.pin_memory = pin_memory
+        self.pin_memory_device = pin_memory_device
+        self.timeout = timeout
+        self.worker_init_fn = worker_init_fn
+        self.multiprocessing_context = multiprocessing_context
+        self.in_order = in_order
+        self._dataset_kind = _DatasetKind.Iterable if iterable else _DatasetKind.Map
+        if sampler is None:
+            sampler = _Endless() if iterable else (
+                RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset))
+        if batch_sampler is not None:
+            batch_size, drop_last = None, False
+        elif batch_size is not None:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self.sampler = sampler
+        self.batch_sampler = batch_sampler
+        self.generator = generator
+        self.collate_fn = collate_fn or (default_collate if self._auto_collation else default_convert)
+        self.persistent_workers = persistent_workers
+        self._IterableDataset_len_called = None
+        self._iterator = None
+        self._initialized = True
+        self.check_worker_number_rationality()
+
+    @property
+    def _auto_collation(self) -> bool:
+        return self.batch_sampler is not None
+
+    @property
+    def _index_sampler(self) -> Iterable:
+        return self.batch_sampler if self._auto_collation else self.sampler
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._initialized and name in FIXED:
+            raise ValueError(f'{name} attribute should not be set after {type(self).__name__} is initialized')
+        super().__setattr__(name, value)
+
+    @property
+    def multiprocessing_context(self):
+        """How workers are started: None for the default, or a context of ``multiprocessing``."""
+        return self._context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, context) -> None:
+        if context is not None:
+            context = find_context(context, self.num_workers)
+        self._context = context
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._iterator is not None and self._iterator.alive:
+            self._iterator.restart(self)
+            return self._iterator
+        iterator = self._get_iterator()
+        if self.persistent_workers:
+            self._iterator = iterator
+        return iterator
+
+    def _get_iterator(self) -> Iterator[Any]:
+        from ._utils.iterate import SingleProcessIterator, WorkerIterator
+        return SingleProcessIterator(self) if self.num_workers == 0 else WorkerIterator(self)
+
+    def __len__(self) -> int:
+        if self._dataset_kind == _DatasetKind.Map:
+            return len(self._index_sampler)
+        length = self._IterableDataset_len_called = len(self.dataset)
+        if self.batch_size is None:
+            return length
+        return length // self.batch_size if self.drop_last else math.ceil(length / self.batch_size)
+
+    def check_worker_number_rationality(self) -> None:
+        """Warn if there are more workers than processors."""
+        available = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
+        if self.num_workers > (available or 0):
+            warnings.warn(
+                f'This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number '
+                f'of worker in current system is {available}, which is smaller than what this DataLoader is going to '
+                'create. Please be aware that excessive worker creation might get DataLoader running slow or even '
+                'freeze, lower the worker number to avoid potential slowness/freeze if necessary.', stacklevel=3)
+
+
+def check_worker_options(num_workers: int, timeout: float, prefetch_factor: int | None, persistent: bool) -> None:
+    if num_workers < 0:
+        raise ValueError('num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.')
+    if timeout < 0:
+        raise ValueError('timeout option should be non-negative')
+    if num_workers == 0 and prefetch_factor is not None:
+        raise ValueError('prefetch_factor option could only be specified in multiprocessing.let num_workers > 0 to '
+                         'enable multiprocessing, otherwise set prefetch_factor to None.')
+    if prefetch_factor is not None and prefetch_factor < 0:
+        raise ValueError('prefetch_factor option should be non-negative')
+    if persistent and num_workers == 0:
+        raise ValueError('persistent_workers option needs num_workers > 0')
+
+
+def check_iterable_options(shuffle, sampler, batch_sampler) -> None:
+    for name, value, unspecified in (('shuffle', shuffle, (False, None)), ('sampler', sampler, (None,)),
+                                     ('batch_sampler', batch_sampler, (None,))):
+        if not any(value is default for default in unspecified):
+            raise ValueError(f'DataLoader with IterableDataset: expected unspecified {name} option, '
+                             f'but got {name}={value}')
+
+
+def check_batch_options(batch_size: int | None, shuffle, sampler, batch_sampler, drop_last: bool) -> None:
+    if sampler is not None and shuffle:
+        raise ValueError('sampler option is mutually exclusive with shuffle')
+    if batch_sampler is not None:
+        if batch_size != 1 or shuffle or sampler is not None or drop_last:
+            raise ValueError('batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and '
+                             'drop_last')
+    elif batch_size is None and drop_last:
+        raise ValueError('batch_size=None option disables auto-batching and is mutually exclusive with drop_last')
+
+
+def find_context(context, num_workers: int):
+    """The context of ``multiprocessing`` by this name, or this context."""
+    if num_workers == 0:
+        raise ValueError('multiprocessing_context can only be used with multi-process loading (num_workers > 0), but '
+                         f'got num_workers={num_workers}')
+    if isinstance(context, str):
+        methods = multiprocessing.get_all_start_methods()
+        if context not in methods:
+            raise ValueError('multiprocessing_context option should specify a valid start method in '
+                             f'{methods!r}, but got multiprocessing_context={context!r}')
+        context = multiprocessing.get_context(context)
+    if not isinstance(context, multiprocessing.context.BaseContext):
+        raise TypeError('multiprocessing_context option should be a valid context object or a string specifying the '
+                        f'start method, but got multiprocessing_context={context}')
+    return context

@@ -1,0 +1,4 @@
+"""Handles of hooks (PyTorch: ``torch.utils.hooks``)."""
+from ..autograd.tape import RemovableHandle
+
+__all__ = ['RemovableHandle']

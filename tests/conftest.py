@@ -1,0 +1,46 @@
+"""The device the tests run on, one thread for each of them, and nothing left behind.
+
+    DEVICE=cpu     NumPy (the default)
+    DEVICE=cuda    CuPy on a GPU; without one, two simulated devices whose arrays refuse to mix with host arrays
+"""
+import os
+
+for _pool in ("OMP", "OPENBLAS", "MKL", "NUMEXPR"):          # before NumPy is imported: tests run beside each other
+    os.environ.setdefault(f"{_pool}_NUM_THREADS", "1")
+
+import pytest
+from support import CHOICES, DEVICE, has_gpu
+
+if DEVICE == "cuda" and not has_gpu():
+    os.environ.setdefault("TENSORGRAD_SIMULATED_CUDA", "2")  # before tensorgrad is imported
+
+
+def pytest_configure(config):
+    if DEVICE not in CHOICES:
+        raise pytest.UsageError(f"DEVICE={DEVICE}: choose one of {', '.join(CHOICES)}")
+
+
+def pytest_report_header():
+    simulated = os.environ.get("TENSORGRAD_SIMULATED_CUDA") and DEVICE == "cuda"
+    return f"device: {DEVICE}{' (simulated)' if simulated else ''}"
+
+
+@pytest.fixture
+def device():
+    """The device under test. New tensors are made there while the test runs."""
+    import tensorgrad
+    with tensorgrad.device(DEVICE) as chosen:
+        yield chosen
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind():
+    """Modes and defaults that a test changes and does not restore would change what later tests see."""
+    import tensorgrad
+
+    def state():
+        return (tensorgrad.is_grad_enabled(), tensorgrad.is_inference_mode_enabled(), tensorgrad.is_anomaly_enabled(),
+                tensorgrad.get_default_dtype(), tensorgrad.get_default_device())
+    before = state()
+    yield
+    assert state() == before

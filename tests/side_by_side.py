@@ -1,0 +1,60 @@
+"""Run a small program with tensorgrad and with PyTorch, and compare all that it returns, raises and warns of."""
+import importlib
+import warnings
+from collections import UserList
+
+import numpy as np
+import pytest
+
+import tensorgrad
+
+
+def same(program, rtol=1e-6, atol=1e-7):
+    """Assert that ``program(torch)`` comes to the same with both libraries."""
+    oracle = pytest.importorskip('torch')
+    importlib.import_module('torch.optim.swa_utils')
+    ours, theirs = outcome(program, tensorgrad), outcome(program, oracle)
+    compare(ours, theirs, rtol, atol, 'result')
+
+
+def outcome(program, torch):
+    """What the program returns, or its exception; and the warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        torch.manual_seed(0)
+        try:
+            result = neutral(program(torch), torch)
+        except Exception as error:
+            text = str(error.args[0]) if isinstance(error, KeyError) else str(error)
+            result = type(error).__name__, text.split('\n')[0]
+    return result, [(warning.category.__name__, str(warning.message)[:70]) for warning in caught]
+
+
+def neutral(value, torch):
+    """The value with NumPy arrays in place of tensors, in lists and dicts."""
+    if isinstance(value, torch.Tensor):
+        return str(value.dtype), value.detach().numpy()
+    if isinstance(value, dict):
+        return {key: neutral(part, torch) for key, part in value.items()}
+    if isinstance(value, (list, tuple, UserList)):
+        return [type(value).__name__, *(neutral(part, torch) for part in value)]
+    return value
+
+
+def compare(ours, theirs, rtol, atol, where):
+    if isinstance(theirs, dict):
+        assert list(ours) == list(theirs), where
+        for key in theirs:
+            compare(ours[key], theirs[key], rtol, atol, f'{where}[{key!r}]')
+    elif isinstance(theirs, (list, tuple)):
+        assert len(ours) == len(theirs), (where, ours, theirs)
+        for index, (one, other) in enumerate(zip(ours, theirs)):
+            compare(one, other, rtol, atol, f'{where}[{index}]')
+    elif isinstance(theirs, np.ndarray) and theirs.dtype.kind not in 'fc':
+        assert isinstance(ours, np.ndarray), (where, ours, theirs)
+        np.testing.assert_array_equal(ours, theirs, err_msg=where, strict=True)
+    elif isinstance(theirs, (np.ndarray, float)):
+        assert type(ours) is type(theirs) and np.shape(ours) == np.shape(theirs), (where, ours, theirs)
+        np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=atol, err_msg=where)
+    else:
+        assert ours == theirs, (where, ours, theirs)

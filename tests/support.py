@@ -1,0 +1,38 @@
+"""What tests share: the device under test, programs in a process of their own, and the rows of the op samples."""
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CHOICES = ("cpu", "cuda")
+DEVICE = os.environ.get("DEVICE", "cpu")
+
+cpu_only = pytest.mark.skipif(DEVICE != "cpu", reason="about memory that NumPy and tensors share: the CPU's")
+
+
+@cache
+def has_gpu():
+    """Whether CuPy and a GPU that it can use are there."""
+    try:
+        import cupy
+        return cupy.cuda.runtime.getDeviceCount() > 0
+    except Exception:   # no CuPy, no driver, no device
+        return False
+
+
+def on_device(tensor):
+    """The tensor on the device under test."""
+    return tensor.to(DEVICE)
+
+
+def fresh_process(program, *, fails=False, **environment):
+    """What a Python program prints in a process of its own; with `fails`, the last line of its error."""
+    settings = {name: value for name, value in os.environ.items() if name not in ("TENSORGRAD_SIMULATED_CUDA", "DEVICE")}
+    ran = subprocess.run([sys.executable, "-W", "error", "-c", program], cwd=ROOT, env=settings | environment,
+                         capture_output=True, text=True, timeout=120)
+    assert bool(ran.returncode) == fails, ran.stderr
+    return ran.stderr.strip().splitlines()[-1] if fails else ran.stdout
