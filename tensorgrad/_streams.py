@@ -253,7 +253,7 @@ def stirling_tail(k: float) -> float:
     return (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / (k + 1)
 
 
-THIRD = float(np.float32(1) / np.float32(3))  # PyTorch writes 1.0f / 3.0f
+THIRD, SQUEEZE = singles(1 / 3, 0.0331)  # PyTorch writes them with an f
 
 
 def gamma(alpha: Any, uniform: Draw, normal: Draw) -> float:
@@ -272,9 +272,6 @@ def gamma(alpha: Any, uniform: Draw, normal: Draw) -> float:
         v, u, xx = y * y * y, 1 - uniform(), x * x
         if u < 1 - SQUEEZE * xx * xx or math.log(u) < 0.5 * xx + d * (1 - v + math.log(v)):
             return scale * d * v
-
-
-SQUEEZE = float(np.float32(0.0331))
 
 
 # ── filling arrays ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -366,6 +363,11 @@ def expect_double_or_float(dtype: np.dtype[Any], kernel: str) -> None:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{TYPES[dtype].name}'")
 
 
+def expect_common(dtype: np.dtype[Any], kernel: str, kinds: str) -> None:
+    if dtype.kind not in kinds or dtype.kind == "u" and dtype.itemsize > 1:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{TYPES[dtype].name}'")
+
+
 def expect_64_bits(dtype: np.dtype[Any]) -> None:
     if dtype.name in ("uint8", "int8", "int16", "int32"):
         raise RuntimeError("random_full_64_bits_range_kernel_cpu handles only int64, double, float and bfloat16")
@@ -442,7 +444,19 @@ def check_integers(low: int, last: int, dtype: np.dtype[Any]) -> None:
         if digits and abs(bound) > 1 << digits:
             warnings.warn(f"{what} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations {c_name} "
                           "can support discrete uniform distribution only within this range. This warning will become "
-                          "an error in version 1.7 release, please fix the code in advance", stacklevel=4)
+                          "an error in version 1.7 release, please fix the code in advance", stacklevel=5)
+
+
+def check_randperm(n: int, dtype: np.dtype[Any]) -> None:
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    expect_common(dtype, "randperm", "fViu")
+    if dtype.kind in "iu" and n - 1 > np.iinfo(dtype).max:
+        raise RuntimeError(f"value cannot be converted to type {dtype.name}_t without overflow")
+    name, _, digits, _ = TYPES[dtype]
+    if dtype.kind == "f" and n > (1 << digits) + 1:
+        most = "2049" if name == "Half" else f"2^{digits}+1"
+        raise RuntimeError(f"n cannot be greater than {most} for {name} type.")
 
 
 def check_binomial(count: np.dtype[Any], p: np.dtype[Any]) -> None:

@@ -409,6 +409,11 @@ class Tensor(TensorBase):
             return format(self.item(), spec)
         return format(str(self), spec) if spec == "" else object.__format__(self, spec)
 
+    def render(self, format: str = "image") -> Any:
+        """A picture of the graph that this tensor came from: a PIL image, or DOT text with `format='dot'`."""
+        from .viz import render
+        return render(self, format)
+
     # ── copies of the object ──────────────────────────────────────────────────────────────────────────────────────────
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:

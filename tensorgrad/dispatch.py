@@ -5,6 +5,7 @@ gradients are made, and how the public functions in `api/` compute.
 """
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
@@ -23,6 +24,7 @@ from .storage.base import Storage, backend_of
 Tensor: Any = TensorBase        # _tensor.py puts the full class here
 PLAIN: set[type] = {TensorBase}  # classes whose operations give plain Tensors: Tensor, Parameter, Buffer
 NUMBERS = (int, float)
+SCALARS = (int, float, complex, generic)
 
 
 def wrap(array: Any, storage: Any, node: Any = None) -> Any:
@@ -67,12 +69,14 @@ def apply(op: type[Op], *args: Any, **params: Any) -> Any:
             elif array.dtype is not dtype:
                 mixed = True
         else:
+            if a is not None and not isinstance(a, SCALARS):
+                raise refused(op, a)
             arrays.append(a.item() if isinstance(a, generic) else a)    # a NumPy scalar counts as the Python number it stands for
             edges.append(None)
             number = number or a is not None
         bit <<= 1
     if backend is None:
-        raise TypeError(f"{op.opname}(): expected at least one Tensor, got {', '.join(type(a).__name__ for a in args)}")
+        raise refused(op, args[0])
     if backend is MOVE:
         return apply(op, *(_gathered(op, args) if not op.sequence else [_gathered(op, args)]), **params)
     result = None
@@ -106,9 +110,24 @@ def apply(op: type[Op], *args: Any, **params: Any) -> Any:
     return out
 
 
+def refused(op: type[Op], value: Any) -> TypeError:
+    """PyTorch's error for an operand that is neither tensor nor number: it names the public function and its argument."""
+    frame, got = sys._getframe(1), type(value).__name__
+    while frame.f_back is not None:
+        code = frame.f_code
+        if ".api." in frame.f_globals.get("__name__", "") and not code.co_name.startswith("_"):
+            for position, name in enumerate(code.co_varnames[:code.co_argcount], 1):
+                if frame.f_locals.get(name) is value:
+                    return TypeError(f"{code.co_name}(): argument '{name}' (position {position}) must be Tensor, not {got}")
+        frame = frame.f_back
+    return TypeError(f"{op.opname}(): expected a Tensor or a number, got {got}")
+
+
 def explained(op: type[Op], arrays: Any, error: ValueError) -> Exception:
     """PyTorch's error for shapes that do not broadcast, or the error itself."""
     shapes = [a.shape for a in arrays if hasattr(a, "shape")]
+    if op.explain is not None:
+        return op.explain(*shapes) or error
     if op.elementwise and len(shapes) > 1:
         ndim = max(map(len, shapes))
         for axis in range(-1, -ndim - 1, -1):
@@ -210,14 +229,14 @@ def common(op: type[Op], args: Any, arrays: list[Any], backend: Any) -> tuple[li
     if op.casts is None:
         narrow = next((a.dtype for a in arrays if getattr(a, "dtype", None) is not None and a.dtype.kind == "V"), None)
         if narrow is None:
-            raise NotImplementedError(f'"{op.opname}" not implemented for \'{_scalar_type(args)}\'')
+            raise NotImplementedError(f'"{op.kernel_name}" not implemented for \'{_scalar_type(args)}\'')
         return [a.astype("float32") if getattr(a, "dtype", None) == narrow else a for a in arrays], narrow
     target = result_type(*[a for a in args if a is not None])
     if op.casts == "float" and target.category < dtypes.FLOATING:
         target = dtypes.get_default_dtype()
     compute = dtypes.float32 if target is dtypes.bfloat16 and "V" not in op.kinds else target
     if compute.numpy.kind not in op.kinds:
-        raise NotImplementedError(f'"{op.opname}" not implemented for \'{_scalar_type(args)}\'')
+        raise NotImplementedError(f'"{op.kernel_name}" not implemented for \'{_scalar_type(args)}\'')
     dtype = compute.numpy
     cast = [None if a is None else a.astype(dtype, copy=False) if isinstance(t, TensorBase) else number_array(a, dtype, backend)
             for t, a in zip(args, arrays, strict=True)]
@@ -318,7 +337,7 @@ def unary(op: type[Op]) -> Callable[..., Any]:
     return call
 
 
-def binary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
+def binary(op: type[Op], otherwise: Any = None, numbers: Any = NUMBERS) -> Callable[..., Any]:
     """`otherwise` takes what the fast lane does not: operands of unlike dtypes, devices or classes."""
     kernels, kinds, tracked = op.kernels, op.kinds, op.differentiable
     otherwise = otherwise or partial(apply, op)
@@ -331,7 +350,7 @@ def binary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
                 fast = x.dtype is y.dtype and backend is type(b.storage) and x.dtype.kind in kinds
             else:
                 y, m = b, None
-                fast = type(b) in NUMBERS and x.dtype.kind == "f"
+                fast = type(b) in numbers and x.dtype.kind == "f"
             if fast:
                 try:
                     z = kernel(x, y)
@@ -392,7 +411,7 @@ def namespace(backend: type[Storage]) -> TensorNamespace:
 
 def lane(op: type[Op]) -> Callable[..., Any]:
     """How Tensors call an op."""
-    if op.elementwise and not op.parameters and op.arity in (1, 2):
+    if op.arity in (1, 2) and not (op.parameters or op.view or op.several or op.composite):
         return (unary if op.arity == 1 else binary)(op)
     return partial(apply, op)
 

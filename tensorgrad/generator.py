@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
@@ -31,7 +31,6 @@ STATE = np.dtype([("seed", "<u8"), ("left", "<i4"), ("seeded", "<i4"), ("next", 
                   ("float_normal", "<f4"), ("has_float_normal", "<i4")])
 
 
-
 class Generator:
     """A stream of random numbers with a seed of its own. https://docs.pytorch.org → torch.Generator
 
@@ -40,7 +39,7 @@ class Generator:
     >>> generator.initial_seed(), generator.device
     (0, device(type='cpu'))
     >>> generator.uniform(2), generator.normal(1)
-    (array([0.49625659, 0.7682218 ], dtype=float32), array([-0.73140573], dtype=float32))
+    (array([0.4962566, 0.7682218], dtype=float32), array([-0.29050925], dtype=float32))
     """
 
     __slots__ = ("_device", "_seed", "_engine", "_draw", "_normal", "_float_normal", "__weakref__")
@@ -133,7 +132,7 @@ class Generator:
         self._float_normal = float(s["float_normal"]), int(s["has_float_normal"])
 
     def __reduce__(self) -> Any:
-        return Generator, (self._device,), self._state()
+        return type(self), (self._device,), self._state()
 
     def __setstate__(self, state: Array) -> None:
         self._set_state(state)
@@ -167,7 +166,7 @@ class Generator:
         longs &= BITS_53
         return longs.view(np.int64) * UNIT_53
 
-    def _one_by_one(self) -> Iterator[float]:
+    def _one_by_one(self) -> Any:
         """Doubles one at a time. They are drawn ahead in blocks; closing the iterator puts the unused ones back."""
         engine = self._started()
         while True:
@@ -222,7 +221,9 @@ class Generator:
     def normal_around(self, mean: Any, std: Any) -> Array:
         """Normal numbers whose means, deviations or both are arrays. → torch.normal"""
         if not isinstance(std, np.ndarray):
-            return self.normal(mean.shape, 0.0, std, mean.dtype) + mean
+            out = self.normal(mean.shape, 0.0, std, mean.dtype)
+            out += mean
+            return out
         if std.dtype.kind == "c":
             raise RuntimeError("normal expects standard deviation to be non-complex")
         if not np.all(std >= 0):
@@ -329,14 +330,14 @@ class Generator:
         return self.random_(shape, dtype, low, high)
 
     def random_(self, shape: Any, dtype: Any = np.int64, low: int | None = None, high: int | None = None) -> Array:
-        """Integers from `low` up to, without, `high`; up to the greatest of the dtype; or all from 0. → Tensor.random_
+        """Integers from `low`, or 0, up to `high` - 1, or the greatest of the dtype. → Tensor.random_
 
         They are remainders of a word, of two where 2**28 or more values are possible.
         """
         dtype = np.dtype(dtype)
-        if low is None:
+        if low is None and high is None:
             return self._random_whole(shape, dtype)
-        low = int(low)
+        low = int(low or 0)
         if high is None and low == -(1 << 63):
             streams.expect_64_bits(dtype)
             return fill(shape, dtype, self._longs, lambda r: r.view(np.int64))
@@ -347,14 +348,15 @@ class Generator:
 
     def _random_whole(self, shape: Any, dtype: np.dtype[Any]) -> Array:
         """From 0 to the greatest number of an integer dtype, or to 2**digits for floating point."""
-        if dtype.kind == "c" or dtype.name in ("uint16", "uint32", "uint64"):
-            raise NotImplementedError(f"\"random_kernel_cpu\" not implemented for '{TYPES[dtype].name}'")
+        streams.expect_common(dtype, "random_kernel_cpu", "fViub")
         values = np.uint64(streams.greatest(dtype) + 1)
         draw = self._longs if dtype.name in ("int64", "float64") else self._words
         return fill(shape, dtype, draw, lambda r: (r % values).view(np.int64))
 
     def randperm(self, n: int, dtype: Any = np.int64) -> Array:
         """0 … n-1 in random order: each place, in turn, changes with a later one or itself. → torch.randperm"""
+        dtype = np.dtype(dtype)
+        streams.check_randperm(n, dtype)
         order = list(range(n))
         if n > 1:
             later = self._words(n - 1)
@@ -383,7 +385,7 @@ class Generator:
                                "(Could this error message be improved?  If so, please report an enhancement request "
                                "to PyTorch.)")
         draw, width = (self._doubles, np.float64) if p.dtype == np.float64 else (self._singles, np.float32)
-        return (fill(shape, width, draw) < p.astype(width)).astype(dtype)
+        return np.asarray(fill(shape, width, draw) < p.astype(width)).astype(dtype)
 
     def dropout(self, shape: Any, p: float, dtype: Any = np.float32) -> Array:
         """What F.dropout multiplies by, for 0 < p < 1: 0 with probability p, else 1 / (1-p)."""
@@ -397,8 +399,7 @@ class Generator:
         dtype = np.dtype(dtype)
         if not 0 < p < 1:
             raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
-        if dtype.kind not in "fViu" or dtype.name in ("uint16", "uint32", "uint64"):
-            raise NotImplementedError(f"\"geometric_cpu\" not implemented for '{TYPES[dtype].name}'")
+        streams.expect_common(dtype, "geometric_cpu", "fViu")
         log_q = math.log1p(-p)
 
         def trials(u: Array) -> Array:

@@ -37,10 +37,10 @@ def device():
 def nothing_left_behind():
     """Modes and defaults that a test changes and does not restore would change what later tests see."""
     import tensorgrad
+    from tensorgrad.autograd.mode import mode
 
     def state():
-        return (tensorgrad.is_grad_enabled(), tensorgrad.is_inference_mode_enabled(), tensorgrad.is_anomaly_enabled(),
-                tensorgrad.get_default_dtype(), tensorgrad.get_default_device())
+        return mode.grad, mode.inference, mode.anomaly, mode.hooks, tensorgrad.get_default_dtype(), tensorgrad.get_default_device()
     before = state()
     yield
     assert state() == before

@@ -33,7 +33,7 @@ def outcome(program, torch):
 def neutral(value, torch):
     """The value with NumPy arrays in place of tensors, in lists and dicts."""
     if isinstance(value, torch.Tensor):
-        return str(value.dtype), value.detach().numpy()
+        return str(value.dtype), value.detach().cpu().numpy()
     if isinstance(value, dict):
         return {key: neutral(part, torch) for key, part in value.items()}
     if isinstance(value, (list, tuple, UserList)):

@@ -36,3 +36,24 @@ def fresh_process(program, *, fails=False, **environment):
                          capture_output=True, text=True, timeout=120)
     assert bool(ran.returncode) == fails, ran.stderr
     return ran.stderr.strip().splitlines()[-1] if fails else ran.stdout
+
+
+class Programs(list):
+    """Small programs `program(torch)` that must come to the same with PyTorch: values, errors, warnings. A decorator.
+
+        program = Programs()
+        @program
+        def accumulation(torch): ...
+        test_programs = program.test()
+    """
+
+    def __call__(self, program):
+        self.append(program)
+        return program
+
+    def test(self, **tolerances):
+        @pytest.mark.parametrize("program", self, ids=[program.__name__ for program in self])
+        def test_programs(program):
+            from side_by_side import same
+            same(program, **tolerances)
+        return test_programs

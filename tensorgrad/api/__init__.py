@@ -11,6 +11,8 @@ from .._tensor import Tensor
 from ..autograd.mode import (
     enable_grad,
     inference_mode,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
     is_grad_enabled,
     is_inference_mode_enabled,
     no_grad,
@@ -23,7 +25,7 @@ from ..generator import Generator, default_generator
 from ..size import Size
 from ._register import FUNCTIONS
 
-FAMILIES = ("creation", "conversion", "shape", "indexing", "random")
+FAMILIES = ("creation", "conversion", "pointwise", "math", "comparison", "matrix", "einsum", "special", "operators", "reduction", "statistics", "cumulative", "sorting", "shape", "indexing", "random")
 for _family in FAMILIES:
     _import_module(f"{__name__}.{_family}")
 
@@ -32,6 +34,6 @@ globals().update(FUNCTIONS)
 globals().update(DTYPES)
 
 __all__ = ["FUNCTIONS", "Generator", "Size", "Tensor", "can_cast", "default_generator", "device", "dtype", "enable_grad", "finfo", "get_default_device", "get_default_dtype",
-           "get_printoptions", "iinfo", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "layout", "memory_format", "no_grad",
+           "get_printoptions", "iinfo", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_grad_enabled", "is_inference_mode_enabled", "layout", "memory_format", "no_grad",
            "printoptions", "promote_types", "result_type", "set_default_device", "set_default_dtype", "set_grad_enabled", "set_printoptions",
            *FUNCTIONS, *DTYPES]

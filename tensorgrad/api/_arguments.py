@@ -38,6 +38,12 @@ def check_tensor(value: Any, function: str, argument: str, position: int) -> Non
         raise TypeError(f"{function}(): argument '{argument}' (position {position}) must be Tensor, not {type(value).__name__}")
 
 
+def check_tensors(input: Any, other: Any, function: str) -> None:
+    """TypeError if one of two operands is no tensor."""
+    check_tensor(input, function, "input", 1)
+    check_tensor(other, function, "other", 2)
+
+
 def promoted(*tensors: Any) -> tuple[Any, ...]:
     """The tensors in their common dtype."""
     target = result_type(*tensors)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from inspect import Parameter, signature
 from typing import Any
 
 from .._tensor import Tensor
@@ -27,7 +26,7 @@ def public(*aliases: str, name: str | None = None, function: bool = True, method
     """
     def attach(raw: Any) -> Any:
         kept = name or raw.__name__
-        takes = signature(raw).parameters
+        takes = raw.__code__.co_varnames[:raw.__code__.co_argcount + raw.__code__.co_kwonlyargcount]
         call = _with_synonyms(raw, takes)
         if out:
             call_with_out = _with_out(call)
@@ -61,9 +60,6 @@ def _with_out(call: Any) -> Any:
     def with_out(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         result = call(*args, **kwargs)
         return result if out is None else write_out(result, out)
-    with_out.__signature__ = signature(call).replace(parameters=[  # type: ignore[attr-defined]
-        *(p for p in signature(call).parameters.values() if p.kind is not Parameter.VAR_KEYWORD),
-        Parameter("out", Parameter.KEYWORD_ONLY, default=None)])
     return with_out
 
 

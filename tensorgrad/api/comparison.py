@@ -6,7 +6,7 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, result_type, xp
-from ._arguments import check_tensor, in_dtype, promoted
+from ._arguments import check_tensor, check_tensors, in_dtype, promoted
 from ._register import public
 
 # ── orders ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -20,6 +20,7 @@ def eq(input: Any, other: Any) -> Any:
     >>> torch.eq(torch.tensor([1, 2]), 2)
     tensor([False,  True])
     """
+    check_tensor(input, "eq", "input", 1)
     return xp.equal(input, other)
 
 
@@ -31,6 +32,7 @@ def ne(input: Any, other: Any) -> Any:
     >>> torch.ne(torch.tensor([1, 2]), 2)
     tensor([ True, False])
     """
+    check_tensor(input, "ne", "input", 1)
     return xp.not_equal(input, other)
 
 
@@ -42,6 +44,7 @@ def lt(input: Any, other: Any) -> Any:
     >>> torch.lt(torch.tensor([1, 2]), 2)
     tensor([ True, False])
     """
+    check_tensor(input, "lt", "input", 1)
     return xp.less(input, other)
 
 
@@ -53,6 +56,7 @@ def le(input: Any, other: Any) -> Any:
     >>> torch.le(torch.tensor([1, 2, 3]), 2)
     tensor([ True,  True, False])
     """
+    check_tensor(input, "le", "input", 1)
     return xp.less_equal(input, other)
 
 
@@ -64,6 +68,7 @@ def gt(input: Any, other: Any) -> Any:
     >>> torch.gt(torch.tensor([1, 2, 3]), 2)
     tensor([False, False,  True])
     """
+    check_tensor(input, "gt", "input", 1)
     return xp.greater(input, other)
 
 
@@ -75,6 +80,7 @@ def ge(input: Any, other: Any) -> Any:
     >>> torch.ge(torch.tensor([1, 2, 3]), 2)
     tensor([False,  True,  True])
     """
+    check_tensor(input, "ge", "input", 1)
     return xp.greater_equal(input, other)
 
 
@@ -151,7 +157,8 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     else:
         ranked = xp.sort_dim(flat, axis=0)[0]
         place = xp.minimum(xp.search_sorted(ranked, elements), flat.array.size - 1)
-        found = xp.equal(xp.embedding(ranked, place), elements)
+        place = xp.reshape(place, (elements.array.size,))
+        found = xp.equal(xp.reshape(xp.take_along_axis(ranked, place, axis=0), elements.array.shape), elements)
     return xp.logical_not(found) if invert else found
 
 
@@ -253,7 +260,7 @@ def logical_and(input: Any, other: Any) -> Any:
     >>> torch.logical_and(torch.tensor([True, True]), torch.tensor([0, 2]))
     tensor([False,  True])
     """
-    check_tensor(other, "logical_and", "other", 2)
+    check_tensors(input, other, "logical_and")
     return xp.logical_and(input, other)
 
 
@@ -265,7 +272,7 @@ def logical_or(input: Any, other: Any) -> Any:
     >>> torch.logical_or(torch.tensor([True, False]), torch.tensor([0, 0]))
     tensor([ True, False])
     """
-    check_tensor(other, "logical_or", "other", 2)
+    check_tensors(input, other, "logical_or")
     return xp.logical_or(input, other)
 
 
@@ -277,7 +284,7 @@ def logical_xor(input: Any, other: Any) -> Any:
     >>> torch.logical_xor(torch.tensor([True, True]), torch.tensor([0, 2]))
     tensor([ True, False])
     """
-    check_tensor(other, "logical_xor", "other", 2)
+    check_tensors(input, other, "logical_xor")
     return xp.logical_xor(input, other)
 
 

@@ -35,6 +35,8 @@ def cast(input: Any, dtype: dtypes.dtype, copy: bool = False) -> Any:
 def to(input: Any, *args: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False, copy: bool = False,
        memory_format: Any = None, other: Any = None) -> Any:
     """The tensor with another dtype or on another device; itself if nothing changes. https://pytorch.org/docs → torch.Tensor.to"""
+    flags = [a for a in args if isinstance(a, bool)]       # non_blocking, copy
+    copy = copy or flags[1:] == [True]
     for a in args:
         if isinstance(a, TensorBase):
             device, dtype = a.device, FROM_NUMPY[a.array.dtype]  # type: ignore[attr-defined]
@@ -42,16 +44,14 @@ def to(input: Any, *args: Any, device: Any = None, dtype: Any = None, non_blocki
             dtype = a
         elif isinstance(a, (str, Device)) and not (isinstance(a, str) and a in dtypes.NAMED):
             device = a
-        elif isinstance(a, bool):
-            copy = copy or (a and args.index(a) == len(args) - 1 and len(args) > 2)
-        elif isinstance(a, int):
+        elif isinstance(a, int) and not isinstance(a, bool):
             device = Device("cuda", a)
-        elif a is not None and not isinstance(a, dtypes.memory_format):
+        elif a is not None and not isinstance(a, (bool, dtypes.memory_format)):
             dtype = as_dtype(a)
     out = input
     if device is not None:
         target = backend_of(device)
-        if target is not type(input.storage):
+        if target is not input.storage.__class__:
             out, copy = move(input, target), False
     if dtype is not None:
         out = cast(out, as_dtype(dtype), copy)

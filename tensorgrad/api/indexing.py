@@ -352,8 +352,9 @@ def _with_axis(x: Any) -> Any:
 @public(out=True)
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     """out[i][j] = input[index[i][j]][j] for dim 0, and so on. https://pytorch.org/docs → torch.gather"""
+    index = index if index.array.size else cast(index, dtypes.int64)
     d = _check_gather(input, dim, index, "gather")
-    out = xp.take_along_axis(_with_axis(input), _with_axis(index), axis=d)
+    out = xp.gather(_with_axis(input), _with_axis(index), axis=d)
     return out if index.array.ndim else xp.reshape(out, shape=())
 
 
@@ -363,7 +364,7 @@ def take_along_dim(input: Any, indices: Any, dim: Any = None) -> Any:
     if indices.array.dtype != np.int64:
         raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {_scalar(indices)}")
     if dim is None:
-        return gather(xp.reshape(input, shape=(-1 if input.array.size else 0,)) if False else input.reshape(-1), 0, indices.reshape(-1))
+        return gather(input.reshape(-1), 0, indices.reshape(-1))
     if input.array.ndim != indices.array.ndim:
         raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
                            f"{input.array.ndim} dimensions for input, and {indices.array.ndim} dimensions for indices")
@@ -372,6 +373,7 @@ def take_along_dim(input: Any, indices: Any, dim: Any = None) -> Any:
     common = [1 if k == d else max(n, m) if 0 not in (n, m) else 0 for k, (n, m) in enumerate(zip(a, b, strict=True))]
     shape_a, shape_b = list(common), list(common)
     shape_a[d], shape_b[d] = a[d], b[d]
+    indices = xp.where(indices < 0, indices + a[d], indices) if indices.array.size and int(indices.array.min()) < 0 else indices
     return gather(input.expand(shape_a), d, indices.expand(shape_b))
 
 
@@ -534,8 +536,11 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     else:
         value = _as_value(input, value)
-    out = xp.index_put(_with_axis(input), value, index, template=(FULL,) * d + (ARRAY,))
-    return xp.reshape(out, shape=input.array.shape)
+    backend = type(input.storage)
+    chosen = backend.xp.zeros(input.array.shape[d] if input.array.ndim else 1, dtype=bool)
+    chosen[index.array] = True
+    chosen = chosen.reshape([-1 if k == d else 1 for k in range(input.array.ndim)])
+    return xp.masked_fill(input, value, fresh(chosen, backend))
 
 
 @public(inplace=True, out=True)
@@ -658,7 +663,7 @@ def argwhere(input: Any) -> Any:
 # ── filling ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@public(function=False)
+@public()
 def fill_(input: Any, value: Any) -> Any:
     """All elements set to a value. https://pytorch.org/docs → torch.Tensor.fill_"""
     if isinstance(value, TensorBase):
@@ -680,7 +685,7 @@ def fill(input: Any, value: Any) -> Any:
     return fill_(xp.clone(input), value)
 
 
-@public(function=False)
+@public()
 def zero_(input: Any) -> Any:
     """All elements set to zero. https://pytorch.org/docs → torch.Tensor.zero_"""
     return fill_(input, 0)

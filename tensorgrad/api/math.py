@@ -6,7 +6,7 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, result_type, xp
-from ._arguments import check_tensor, in_dtype
+from ._arguments import check_tensor, check_tensors, in_dtype
 from ._register import public
 
 # ── sums and differences ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -67,6 +67,7 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     >>> torch.rsub(torch.tensor([1., 2.]), 10)
     tensor([9., 8.])
     """
+    check_tensor(input, "rsub", "input", 1)
     _check_difference(input, other)
     return xp.rsub(input if alpha == 1 else _scaled(other, input, alpha), other)
 
@@ -237,6 +238,7 @@ def ldexp(input: Any, other: Any) -> Any:
     >>> torch.ldexp(torch.tensor([1.]), torch.tensor([3]))
     tensor([8.])
     """
+    check_tensors(input, other, "ldexp")
     return xp.multiply(input, xp.exp2(other))
 
 
@@ -262,7 +264,7 @@ def atan2(input: Any, other: Any) -> Any:
     >>> torch.atan2(torch.tensor([1., -1.]), torch.tensor([0., 0.]))
     tensor([ 1.5708, -1.5708])
     """
-    check_tensor(other, "atan2", "other", 2)
+    check_tensors(input, other, "atan2")
     return xp.arctan2(input, other)
 
 
@@ -274,7 +276,7 @@ def hypot(input: Any, other: Any) -> Any:
     >>> torch.hypot(torch.tensor([3.]), torch.tensor([4.]))
     tensor([5.])
     """
-    check_tensor(other, "hypot", "other", 2)
+    check_tensors(input, other, "hypot")
     return xp.hypot(input, other)
 
 
@@ -286,7 +288,7 @@ def logaddexp(input: Any, other: Any) -> Any:
     >>> torch.logaddexp(torch.tensor([1000.]), torch.tensor([1000.]))
     tensor([1000.6931])
     """
-    check_tensor(other, "logaddexp", "other", 2)
+    check_tensors(input, other, "logaddexp")
     return xp.logaddexp(_floats(input, "logaddexp"), other)
 
 
@@ -298,7 +300,7 @@ def logaddexp2(input: Any, other: Any) -> Any:
     >>> torch.logaddexp2(torch.tensor([3.]), torch.tensor([3.]))
     tensor([4.])
     """
-    check_tensor(other, "logaddexp2", "other", 2)
+    check_tensors(input, other, "logaddexp2")
     return xp.logaddexp2(_floats(input, "logaddexp2"), other)
 
 
@@ -316,6 +318,7 @@ def copysign(input: Any, other: Any) -> Any:
     >>> torch.copysign(torch.tensor([1., -2.]), -1)
     tensor([-1., -2.])
     """
+    check_tensor(input, "copysign", "input", 1)
     return xp.copysign(input, other)
 
 
@@ -327,7 +330,7 @@ def nextafter(input: Any, other: Any) -> Any:
     >>> torch.nextafter(torch.tensor([1.]), torch.tensor([2.])) - 1
     tensor([1.1921e-07])
     """
-    check_tensor(other, "nextafter", "other", 2)
+    check_tensors(input, other, "nextafter")
     return xp.nextafter(input, other)
 
 
@@ -354,7 +357,7 @@ def gcd(input: Any, other: Any) -> Any:
     >>> torch.gcd(torch.tensor([12, 18]), torch.tensor([8, 12]))
     tensor([4, 6])
     """
-    check_tensor(other, "gcd", "other", 2)
+    check_tensors(input, other, "gcd")
     return xp.gcd(input, other)
 
 
@@ -366,7 +369,7 @@ def lcm(input: Any, other: Any) -> Any:
     >>> torch.lcm(torch.tensor([4, 6]), torch.tensor([6, 10]))
     tensor([12, 30])
     """
-    check_tensor(other, "lcm", "other", 2)
+    check_tensors(input, other, "lcm")
     return xp.lcm(input, other)
 
 
@@ -374,7 +377,7 @@ def lcm(input: Any, other: Any) -> Any:
 
 
 def _ordered(input: Any, other: Any, name: str) -> None:
-    check_tensor(other, name, "other", 2)
+    check_tensors(input, other, name)
     if "c" in (input.array.dtype.kind, other.array.dtype.kind):
         raise RuntimeError(f"{name} not implemented for complex tensors.")
 

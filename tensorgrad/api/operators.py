@@ -21,19 +21,26 @@ def operand(value: Any) -> Any:
     return fresh(value, NumpyStorage) if isinstance(value, np.ndarray) else NotImplemented
 
 
-def forward(op: str, function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+def _self(value: Any) -> Any:
+    """What a method is called on, which may be no tensor if it was taken from the class."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"descriptor requires a 'torch._C.TensorBase' object but received '{type(value).__name__}'")
+    return value
+
+
+def forward(op: str, function: Callable[..., Any], numbers: Any = NUMBERS) -> Callable[[Any, Any], Any]:
     """`a ∘ b` through a fast lane of the op; `function` takes what does not fit there."""
     def other_ways(a: Any, b: Any) -> Any:
         b = operand(b)
-        return NotImplemented if b is NotImplemented else function(a, b)
-    return binary(OPS[op], other_ways)
+        return NotImplemented if b is NotImplemented else function(_self(a), b)
+    return binary(OPS[op], other_ways, numbers)
 
 
 def reflected(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     """`b ∘ a` where a is no Tensor."""
     def method(b: Any, a: Any) -> Any:
         a = operand(a)
-        return NotImplemented if a is NotImplemented else function(a, b)
+        return NotImplemented if a is NotImplemented else function(a, _self(b))
     return method
 
 
@@ -49,7 +56,11 @@ def _reflected_divide(b: Any, a: Any) -> Any:
     if type(a) in NUMBERS and a == 1:
         return xp.reciprocal(b)
     a = operand(a)
-    return NotImplemented if a is NotImplemented else xp.divide(a, b)
+    return NotImplemented if a is NotImplemented else xp.divide(a, _self(b))
+
+
+def _matmul(a: Any, b: Any) -> Any:
+    return matrix.matmul(a, b) if isinstance(a, Tensor) and isinstance(b, Tensor) else NotImplemented
 
 
 def _invert(x: Any) -> Any:
@@ -82,8 +93,8 @@ for _name, _op in COMPARISONS.items():
 
 _attach("__rsub__", forward("rsub", math.rsub))
 _attach("__rtruediv__", _reflected_divide)
-_attach("__matmul__", forward("matmul", matrix.matmul))
-_attach("__rmatmul__", reflected(matrix.matmul))
+_attach("__matmul__", forward("matmul", _matmul, numbers=()))
+_attach("__rmatmul__", reflected(_matmul))
 _attach("__neg__", pointwise.neg)
 _attach("__pos__", pointwise.positive)
 _attach("__abs__", pointwise.abs)

@@ -47,6 +47,7 @@ def _plain(names: list[str], op: str, maths: str, example: str, result: str) -> 
     def function(input: Any) -> Any:
         return run(input)
     function.__name__ = function.__qualname__ = names[0]
+    function.__code__ = function.__code__.replace(co_name=names[0])
     function.__doc__ = (f"{maths}, element by element; integers give the default floating point dtype. https://pytorch.org/docs → torch.{names[0]}"
                         f"\n\n>>> import tensorgrad as torch\n>>> torch.{names[0]}(torch.tensor({example}))\ntensor({result})\n")
     public(*names[1:], inplace=True, out=True)(function)

@@ -249,6 +249,8 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
         backend = type(tensors[0].storage)
         bare = [type(t.storage).host(t.array) if isinstance(t, TensorBase) else float(t) for t in (mean, std)]
         made = fresh(backend.asarray(generator_of(backend, generator).normal_around(*bare)), backend)
+        for t in tensors:
+            made = _of(t.expand(made.array.shape), made)
     return made if out is None else write_out(made, out)
 
 
@@ -263,7 +265,12 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
     source = generator_of(backend, generator)
     values = source.bernoulli(_host(input), None, input.array.dtype) if p is None else source.bernoulli(
         _host(p) if isinstance(p, TensorBase) else float(p), input.array.shape, input.array.dtype)
-    return fresh(backend.asarray(values), backend)
+    return _of(input, fresh(backend.asarray(values), backend))
+
+
+def _of(source: Any, drawn: Any) -> Any:
+    """Random numbers as a function of the tensor that they depend on: its gradient is zero."""
+    return xp.copied(source, drawn) if mode.record and node_of(source) is not None else drawn
 
 
 @public(method=True, out=True)

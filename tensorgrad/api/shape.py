@@ -286,7 +286,7 @@ def contiguous(input: Any, memory_format: Any = dtypes.contiguous_format) -> Any
 def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
     """The slices along an axis. https://pytorch.org/docs → torch.unbind"""
     if not input.array.ndim:
-        raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     return tuple(xp.unbind(input, axis=normalize_dim(dim, input.array.ndim)))
 
 
@@ -479,7 +479,9 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
         raise RuntimeError(f"maximum size for tensor at dimension {d} is {n} but size is {size}")
     if step <= 0:
         raise RuntimeError(f"step is {step} but must be > 0")
-    return xp.unfold(input if input.array.ndim else xp.reshape(input, shape=(1,)), axis=d, size=size, step=step)
+    if not input.array.ndim:
+        return xp.reshape(input, shape=(1,))[:size]
+    return xp.unfold(input, axis=d, size=size, step=step)
 
 
 @public(inplace=True)
@@ -513,7 +515,7 @@ def cat(tensors: Any, dim: Any = 0) -> Any:
     """Tensors one after the other along an axis. https://pytorch.org/docs → torch.cat"""
     tensors = tuple(tensors)
     if not tensors:
-        raise RuntimeError("torch.cat(): expected a non-empty list of Tensors")
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     for i, t in enumerate(tensors):
         if not isinstance(t, TensorBase):
             raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(t).__name__}")
@@ -578,6 +580,8 @@ atleast_1d, atleast_2d, atleast_3d = _at_least(1), _at_least(2), _at_least(3)
 @public(method=False, out=True)
 def hstack(tensors: Any) -> Any:
     """Side by side. https://pytorch.org/docs → torch.hstack"""
+    if not len(tensors):
+        raise RuntimeError("hstack expects a non-empty TensorList")
     tensors = atleast_1d(*tensors) if len(tensors) > 1 else (atleast_1d(tensors[0]),)
     return cat(tensors, 0 if tensors[0].array.ndim == 1 else 1)
 
@@ -762,7 +766,10 @@ def triu(input: Any, diagonal: int = 0) -> Any:
 def sum_to_size(input: Any, *size: Any) -> Any:
     """Summed over the axes that broadcasting from `size` would have repeated. https://pytorch.org/docs → torch.Tensor.sum_to_size"""
     from ..autograd.engine import sum_to
-    return sum_to(xp, input, shape_of(size))
+    shape, own = shape_of(size), input.array.shape
+    if len(shape) > len(own) or any(n not in (1, m) for n, m in zip(reversed(shape), reversed(own), strict=False)):
+        raise RuntimeError(f"size {{{list(shape)}}} is not expandable to size {{{list(own)}}}.")
+    return sum_to(xp, input, shape)
 
 
 def _changing_geometry(name: str) -> None:

@@ -9,7 +9,7 @@ _HOME = {
     "backward": "engine", "grad": "engine",
     "Function": "function", "FunctionCtx": "function",
     "enable_grad": "mode", "inference_mode": "mode", "no_grad": "mode", "set_grad_enabled": "mode",
-    "detect_anomaly": "anomaly", "is_anomaly_enabled": "anomaly", "set_detect_anomaly": "anomaly",
+    "detect_anomaly": "anomaly", "set_detect_anomaly": "anomaly",
     "gradcheck": "gradcheck", "gradgradcheck": "gradcheck", "GradcheckError": "gradcheck",
 }
 _MODULES = ("function", "functional", "graph", "forward_ad", "anomaly")

@@ -2,34 +2,33 @@
 from __future__ import annotations
 
 import traceback
+import warnings
 from typing import Any
 
+from .. import dispatch
 from ..dispatch import wrap
-from .mode import Switch, mode
-from .tape import Packed, TensorBase, record
+from ..ops.base import Op
+from . import fused, tape
+from .mode import Switch, mode, no_grad
+from .tape import Packed, TensorBase
 
 
-def _recorder() -> Any:
-    """What writes the tape under the features that are on."""
-    if not mode.anomaly and not mode.hooks:
-        return record
-
-    def watched(op: Any, needs: int, args: Any, edges: Any, params: Any, out: Any) -> None:
-        record(op, needs, args, edges, params, out)
-        if mode.hooks:
-            _pack(out._node, mode.hooks[-1])
-        if mode.anomaly:
-            out._node.trace = traceback.format_list(traceback.extract_stack()[:-2])
-    return watched
+def keep_trace(node: Any) -> None:
+    """Note where the forward call of a step stands."""
+    node.trace = traceback.format_list([line for line in traceback.extract_stack() if line.filename not in _INSIDE])
 
 
-def _pack(node: Any, hooks: Any) -> None:
-    pack, unpack = hooks
+_INSIDE = {__file__, fused.__file__, tape.__file__, dispatch.__file__}
+
+
+def pack_saved(node: Any) -> None:
+    """Hand what a step saved to the innermost hooks. (Function has its own way: see `function.py`.)"""
+    if not isinstance(node, Op):
+        return
     origins, packed = node.plan.origins, []
     for place, value in enumerate(node.saved):
         if place < len(origins) and (isinstance(value, TensorBase) or origins[place] >= len(node.edges)):
-            tensor = value if isinstance(value, TensorBase) else wrap(value, node.storage)
-            packed.append(Packed(pack(wrap(tensor.array, tensor.storage)), unpack))
+            packed.append(pack(value if isinstance(value, TensorBase) else wrap(value, node.storage)))
         else:
             packed.append(value)
     node.saved = tuple(packed)
@@ -44,21 +43,24 @@ class set_detect_anomaly(Switch):
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self.arguments = mode, check_nan
         self.before = _mode.anomaly, _mode.check_nan
-        self.__enter__()
+        _set(mode, check_nan)
 
     def clone(self) -> Any:
         return set_detect_anomaly(*self.arguments)
 
     def __enter__(self) -> None:
-        _mode.anomaly, _mode.check_nan = self.arguments
-        _mode.set_recorder(_recorder())
+        _set(*self.arguments)
 
     def __exit__(self, *exception: object) -> None:
-        _mode.anomaly, _mode.check_nan = self.before
-        _mode.set_recorder(_recorder())
+        _set(*self.before)
 
 
 _mode = mode
+
+
+def _set(anomaly: bool, check_nan: bool) -> None:
+    mode.anomaly, mode.check_nan = anomaly, check_nan
+    mode.watch(keep_trace, anomaly)
 
 
 class detect_anomaly(Switch):
@@ -66,23 +68,18 @@ class detect_anomaly(Switch):
 
     def __init__(self, check_nan: bool = True) -> None:
         self.check_nan = check_nan
+        warnings.warn("Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.",
+                      UserWarning, stacklevel=2)
 
     def clone(self) -> Any:
         return detect_anomaly(self.check_nan)
 
     def __enter__(self) -> None:
         self.before = mode.anomaly, mode.check_nan
-        mode.anomaly, mode.check_nan = True, self.check_nan
-        mode.set_recorder(_recorder())
+        _set(True, self.check_nan)
 
     def __exit__(self, *exception: object) -> None:
-        mode.anomaly, mode.check_nan = self.before
-        mode.set_recorder(_recorder())
-
-
-def is_anomaly_enabled() -> bool:
-    """Whether anomaly mode is on."""
-    return mode.anomaly
+        _set(*self.before)
 
 
 class saved_tensors_hooks(Switch):
@@ -98,12 +95,45 @@ class saved_tensors_hooks(Switch):
         return saved_tensors_hooks(*self.hooks)
 
     def __enter__(self) -> None:
+        if mode.refused is not None:
+            raise RuntimeError(mode.refused)
         mode.hooks = (*mode.hooks, self.hooks)
-        mode.set_recorder(_recorder())
+        mode.watch(pack_saved)
 
     def __exit__(self, *exception: object) -> None:
         mode.hooks = mode.hooks[:-1]
-        mode.set_recorder(_recorder())
+        mode.watch(pack_saved, bool(mode.hooks))
+
+
+def pack(tensor: Any) -> Packed:
+    """A tensor as the innermost hooks keep it."""
+    pack_hook, unpack_hook = mode.hooks[-1]
+    version = tensor.storage.version
+    with no_grad():
+        packed = pack_hook(wrap(tensor.array, tensor.storage))
+    if tensor.storage.version != version:
+        raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
+                           "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need "
+                           "to perform in-place operations on the input to a pack hook.")
+    return Packed(packed, unpack_hook)
+
+
+class disable_saved_tensors_hooks(Switch):
+    """Refuses saved_tensors_hooks, with this message. https://pytorch.org/docs → torch.autograd.graph.disable_saved_tensors_hooks"""
+
+    def __init__(self, error_message: str) -> None:
+        self.message = error_message
+
+    def clone(self) -> Any:
+        return disable_saved_tensors_hooks(self.message)
+
+    def __enter__(self) -> None:
+        if mode.hooks:
+            raise RuntimeError(self.message)
+        self.before, mode.refused = mode.refused, self.message
+
+    def __exit__(self, *exception: object) -> None:
+        mode.refused = self.before
 
 
 class save_on_cpu(saved_tensors_hooks):

@@ -264,6 +264,8 @@ def _useful(order: list[Any], wanted: Any) -> set[Any]:
 
 def _all_results(node: Any, g: list[Any], create_graph: bool) -> list[Any]:
     """The gradients of all of a step's results: zeros for those that nobody used."""
+    if not getattr(node, "_materialize", True):      # a Function that wants to see None
+        return g
     backend = type(node.storage)
     for i, part in enumerate(g):
         if part is None:

@@ -237,7 +237,7 @@ def _attach(cls: Any, node: Any, tensors: list[Any], outputs: tuple[Any, ...], r
                 any(id(t) == i for t in node._dirty)})
     node.time = next(clock)
     for i, o in enumerate(finished):
-        if not isinstance(o, TensorBase) or o.array.dtype.kind not in "fcV" or any(o is p for p in node._plain):
+        if not isinstance(o, TensorBase) or o.array.dtype.kind not in "fcV" or any(outputs[i] is p for p in node._plain):
             continue
         output = Output(node, i, o.array)
         if any(o is t for t in node._dirty):

@@ -6,7 +6,7 @@ from typing import Any
 from ..dtype import FROM_NUMPY
 from ..ops.base import Op, Pair, node_type
 from ..storage.base import clock
-from .tape import FREED, Output, TensorBase, new
+from .tape import FREED, Output, TensorBase, new, show
 
 
 class Residual:
@@ -34,6 +34,7 @@ def record_pair(op: type[Op], pair: Pair, args: Any, edges: Any, params: Any, ou
         (out,) = outs
         node.shape, node.dtype = out.array.shape, out.array.dtype
         out._node = node
+    show(node)
 
 
 def _pull(node: Any, g: Any, useful: Any) -> Any:

@@ -15,10 +15,12 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
 from .. import api as tg
+from .. import autograd
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
@@ -141,7 +143,7 @@ def gradgradcheck(
         points, weights = given[: len(inputs)], given[len(inputs) :]
         outputs = [y for y in _as_tuple(func(*points)) if _requires_grad(y)]
         wanted = [x for x, needs in zip(points, differentiable) if needs]
-        grads = tg.autograd.grad(outputs, wanted, weights, create_graph=True, allow_unused=True)
+        grads = autograd.grad(outputs, wanted, weights, create_graph=True, allow_unused=True)
         return tuple(g for g in grads if g is not None)
 
     return gradcheck(
@@ -189,7 +191,7 @@ class _Check:
 
     @staticmethod
     def continuous(outputs: Any) -> list[Any]:
-        return [y for y in _as_tuple(outputs) if isinstance(y, tg.Tensor) and (y.is_floating_point() or y.is_complex())]
+        return [y for y in _as_tuple(outputs) if y.is_floating_point() or y.is_complex()]
 
     @property
     def outputs(self) -> list[Any]:
@@ -251,8 +253,8 @@ def _real_inputs(check: _Check) -> Iterator[_Check]:
         yield check
         return
     parts = {
-        "imaginary": (tg.imag, lambda moved, x: x.real + moved * 1j),
-        "real": (tg.real, lambda moved, x: moved + x.imag * 1j),
+        "imaginary": (tg.imag, lambda moved, x: tg.real(x) + moved * 1j),
+        "real": (tg.real, lambda moved, x: moved + tg.imag(x) * 1j),
     }
     for part, (take, put) in parts.items():
 
@@ -337,7 +339,7 @@ def _backward_products(check: _Check, output: Any, vectors: Iterable[Any]) -> li
 
 def _backward(check: _Check, output: Any, v: Any) -> list[Any]:
     wanted = check.wanted
-    grads = tg.autograd.grad(output, wanted, v, retain_graph=True, allow_unused=True)
+    grads = autograd.grad(output, wanted, v, retain_graph=True, allow_unused=True)
     for x, g in zip(wanted, grads):
         if g is not None and check.check_grad_dtypes and g.dtype != x.dtype:
             raise GradcheckError("Gradient has dtype mismatch")
@@ -374,12 +376,11 @@ def _call_dual(check: _Check, tangents: Sequence[Any]) -> list[Any]:
 
 
 def _feature(path: str, option: str) -> Any:
-    found: Any = tg
-    for name in path.split("."):
-        found = getattr(found, name, None)
-    if found is None:
-        raise RuntimeError(f"{option}=True needs torch.{path}, which is not available")
-    return found
+    """What `torch.<path>` is, or an error that says which option asks for it."""
+    try:
+        return attrgetter(path)(sys.modules[__name__.partition(".")[0]])
+    except (AttributeError, ImportError) as error:
+        raise RuntimeError(f"{option}=True needs torch.{path}, which is not available") from error
 
 
 # ── numerical against analytical ───────────────────────────────────────────────────────────────
@@ -450,7 +451,7 @@ def _dot(product: Any, u: list[Any]) -> Any:
     """vᵀJ (a column) times u; the two parts of a complex input moved on their own."""
     product = product.reshape(-1)
     if product.is_complex():
-        return (product.real * u[0]).sum() + 1j * (product.imag * u[-1]).sum()
+        return (tg.real(product) * u[0]).sum() + 1j * (tg.imag(product) * u[-1]).sum()
     return (product * u[0]).sum()
 
 
@@ -490,7 +491,7 @@ def _slow_report(check: _Check, forward: bool, i: int, j: int) -> str:
 def _check_zero_gradients(check: _Check, masked: bool) -> None:
     """What goes back is multiplied by what came: of zeros come zeros, of the input's type and size."""
     zeros = [tg.zeros_like(y) for y in check.outputs]
-    grads = tg.autograd.grad(check.outputs, check.wanted, zeros, retain_graph=True, allow_unused=True)
+    grads = autograd.grad(check.outputs, check.wanted, zeros, retain_graph=True, allow_unused=True)
     for x, g in zip(check.wanted, grads):
         if g is None:
             continue
@@ -504,7 +505,7 @@ def _check_zero_gradients(check: _Check, masked: bool) -> None:
 def _check_undefined_gradients(check: _Check) -> None:
     """A gradient that is not there counts as zero: of all outputs at once, and of each in turn."""
 
-    class Undefined(tg.autograd.Function):  # type: ignore[misc]
+    class Undefined(autograd.Function):  # type: ignore[misc]
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
             return x.clone()
@@ -519,7 +520,7 @@ def _check_undefined_gradients(check: _Check) -> None:
         outputs = [Undefined.apply(y) if i in undefined else y for i, y in enumerate(outputs)]
         zeros = [tg.zeros_like(y) for y in outputs]
         try:
-            grads = tg.autograd.grad(outputs, check.wanted, zeros, allow_unused=True)
+            grads = autograd.grad(outputs, check.wanted, zeros, allow_unused=True)
         except RuntimeError as error:
             _warn_undefined()
             raise GradcheckError("Expected backward function to handle undefined output grads.") from error
@@ -566,7 +567,7 @@ def _check_batched_backward(check: _Check) -> None:
     for i, output in enumerate(check.outputs):
 
         def vjp(v: Any, output: Any = output) -> tuple[Any, ...]:
-            grads = tg.autograd.grad(output, wanted, v, retain_graph=True, allow_unused=True)
+            grads = autograd.grad(output, wanted, v, retain_graph=True, allow_unused=True)
             return tuple(tg.zeros_like(x) if g is None else g for x, g in zip(wanted, grads))
 
         _compare_batched(vjp, [tg.randn_like(output) for _ in range(2)], "check_batched_grad", i)

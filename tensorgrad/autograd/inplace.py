@@ -59,14 +59,18 @@ def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
     if mode.record:
         if node_of(target) is not None:
             check(target)
-        old = wrap(target.array, target.storage, node_of(target))
+        backend, node, memory = type(target.storage), node_of(target), target.array
+        old = wrap(memory, backend(), node)
         result = function(old, *args, **kwargs)
-        memory, held = target.array, weakref.ref(old)
         if result is old:
             return target
+        held = weakref.ref(old)
         del old
         if (old := held()) is not None:      # the tape keeps the old values: they must outlive the write
-            old.array, old.storage = memory.copy(), type(target.storage)()
+            if old.storage.memory is None:
+                old.array = memory.copy()
+            else:                            # or views of them
+                result = function(wrap(memory.copy(), backend(), node), *args, **kwargs)
     else:
         result = function(wrap(target.array, target.storage), *args, **kwargs)
     return overwrite(target, result)
@@ -117,7 +121,7 @@ def address(array: Any) -> int:
 def check_writeable(target: Any) -> None:
     """Raise PyTorch's error for memory that several elements share, or that may not be written to."""
     array = target.array
-    if any(step == 0 and n > 1 for step, n in zip(array.strides, array.shape, strict=True)):
+    if array.size and any(step == 0 and n > 1 for step, n in zip(array.strides, array.shape, strict=True)):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                            "Please clone() the tensor before performing the operation.")
     if not getattr(array.flags, "writeable", True):

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from functools import wraps
-from inspect import isgeneratorfunction
 from typing import Any
 
 import numpy as np
@@ -14,25 +14,41 @@ class Mode(threading.local):
 
     grad = True
     inference = False
-    recorder: Any = None   # what writes the tape while it is on: plain, or with features (anomaly mode, saved-tensor hooks)
     record: Any = None
+    plain: Any = None             # what writes the tape while nobody watches
+    watched: Any = None           # what writes it and shows each new step to the watchers
+    watchers: tuple[Any, ...] = ()   # anomaly mode, hooks on saved values, the check for inference tensors
     anomaly = False
     check_nan = True
     hooks: tuple[Any, ...] = ()   # saved_tensors_hooks in force
+    refused: str | None = None    # why there may be none
 
     def __init__(self) -> None:
         np.seterr(all="ignore")   # once a thread: infinities and NaN come without warnings, as in PyTorch
 
     def set_grad(self, on: bool) -> None:
         self.grad = on
-        self.record = self.recorder if on else None
+        self.record = None if not on or self.inference else self.watched if self.watchers else self.plain
 
-    def set_recorder(self, recorder: Any) -> None:
-        self.recorder = recorder
+    def watch(self, watcher: Any, on: bool = True) -> None:
+        """Show each new step of the tape to `watcher(node)`, or no longer."""
+        self.watchers = (*(w for w in self.watchers if w is not watcher), *([watcher] if on else []))
         self.set_grad(self.grad)
 
 
 mode = Mode()
+
+
+def refuse_inference(node: Any) -> None:
+    """Raise if a step saved a tensor that was made in inference mode."""
+    for value in node.saved if type(node.saved) is tuple else node.saved.args:
+        if getattr(getattr(value, "storage", None), "inference", False):
+            raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+                               "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it "
+                               "in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.")
+
+
+GENERATOR = 0x20      # inspect.CO_GENERATOR
 
 
 class Switch:
@@ -40,26 +56,39 @@ class Switch:
 
     def __call__(self, function: Any) -> Any:
         if isinstance(function, type):
-            raise TypeError(f"Cannot decorate classes; it is ambiguous whether only the constructor or all methods of "
-                            f"{function.__name__} should run under {type(self).__name__}: decorate the methods")
-        if isgeneratorfunction(function):
-            @wraps(function)
-            def stepped(*args: Any, **kwargs: Any) -> Any:
-                generator, sent = function(*args, **kwargs), None
-                while True:
-                    try:
-                        with self.clone():
-                            value = generator.send(sent)
-                    except StopIteration as stop:
-                        return stop.value
-                    sent = yield value
-            return stepped
+            warnings.warn("Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or "
+                          "methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` method "
+                          "and nothing else.", FutureWarning, stacklevel=2)
+        if getattr(getattr(function, "__code__", None), "co_flags", 0) & GENERATOR:
+            return self.stepped(function)
 
         @wraps(function)
         def switched(*args: Any, **kwargs: Any) -> Any:
             with self.clone():
                 return function(*args, **kwargs)
         return switched
+
+    def stepped(self, function: Any) -> Any:
+        """A generator function whose generators run, but do not wait, under the switch."""
+        @wraps(function)
+        def generate(*args: Any, **kwargs: Any) -> Any:
+            generator = function(*args, **kwargs)
+            resume, value = generator.send, None
+            while True:
+                try:
+                    with self.clone():
+                        shown = resume(value)
+                except StopIteration as stop:
+                    return stop.value
+                try:
+                    resume, value = generator.send, (yield shown)
+                except GeneratorExit:
+                    with self.clone():
+                        generator.close()
+                    raise
+                except BaseException as error:
+                    resume, value = generator.throw, error
+        return generate
 
     def clone(self) -> Any:
         return type(self)()
@@ -149,6 +178,7 @@ class inference_mode(Switch):
     def __enter__(self) -> None:
         self.before = _mode.grad, _mode.inference
         _mode.inference = self.on
+        _mode.watch(refuse_inference)   # from now on this thread may hold inference tensors
         _mode.set_grad(not self.on)
 
     def __exit__(self, *exception: object) -> None:
@@ -164,3 +194,13 @@ def is_grad_enabled() -> bool:
 def is_inference_mode_enabled() -> bool:
     """Whether inference mode is on. https://pytorch.org/docs → is_inference_mode_enabled"""
     return mode.inference
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether anomaly mode is on. https://pytorch.org/docs → torch.autograd.detect_anomaly"""
+    return mode.anomaly
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether anomaly mode, when it is on, looks for NaN. https://pytorch.org/docs → torch.autograd.detect_anomaly"""
+    return mode.check_nan

@@ -50,10 +50,10 @@ class Leaf(Node):
     variable = tensor
 
     def name(self) -> str:
-        return "AccumulateGrad"
+        return "torch::autograd::AccumulateGrad"
 
-    def __repr__(self) -> str:
-        return f"<AccumulateGrad object at {id(self):#x}>"
+
+Leaf.__name__ = "AccumulateGrad"     # what programs that walk the graph look for
 
 
 class Output(Node):
@@ -77,6 +77,13 @@ class Packed:
     def __init__(self, packed: Any, unpack: Any) -> None:
         self.packed, self.unpack = packed, unpack
 
+    def unpacked(self) -> TensorBase:
+        tensor = self.unpack(self.packed)
+        if not isinstance(tensor, TensorBase):
+            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                            f"{type(tensor).__name__}")
+        return tensor
+
 
 def record(op: type[Op], needs: int, args: tuple[Any, ...], edges: Any, params: dict[str, Any], out: TensorBase) -> None:
     """Write one application of an op on the tape: `out` came from `args`."""
@@ -97,6 +104,7 @@ def record_several(op: type[Op], needs: int, args: tuple[Any, ...], edges: Any, 
     for i, out in enumerate(outs):
         if out.array.dtype.kind in "fcV":
             out._node = Output(node, i, out.array)
+    show(node)
 
 
 def _alias(tensor: TensorBase) -> TensorBase:
@@ -106,7 +114,20 @@ def _alias(tensor: TensorBase) -> TensorBase:
     return alias
 
 
-Mode.recorder = Mode.record = staticmethod(record)
+def record_watched(op: type[Op], needs: int, args: tuple[Any, ...], edges: Any, params: dict[str, Any], out: TensorBase) -> None:
+    """`record`, while somebody watches."""
+    record(op, needs, args, edges, params, out)
+    show(out._node)
+
+
+def show(node: Node) -> None:
+    """Let the watchers see a new step."""
+    for watcher in mode.watchers:
+        watcher(node)
+
+
+Mode.plain = Mode.record = staticmethod(record)
+Mode.watched = staticmethod(record_watched)
 
 
 def node_of(tensor: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ._special_functions import _SMALLEST, INF, NAN, PI, _double, _half_as_single, _poly, _ratio
+from ._special_functions import _SMALLEST, INF, NAN, PI, _double, _on_floats, _poly, _ratio
 
 # ── modified Bessel functions ─────────────────────────────────────────────────────────────────
 
@@ -14,7 +14,8 @@ _I0_LOW = (
      0.0156249493, 0.250000056, 0.999999991),
     (7.919913239342663e-31, 3.212678666622563e-28, 2.6723791816628086e-25, 1.4906475627203912e-22,
      7.24521768349182e-20, 2.896795522848953e-17, 9.385994754217998e-15, 2.4028070478977276e-12, 4.709502859498757e-10,
-     6.781684022604071e-08, 6.781684028048123e-06, 0.0004340277777769614, 0.015625000000001228, 0.2499999999999993, 1.0),
+     6.781684022604071e-08, 6.781684028048123e-06, 0.0004340277777769614, 0.015625000000001228, 0.2499999999999993,
+     1.0),
 )
 _I0_HIGH = (
     (3.70001355e-07, 1.638626e-06, 1.11028738e-05, 0.000136156531, 0.00336055807, 0.402176513),
@@ -63,27 +64,27 @@ def _bessel_i(xp, x, low, high, odd, scaled):
     return xp.copysign(y, x) if odd else y
 
 
-@_half_as_single
+@_on_floats
 def i0(xp, x):
     """The modified Bessel function I₀(x). Accuracy 5e-7, 6e-16."""
     return _bessel_i(xp, x, _I0_LOW, _I0_HIGH, odd=False, scaled=False)
 
 
-@_half_as_single
+@_on_floats
 def i0e(xp, x):
-    """exp(-|x|) I₀(x). Accuracy 4e-7, 6e-16."""
+    """exp(-|x|) I₀(x). Accuracy 5e-7, 6e-16."""
     return _bessel_i(xp, x, _I0_LOW, _I0_HIGH, odd=False, scaled=True)
 
 
-@_half_as_single
+@_on_floats
 def i1(xp, x):
-    """The modified Bessel function I₁(x), which is odd. Accuracy 4e-7, 6e-16."""
+    """The modified Bessel function I₁(x), which is odd. Accuracy 5e-7, 6e-16."""
     return _bessel_i(xp, x, _I1_LOW, _I1_HIGH, odd=True, scaled=False)
 
 
-@_half_as_single
+@_on_floats
 def i1e(xp, x):
-    """exp(-|x|) I₁(x). Accuracy 4e-7, 5e-16."""
+    """exp(-|x|) I₁(x). Accuracy 5e-7, 5e-16."""
     return _bessel_i(xp, x, _I1_LOW, _I1_HIGH, odd=True, scaled=True)
 
 
@@ -139,27 +140,27 @@ def _bessel_k(xp, x, order, scaled):
     return xp.where(x < 0, NAN, xp.where(infinite, INF, y))
 
 
-@_half_as_single
+@_on_floats
 def modified_bessel_k0(xp, x):
-    """The modified Bessel function K₀(x). Accuracy 4e-7, 7e-16."""
+    """The modified Bessel function K₀(x). Accuracy 5e-7, 7e-16."""
     return _bessel_k(xp, x, 0, scaled=False)
 
 
-@_half_as_single
+@_on_floats
 def modified_bessel_k1(xp, x):
-    """The modified Bessel function K₁(x). Accuracy 3e-7, 7e-16."""
+    """The modified Bessel function K₁(x). Accuracy 5e-7, 7e-16."""
     return _bessel_k(xp, x, 1, scaled=False)
 
 
-@_half_as_single
+@_on_floats
 def scaled_modified_bessel_k0(xp, x):
-    """exp(x) K₀(x). Accuracy 3e-7, 7e-16."""
+    """exp(x) K₀(x). Accuracy 4e-7, 7e-16."""
     return _bessel_k(xp, x, 0, scaled=True)
 
 
-@_half_as_single
+@_on_floats
 def scaled_modified_bessel_k1(xp, x):
-    """exp(x) K₁(x). Accuracy 3e-7, 6e-16."""
+    """exp(x) K₁(x). Accuracy 4e-7, 6e-16."""
     return _bessel_k(xp, x, 1, scaled=True)
 
 
@@ -170,7 +171,7 @@ _J0_LOW = (
     (6.30781315e-15, -2.02073278e-12, 3.92306707e-10, -5.31670559e-08, 4.78430294e-06, -0.000251202262, 0.0056746933),
     (1.9954139725830446e-25, -1.378699008489278e-22, 6.718625733843309e-20, -2.6503019654680327e-17,
      8.413157480928508e-15, -2.093121162760591e-12, 3.935827365103856e-10, -5.317886334742023e-08,
-     4.784356140896241e-06, -0.00025120235414942854, 0.005674693325155616),
+     4.784356140896241e-06, -0.00025120235414942854, 0.005674693325155617),
 )
 _J0_ZEROS = (5.783185962946784, 30.471262343662087)
 # J₁(x) / (x (x² - z₁²)(x² - z₂²)), likewise: 2e-9 and 3e-17.
@@ -261,15 +262,15 @@ def _bessel_j(xp, x, order):
     return xp.copysign(1.0, x) * y if order else y
 
 
-@_half_as_single
+@_on_floats
 def bessel_j0(xp, x):
-    """The Bessel function J₀(x). Accuracy 4e-7, 7e-16, of the envelope √(2/πx) for x > 1."""
+    """The Bessel function J₀(x). Accuracy 4e-7, 8e-16, of the envelope √(2/πx) for x > 1."""
     return _bessel_j(xp, x, 0)
 
 
-@_half_as_single
+@_on_floats
 def bessel_j1(xp, x):
-    """The Bessel function J₁(x), which is odd. Accuracy 3e-7, 6e-16, of the envelope √(2/πx) for x > 1."""
+    """The Bessel function J₁(x), which is odd. Accuracy 4e-7, 6e-16, of the envelope √(2/πx) for x > 1."""
     return _bessel_j(xp, x, 1)
 
 
@@ -288,13 +289,13 @@ def _bessel_y(xp, x, order):
     return xp.where(x < 0, NAN, xp.where(infinite, -INF, y))
 
 
-@_half_as_single
+@_on_floats
 def bessel_y0(xp, x):
     """The Bessel function Y₀(x): -∞ at 0, nan below. Accuracy 6e-7, 1e-15, of the envelope √(2/πx) for x > 1."""
     return _bessel_y(xp, x, 0)
 
 
-@_half_as_single
+@_on_floats
 def bessel_y1(xp, x):
-    """The Bessel function Y₁(x): -∞ at 0, nan below. Accuracy 3e-7, 8e-16, of the envelope √(2/πx) for x > 1."""
+    """The Bessel function Y₁(x): -∞ at 0, nan below. Accuracy 5e-7, 8e-16, of the envelope √(2/πx) for x > 1."""
     return _bessel_y(xp, x, 1)

@@ -45,6 +45,8 @@ class Relu(Activation):
 class LeakyRelu(Activation):
     """x for x > 0, slope · x elsewhere"""
 
+    kernel_name = "leaky_relu_cpu"
+
     def forward(xp, x, *, slope):    return xp.where(x > 0, x, x * slope)
     def grad_x(xp, g, x, slope):     return xp.where(x > 0, g, g * slope)
 
@@ -62,6 +64,8 @@ class Prelu(Activation):
 class RreluWithNoise(Activation):
     """x for x > 0, r · x elsewhere, with r drawn at random"""
 
+    kernel_name = "leaky_relu_cpu"
+
     def forward(xp, x, r):      return xp.where(x > 0, x, x * r)
     def grad_x(xp, g, x, r):    return xp.where(x > 0, g, g * r)
 
@@ -78,12 +82,16 @@ class Hardtanh(Activation):
 class Hardsigmoid(Activation):
     """x/6 + 1/2, kept within [0, 1]"""
 
+    kernel_name = "hardsigmoid_cpu"
+
     def forward(xp, x):      return xp.clip(x + 3, 0, 6) / 6
     def grad_x(xp, g, x):    return xp.where((x > -3) & (x < 3), g / 6, 0)
 
 
 class Hardswish(Activation):
     """x · hardsigmoid(x)"""
+
+    kernel_name = "hardswish_cpu"
 
     def forward(xp, x):      return x * xp.clip(x + 3, 0, 6) / 6
     def grad_x(xp, g, x):    return xp.where(x <= -3, 0, xp.where(x < 3, g * (x / 3 + 0.5), g))
@@ -92,12 +100,16 @@ class Hardswish(Activation):
 class Hardshrink(Activation):
     """x where |x| > λ, 0 elsewhere"""
 
+    kernel_name = "hardshrink_cpu"
+
     def forward(xp, x, *, lambd):    return xp.where((x >= -lambd) & (x <= lambd), 0, x)
     def grad_x(xp, g, x, lambd):     return xp.where((x >= -lambd) & (x <= lambd), 0, g)
 
 
 class Softshrink(Activation):
     """x − λ above λ, x + λ below −λ, 0 between"""
+
+    kernel_name = "softshrink_cpu"
 
     def forward(xp, x, *, lambd):    return xp.where(x > lambd, x - lambd, xp.where(x < -lambd, x + lambd, x * 0))
     def grad_x(xp, g, x, lambd):     return xp.where((x >= -lambd) & (x <= lambd), 0, g)
@@ -126,12 +138,16 @@ def elu_slope(xp, x, alpha, scale, rate):
 class Elu(Activation):
     """scale · x for x > 0, scale · α (exp(x) − 1) elsewhere. D.-A. Clevert, T. Unterthiner, S. Hochreiter (2015)"""
 
+    kernel_name = "elu_cpu"
+
     def forward(xp, x, *, alpha, scale=1.0):          return elu(xp, x, alpha, scale, 1)
     def grad_x(xp, g, x, alpha, scale=1.0):           return g * elu_slope(xp, x, alpha, scale, 1)
 
 
 class Celu(Activation):
     """x for x > 0, α (exp(x / α) − 1) elsewhere. J. T. Barron (2017)"""
+
+    kernel_name = "elu_cpu"
 
     def forward(xp, x, *, alpha):    return elu(xp, x, alpha, 1, 1 / alpha)
     def grad_x(xp, g, x, alpha):     return g * elu_slope(xp, x, alpha, 1, 1 / alpha)
@@ -141,6 +157,7 @@ class Silu(Activation):
     """x · σ(x)"""
 
     kinds = "fc"
+    kernel_name = "silu_cpu"
 
     def forward(xp, x):
         return x * xp.sigmoid(x)
@@ -153,6 +170,8 @@ class Silu(Activation):
 class Mish(Activation):
     """x · tanh(log(1 + eˣ)). D. Misra (2019)"""
 
+    kernel_name = "mish_cpu"
+
     def forward(xp, x):
         return x * xp.tanh(log1p_exp(xp, x))
 
@@ -164,6 +183,8 @@ class Mish(Activation):
 class Softplus(Activation):
     """log(1 + exp(β x)) / β; x itself where β x is above the threshold"""
 
+    kernel_name = "softplus_cpu"
+
     def forward(xp, x, *, beta, threshold):      return xp.where(x * beta > threshold, x, log1p_exp(xp, x * beta) / beta)
     def grad_x(xp, g, x, beta, threshold):       return xp.where(x * beta > threshold, g, g * xp.sigmoid(x * beta))
 
@@ -171,12 +192,16 @@ class Softplus(Activation):
 class LogSigmoid(Activation):
     """log σ(x) = min(x, 0) − log(1 + exp(−|x|))"""
 
+    kernel_name = "log_sigmoid_cpu"
+
     def forward(xp, x):      return negative(xp, x) - xp.log1p(xp.exp(-xp.absolute(x)))
     def grad_x(xp, g, x):    return g * xp.sigmoid(-x)
 
 
 class Gelu(Activation):
     """x · Φ(x), with Φ the normal distribution function: Φ(x) = (1 + erf(x / √2)) / 2. D. Hendrycks, K. Gimpel (2016)"""
+
+    kernel_name = "GeluKernelImpl"
 
     def forward(xp, x):
         return x * 0.5 * (xp.erf(x * sqrt(0.5)) + 1)
@@ -189,6 +214,7 @@ class GeluTanh(Activation):
     """x/2 · (1 + tanh(√(2/π) (x + 0.044715 x³)))"""
 
     torch_name = "Gelu"
+    kernel_name = "GeluKernelImpl"
 
     def forward(xp, x):
         return x * 0.5 * (xp.tanh((x + x * x * x * 0.044715) * sqrt(2 / pi)) + 1)
@@ -212,6 +238,7 @@ class Glu(Op):
     """a · σ(b), with a and b the halves of x along an axis. Y. N. Dauphin et al. (2017)"""
 
     kinds = "f"
+    kernel_name = "glu_cpu"
 
     def forward(xp, x, *, axis):
         a, b = halves(xp, x, axis)
@@ -227,6 +254,7 @@ class Softmax(Op):
     """exp(x) / Σ exp(x) along an axis, computed from x − max x"""
 
     kinds = "f"
+    kernel_name = "softmax_kernel_impl"
 
     def forward(xp, x, *, axis):
         if not x.shape[axis]:
@@ -242,6 +270,7 @@ class LogSoftmax(Op):
     """x − log Σ exp(x) along an axis, computed from x − max x"""
 
     kinds = "f"
+    kernel_name = "log_softmax_kernel_impl"
 
     def forward(xp, x, *, axis):
         if not x.shape[axis]:

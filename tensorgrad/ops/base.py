@@ -13,7 +13,6 @@ Tensors, broadcasting (the engine sums gradients of elementwise ops back to thei
 from __future__ import annotations
 
 from functools import partial
-from inspect import Parameter, signature
 from operator import itemgetter
 from typing import Any, ClassVar
 
@@ -65,6 +64,7 @@ class Op(Node):
 
     # what a subclass may say of itself
     torch_name: ClassVar[str]                     # PyTorch's name for grad_fn, less 'Backward0'
+    kernel_name: ClassVar[str]                    # what errors about dtypes call it
     native: ClassVar[bool] = False                # a module's function of the same name is the whole kernel
     elementwise: ClassVar[bool] = False           # inputs broadcast; the engine sums gradients back
     casts: ClassVar[str | None] = None            # 'promote': inputs to one dtype; 'float': and integers to the default float
@@ -74,6 +74,7 @@ class Op(Node):
     analytic: ClassVar[bool] = True               # complex gradients: conjugate, apply the formula, conjugate
     view: ClassVar[str] = ""                      # the result shares the first input's memory: 'always', or 'maybe'
     sequence: ClassVar[bool] = False              # the inputs come as one sequence: concat([a, b])
+    explain: ClassVar[Any] = None                 # explain(*shapes): the error for operands that do not fit together
 
     # what is worked out
     opname: ClassVar[str]                         # the key in the table, and the name in `xp`
@@ -89,20 +90,34 @@ class Op(Node):
         super().__init_subclass__(**kwargs)
         if "forward" not in cls.__dict__:         # a family of ops, or the class of an op's tape nodes
             return
-        takes = list(signature(cls.forward).parameters.values())[1:]
-        named = [p for p in takes if p.kind is not Parameter.KEYWORD_ONLY]
-        several = cls.sequence or any(p.kind is Parameter.VAR_POSITIONAL for p in named)
+        named, any_number, cls.parameters = arguments(cls.forward)
         cls.opname = cls.__dict__.get("opname") or _snake(cls.__name__)
-        cls.inputs = tuple(p.name for p in named)
-        cls.arity = None if several else len(named)
-        cls.parameters = {p.name: p.default for p in takes if p.kind is Parameter.KEYWORD_ONLY}
+        cls.inputs = named[1:]
+        cls.arity = None if cls.sequence or any_number else len(cls.inputs)
         cls.differentiable = any(name.startswith("grad_") for name in cls.__dict__)
         cls.several = bool(cls.outputs) or cls.several
         cls.kernels, cls.plans = Kernels(cls), Plans(cls)
         cls.torch_name = cls.__dict__.get("torch_name", cls.__name__)
+        cls.kernel_name = cls.__dict__.get("kernel_name", cls.opname)
         OPS[cls.opname] = cls
 
     forward: ClassVar[Any]
+
+
+def arguments(function: Any) -> tuple[tuple[str, ...], bool, dict[str, Any]]:
+    """The names of a formula's positional arguments, whether the last stands for any number, and the keyword-only ones with their defaults.
+
+    (What inspect.signature tells, without importing a tenth of the standard library.)
+    """
+    code = function.__code__
+    positional, keyword = code.co_argcount, code.co_kwonlyargcount
+    names = code.co_varnames
+    starred = names[positional + keyword:positional + keyword + 1] if code.co_flags & 0x04 else ()
+    defaults = function.__kwdefaults__ or {}
+    return names[:positional] + starred, bool(starred), {n: defaults.get(n, NO_DEFAULT) for n in names[positional:positional + keyword]}
+
+
+NO_DEFAULT: Any = type("NO_DEFAULT", (), {"__repr__": lambda self: "required"})()
 
 
 def _snake(name: str) -> str:
@@ -224,16 +239,16 @@ class Plan:
         names = [input_name(op, i) for i in range(arity)]
         formulas = [(i, getattr(op, f"grad_{name}")) for i, name in enumerate(names)
                     if needs >> i & 1 and hasattr(op, f"grad_{name}")]
-        asks = [tuple(signature(formula).parameters)[2:] for _, formula in formulas]
+        asks = [arguments(formula)[0][2:] for _, formula in formulas]
         group = op.inputs[-1] if op.arity is None else None      # the name that stands for any number of inputs
         members = [i for i, name in enumerate(names) if name == group]
         source = partial(_source, op, needs, names, group)
-        wanted = list(dict.fromkeys(source(name) for names_ in asks for name in names_ if name != "position"))
+        wanted = list(dict.fromkeys(source(i, name) for (i, _), names_ in zip(formulas, asks, strict=True) for name in names_))
         values = [s for s in wanted if s[0] == "value"]
         if ("group", group) in wanted:
             values += [("value", i) for i in members if ("value", i) not in values]
         shapes = [s for s in wanted if s[0] == "shape"]
-        late = [s for s in wanted if s[0] in ("edge", "param", "group")]
+        late = [s for s in wanted if s[0] in ("edge", "param", "group", "constant")]
         place = {s: k for k, s in enumerate((*values, *shapes, *late))}
         self.node_type = node_type(op)
         self.origins = tuple(i for _, i in values)               # what each saved value is: an input's position, or a result's after them
@@ -242,14 +257,14 @@ class Plan:
         self.save = _saver(self.origins, tuple(i for _, i in shapes), members)
         self.extras = tuple(_extra(kind, which, op, [place["value", i] for i in members] if kind == "group" else None)
                             for kind, which in late)
-        self.steps = tuple(
-            (i, partial(formula, position=members.index(i)) if "position" in names_ else formula,
-             tuple(place[source(name)] for name in names_ if name != "position"))
-            for (i, formula), names_ in zip(formulas, asks, strict=True))
+        self.steps = tuple((i, formula, tuple(place[source(i, name)] for name in names_))
+                           for (i, formula), names_ in zip(formulas, asks, strict=True))
 
 
-def _source(op: type[Op], needs: int, names: list[str], group: str | None, asked: str) -> tuple[str, Any]:
-    """Where the argument of a formula comes from."""
+def _source(op: type[Op], needs: int, names: list[str], group: str | None, position: int, asked: str) -> tuple[str, Any]:
+    """Where the argument of a formula, for the input at a position, comes from."""
+    if asked == "position":                                       # which of the inputs that share a name
+        return "constant", position - names.index(names[position])
     if asked in op.parameters:
         return "param", asked
     if asked == group:
@@ -281,6 +296,8 @@ def _extra(kind: str, which: Any, op: type[Op], places: Any) -> Any:
     if kind == "param":
         default = op.parameters[which]
         return lambda node, values: node.params.get(which, default)
+    if kind == "constant":
+        return lambda node, values: which
     return lambda node, values: tuple(values[p] for p in places)
 
 

@@ -6,6 +6,7 @@ With y = conv(x, w), all three are the trilinear form Σ y·conv(x, w) with one 
     convolution_weight  (y, x) → w
 x is (N, C, *D), w is (O, C / groups, *K), y is (N, O, *L); stride, padding and dilation have one number per dimension, and
 L = (D + 2 padding − dilation (K − 1) − 1) // stride + 1. Computed as matrix products over columns: all windows, side by side.
+The first two add a bias to each channel of their result, unless it is None.
 """
 from __future__ import annotations
 
@@ -16,66 +17,77 @@ from .base import Op
 
 
 class Convolution(Op):
-    """y[n, o] = Σ_c x[n, c] ⋆ w[o, c]"""
+    """y[n, o] = b[o] + Σ_c x[n, c] ⋆ w[o, c]"""
 
-    casts = None
-    kinds = "fciu"
-
-    def forward(xp, x, w, *, stride, padding, dilation, groups=1):
+    def forward(xp, x, w, b, *, stride, padding, dilation, groups=1):
         columns, length = columns_of(xp, x, w.shape[2:], stride, padding, dilation)
         n, o = x.shape[0], w.shape[0]
-        y = matrices(w, groups) @ columns.reshape(n, groups, -1, prod(length))
-        return y.reshape(n, o, *length)
+        y = matrices(w, groups) @ columns.reshape(n, groups, prod(w.shape[1:]), prod(length))
+        return biased(y.reshape(n, o, *length), b)
 
     def grad_x(xp, g, w, x_shape, stride, padding, dilation, groups=1):
-        return xp.convolution_input(g, w, size=x_shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
+        return xp.convolution_input(g, w, None, size=x_shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
 
     def grad_w(xp, g, x, w_shape, stride, padding, dilation, groups=1):
         return xp.convolution_weight(g, x, size=w_shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
 
+    def grad_b(xp, g):
+        return sum_of_channels(xp, g)
+
 
 class ConvolutionInput(Op):
-    """x[n, c] = Σ_o y[n, o] spread by w[o, c]: each y adds w to its window of x. `size` is that of x."""
+    """x[n, c] = b[c] + Σ_o y[n, o] spread by w[o, c]: each y adds w to its window of x. `size` is that of x."""
 
     torch_name = "Convolution"
-    kinds = "fciu"
 
-    def forward(xp, y, w, *, size, stride, padding, dilation, groups=1):
+    def forward(xp, y, w, b, *, size, stride, padding, dilation, groups=1):
         n, c = y.shape[0], w.shape[1] * groups
-        columns = matrices(w, groups).swapaxes(-1, -2) @ y.reshape(n, groups, y.shape[1] // groups, -1)
+        columns = matrices(w, groups).swapaxes(-1, -2) @ y.reshape(n, groups, y.shape[1] // groups, prod(y.shape[2:]))
         columns = columns.reshape(n, c, *w.shape[2:], *y.shape[2:])
-        return windows_added(xp, columns, (n, c, *size), stride, padding, dilation)
+        return biased(windows_added(xp, columns, (n, c, *size), stride, padding, dilation), b)
 
     def grad_y(xp, g, w, stride, padding, dilation, groups=1):
-        return xp.convolution(g, w, stride=stride, padding=padding, dilation=dilation, groups=groups)
+        return xp.convolution(g, w, None, stride=stride, padding=padding, dilation=dilation, groups=groups)
 
     def grad_w(xp, g, y, w_shape, stride, padding, dilation, groups=1):
         return xp.convolution_weight(y, g, size=w_shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
+
+    def grad_b(xp, g):
+        return sum_of_channels(xp, g)
 
 
 class ConvolutionWeight(Op):
     """w[o, c] = Σ_n y[n, o] ⋆ x[n, c]. `size` is that of the kernel."""
 
-    torch_name = "ConvolutionWeight"
-    kinds = "fciu"
+    torch_name = "ConvolutionBackward"
 
     def forward(xp, y, x, *, size, stride, padding, dilation, groups=1):
         columns, length = columns_of(xp, x, size, stride, padding, dilation)
         n, o, c = y.shape[0], y.shape[1], x.shape[1]
         rows = y.reshape(n, groups, o // groups, prod(length))
-        columns = columns.reshape(n, groups, -1, prod(length))
+        columns = columns.reshape(n, groups, c // groups * prod(size), prod(length))
         return (rows @ columns.swapaxes(-1, -2)).sum(axis=0).reshape(o, c // groups, *size)
 
     def grad_y(xp, g, x, stride, padding, dilation, groups=1):
-        return xp.convolution(x, g, stride=stride, padding=padding, dilation=dilation, groups=groups)
+        return xp.convolution(x, g, None, stride=stride, padding=padding, dilation=dilation, groups=groups)
 
     def grad_x(xp, g, y, x_shape, stride, padding, dilation, groups=1):
-        return xp.convolution_input(y, g, size=x_shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
+        return xp.convolution_input(y, g, None, size=x_shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
+
+
+def biased(y, b):
+    """A number added to each channel."""
+    return y if b is None else y + b.reshape(-1, *(1,) * (y.ndim - 2))
+
+
+def sum_of_channels(xp, g):
+    """The sum of each channel, over the batch and all places."""
+    return xp.sum(xp.sum(xp.reshape(g, (*g.shape[:2], prod(g.shape[2:]))), axis=2), axis=0)
 
 
 def matrices(w, groups):
     """The kernels as one matrix for each group, (groups, O / groups, C / groups · K)."""
-    return w.reshape(groups, w.shape[0] // groups, -1)
+    return w.reshape(groups, w.shape[0] // groups, prod(w.shape[1:]))
 
 
 def output_length(size, kernel, stride, padding, dilation):
@@ -125,6 +137,7 @@ class Columns(Op):
     """All windows of x, (N, C, *K, *L)."""
 
     torch_name = "Im2Col"
+    kinds = "biufcV"
     kinds = "biufcV"
 
     def forward(xp, x, *, kernel, stride, padding, dilation):

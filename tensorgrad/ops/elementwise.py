@@ -523,7 +523,10 @@ class ViewAsReal(Op):
     kinds = "c"
 
     def forward(xp, x): return x[..., None].view("float64" if x.dtype.itemsize == 16 else "float32")
-    def grad_x(xp, g):  return xp.make_complex(xp.get_item(g, index=(..., 0)), xp.get_item(g, index=(..., 1)))
+
+    def grad_x(xp, g):
+        re, im = (xp.get_item(g, index=(slice(None),) * (len(g.shape) - 1) + (i,)) for i in (0, 1))
+        return xp.make_complex(re, im)
 
 
 class ViewAsComplex(Op):

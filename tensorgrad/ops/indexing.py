@@ -54,13 +54,24 @@ class IndexPut(Movement):
         return xp.index(g, *indices, template=template)
 
 
-class TakeAlongAxis(Movement):
-    """out[…, i, …] = x[…, index[…, i, …], …] (gather)"""
-
-    torch_name = "Gather"
+class Gather(Movement):
+    """out[…, i, …] = x[…, index[…, i, …], …]; the index may be shorter than x along the other axes"""
 
     def forward(xp, x, index, *, axis):
         return x[along(xp, index, axis)]
+
+    def grad_x(xp, g, index, x_shape, axis):
+        return xp.scatter_add(xp.zeros(x_shape, dtype=g.dtype), g, index, axis=axis)
+
+
+class TakeAlongAxis(Movement):
+    """`gather` for an index that is as long as x along the other axes, as NumPy has it"""
+
+    torch_name = "Gather"
+    native = True
+
+    def forward(xp, x, index, *, axis):
+        return xp.take_along_axis(x, index, axis)
 
     def grad_x(xp, g, index, x_shape, axis):
         return xp.scatter_add(xp.zeros(x_shape, dtype=g.dtype), g, index, axis=axis)
@@ -78,7 +89,7 @@ class ScatterAdd(Movement):
         return g
 
     def grad_value(xp, g, index, value_shape, axis):
-        return grown(xp, xp.take_along_axis(g, index, axis=axis), value_shape)
+        return grown(xp, xp.gather(g, index, axis=axis), value_shape)
 
 
 class Scatter(Movement):
@@ -93,7 +104,7 @@ class Scatter(Movement):
         return xp.scatter(g, xp.zeros(index.shape, dtype=g.dtype), index, axis=axis)
 
     def grad_value(xp, g, index, value_shape, axis):
-        return grown(xp, xp.take_along_axis(g, index, axis=axis), value_shape)
+        return grown(xp, xp.gather(g, index, axis=axis), value_shape)
 
 
 def along(xp, index, axis):
@@ -106,33 +117,6 @@ def grown(xp, g, shape):
     """Zeros after the end of every axis, up to a shape."""
     widths = tuple((0, n - m) for n, m in zip(shape, g.shape, strict=True))
     return xp.pad_constant(g, widths=widths) if any(b for _, b in widths) else g
-
-
-class Take(Movement):
-    """Slices x[i] along the first axis, for an index array of any shape (embedding)."""
-
-    opname = "embedding"
-    torch_name = "Embedding"
-
-    def forward(xp, x, index):
-        return x[index]
-
-    def grad_x(xp, g, index, x_shape):
-        return xp.embedding_add(g, index, rows=x_shape[0])
-
-
-class EmbeddingAdd(Movement):
-    """Slices added up in the rows that they came from: the adjoint of `embedding`."""
-
-    torch_name = "EmbeddingDenseBackward"
-
-    def forward(xp, x, index, *, rows):
-        out = xp.zeros((rows, *x.shape[index.ndim:]), dtype=x.dtype)
-        xp.add.at(out, index, x)
-        return out
-
-    def grad_x(xp, g, index):
-        return xp.embedding(g, index)
 
 
 class MaskedFill(Movement):
@@ -179,7 +163,7 @@ def neutral(dtype, reduce):
 def shares(xp, g, x, value, index, out, axis, reduce, include_self):
     """How the gradient of a reduced place is shared among what was reduced there."""
     part = xp.get_slice(value, index=tuple(map(slice, index.shape)))
-    there = lambda t: xp.take_along_axis(t, index, axis=axis)  # noqa: E731
+    there = lambda t: xp.gather(t, index, axis=axis)  # noqa: E731
     spread = lambda base, t: xp.scatter_add(base, t, index, axis=axis)  # noqa: E731
     kept = xp.zeros_like(g) if not include_self else xp.ones_like(g)
     zero = xp.zeros(index.shape, dtype=g.dtype)

@@ -1,87 +1,87 @@
-"""Normalisations: each is (x − mean) / √(variance + ε), over different elements."""
+"""Normalisations: each is (x − μ) / √(σ² + ε) · w + b, with the mean and the variance of different elements."""
 from __future__ import annotations
+
+from math import prod
 
 from .base import Composite
 
 
-class NativeLayerNorm(Composite):
-    """(x − μ) / √(σ² + ε) · w + b, with μ and σ² over the last `ndim` axes. J. L. Ba, J. R. Kiros, G. E. Hinton (2016)"""
-
+class Normalization(Composite):
+    __slots__ = ()
     kinds = "f"
 
+
+class NativeLayerNorm(Normalization):
+    """With μ and σ² over the last `ndim` axes. J. L. Ba, J. R. Kiros, G. E. Hinton (2016)"""
+
+    kernel_name = "LayerNormKernelImpl"
+
     def forward(xp, x, w, b, *, ndim, eps):
-        axes = tuple(range(len(x.shape) - ndim, len(x.shape)))
-        centred = x - xp.mean(x, axis=axes, keepdims=True)
-        variance = xp.mean(centred * centred, axis=axes, keepdims=True)
-        out = centred / xp.sqrt(variance + eps)
+        out, _, _ = standardized(xp, x, last(x, ndim), eps)
         out = out if w is None else out * w
         return out if b is None else out + b
 
 
-class NativeBatchNorm(Composite):
-    """(x − μ) / √(σ² + ε) · w + b for each channel (axis 1), with μ and σ² over the batch and all places. S. Ioffe, C. Szegedy (2015)"""
+class NativeGroupNorm(Normalization):
+    """With μ and σ² over groups of channels of each sample. Y. Wu, K. He (2018)"""
 
-    kinds = "f"
-
-    def forward(xp, x, w, b, *, eps):
-        axes = (0, *range(2, len(x.shape)))
-        centred = x - xp.mean(x, axis=axes, keepdims=True)
-        variance = xp.mean(centred * centred, axis=axes, keepdims=True)
-        return scaled(xp, centred / xp.sqrt(variance + eps), w, b)
-
-
-class AffineByChannel(Composite):
-    """(x − μ) / √(σ² + ε) · w + b for each channel (axis 1), with μ and σ² given: batch normalisation after training."""
-
-    torch_name = "NativeBatchNorm"
-    kinds = "f"
-
-    def forward(xp, x, mean, variance, w, b, *, eps):
-        scale = 1 / xp.sqrt(variance + eps)
-        scale = scale if w is None else scale * w
-        shift = -mean * scale
-        shift = shift if b is None else shift + b
-        return x * per_channel(xp, scale, x) + per_channel(xp, shift, x)
-
-
-class NativeGroupNorm(Composite):
-    """Normalised over groups of channels of each sample. Y. Wu, K. He (2018)"""
-
-    kinds = "f"
+    kernel_name = "GroupNormKernelImpl"
 
     def forward(xp, x, w, b, *, groups, eps):
         n = x.shape[0]
-        grouped = xp.reshape(x, (n, groups, count(x) // max(n * groups, 1)))
-        centred = grouped - xp.mean(grouped, axis=2, keepdims=True)
-        variance = xp.mean(centred * centred, axis=2, keepdims=True)
-        return scaled(xp, xp.reshape(centred / xp.sqrt(variance + eps), x.shape), w, b)
+        out, _, _ = standardized(xp, xp.reshape(x, (n, groups, prod(x.shape[1:]) // groups)), (2,), eps)
+        return affine(xp, xp.reshape(out, x.shape), w, b)
 
 
-class RmsNorm(Composite):
+class NativeBatchNorm(Normalization):
+    """With μ and σ² of each channel (axis 1), over the batch and all places; these are results, too. S. Ioffe, C. Szegedy (2015)"""
+
+    outputs = ("out", "mean", "variance")
+    kernel_name = "batch_norm"
+
+    def forward(xp, x, w, b, *, eps):
+        out, mean, variance = standardized(xp, x, (0, *range(2, len(x.shape))), eps)
+        return affine(xp, out, w, b), xp.reshape(mean, (x.shape[1],)), xp.reshape(variance, (x.shape[1],))
+
+
+class AffineByChannel(Normalization):
+    """With μ and σ² given for each channel (axis 1): batch normalisation after training."""
+
+    torch_name = "NativeBatchNorm"
+    kernel_name = "batch_norm"
+
+    def forward(xp, x, w, b, mean, variance, *, eps):
+        scale = 1 / xp.sqrt(variance + eps)
+        scale = scale if w is None else scale * w
+        shift = -mean * scale
+        return affine(xp, x, scale, shift if b is None else shift + b)
+
+
+class RmsNorm(Normalization):
     """x / √(mean x² + ε) · w over the last `ndim` axes. B. Zhang, R. Sennrich (2019)"""
 
-    torch_name = "FusedRmsNorm"
-    kinds = "f"
+    torch_name = "Mul"
 
     def forward(xp, x, w, *, ndim, eps):
-        axes = tuple(range(len(x.shape) - ndim, len(x.shape)))
-        out = x / xp.sqrt(xp.mean(x * x, axis=axes, keepdims=True) + eps)
+        out = x / xp.sqrt(xp.mean(x * x, axis=last(x, ndim), keepdims=True) + eps)
         return out if w is None else out * w
 
 
-def count(x):
-    total = 1
-    for n in x.shape:
-        total *= n
-    return total
+def last(x, ndim):
+    """The last axes."""
+    return tuple(range(len(x.shape) - ndim, len(x.shape)))
 
 
-def per_channel(xp, v, x):
-    """A vector over axis 1, shaped to broadcast with x."""
-    return xp.reshape(v, (-1, *(1,) * (len(x.shape) - 2)))
+def standardized(xp, x, axes, eps):
+    """(x − μ) / √(σ² + ε), μ and σ²"""
+    mean = xp.mean(x, axis=axes, keepdims=True)
+    centred = x - mean
+    variance = xp.mean(centred * centred, axis=axes, keepdims=True)
+    return centred / xp.sqrt(variance + eps), mean, variance
 
 
-def scaled(xp, x, w, b):
-    x = x if w is None else x * per_channel(xp, w, x)
-    return x if b is None else x + per_channel(xp, b, x)
-
+def affine(xp, x, w, b):
+    """x · w + b, with one w and b for each channel (axis 1)."""
+    per_channel = (-1, *(1,) * (len(x.shape) - 2))
+    x = x if w is None else x * xp.reshape(w, per_channel)
+    return x if b is None else x + xp.reshape(b, per_channel)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from math import log, pi
 
+from . import _special_functions as special
 from .base import Floating
 
 LN2, LN10 = log(2), log(10)
@@ -96,7 +97,7 @@ class Xlogy(Floating):
     kinds = "f"
 
     def forward(xp, a, b):
-        return xp.where((a == 0) & (b == b), 0, a * xp.log(b))
+        return special.xlogy(xp, a, b)
 
     def grad_a(xp, g, a, b):
         dead = (a == 0) & (b <= 0)
@@ -122,9 +123,7 @@ class Logit(Floating):
     kinds = "f"
 
     def forward(xp, x, *, eps=None):
-        if eps is not None:
-            x = xp.minimum(xp.maximum(x, eps), 1 - eps)
-        return xp.log(x / (1 - x))
+        return special.logit(xp, x if eps is None else xp.minimum(xp.maximum(x, eps), 1 - eps))
 
     def grad_x(xp, g, x, eps=None):
         lo, hi = (0, 1) if eps is None else (eps, 1 - eps)
@@ -207,8 +206,7 @@ class Sinc(Floating):
     native = False
 
     def forward(xp, x):
-        y = xp.where(x == 0, 1, x * pi)
-        return xp.where(x == 0, 1, xp.sin(y) / y)
+        return special.sinc(xp, x) if x.dtype.kind == "f" else xp.sinc(x)
 
     def grad_x(xp, g, x):
         y = xp.where(x == 0, 1, x * pi)

@@ -95,7 +95,7 @@ class RandomSampler(Sampler[int]):
         if self.replacement:
             for start in range(0, wanted, DRAWN_AT_ONCE):
                 size = min(DRAWN_AT_ONCE, wanted - start)
-                yield from tg.randint(high=length, size=(size,), dtype=tg.int64, generator=generator).tolist()
+                yield from tg.randint(length, (size,), dtype=tg.int64, generator=generator).tolist()
             return
         for _ in range(wanted // length):
             yield from tg.randperm(length, generator=generator).tolist()

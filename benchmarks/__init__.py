@@ -1,0 +1,1 @@
+"""Speed, as a ratio against PyTorch in one run."""

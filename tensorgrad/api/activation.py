@@ -1,0 +1,245 @@
+"""Activations and dropout that PyTorch has at its root. The others are in nn/_functions. https://pytorch.org/docs/stable/nn.functional.html"""
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+from ..dispatch import fresh, xp
+from ..dtype import as_dtype
+from ..generator import memory_order
+from ..ops.shape import inverse
+from ._arguments import check_tensor, in_dtype, normalize_dim
+from ._register import FUNCTIONS, in_place_form, public
+from .random import generator_of
+
+# ── lines with a bend ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public(inplace=True)
+def relu(input: Any) -> Any:
+    """max(x, 0), element by element. https://pytorch.org/docs → torch.nn.functional.relu
+
+    >>> import tensorgrad as torch
+    >>> torch.relu(torch.tensor([-1., 0., 2.]))
+    tensor([0., 0., 2.])
+    """
+    check_tensor(input, "relu", "input", 1)
+    if input.array.dtype.kind == "b":
+        raise RuntimeError("Boolean inputs not supported for relu")
+    return xp.relu(input)
+
+
+@public(method=False)
+def threshold(input: Any, threshold: Any, value: Any) -> Any:
+    """x where it is above the threshold, `value` elsewhere. https://pytorch.org/docs → torch.nn.functional.threshold
+
+    >>> import tensorgrad as torch
+    >>> torch.threshold(torch.tensor([0.5, 2.]), 1, -7)
+    tensor([-7.,  2.])
+    """
+    return xp.threshold(input, threshold=threshold, value=value)
+
+
+@public(out=True)
+def hardshrink(input: Any, lambd: float = 0.5) -> Any:
+    """x where |x| > λ, 0 elsewhere. https://pytorch.org/docs → torch.nn.functional.hardshrink
+
+    >>> import tensorgrad as torch
+    >>> torch.hardshrink(torch.tensor([-1., 0.3, 2.]))
+    tensor([-1.,  0.,  2.])
+    """
+    return xp.hardshrink(input, lambd=lambd)
+
+
+@public()
+def prelu(input: Any, weight: Any) -> Any:
+    """x for x > 0, w · x elsewhere, with one w or one for each channel (axis 1). https://pytorch.org/docs → torch.nn.functional.prelu
+
+    >>> import tensorgrad as torch
+    >>> torch.prelu(torch.tensor([-2., 3.]), torch.tensor(0.25))
+    tensor([-0.5000,  3.0000])
+    """
+    if input.dtype is not weight.dtype:
+        names = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16"}
+        raise RuntimeError("prelu: Type promoting not supported. Got " + " and ".join(names.get(t.dtype.name, t.dtype.name) for t in (input, weight)))
+    if weight.ndim > 1:
+        raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}")
+    count = weight.numel()
+    if count != 1:
+        if not input.ndim:
+            raise RuntimeError("Not allow zero-dim input tensor.")
+        channels = input.shape[1] if input.ndim > 1 else 1
+        if channels != count:
+            raise RuntimeError(f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {count} and channel size = "
+                               f"{channels}.")
+    return xp.prelu(input, weight.reshape((1, count, *(1,) * (input.ndim - 2)) if input.ndim > 1 else (count,) * min(input.ndim, 1)))
+
+
+@public(method=False)
+def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: Any = None) -> Any:
+    """x for x > 0, r · x elsewhere: r is uniform on [lower, upper) while training, else the middle. https://pytorch.org/docs → torch.rrelu
+
+    >>> import tensorgrad as torch
+    >>> torch.rrelu(torch.tensor([-8., 3.]), 0.25, 0.75)
+    tensor([-4.,  3.])
+    """
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    if not training:
+        return xp.rrelu_with_noise(input, (lower + upper) / 2)
+    backend = type(input.storage)
+    below = backend.host(input.array) <= 0
+    noise = below.astype(backend.host(input.array).dtype)     # one uniform number for each that is not above 0, in order
+    noise[below] = generator_of(backend, generator).uniform(int(below.sum()), lower, upper, "float64")
+    return xp.rrelu_with_noise(input, fresh(backend.asarray(noise), backend))
+
+
+# ── exponential curves ────────────────────────────────────────────────────────────────────────────────────────────────
+
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+
+@public(method=False)
+def selu(input: Any) -> Any:
+    """λ x for x > 0, λ α (exp(x) − 1) elsewhere: G. Klambauer et al. (2017). https://pytorch.org/docs → torch.nn.functional.selu
+
+    >>> import tensorgrad as torch
+    >>> torch.selu(torch.tensor([-1., 1.]))
+    tensor([-1.1113,  1.0507])
+    """
+    return xp.elu(input, alpha=SELU_ALPHA, scale=SELU_SCALE)
+
+
+@public(method=False)
+def celu(input: Any, alpha: float = 1.0) -> Any:
+    """x for x > 0, α (exp(x / α) − 1) elsewhere. https://pytorch.org/docs → torch.nn.functional.celu
+
+    >>> import tensorgrad as torch
+    >>> torch.celu(torch.tensor([-1., 1.]), alpha=2)
+    tensor([-0.7869,  1.0000])
+    """
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return xp.celu(input, alpha=alpha)
+
+
+def along_axis(run: Any, input: Any, dim: Any, dtype: Any) -> Any:
+    """An op along one axis, in a dtype. A tensor without axes counts as having one."""
+    if dtype is not None:
+        input = in_dtype(input, as_dtype(dtype))
+    axis = normalize_dim(dim, input.array.ndim)
+    return run(input, axis=axis) if input.array.ndim else run(input.reshape(1), axis=0).reshape(())
+
+
+@public(out=True)
+def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
+    """exp(x) / Σ exp(x) along an axis. https://pytorch.org/docs → torch.nn.functional.softmax
+
+    >>> import tensorgrad as torch
+    >>> torch.softmax(torch.tensor([0., 0., 1000.]), dim=0)
+    tensor([0., 0., 1.])
+    """
+    return along_axis(xp.softmax, input, dim, dtype)
+
+
+@public(out=True)
+def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
+    """x − log Σ exp(x) along an axis. https://pytorch.org/docs → torch.nn.functional.log_softmax
+
+    >>> import tensorgrad as torch
+    >>> torch.log_softmax(torch.tensor([0., 0.]), dim=0)
+    tensor([-0.6931, -0.6931])
+    """
+    return along_axis(xp.log_softmax, input, dim, dtype)
+
+
+# ── dropout ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def noise_for(input: Any, draw: Any) -> Any:
+    """A tensor of numbers like `input`, drawn in the order of its memory."""
+    array, backend = input.array, type(input.storage)
+    if array.flags.c_contiguous:
+        return fresh(backend.asarray(draw(array.shape)), backend)
+    ordered = memory_order(array)
+    if not ordered.flags.c_contiguous:       # it has gaps, or overlaps: PyTorch lays out the noise anew
+        return fresh(backend.asarray(draw(array.shape)), backend)
+    axes = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
+    return fresh(backend.asarray(draw(ordered.shape).transpose(inverse(axes))), backend)
+
+
+def _check_probability(p: float) -> None:
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
+
+
+def _drop(input: Any, p: float, train: bool, noise: Any, combine: Any) -> Any:
+    """The input, if nothing is to be dropped; zeros, if everything is; else what `combine` makes of it and the noise."""
+    check_tensor(input, "dropout", "input", 1)
+    _check_probability(p)
+    if p == 0 or not train or not input.array.size:
+        return input
+    return input * input.new_zeros(()) if p == 1 else combine(input, noise())
+
+
+def _generator(input: Any) -> Any:
+    return generator_of(type(input.storage), None)
+
+
+@public(method=False)
+def dropout(input: Any, p: float, train: bool) -> Any:
+    """Each element is 0 with probability p, else x / (1 − p). https://pytorch.org/docs → torch.nn.functional.dropout
+
+    >>> import tensorgrad as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.dropout(torch.ones(6), 0.5, True)
+    tensor([2., 2., 0., 0., 0., 2.])
+    """
+    def noise() -> Any:
+        return noise_for(input, lambda shape: _generator(input).dropout(shape, p, input.array.dtype))
+    return _drop(input, p, train, noise, xp.multiply)
+
+
+def _for_channels(input: Any, draw: Any) -> Any:
+    """One number for each channel of each sample."""
+    if input.array.ndim < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+    backend = type(input.storage)
+    return fresh(backend.asarray(draw((*input.array.shape[:2], *(1,) * (input.array.ndim - 2)))), backend)
+
+
+@public(method=False)
+def feature_dropout(input: Any, p: float, train: bool) -> Any:
+    """Dropout of whole channels (axis 1). https://pytorch.org/docs → torch.nn.functional.dropout2d"""
+    def noise() -> Any:
+        return _for_channels(input, lambda shape: _generator(input).dropout(shape, p, input.array.dtype))
+    return _drop(input, p, train, noise, xp.multiply)
+
+
+ALPHA = 1.7580993408473766       # −λ α of selu: what a dropped element becomes
+
+
+def _alpha(p: float) -> Any:
+    """What keeps the mean and the variance of selu's output, for noise of 1 (kept) and 0 (dropped)."""
+    a = 1 / sqrt((ALPHA * ALPHA * p + 1) * (1 - p))
+    return lambda input, kept: xp.add(xp.multiply(input, kept * a), (kept - 1) * (ALPHA * a) + ALPHA * a * p)
+
+
+@public(method=False)
+def alpha_dropout(input: Any, p: float, train: bool) -> Any:
+    """Dropout that keeps mean and variance of what selu gives. https://pytorch.org/docs → torch.nn.functional.alpha_dropout"""
+    def noise() -> Any:
+        return noise_for(input, lambda shape: _generator(input).bernoulli(1 - p, shape, input.array.dtype))
+    return _drop(input, p, train, noise, _alpha(p) if p < 1 else None)
+
+
+@public(method=False)
+def feature_alpha_dropout(input: Any, p: float, train: bool) -> Any:
+    """Alpha dropout of whole channels (axis 1). https://pytorch.org/docs → torch.nn.functional.feature_alpha_dropout"""
+    def noise() -> Any:
+        return _for_channels(input, lambda shape: _generator(input).bernoulli(1 - p, shape, input.array.dtype))
+    return _drop(input, p, train, noise, _alpha(p) if p < 1 else None)
+
+
+for _f in (relu, threshold, rrelu, selu, celu, dropout, feature_dropout, alpha_dropout, feature_alpha_dropout):
+    FUNCTIONS[f"{_f.__name__}_"] = in_place_form(_f, _f.__name__)

@@ -1,0 +1,214 @@
+"""Convolutions. https://pytorch.org/docs/stable/nn.functional.html#convolution-functions"""
+from __future__ import annotations
+
+from typing import Any
+
+from ..dispatch import SCALAR_TYPES, xp
+from ._register import public
+
+
+def several(value: Any, n: int, name: str) -> tuple[int, ...]:
+    """One number for each dimension, from one for all or from a sequence."""
+    if type(value) is int:
+        return (value,) * n
+    if isinstance(value, (tuple, list)):
+        if len(value) not in (1, n):
+            raise RuntimeError(f"expected {name} to be a single integer value or a list of {n} values to match the convolution dimensions, but got "
+                               f"{name}={list(value)}")
+        return tuple(map(int, value)) * (n if len(value) == 1 else 1)
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"argument '{name}' must be tuple of ints, not {type(value).__name__}")
+    return (value.__index__(),) * n
+
+
+# ── checks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check(input: Any, weight: Any, bias: Any, n: int, groups: int, name: str, transposed: bool) -> None:
+    if input.ndim not in (n + 1, n + 2):
+        raise RuntimeError(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {list(input.shape)}")
+    _check_dtypes(input, weight, bias)
+    size = list(weight.shape)
+    if weight.ndim != n + 2:
+        raise RuntimeError(f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight {size}, but got {n + 2}-dimensional input "
+                           f"of size {list(input.shape)} instead" if weight.ndim > n + 2 else
+                           f"expected stride to be a single integer value or a list of {max(weight.ndim - 2, 0)} values to match the convolution "
+                           f"dimensions, but got stride={[1] * n}")
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    _check_channels(input, weight, bias, n, groups, size, transposed)
+
+
+def _check_dtypes(input: Any, weight: Any, bias: Any) -> None:
+    if input.dtype is not weight.dtype:
+        raise RuntimeError(f"expected scalar type {SCALAR_TYPES[input.dtype.name]} but found {SCALAR_TYPES[weight.dtype.name]}")
+    if bias is not None and input.dtype is not bias.dtype:
+        names = {"float32": "float", "float64": "double"}
+        raise RuntimeError("Input type ({}) and bias type ({}) should be the same".format(
+            *(names.get(t.dtype.name, t.type()) for t in (input, bias))))
+
+
+def _check_channels(input: Any, weight: Any, bias: Any, n: int, groups: int, size: list[int], transposed: bool) -> None:
+    if weight.shape[0] < groups:
+        raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size {size} instead")
+    if weight.shape[0] % groups:
+        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size "
+                           f"[{size}] instead")
+    given = "Given transposed=1, " if transposed else f"Given groups={groups}, "
+    expected = weight.shape[0] if transposed else weight.shape[1] * groups
+    if input.shape[-n - 1] != expected:
+        shape = list(input.shape) if input.ndim == n + 2 else [1, *input.shape]
+        raise RuntimeError(f"{given}weight of size {size}, expected input{shape} to have {expected} channels, but got {input.shape[-n - 1]} channels "
+                           "instead")
+    outs = weight.shape[1] * groups if transposed else weight.shape[0]
+    if bias is not None and tuple(bias.shape) != (outs,):
+        raise RuntimeError(f"Given {'transposed=1, ' if transposed else ''}weight of size {size}, expected bias to be 1-dimensional with {outs} "
+                           f"elements, but got bias of size {list(bias.shape)} instead")
+
+
+def _positive(values: tuple[int, ...], name: str) -> tuple[int, ...]:
+    if any(v <= 0 for v in values):
+        raise RuntimeError(f"non-positive {name} is not supported")
+    return values
+
+
+def _nonnegative(values: tuple[int, ...], name: str) -> tuple[int, ...]:
+    if any(v < 0 for v in values):
+        raise RuntimeError(f"negative {name} is not supported")
+    return values
+
+
+# ── convolution ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _convolve(n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+    _check(input, weight, bias, n, groups, f"conv{n}d", False)
+    stride, dilation = _positive(several(stride, n, "stride"), "stride"), _positive(several(dilation, n, "dilation"), "dilation")
+    kernel = tuple(weight.shape[2:])
+    batched = input if input.ndim == n + 2 else input.unsqueeze(0)
+    if isinstance(padding, str):
+        batched, padding = _same_length(batched, padding, stride, dilation, kernel)
+    else:
+        padding = _nonnegative(several(padding, n, "padding"), "padding")
+    sizes = [d + 2 * p for d, p in zip(batched.shape[2:], padding, strict=True)]
+    reach = [e * (k - 1) + 1 for e, k in zip(dilation, kernel, strict=True)]
+    if any(d < r for d, r in zip(sizes, reach, strict=True)):
+        raise RuntimeError(f"Calculated padded input size per channel: ({' x '.join(map(str, sizes))}). Kernel size: ({' x '.join(map(str, reach))}). "
+                           "Kernel size can't be greater than actual input size")
+    out = xp.convolution(batched, weight, bias, stride=stride, padding=padding, dilation=dilation, groups=groups)
+    return out if batched is input or input.ndim == n + 2 else out.squeeze(0)
+
+
+def _same_length(input: Any, padding: str, stride: Any, dilation: Any, kernel: Any) -> tuple[Any, tuple[int, ...]]:
+    """The input and the padding with which the result is as long as the input ('same'), or without any ('valid')."""
+    if padding == "valid":
+        return input, (0,) * len(kernel)
+    if padding != "same":
+        raise RuntimeError(f"Invalid padding string: '{padding}'")
+    if any(s != 1 for s in stride):
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    total = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
+    if any(t % 2 for t in total):                 # one more after than before
+        input = xp.pad_constant(input, widths=((0, 0), (0, 0), *((0, t % 2) for t in total)))
+    return input, tuple(t // 2 for t in total)
+
+
+@public(method=False)
+def conv1d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Any:
+    """Cross-correlation over the last axis. https://pytorch.org/docs → torch.nn.functional.conv1d
+
+    y[n, o] = bias[o] + Σ_c x[n, c] ⋆ w[o, c];  x: (N, C, L), w: (O, C / groups, K).
+
+    >>> import tensorgrad as torch
+    >>> torch.conv1d(torch.tensor([[[1., 2., 3., 4.]]]), torch.tensor([[[1., -1.]]]))
+    tensor([[[-1., -1., -1.]]])
+    """
+    return _convolve(1, input, weight, bias, stride, padding, dilation, groups)
+
+
+@public(method=False)
+def conv2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Any:
+    """Cross-correlation over the last two axes. https://pytorch.org/docs → torch.nn.functional.conv2d
+
+    y[n, o] = bias[o] + Σ_c x[n, c] ⋆ w[o, c];  x: (N, C, H, W), w: (O, C / groups, K, K).
+
+    >>> import tensorgrad as torch
+    >>> torch.conv2d(torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2)).shape
+    torch.Size([1, 1, 2, 2])
+    """
+    return _convolve(2, input, weight, bias, stride, padding, dilation, groups)
+
+
+@public(method=False)
+def conv3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Any:
+    """Cross-correlation over the last three axes. https://pytorch.org/docs → torch.nn.functional.conv3d
+
+    >>> import tensorgrad as torch
+    >>> torch.conv3d(torch.ones(1, 1, 3, 3, 3), torch.ones(2, 1, 2, 2, 2)).shape
+    torch.Size([1, 2, 2, 2, 2])
+    """
+    return _convolve(3, input, weight, bias, stride, padding, dilation, groups)
+
+
+@public(method=False)
+def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
+    """conv1d of (time, batch, channels) with a weight (K, C, O). https://pytorch.org/docs → torch.nn.functional.conv_tbc"""
+    return conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1)
+
+
+# ── transposed convolution ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _transposed(n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: int, dilation: Any) -> Any:
+    _check(input, weight, bias, n, groups, f"conv_transpose{n}d", True)
+    stride, dilation = _positive(several(stride, n, "stride"), "stride"), _positive(several(dilation, n, "dilation"), "dilation")
+    padding = _nonnegative(several(padding, n, "padding"), "padding")
+    extra = _nonnegative(several(output_padding, n, "output_padding"), "output_padding")
+    if any(e >= s and e >= d for e, s, d in zip(extra, stride, dilation, strict=True)):
+        high = {"output_padding": (0, *extra), "stride": (1, *stride), "dilation": (1, *dilation)}
+        raise RuntimeError("output padding must be smaller than either stride or dilation, but got " + " ".join(
+            f"{name}_{side}: {value}" for name, values in high.items() for side, value in zip(("height", "width"), values[-2:], strict=True)))
+    batched = input if input.ndim == n + 2 else input.unsqueeze(0)
+    size = tuple((length - 1) * s - 2 * p + d * (k - 1) + e + 1 for length, s, p, d, k, e in
+                 zip(batched.shape[2:], stride, padding, dilation, weight.shape[2:], extra, strict=True))
+    if any(d <= 0 for d in size):
+        raise RuntimeError(f"Given input size per channel: ({' x '.join(map(str, batched.shape[2:]))}). Calculated output size per channel: "
+                           f"({' x '.join(map(str, size))}). Output size is too small")
+    out = xp.convolution_input(batched, weight, bias, size=size, stride=stride, padding=padding, dilation=dilation, groups=groups)
+    return out if batched is input else out.squeeze(0)
+
+
+@public(method=False)
+def conv_transpose1d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1,
+                     dilation: Any = 1) -> Any:
+    """The adjoint of conv1d. https://pytorch.org/docs → torch.nn.functional.conv_transpose1d
+
+    >>> import tensorgrad as torch
+    >>> torch.conv_transpose1d(torch.tensor([[[1., 2.]]]), torch.tensor([[[1., -1.]]]))
+    tensor([[[ 1.,  1., -2.]]])
+    """
+    return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+@public(method=False)
+def conv_transpose2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1,
+                     dilation: Any = 1) -> Any:
+    """The adjoint of conv2d; x: (N, O, H, W), w: (O, C / groups, K, K). https://pytorch.org/docs → torch.nn.functional.conv_transpose2d
+
+    >>> import tensorgrad as torch
+    >>> torch.conv_transpose2d(torch.ones(1, 1, 2, 2), torch.ones(1, 3, 2, 2), stride=2).shape
+    torch.Size([1, 3, 4, 4])
+    """
+    return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+@public(method=False)
+def conv_transpose3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1,
+                     dilation: Any = 1) -> Any:
+    """The adjoint of conv3d. https://pytorch.org/docs → torch.nn.functional.conv_transpose3d
+
+    >>> import tensorgrad as torch
+    >>> torch.conv_transpose3d(torch.ones(1, 1, 2, 2, 2), torch.ones(1, 3, 2, 2, 2)).shape
+    torch.Size([1, 3, 3, 3, 3])
+    """
+    return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation)

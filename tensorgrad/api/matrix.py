@@ -1,0 +1,543 @@
+"""Products of vectors, matrices and stacks of them. https://pytorch.org/docs/stable/torch.html#blas-and-lapack-operations"""
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from .. import dtype as dtypes
+from .._tensor import Tensor
+from ..dispatch import SCALAR_TYPES, xp
+from ._arguments import check_tensor, normalize_dim, promoted
+from ._register import public
+from .math import _c_name as c_name
+from .reduction import vector_norm
+
+# ── products ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _same_dtype(a: Any, b: Any) -> None:
+    if a.array.dtype != b.array.dtype:
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {c_name(a.dtype)} != {c_name(b.dtype)}")
+
+
+@public(out=True)
+def matmul(input: Any, other: Any) -> Any:
+    """out[…, i, j] = Σₖ input[…, i, k]·other[…, k, j]; a vector counts as a row on the left, as a column on the right.
+    https://pytorch.org/docs → torch.matmul
+
+    >>> import tensorgrad as torch
+    >>> torch.matmul(torch.tensor([[1., 2.], [3., 4.]]), torch.tensor([1., 1.]))
+    tensor([3., 7.])
+    """
+    check_tensor(input, "matmul", "input", 1)
+    check_tensor(other, "matmul", "other", 2)
+    _same_dtype(input, other)
+    return xp.matmul(input, other)
+
+
+def _check_ranks(tensors: dict[str, Any], ndim: int, what: str) -> None:
+    for name, t in tensors.items():
+        if t.array.ndim != ndim:
+            raise RuntimeError(f"{name} must be a {what}")
+
+
+@public(out=True)
+def mm(input: Any, mat2: Any) -> Any:
+    """The product of two matrices. https://pytorch.org/docs → torch.mm
+
+    >>> import tensorgrad as torch
+    >>> torch.mm(torch.tensor([[1., 2.]]), torch.tensor([[3.], [4.]]))
+    tensor([[11.]])
+    """
+    _check_ranks({"self": input, "mat2": mat2}, 2, "matrix")
+    return matmul(input, mat2)
+
+
+@public(out=True)
+def bmm(input: Any, mat2: Any) -> Any:
+    """The products of two stacks of matrices, one by one. https://pytorch.org/docs → torch.bmm
+
+    >>> import tensorgrad as torch
+    >>> torch.bmm(torch.ones(5, 2, 3), torch.ones(5, 3, 4)).shape
+    torch.Size([5, 2, 4])
+    """
+    _check_ranks({"batch1": input, "batch2": mat2}, 3, "3D tensor")
+    (count, _, k), shape = input.array.shape, mat2.array.shape
+    if shape[:2] != (count, k):
+        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {k}] but got: [{shape[0]}, {shape[1]}].")
+    return matmul(input, mat2)
+
+
+@public(out=True)
+def mv(input: Any, vec: Any) -> Any:
+    """The product of a matrix and a vector. https://pytorch.org/docs → torch.mv
+
+    >>> import tensorgrad as torch
+    >>> torch.mv(torch.tensor([[1., 2.], [3., 4.]]), torch.tensor([1., 1.]))
+    tensor([3., 7.])
+    """
+    _check_matrix_vector(input, vec)
+    return matmul(input, vec)
+
+
+def _check_matrix_vector(matrix: Any, vec: Any) -> None:
+    if (matrix.array.ndim, vec.array.ndim) != (2, 1):
+        raise RuntimeError(f"vector + matrix @ vector expected, got 1, {matrix.array.ndim}, {vec.array.ndim}")
+
+
+def _check_vectors(a: Any, b: Any, name: str) -> None:
+    if a.array.ndim != 1 or b.array.ndim != 1:
+        raise RuntimeError(f"1D tensors expected, but got {a.array.ndim}D and {b.array.ndim}D tensors")
+    if a.array.dtype != b.array.dtype:
+        raise RuntimeError(f"{name} : expected both vectors to have same dtype, but found {SCALAR_TYPES[a.dtype.name]} and "
+                           f"{SCALAR_TYPES[b.dtype.name]}")
+
+
+@public(out=True)
+def dot(input: Any, tensor: Any) -> Any:
+    """Σ input·tensor of two vectors. https://pytorch.org/docs → torch.dot
+
+    >>> import tensorgrad as torch
+    >>> torch.dot(torch.tensor([1., 2.]), torch.tensor([3., 4.]))
+    tensor(11.)
+    """
+    check_tensor(tensor, "dot", "tensor", 2)
+    _check_vectors(input, tensor, "dot")
+    return xp.matmul(input, tensor)
+
+
+@public(out=True)
+def vdot(input: Any, other: Any) -> Any:
+    """Σ conj(input)·other of two vectors. https://pytorch.org/docs → torch.vdot
+
+    >>> import tensorgrad as torch
+    >>> torch.vdot(torch.tensor([1j]), torch.tensor([1j]))
+    tensor(1.+0.j)
+    """
+    check_tensor(other, "vdot", "other", 2)
+    _check_vectors(input, other, "dot")
+    return xp.matmul(xp.conj(input) if input.array.dtype.kind == "c" else input, other)
+
+
+@public(out=True)
+def inner(input: Any, other: Any) -> Any:
+    """Σ input·other along the last axis of each. https://pytorch.org/docs → torch.inner
+
+    >>> import tensorgrad as torch
+    >>> torch.inner(torch.tensor([[1., 2.], [3., 4.]]), torch.tensor([1., 1.]))
+    tensor([3., 7.])
+    """
+    if not (input.array.ndim and other.array.ndim):
+        return xp.multiply(input, other)
+    if input.array.shape[-1] != other.array.shape[-1]:
+        raise RuntimeError("inner() the last dimension must match on both input tensors but got shapes "
+                           f"{list(input.array.shape)} and {list(other.array.shape)}")
+    return tensordot(input, other, ([-1], [-1]))
+
+
+@public("ger", out=True)
+def outer(input: Any, vec2: Any) -> Any:
+    """out[i, j] = input[i]·vec2[j]. https://pytorch.org/docs → torch.outer
+
+    >>> import tensorgrad as torch
+    >>> torch.outer(torch.tensor([1., 2.]), torch.tensor([3., 4.]))
+    tensor([[3., 4.],
+            [6., 8.]])
+    """
+    for name, t in (("self", input), ("vec2", vec2)):
+        if t.array.ndim != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {t.array.ndim}-D")
+    return xp.multiply(xp.expand_dims(input, -1), vec2)
+
+
+@public(method=False)
+def trace(input: Any) -> Any:
+    """The sum of a matrix' diagonal. https://pytorch.org/docs → torch.trace
+
+    >>> import tensorgrad as torch
+    >>> torch.trace(torch.tensor([[1., 2.], [3., 4.]]))
+    tensor(5.)
+    """
+    if input.array.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.array.ndim}")
+    return xp.sum(xp.diagonal(input), axis=None, keepdims=False)
+
+
+Tensor.trace = trace  # type: ignore[attr-defined]
+
+
+def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
+    """Σ conj(x)·y along an axis. https://pytorch.org/docs → torch.linalg.vecdot
+
+    >>> import tensorgrad as torch
+    >>> torch.linalg.vecdot(torch.tensor([[1., 2.], [3., 4.]]), torch.tensor([1., 1.]))
+    tensor([3., 7.])
+    """
+    _same_dtype(x, y)
+    product = xp.multiply(xp.conj(x) if x.array.dtype.kind == "c" else x, y)
+    return xp.sum(product, axis=(normalize_dim(dim, product.array.ndim),), keepdims=False)
+
+
+# ── a sum and a product ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _plus(input: Any, product: Any, beta: Any, alpha: Any) -> Any:
+    """beta·input + alpha·product; nothing of `input` shows if beta is 0."""
+    if input.array.dtype != product.array.dtype:
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {SCALAR_TYPES[input.dtype.name]} and {SCALAR_TYPES[product.dtype.name]}")
+    if input.array.dtype.kind in "iu":
+        for name, factor in (("beta", beta), ("alpha", alpha)):
+            if isinstance(factor, float):
+                raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+    _check_expands(input.array.shape, product.array.shape)
+    if alpha != 1:
+        product = xp.multiply(product, alpha)
+    if beta == 0:
+        return xp.where(xp.ones_like(product, dtype=dtypes.bool), product, input)
+    return xp.add(input if beta == 1 else xp.multiply(input, beta), product)
+
+
+def _check_expands(shape: Any, target: Any) -> None:
+    if len(shape) > len(target):
+        raise RuntimeError(f"The number of sizes provided ({len(target)}) must be greater or equal to the number of dimensions in the tensor "
+                           f"({len(shape)})")
+    for i in range(-1, -len(shape) - 1, -1):
+        if shape[i] not in (1, target[i]):
+            raise RuntimeError(f"The expanded size of the tensor ({target[i]}) must match the existing size ({shape[i]}) at non-singleton dimension "
+                               f"{len(target) + i}.  Target sizes: {list(target)}.  Tensor sizes: {list(shape)}")
+
+
+@public(inplace=True, out=True)
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """beta·input + alpha·(mat1 @ mat2). https://pytorch.org/docs → torch.addmm
+
+    >>> import tensorgrad as torch
+    >>> torch.addmm(torch.tensor([1.]), torch.tensor([[1., 2.]]), torch.tensor([[3.], [4.]]))
+    tensor([[12.]])
+    """
+    _check_ranks({"mat1": mat1, "mat2": mat2}, 2, "matrix")
+    return _plus(input, matmul(mat1, mat2), beta, alpha)
+
+
+@public(inplace=True, out=True)
+def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """beta·input + alpha·(mat @ vec). https://pytorch.org/docs → torch.addmv
+
+    >>> import tensorgrad as torch
+    >>> torch.addmv(torch.tensor([1.]), torch.tensor([[1., 2.]]), torch.tensor([3., 4.]))
+    tensor([12.])
+    """
+    _check_matrix_vector(mat, vec)
+    return _plus(input, matmul(mat, vec), beta, alpha)
+
+
+@public(inplace=True, out=True)
+def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """beta·input + alpha·(vec1 ⊗ vec2). https://pytorch.org/docs → torch.addr
+
+    >>> import tensorgrad as torch
+    >>> torch.addr(torch.zeros(2, 2), torch.tensor([1., 2.]), torch.tensor([3., 4.]))
+    tensor([[3., 4.],
+            [6., 8.]])
+    """
+    for name, t in (("vec1", vec1), ("vec2", vec2)):
+        if t.array.ndim != 1:
+            raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {t.array.ndim}-D")
+    return _plus(*promoted(input, outer(vec1, vec2)), beta, alpha)
+
+
+@public(inplace=True, out=True)
+def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """beta·input + alpha·Σᵢ batch1[i] @ batch2[i]. https://pytorch.org/docs → torch.addbmm
+
+    >>> import tensorgrad as torch
+    >>> torch.addbmm(torch.zeros(1, 1), torch.ones(5, 1, 2), torch.ones(5, 2, 1))
+    tensor([[10.]])
+    """
+    return _plus(input, xp.sum(bmm(batch1, batch2), axis=(0,), keepdims=False), beta, alpha)
+
+
+@public(inplace=True, out=True)
+def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """beta·input + alpha·(batch1[i] @ batch2[i]) for each i. https://pytorch.org/docs → torch.baddbmm
+
+    >>> import tensorgrad as torch
+    >>> torch.baddbmm(torch.zeros(1), torch.ones(2, 1, 3), torch.ones(2, 3, 1)).flatten()
+    tensor([3., 3.])
+    """
+    return _plus(input, bmm(batch1, batch2), beta, alpha)
+
+
+# ── products of many, and powers ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@public(method=False)
+def chain_matmul(*matrices: Any) -> Any:
+    """The product of matrices, in the order that costs least. https://pytorch.org/docs → torch.chain_matmul
+
+    >>> import tensorgrad as torch
+    >>> torch.chain_matmul(torch.ones(2, 3), torch.ones(3, 4), torch.ones(4, 1))
+    tensor([[12.],
+            [12.]])
+    """
+    matrices = matrices[0] if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)) else matrices
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    for i, m in enumerate(matrices):
+        if m.array.ndim != 2:
+            raise RuntimeError(f"Tensor {i} must be a matrix" if len(matrices) > 1 else f"chain_matmul(): Tensor {i} must be a matrix")
+    return matrices[0] if len(matrices) == 1 else multi_dot(matrices)
+
+
+def multi_dot(tensors: Any) -> Any:
+    """The product of matrices, in the order that costs least; the first and the last may be vectors. https://pytorch.org/docs → torch.linalg.multi_dot
+
+    >>> import tensorgrad as torch
+    >>> torch.linalg.multi_dot([torch.ones(2), torch.ones(2, 3), torch.ones(3)])
+    tensor(6.)
+    """
+    _check_chain(tensors)
+    chain = list(tensors)
+    row, column = chain[0].array.ndim == 1, chain[-1].array.ndim == 1
+    if row:
+        chain[0] = xp.expand_dims(chain[0], 0)
+    if column:
+        chain[-1] = xp.expand_dims(chain[-1], 1)
+    sizes = [chain[0].array.shape[0], *(t.array.shape[1] for t in chain)]
+    for i, t in enumerate(chain):
+        if t.array.shape[0] != sizes[i]:
+            raise RuntimeError(f"multi_dot(): tensors {i - 1} and {i} with shapes {list(chain[i - 1].array.shape)} and {list(t.array.shape)} cannot "
+                               "be multiplied")
+    best = _cheapest_splits(sizes)
+
+    def multiply(i: int, j: int) -> Any:
+        return chain[i] if i == j else xp.matmul(multiply(i, best[i, j]), multiply(best[i, j] + 1, j))
+    product = multiply(0, len(chain) - 1)
+    return xp.reshape(product, product.array.shape[int(row):2 - int(column)]) if row or column else product
+
+
+def _check_chain(tensors: Any) -> None:
+    if len(tensors) < 2:
+        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
+    for i, t in enumerate(tensors):
+        end = i in (0, len(tensors) - 1)
+        if t.array.ndim not in ((1, 2) if end else (2,)):
+            which = "first" if i == 0 else "last" if end else ""
+            raise RuntimeError(f"multi_dot(): the {which} tensor must be 1D or 2D but got {t.array.ndim}D" if end else
+                               f"multi_dot(): tensor {i} must be 2D but got {t.array.ndim}D")
+        if t.array.dtype != tensors[0].array.dtype:
+            raise RuntimeError(f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {c_name(tensors[0].dtype)} and tensor {i} "
+                               f"{c_name(t.dtype)}")
+
+
+def _cheapest_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
+    """Where to split each run of matrices so that the multiplications are fewest (dynamic programming)."""
+    count = len(sizes) - 1
+    cost, best = {(i, i): 0 for i in range(count)}, {}
+    for length in range(2, count + 1):
+        for i in range(count - length + 1):
+            j = i + length - 1
+            cost[i, j], best[i, j] = min((cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j))
+    return best
+
+
+@public(out=True)
+def matrix_power(input: Any, n: int) -> Any:
+    """A square matrix to the power of n; the inverse for negative n. https://pytorch.org/docs → torch.linalg.matrix_power
+
+    >>> import tensorgrad as torch
+    >>> torch.matrix_power(torch.tensor([[1., 1.], [0., 1.]]), 5)
+    tensor([[1., 5.],
+            [0., 1.]])
+    """
+    shape = input.array.shape
+    if len(shape) < 2:
+        raise RuntimeError(f"linalg.matrix_power: The input tensor A must have at least 2 dimensions.")
+    if shape[-1] != shape[-2]:
+        raise RuntimeError(f"linalg.matrix_power: A must be batches of square matrices, but they are {shape[-2]} by {shape[-1]} matrices")
+    if n == 0:
+        return xp.broadcast_to(xp.eye(shape[-1], dtype=input.dtype), shape=shape) + xp.zeros_like(input)
+    if n < 0:
+        from .linalg import inv
+        input, n = inv(input), -n
+    result = None
+    while n:
+        if n & 1:
+            result = input if result is None else xp.matmul(result, input)
+        n >>= 1
+        if n:
+            input = xp.matmul(input, input)
+    return xp.clone(result) if result is input else result
+
+
+# ── contractions ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public(method=False, out=True)
+def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
+    """Σ a·b over pairs of axes: the last `dims` of a with the first of b, or two lists of axes. https://pytorch.org/docs → torch.tensordot
+
+    >>> import tensorgrad as torch
+    >>> torch.tensordot(torch.ones(2, 3, 4), torch.ones(3, 4, 5)).shape
+    torch.Size([2, 5])
+    """
+    first, second = _dot_axes(a, b, dims.tolist() if isinstance(dims, Tensor) else dims)
+    m, n = a.array.shape, b.array.shape
+    for i, j in zip(first, second, strict=True):
+        if m[i] != n[j] and 1 not in (m[i], n[j]):
+            raise RuntimeError(f"contracted dimensions need to match, but first has size {m[i]} in dim {i - (len(m) if isinstance(dims, int) else 0)} "
+                               f"and second has size {n[j]} in dim {j}")
+        if m[i] != n[j]:      # an axis of length 1 is broadcast: sum the other one first
+            a, b = (xp.sum(a, axis=(i,), keepdims=True), b) if n[j] == 1 else (a, xp.sum(b, axis=(j,), keepdims=True))
+            m, n = a.array.shape, b.array.shape
+    _same_dtype(a, b)
+    rows, columns = ([i for i in range(len(s)) if i not in axes] for s, axes in ((m, first), (n, second)))
+    k = prod(m[i] for i in first)
+    left = xp.reshape(arranged(a, (*rows, *first)), (prod(m[i] for i in rows), k))
+    right = xp.reshape(arranged(b, (*second, *columns)), (k, prod(n[j] for j in columns)))
+    return xp.reshape(xp.matmul(left, right), (*(m[i] for i in rows), *(n[j] for j in columns)))
+
+
+def arranged(x: Any, axes: Any) -> Any:
+    """The axes in another order; the tensor itself if that is the same."""
+    return x if list(axes) == list(range(len(axes))) else xp.permute_dims(x, axes=tuple(axes))
+
+
+def _dot_axes(a: Any, b: Any, dims: Any) -> tuple[list[int], list[int]]:
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.array.ndim, b.array.ndim):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        return list(range(a.array.ndim - dims, a.array.ndim)), list(range(dims))
+    first, second = ([d] if isinstance(d, int) else list(d) for d in dims)
+    if len(first) != len(second):
+        raise RuntimeError("both dimension lists should have same length")
+    return [normalize_dim(d, a.array.ndim) for d in first], [normalize_dim(d, b.array.ndim) for d in second]
+
+
+@public(out=True)
+def kron(input: Any, other: Any) -> Any:
+    """Kronecker's product: every element of `input` times the whole of `other`. https://pytorch.org/docs → torch.kron
+
+    >>> import tensorgrad as torch
+    >>> torch.kron(torch.tensor([1, 2]), torch.tensor([1, 10]))
+    tensor([ 1, 10,  2, 20])
+    """
+    ndim = max(input.array.ndim, other.array.ndim)
+    m, n = ((1,) * (ndim - t.array.ndim) + t.array.shape for t in (input, other))
+    left, right = (xp.reshape(t, tuple(size for pair in pairs for size in pair)) for t, pairs in (
+        (input, ((i, 1) for i in m)), (other, ((1, j) for j in n))))
+    return xp.reshape(xp.multiply(left, right), tuple(i * j for i, j in zip(m, n, strict=True)))
+
+
+@public(out=True)
+def cross(input: Any, other: Any, dim: int | None = None) -> Any:
+    """input × other of vectors with three elements along an axis: the first such axis, unless told. https://pytorch.org/docs → torch.cross
+
+    >>> import tensorgrad as torch
+    >>> torch.cross(torch.tensor([1., 0., 0.]), torch.tensor([0., 1., 0.]))
+    tensor([0., 0., 1.])
+    """
+    check_tensor(other, "cross", "other", 2)
+    if input.array.ndim != other.array.ndim:
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    if dim is None:
+        dim = next((i for i, n in enumerate(input.array.shape) if n == 3), None)
+        if dim is None:
+            raise RuntimeError("no dimension of size 3 in input")
+    axis = normalize_dim(dim, input.array.ndim)
+    sizes = [t.array.shape[axis] for t in (input, other)]
+    if sizes != [3, 3]:
+        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {sizes[0]} and {sizes[1]}")
+    return xp.cross(*_broadcast(input, other), axis=axis)
+
+
+def _broadcast(*tensors: Any) -> Any:
+    from .shape import broadcast_tensors
+    return broadcast_tensors(*tensors)
+
+
+@public(method=False)
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+    """out[…, k] = Σ input1[…, i]·weight[k, i, j]·input2[…, j] + bias[k]. https://pytorch.org/docs → torch.nn.functional.bilinear
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.bilinear(torch.ones(1, 2), torch.ones(1, 3), torch.ones(4, 2, 3))
+    tensor([[6., 6., 6., 6.]])
+    """
+    _check_bilinear(input1, input2, weight, bias)
+    lead = input1.array.shape[:-1]
+    count, (k, i, j) = prod(lead), weight.array.shape
+    left = xp.matmul(xp.reshape(input1, (count, i)), xp.reshape(xp.permute_dims(weight, axes=(1, 0, 2)), (i, k * j)))
+    out = xp.matmul(xp.reshape(left, (count, k, j)), xp.reshape(input2, (count, j, 1)))
+    out = xp.reshape(out, (*lead, k))
+    return out if bias is None else xp.add(out, bias)
+
+
+def _check_bilinear(input1: Any, input2: Any, weight: Any, bias: Any) -> None:
+    m, n, w = (t.array.shape for t in (input1, input2, weight))
+    if len(m) != len(n):
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {len(m)} and {len(n)}")
+    for i, (a, b) in enumerate(zip(m[:-1], n[:-1], strict=True)):
+        if a != b:
+            raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {i}: got {a} and {b}")
+    for name, size, at in (("input1", m[-1], 1), ("input2", n[-1], 2)):
+        if size != w[at]:
+            raise RuntimeError(f"bilinear(): {name} size does not match weight size: got {size} but expected {w[at]}")
+    if bias is not None and bias.array.shape[0] != w[0]:
+        raise RuntimeError(f"bilinear(): bias size does not match weight size: got {bias.array.shape[0]} but expected {w[0]}")
+
+
+# ── distances ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public(method=False)
+def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = None) -> Any:
+    """out[…, i, j] = ‖x1[…, i] − x2[…, j]‖ₚ. https://pytorch.org/docs → torch.cdist
+
+    >>> import tensorgrad as torch
+    >>> torch.cdist(torch.tensor([[0., 0.]]), torch.tensor([[3., 4.], [0., 1.]]))
+    tensor([[5., 1.]])
+    """
+    _check_points(x1, x2, p)
+    modes = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
+    mode = 0 if compute_mode is None else modes.index(compute_mode)
+    many = max(x1.array.shape[-2], x2.array.shape[-2]) > 25
+    if p == 2 and (mode == 1 or mode == 0 and many):      # the matrix product loses digits, but not time
+        return xp.euclidean_distance(x1, x2)
+    away = xp.subtract(xp.expand_dims(x1, -2), xp.expand_dims(x2, -3))
+    return vector_norm(away, p, -1)
+
+
+def _check_points(x1: Any, x2: Any, p: float) -> None:
+    for name, t in (("X1", x1), ("X2", x2)):
+        if t.array.ndim < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {t.array.ndim}D")
+    for name, t in (("X1", x1), ("X2", x2)):
+        if t.array.dtype.kind != "f":
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {SCALAR_TYPES[t.dtype.name]}")
+    if x1.array.shape[-1] != x2.array.shape[-1]:
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.array.shape[-1]} X2: {x2.array.shape[-1]}")
+    if x1.array.dtype != x2.array.dtype:
+        raise RuntimeError(f"expected scalar type {SCALAR_TYPES[x1.dtype.name]} but found {SCALAR_TYPES[x2.dtype.name]}")
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+
+
+@public(method=False)
+def pdist(input: Any, p: float = 2.0) -> Any:
+    """The distances of all pairs of rows, the upper triangle of `cdist(input, input)`. https://pytorch.org/docs → torch.nn.functional.pdist
+
+    >>> import tensorgrad as torch
+    >>> torch.pdist(torch.tensor([[0.], [1.], [3.]]))
+    tensor([1., 3., 2.])
+    """
+    if input.array.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.array.ndim}D")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    from .creation import triu_indices
+    count = input.array.shape[0]
+    first, second = triu_indices(count, count, 1, device=input.device).unbind(0)
+    return vector_norm(xp.subtract(input.index_select(0, first), input.index_select(0, second)), p, 1)

@@ -1,0 +1,150 @@
+"""Normalisations. https://pytorch.org/docs/stable/nn.functional.html#normalization-functions"""
+from __future__ import annotations
+
+from typing import Any
+
+from ..autograd import inplace
+from ..dispatch import SCALAR_TYPES, xp
+from ..dtype import finfo
+from ._register import public
+
+
+def _check_count(t: Any, count: int, name: str) -> None:
+    if t is not None and t.array.size != count:
+        raise RuntimeError(f"{name} should contain {count} elements not {t.array.size}")
+
+
+def _check_dtypes(input: Any, *parameters: Any, said: str) -> None:
+    if any(p is not None and p.array.dtype != input.array.dtype for p in parameters):
+        raise RuntimeError(said)
+
+
+# ── over the batch ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public(method=False)
+def batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float, eps: float,
+               cudnn_enabled: bool = True) -> Any:
+    """(x − μ) / √(σ² + ε) · w + b for each channel (axis 1). https://pytorch.org/docs → torch.nn.functional.batch_norm
+
+    In training μ and σ² are those of the batch, and the running ones move towards them; else they are the running ones.
+
+    >>> import tensorgrad as torch
+    >>> torch.batch_norm(torch.tensor([[1.], [3.]]), None, None, None, None, True, 0.1, 0.)
+    tensor([[-1.],
+            [ 1.]])
+    """
+    channels = input.array.shape[1] if input.array.ndim > 1 else 0
+    for t, name in ((running_mean, "running_mean"), (running_var, "running_var")):
+        if t is None and not training:
+            raise RuntimeError(f"{name} must be defined in evaluation mode")
+        _check_count(t, channels, name)
+    _check_count(weight, channels, "weight")
+    _check_count(bias, channels, "bias")
+    if input.array.dtype.itemsize > 2:
+        _check_dtypes(input, weight, bias, running_mean, running_var, said="mixed dtype (CPU): all inputs must share same datatype.")
+    if not training:
+        return xp.affine_by_channel(input, weight, bias, running_mean.detach(), running_var.detach(), eps=eps)
+    out, mean, variance = xp.native_batch_norm(input, weight, bias, eps=eps)
+    if running_mean is not None:
+        count = input.array.size // max(channels, 1)
+        _move_towards(running_mean, mean.array, momentum)
+        _move_towards(running_var, variance.array * (count / (count - 1) if count > 1 else float("nan")), momentum)
+    return out
+
+
+def _move_towards(running: Any, value: Any, momentum: float) -> None:
+    """running = (1 − momentum) · running + momentum · value, off the tape."""
+    inplace.write(running, running.array * (1 - momentum) + value * momentum)
+
+
+@public(method=False)
+def instance_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: bool, momentum: float, eps: float,
+                  cudnn_enabled: bool = True) -> Any:
+    """Each channel of each sample normalised by itself. https://pytorch.org/docs → torch.nn.functional.instance_norm
+
+    >>> import tensorgrad as torch
+    >>> torch.instance_norm(torch.tensor([[[1., 3.], [10., 30.]]]), None, None, None, None, True, 0.1, 0.)
+    tensor([[[-1.,  1.],
+             [-1.,  1.]]])
+    """
+    if (running_mean is None or running_var is None) and not use_input_stats:
+        raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+    samples, channels = input.shape[:2]
+    mean, variance, w, b = (None if t is None else t.repeat(samples) for t in (running_mean, running_var, weight, bias))
+    as_channels = input.reshape(1, samples * channels, *input.shape[2:])
+    out = batch_norm(as_channels, w, b, mean, variance, use_input_stats, momentum, eps)
+    for running, all_ in ((running_mean, mean), (running_var, variance)):
+        if running is not None and use_input_stats:
+            inplace.write(running, all_.array.reshape(samples, channels).mean(axis=0))
+    return out.reshape(input.shape)
+
+
+# ── over each sample ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _shape_of(normalized_shape: Any, input: Any, name: str, weight: Any, bias: Any = None, star: str = "*, ") -> tuple[int, ...]:
+    if not isinstance(normalized_shape, (tuple, list)):
+        raise TypeError(f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not {type(normalized_shape).__name__}")
+    shape = tuple(int(n) for n in normalized_shape)
+    if not shape:
+        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+                           "normalized_shape = []")
+    for t, what in ((weight, "weight"), (bias, "bias")):
+        if t is not None and t.array.shape != shape:
+            raise RuntimeError(f"Expected {what} to be of same shape as normalized_shape, but got {what} of shape {list(t.array.shape)} and "
+                               f"normalized_shape = {list(shape)}")
+    if input.array.shape[-len(shape):] != shape:
+        raise RuntimeError(f"Given normalized_shape={list(shape)}, expected input with shape [{star}{', '.join(map(str, shape))}], but got input "
+                           f"of size{list(input.array.shape)}")
+    return shape
+
+
+@public(method=False)
+def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, cudnn_enable: bool = True) -> Any:
+    """(x − μ) / √(σ² + ε) · w + b, with μ and σ² over the last axes. https://pytorch.org/docs → torch.nn.functional.layer_norm
+
+    >>> import tensorgrad as torch
+    >>> torch.layer_norm(torch.tensor([[1., 3.], [10., 30.]]), (2,), eps=0.)
+    tensor([[-1.,  1.],
+            [-1.,  1.]])
+    """
+    shape = _shape_of(normalized_shape, input, "layer_norm", weight, bias)
+    if input.array.dtype.itemsize > 2:
+        _check_dtypes(input, weight, bias, said=f"mixed dtype (CPU): expect parameter to have scalar type of {SCALAR_TYPES[input.dtype.name]}")
+    return xp.native_layer_norm(input, weight, bias, ndim=len(shape), eps=eps)
+
+
+@public(method=False)
+def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
+    """x / √(mean x² + ε) · w, with the mean over the last axes. https://pytorch.org/docs → torch.nn.functional.rms_norm
+
+    >>> import tensorgrad as torch
+    >>> torch.rms_norm(torch.tensor([[1., 7.]]), (2,))
+    tensor([[0.2000, 1.4000]])
+    """
+    shape = _shape_of(normalized_shape, input, "rms_norm", weight, star="*")
+    return xp.rms_norm(input, weight, ndim=len(shape), eps=finfo(input.dtype).eps if eps is None else eps)
+
+
+@public(method=False)
+def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, cudnn_enabled: bool = True) -> Any:
+    """(x − μ) / √(σ² + ε) · w + b, with μ and σ² over groups of channels. https://pytorch.org/docs → torch.nn.functional.group_norm
+
+    >>> import tensorgrad as torch
+    >>> torch.group_norm(torch.tensor([[1., 3., 10., 30.]]), 2, eps=0.)
+    tensor([[-1.,  1., -1.,  1.]])
+    """
+    shape = list(input.array.shape)
+    if len(shape) < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
+    if num_groups <= 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
+    if shape[1] % num_groups:
+        raise RuntimeError("Expected number of channels in input to be divisible by num_groups, but got input of shape "
+                           f"{shape} and num_groups={num_groups}")
+    for t, what in ((weight, "weight"), (bias, "bias")):
+        if t is not None and t.array.shape != (shape[1],):
+            raise RuntimeError(f"Expected {what} to be a vector of size equal to the number of channels in input, but got {what} of shape "
+                               f"{list((weight if weight is not None else t).array.shape)} and input of shape {shape}")
+    return xp.native_group_norm(input, weight, bias, groups=num_groups, eps=eps)

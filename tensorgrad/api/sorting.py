@@ -1,0 +1,240 @@
+"""Sorting, selecting by rank, searching. https://pytorch.org/docs/stable/torch.html#comparison-ops"""
+from __future__ import annotations
+
+from typing import Any
+
+from .. import dtype as dtypes
+from .._tensor import Tensor
+from ..dispatch import SCALAR_TYPES, xp
+from . import return_types
+from ._arguments import in_dtype, normalize_dim, promoted
+from ._register import public
+from .reduction import along
+
+
+def _on_line(op: str, input: Any, dim: int, **params: Any) -> list[Any]:
+    """Values and indices of an op along an axis; a 0-d tensor counts as a line of one element."""
+    axis = normalize_dim(dim, input.array.ndim)
+    if input.array.ndim:
+        return getattr(xp, op)(input, axis=axis, **params)
+    return [xp.reshape(part, ()) for part in getattr(xp, op)(xp.reshape(input, (1,)), axis=0, **params)]
+
+
+# ── sorted ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public(out=True)
+def sort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Any:
+    """The elements in order along an axis, and where each came from; equal ones keep their order, NaN is the greatest.
+    https://pytorch.org/docs → torch.sort
+
+    >>> import tensorgrad as torch
+    >>> torch.sort(torch.tensor([3, 1, 2]), descending=True)
+    torch.return_types.sort(
+    values=tensor([3, 2, 1]),
+    indices=tensor([0, 2, 1]))
+    """
+    if input.array.dtype.kind == "c":
+        raise RuntimeError(" Sort does not support complex dtypes on CPU")
+    return return_types.sort(*_on_line("sort_dim", input, dim, descending=bool(descending)))
+
+
+@public(out=True)
+def argsort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Any:
+    """The permutation that sorts an axis. https://pytorch.org/docs → torch.argsort
+
+    >>> import tensorgrad as torch
+    >>> torch.argsort(torch.tensor([3, 1, 2]))
+    tensor([1, 2, 0])
+    """
+    return sort(input, dim, descending)[1]
+
+
+@public(out=True)
+def msort(input: Any) -> Any:
+    """The elements in order along the first axis. https://pytorch.org/docs → torch.msort
+
+    >>> import tensorgrad as torch
+    >>> torch.msort(torch.tensor([[3, 1], [2, 4]]))
+    tensor([[2, 1],
+            [3, 4]])
+    """
+    return sort(input, 0)[0]
+
+
+# ── chosen by rank ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public(out=True)
+def topk(input: Any, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True) -> Any:  # noqa: A002
+    """The k greatest elements along an axis (or the least), in order, and where they are. https://pytorch.org/docs → torch.topk
+
+    >>> import tensorgrad as torch
+    >>> torch.topk(torch.tensor([1., 5., 3.]), 2).values
+    tensor([5., 3.])
+    """
+    axis = normalize_dim(-1 if dim is None else dim, input.array.ndim)
+    if not 0 <= k <= (input.array.shape[axis] if input.array.ndim else 1):
+        raise RuntimeError("selected index k out of range")
+    return return_types.topk(*_on_line("topk", input, axis, k=int(k), largest=bool(largest), sorted=bool(sorted)))
+
+
+@public(out=True)
+def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    """The k-th least element along an axis, and where it is. https://pytorch.org/docs → torch.kthvalue
+
+    >>> import tensorgrad as torch
+    >>> torch.kthvalue(torch.tensor([4., 1., 3.]), 2).values
+    tensor(3.)
+    """
+    axis = normalize_dim(dim, input.array.ndim)
+    n = input.array.shape[axis] if input.array.ndim else 1
+    if n and not 1 <= k <= n:
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}")
+    return return_types.kthvalue(*along("kthvalue", input, dim, keepdim, "kthvalue", k=int(k)))
+
+
+def _middle(input: Any, dim: Any, keepdim: bool, name: str) -> Any:
+    if input.array.dtype.kind in "bc":
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+    if dim is not None:
+        return getattr(return_types, name)(*along(f"{name}_dim", input, dim, keepdim, name))
+    if not input.array.size:
+        return input.new_full((), float("nan") if input.array.dtype.kind in "fV" else 0)
+    return getattr(xp, f"{name}_of_all")(input)
+
+
+@public(out=True)
+def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The middle element, the lower of two: of all, or along an axis with its place; NaN if there is one. https://pytorch.org/docs → torch.median
+
+    >>> import tensorgrad as torch
+    >>> torch.tensor([4., 1., 3., 2.]).median()
+    tensor(2.)
+    """
+    return _middle(input, dim, keepdim, "median")
+
+
+@public(out=True)
+def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The median of the elements that are numbers. https://pytorch.org/docs → torch.nanmedian
+
+    >>> import tensorgrad as torch
+    >>> torch.nanmedian(torch.tensor([4., float('nan'), 3.]))
+    tensor(3.)
+    """
+    return _middle(input, dim, keepdim, "nanmedian")
+
+
+@public(out=True)
+def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
+    """The most frequent element along an axis, the least of several, and where it is last. https://pytorch.org/docs → torch.mode
+
+    >>> import tensorgrad as torch
+    >>> torch.mode(torch.tensor([2, 1, 2, 1, 2])).values
+    tensor(2)
+    """
+    return return_types.mode(*along("mode", input, dim, keepdim, "mode"))
+
+
+# ── places in sorted sequences ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public(method=False, out=True)
+def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
+                 sorter: Any = None) -> Any:
+    """Where each value would go along the last axis so that it stays sorted: before equal elements, or after. https://pytorch.org/docs → torch.searchsorted
+
+    >>> import tensorgrad as torch
+    >>> torch.searchsorted(torch.tensor([1, 3, 5, 7]), torch.tensor([3, 6]), right=True)
+    tensor([2, 3])
+    """
+    values = input if isinstance(input, Tensor) else sorted_sequence.new_tensor(input, dtype=None if isinstance(input, int) else dtypes.float64)
+    _check_search(sorted_sequence, values, right, side, sorter)
+    if sorter is not None:
+        sorted_sequence = xp.take_along_axis(sorted_sequence, sorter, axis=sorted_sequence.array.ndim - 1)
+    sequence, values = promoted(sorted_sequence, values) if values.array.ndim else (sorted_sequence, values)
+    if sequence.array.dtype != values.array.dtype:
+        sequence, values = (in_dtype(t, dtypes.float64) for t in (sequence, values))
+    found = xp.search_sorted(sequence, values, right=bool(right or side == "right"))
+    return in_dtype(found, dtypes.int32) if out_int32 else found
+
+
+def _check_search(sequence: Any, values: Any, right: bool, side: Any, sorter: Any) -> None:
+    shape, wanted = sequence.array.shape, values.array.shape
+    if side not in (None, "left", "right"):
+        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
+    if right and side == "left":
+        raise RuntimeError("torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True")
+    if len(shape) != 1 and not wanted:
+        raise RuntimeError("torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries "
+                           f"tensor dim({len(shape)}) and input value's dim(0) numel(1)")
+    if len(shape) != 1 and shape[:-1] != wanted[:-1]:
+        raise RuntimeError("torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and "
+                           f"input value tensor must match, but we got boundaries tensor {list(shape)} and input value tensor {list(wanted)}")
+    if sorter is not None:
+        if sorter.array.shape != shape:
+            raise RuntimeError("torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
+                               f"{list(shape)}and got sorter tensor {list(sorter.array.shape)}")
+        if sorter.dtype is not dtypes.int64:
+            raise RuntimeError("torch.searchsorted(): sorter must be a tensor of long dtype but got dtype "
+                               f"{SCALAR_TYPES[sorter.dtype.name]}")
+        if sorter.array.size and (sorter.min().item() < 0 or sorter.max().item() >= shape[-1]):
+            raise RuntimeError("torch.searchsorted(): sorter index out of range")
+
+
+@public(method=False, out=True)
+def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
+    """The number of the bucket between sorted boundaries that each value lies in. https://pytorch.org/docs → torch.bucketize
+
+    >>> import tensorgrad as torch
+    >>> torch.bucketize(torch.tensor([0.5, 2., 9.]), torch.tensor([1., 2., 3.]))
+    tensor([0, 1, 3])
+    """
+    if boundaries.array.ndim != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.array.ndim})")
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right)
+
+
+# ── distinct elements ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _asked_for(values: Any, inverse: Any, counts: Any, return_inverse: bool, return_counts: bool) -> Any:
+    found = (values, *([inverse] if return_inverse else []), *([counts] if return_counts else []))
+    return found if len(found) > 1 else values
+
+
+def _distinct_slices(input: Any, dim: int, neighbours: bool) -> list[Any]:
+    axis, shape = normalize_dim(dim, input.array.ndim), input.array.shape
+    if 0 in shape[:axis] + shape[axis + 1:]:
+        raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+    values, inverse, counts = xp.distinct_slices(xp.swapaxes(input, 0, axis), neighbours=neighbours)
+    return [xp.swapaxes(values, 0, axis), inverse, counts]
+
+
+@public()
+def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:  # noqa: A002
+    """The distinct elements, or slices along an axis, sorted; on demand where each element went and how often each occurs.
+    https://pytorch.org/docs → torch.unique
+
+    >>> import tensorgrad as torch
+    >>> torch.unique(torch.tensor([3, 1, 3]), return_inverse=True, return_counts=True)
+    (tensor([1, 3]), tensor([1, 0, 1]), tensor([1, 2]))
+    """
+    if dim is None or not input.array.ndim:
+        return _asked_for(*xp.distinct(input), return_inverse, return_counts)
+    return _asked_for(*_distinct_slices(input, dim, False), return_inverse, return_counts)
+
+
+@public()
+def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+    """The elements, or slices along an axis, without those that repeat the one before. https://pytorch.org/docs → torch.unique_consecutive
+
+    >>> import tensorgrad as torch
+    >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 2, 1]))
+    tensor([1, 2, 1])
+    """
+    if dim is not None and input.array.ndim:
+        return _asked_for(*_distinct_slices(input, dim, True), return_inverse, return_counts)
+    values, inverse, counts = xp.distinct_slices(xp.reshape(input, (input.array.size,)), neighbours=True)
+    return _asked_for(values, xp.reshape(inverse, input.array.shape), counts, return_inverse, return_counts)

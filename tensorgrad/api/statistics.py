@@ -1,0 +1,297 @@
+"""Quantiles, covariances, histograms. https://pytorch.org/docs/stable/torch.html#reduction-ops"""
+from __future__ import annotations
+
+import warnings
+from math import prod
+from typing import Any
+
+from .. import dtype as dtypes
+from .._tensor import Tensor
+from ..dispatch import SCALAR_TYPES, xp
+from . import return_types
+from ._arguments import floating, in_dtype, normalize_dim
+from ._register import public
+from .creation import linspace
+
+_upto = range      # the name is an argument of histograms
+
+# ── quantiles ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public(out=True)
+def quantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
+    """The value below which a share q of the elements lies, several q along a new first axis. https://pytorch.org/docs → torch.quantile
+
+    interpolation: 'linear', 'lower', 'higher', 'midpoint' or 'nearest', for a rank between two elements. NaN if there is one.
+
+    >>> import tensorgrad as torch
+    >>> torch.quantile(torch.tensor([1., 2., 3., 4.]), torch.tensor([0., 0.5]))
+    tensor([1.0000, 2.5000])
+    """
+    return _quantile(input, q, dim, keepdim, interpolation, "quantile()")
+
+
+@public(out=True)
+def nanquantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
+    """The quantile of the elements that are numbers. https://pytorch.org/docs → torch.nanquantile
+
+    >>> import tensorgrad as torch
+    >>> torch.nanquantile(torch.tensor([1., float('nan'), 3.]), 0.5)
+    tensor(2.)
+    """
+    return _quantile(input, q, dim, keepdim, interpolation, "nanquantile()")
+
+
+def _quantile(input: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str, name: str) -> Any:
+    shares = q if isinstance(q, Tensor) else input.new_tensor(q, dtype=input.dtype if input.dtype.is_floating_point else None)
+    _check_quantile(input, q, shares, interpolation, name)
+    ndim = input.array.ndim
+    axis = None if dim is None or not ndim else normalize_dim(dim, ndim)
+    line = xp.reshape(input, (input.array.size,)) if axis is None else xp.swapaxes(input, axis, ndim - 1)
+    last = line.array.ndim - 1
+    found = _between(xp.sort_dim(line, axis=last)[0], xp.reshape(shares, (shares.array.size,)), interpolation, name == "nanquantile()")
+    if axis is not None:
+        found = xp.reshape(found, (*found.array.shape[:-1], 1, found.array.shape[-1]))
+        found = xp.swapaxes(found, axis, last)
+    shape = (1,) * ndim if axis is None else found.array.shape[:-1]
+    if not keepdim:
+        shape = () if axis is None else shape[:axis] + shape[axis + 1:]
+    if not shares.array.ndim:
+        return xp.reshape(found, shape)
+    return xp.reshape(xp.permute_dims(found, axes=(found.array.ndim - 1, *range(found.array.ndim - 1))), (shares.array.size, *shape))
+
+
+def _between(ordered: Any, shares: Any, interpolation: str, ignore_nan: bool) -> Any:
+    """Elements of sorted lines (the last axis) at fractions of their length, one line of results for each."""
+    last, n = ordered.array.ndim - 1, ordered.array.shape[-1]
+    nans = xp.sum(xp.isnan(ordered), axis=(last,), keepdims=True)
+    if ignore_nan:
+        ranks = xp.multiply(shares, xp.maximum(xp.subtract(n - 1, nans), 0))
+    else:
+        ranks = xp.where(xp.greater(nans, 0), n - 1, xp.multiply(shares, n - 1))     # NaN is sorted last
+    if interpolation in ("lower", "higher", "nearest"):
+        ranks = {"lower": xp.floor, "higher": xp.ceil, "nearest": xp.round}[interpolation](ranks)
+        return xp.take_along_axis(ordered, in_dtype(ranks, dtypes.int64), axis=last)
+    low = xp.floor(ranks)
+    weight = xp.subtract(ranks, low) if interpolation == "linear" else 0.5
+    below, above = (xp.take_along_axis(ordered, in_dtype(r, dtypes.int64), axis=last) for r in (low, xp.ceil(ranks)))
+    return xp.lerp(below, above, weight)
+
+
+def _check_quantile(input: Any, q: Any, shares: Any, interpolation: str, name: str) -> None:
+    if not input.array.size:
+        raise RuntimeError(f"{name} input tensor must be non-empty")
+    if shares.array.ndim > 1:
+        raise RuntimeError(f"{name} q must be a scalar or 1D tensor")
+    if input.dtype not in (dtypes.float32, dtypes.float64):
+        raise RuntimeError(f"{name} input tensor must be either float or double dtype")
+    if shares.array.dtype != input.array.dtype:
+        raise RuntimeError(f"{name} q tensor must be same dtype as the input tensor")
+    if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
+        raise RuntimeError(f"{name} interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}")
+    if isinstance(q, Tensor):
+        if shares.array.size and not (shares.min().item() >= 0 and shares.max().item() <= 1):
+            raise RuntimeError(f"{name} q values must be in the range [0, 1]")
+    elif not 0 <= q <= 1:
+        raise RuntimeError(f"{name} q must be in the range [0, 1] but got {q:g}")
+
+
+# ── covariances ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public()
+def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
+    """The covariances of variables (rows) from observations (columns), which may be weighted. https://pytorch.org/docs → torch.cov
+
+    >>> import tensorgrad as torch
+    >>> torch.cov(torch.tensor([[0., 1., 2.], [2., 1., 0.]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    if input.array.ndim > 2:
+        raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got an input with {input.array.ndim} dimensions")
+    if input.array.dtype.kind == "b":
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    x = floating(input) if input.array.ndim == 2 else xp.reshape(floating(input), (1, input.array.size))
+    count = x.array.shape[1]
+    weight = _weights(fweights, aweights, count)
+    if weight is None:
+        total, freedom = count, count - correction
+        away = xp.subtract(x, xp.mean(x, axis=(1,), keepdims=True))
+    else:
+        total = weight.sum()
+        freedom = total - correction if aweights is None else total - correction * (weight * aweights).sum() / total if correction else total
+        away = xp.subtract(x, xp.divide(xp.sum(x * weight, axis=(1,), keepdims=True), total))
+    if (freedom.item() if isinstance(freedom, Tensor) else freedom) <= 0:
+        warnings.warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.", UserWarning,
+                      stacklevel=3)
+        freedom = 0
+    weighted = away if weight is None else away * weight
+    found = xp.divide(xp.matmul(weighted, xp.t(xp.conj(away) if away.array.dtype.kind == "c" else away)), freedom)
+    return xp.reshape(found, ()) if found.array.size == 1 else found
+
+
+def _weights(fweights: Any, aweights: Any, count: int) -> Any:
+    """The product of how often each observation counts and how much it matters."""
+    for name, w, kinds, what in (("fweights", fweights, "iu", "integral"), ("aweights", aweights, "f", "floating point")):
+        if w is None:
+            continue
+        if w.array.ndim > 1:
+            raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with {w.array.ndim} dimensions")
+        if w.array.dtype.kind not in kinds:
+            raise RuntimeError(f"cov(): expected {name} to have {what} dtype but got {name} with {SCALAR_TYPES[w.dtype.name]} dtype")
+        if w.array.size != count:
+            raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but got {w.array.size} != "
+                               f"{count}")
+        if count and w.min().item() < 0:
+            raise RuntimeError(f"cov(): {name} cannot be negative")
+    return aweights if fweights is None else fweights if aweights is None else fweights * aweights
+
+
+@public()
+def corrcoef(input: Any) -> Any:
+    """Pearson's correlations of variables (rows), from observations (columns). https://pytorch.org/docs → torch.corrcoef
+
+    >>> import tensorgrad as torch
+    >>> torch.corrcoef(torch.tensor([[0., 1., 2.], [2., 1., 0.]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    if input.array.ndim > 2:
+        raise RuntimeError(f"corrcoef(): expected input to have two or fewer dimensions but got an input with {input.array.ndim} dimensions")
+    c = cov(input)
+    if not c.array.ndim:
+        return c / c
+    spread = xp.diagonal(c)
+    spread = xp.sqrt(xp.real(spread) if spread.array.dtype.kind == "c" else spread)
+    c = c / xp.expand_dims(spread, 1) / spread
+    if c.array.dtype.kind == "c":
+        return xp.make_complex(xp.clamp(xp.real(c), -1, 1), xp.clamp(xp.imag(c), -1, 1))
+    return xp.clamp(c, -1, 1)
+
+
+# ── histograms ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public()
+def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """How often each of 0, 1, … occurs, or the sum of the weights of its occurrences. https://pytorch.org/docs → torch.bincount
+
+    >>> import tensorgrad as torch
+    >>> torch.bincount(torch.tensor([1, 3, 1]))
+    tensor([0, 2, 0, 1])
+    """
+    if input.array.dtype.kind not in "iu":
+        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if input.array.ndim != 1 or input.array.size and input.min().item() < 0:
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if weights is None:
+        return xp.bincount(input, None, minlength=minlength)
+    if weights.array.shape != input.array.shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    dtype = dtypes.float32 if weights.dtype is dtypes.float32 else dtypes.float64
+    return in_dtype(xp.bincount(input, in_dtype(weights, dtypes.float64), minlength=minlength), dtype)
+
+
+def _range(x: Any, limits: Any, margin: float, name: str) -> tuple[float, float]:
+    """The range of the bins: that of the elements where none is given."""
+    low, high = limits or (0, 0)
+    if low == high and x.array.size:
+        low, high = x.min().item(), x.max().item()
+        if low == high:
+            low, high = low - margin, high + margin
+    elif low == high:
+        low, high = 0, 1
+    if not (abs(low) < float("inf") and abs(high) < float("inf")):
+        raise RuntimeError(f"{name}: range of [{low:g}, {high:g}] is not finite")
+    if low > high:
+        raise RuntimeError(f"{name}: max must be larger than min")
+    return low, high
+
+
+@public(out=True)
+def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:  # noqa: A002
+    """How many elements lie in each of equal bins from min to max (those of the elements, if equal). https://pytorch.org/docs → torch.histc
+
+    >>> import tensorgrad as torch
+    >>> torch.histc(torch.tensor([1., 2., 1.]), bins=4, min=0, max=3)
+    tensor([0., 2., 1., 0.])
+    """
+    if input.array.dtype.kind not in "fV":
+        raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+    if bins <= 0:
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    low, high = _range(input, (min, max), 1, "torch.histc")
+    return in_dtype(xp.histc(input, bins=bins, low=low, high=high), input.dtype)
+
+
+@public(out=True)
+def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:  # noqa: A002
+    """How many elements, or how much of their weight, lie in each bin; and the edges of the bins. https://pytorch.org/docs → torch.histogram
+
+    >>> import tensorgrad as torch
+    >>> torch.histogram(torch.tensor([1., 2., 1.]), bins=3, range=(0., 3.)).hist
+    tensor([0., 2., 1.])
+    """
+    points = xp.reshape(input, (input.array.size, 1))
+    if weight is not None:
+        if weight.array.shape != input.array.shape:
+            raise RuntimeError("torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding its "
+                               f"innermost dimension, but got input with shape {list(points.array.shape)} and weight with shape "
+                               f"{list(weight.array.shape)}")
+        weight = xp.reshape(weight, (weight.array.size,))
+    found, edges = histogramdd(points, [bins], range=range, weight=weight, density=density)
+    return return_types.histogram(found, edges[0])
+
+
+@public(method=False)
+def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:  # noqa: A002
+    """A histogram of points, whose coordinates are the last axis: bins are given for each. https://pytorch.org/docs → torch.histogramdd
+
+    >>> import tensorgrad as torch
+    >>> torch.histogramdd(torch.tensor([[0., 1.], [1., 0.], [2., 2.]]), bins=[2, 2]).hist
+    tensor([[0., 1.],
+            [1., 1.]])
+    """
+    if input.array.dtype.kind != "f":
+        raise NotImplementedError(f"\"histogramdd\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+    if input.array.ndim < 2:
+        raise RuntimeError(f"torch.histogramdd: input tensor should have at least 2 dimensions, but got {input.array.ndim}")
+    count = input.array.shape[-1]
+    bins = [bins] * count if isinstance(bins, int) else list(bins)
+    if len(bins) != count:
+        raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
+    points = xp.reshape(input, (prod(input.array.shape[:-1]), count))
+    if weight is not None and weight.array.shape != input.array.shape[:-1]:
+        raise RuntimeError("torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding its "
+                           f"innermost dimension, but got input with shape {list(input.array.shape)} and weight with shape "
+                           f"{list(weight.array.shape)}")
+    columns = [xp.get_item(points, index=(slice(None), d)) for d in _upto(count)]
+    edges = [_edges(b, x, None if range is None else tuple(range)[2 * d:2 * d + 2], d) for d, (b, x) in enumerate(zip(bins, columns, strict=True))]
+    shape = tuple(e.array.size - 1 for e in edges)
+    place, inside = 0, True
+    for x, e, n in zip(columns, edges, shape, strict=True):
+        at = xp.search_sorted(e, x, right=True)
+        at = xp.where(xp.equal(x, xp.get_item(e, index=(-1,))), n, at) - 1       # the last bin is closed
+        place, inside = place * n + at, xp.logical_and(inside, xp.logical_and(xp.greater_equal(at, 0), xp.less(at, n)))
+    amount = xp.ones_like(columns[0], dtype=dtypes.float64) if weight is None else in_dtype(xp.reshape(weight, inside.array.shape), dtypes.float64)
+    total = prod(shape)
+    found = xp.bincount(xp.where(inside, place, total), amount, minlength=total + 1)
+    found = xp.reshape(xp.get_slice(found, index=(slice(0, total),)), shape)
+    if density:
+        found = found / found.sum()
+        for d, e in enumerate(edges):
+            found = found / xp.reshape(in_dtype(e.diff(), dtypes.float64), tuple(-1 if i == d else 1 for i in _upto(count)))
+    return return_types.histogramdd(in_dtype(found, input.dtype), tuple(edges))
+
+
+def _edges(bins: Any, x: Any, limits: Any, dim: int) -> Any:
+    """The edges of the bins: given, or of so many equal ones."""
+    if isinstance(bins, Tensor):
+        return bins
+    if bins <= 0:
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension {dim}")
+    low, high = _range(x, limits, 0.5, "torch.histogramdd")
+    return linspace(low, high, bins + 1, dtype=x.dtype, device=x.device)

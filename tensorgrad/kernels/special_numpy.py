@@ -1,0 +1,134 @@
+"""Special functions on NumPy, block by block.
+
+A formula passes over its array a dozen times or more, so a large array is cut into blocks that stay in the cache from
+the first pass to the last: `erf` of a million float32 elements takes a third of the time. Passes that write into memory
+used again and again, as those of `erf` and `gelu` do here, make it a quarter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..ops import _special_functions as special
+
+BLOCK_BYTES = 1 << 17  # a few such blocks fit into a core's second-level cache
+
+
+def in_blocks(formula: Callable[..., Any], *arrays: Any) -> Any:
+    """`formula(numpy, *arrays)` for an elementwise formula that keeps the dtype, and arrays of one dtype.
+
+    >>> in_blocks(special.erf, np.array([-1.0, 0.0, 1.0]))
+    array([-0.84270079,  0.        ,  0.84270079])
+    """
+    first = arrays[0]
+    block = BLOCK_BYTES // first.itemsize
+    if first.size <= block or any(a.shape != first.shape for a in arrays):
+        return np.asarray(formula(np, *arrays))
+    return _sweep(lambda *parts: np.copyto(parts[-1], formula(np, *parts[:-1])), *arrays)
+
+
+def _sweep(step: Callable[..., None], *arrays: Any) -> Any:
+    """A new array, filled by `step(*blocks of the arrays, block of the result)`."""
+    first = arrays[0]
+    block = BLOCK_BYTES // first.itemsize
+    out = np.empty(first.shape, first.dtype)
+    flat = [a.reshape(-1) for a in (*arrays, out)]
+    for start in range(0, first.size, block):
+        step(*(a[start:start + block] for a in flat))
+    return out
+
+
+def _large(x: Any) -> bool:
+    """Whether x is for the steps in reused memory: float32 and large enough to repay them."""
+    return x.dtype == np.float32 and x.size > BLOCK_BYTES // 8
+
+
+def _scratch() -> Any:
+    return np.empty((2, BLOCK_BYTES // 4), np.float32)
+
+
+def _erf(x: Any, y: Any, t: Any, r: Any, scale: float) -> None:
+    """y = erf(scale x) for float32, with scratch t and r. The formula and its numbers are those of `special.erf`."""
+    unit = 1 / scale**2
+    np.clip(x, -4.25 / scale, 4.25 / scale, out=y)
+    np.multiply(y, y, out=t)
+    np.add(t, 4.0820998 * unit, out=r)
+    np.divide(37.5323798 * unit**2, r, out=r)
+    r += t
+    r += 4.70323977 * unit
+    np.divide(-137.215349 * unit**2, r, out=r)
+    r += t
+    r += 64.1262663 * unit
+    np.divide(t, r, out=r)
+    r *= 5.57571407 * scale
+    r += 1.12837917 * scale
+    y *= r
+    np.tanh(y, out=y)
+
+
+def erf(x: Any) -> Any:
+    """erf(x)."""
+    if not _large(x):
+        return in_blocks(special.erf, x)
+    scratch = _scratch()
+
+    def step(x: Any, y: Any) -> None:
+        t, r = scratch[:, :y.size]
+        _erf(x, y, t, r, 1.0)
+
+    return _sweep(step, x)
+
+
+@np.errstate(invalid="ignore")  # -∞ · 0 is nan here as in PyTorch, without a word
+def gelu(x: Any) -> Any:
+    """x Φ(x) = x (1 + erf(x / √2)) / 2."""
+    if not _large(x):
+        return in_blocks(_gelu, x)
+    scratch = _scratch()
+
+    def step(x: Any, y: Any) -> None:
+        t, r = scratch[:, :y.size]
+        _erf(x, y, t, r, math.sqrt(0.5))
+        y += 1.0
+        y *= x
+        y *= 0.5
+
+    return _sweep(step, x)
+
+
+@np.errstate(invalid="ignore")
+def gelu_gradient(g: Any, x: Any) -> Any:
+    """g (Φ(x) + x φ(x)), the gradient of `gelu` at x."""
+    if not _large(x):
+        return in_blocks(_gelu_gradient, g, x)
+    scratch = _scratch()
+
+    def step(g: Any, x: Any, y: Any) -> None:
+        t, r = scratch[:, :y.size]
+        _erf(x, y, t, r, math.sqrt(0.5))
+        y += 1.0
+        y *= 0.5
+        np.clip(x, -15.0, 15.0, out=t)  # φ(15) is 0, and a larger square could overflow
+        np.multiply(t, t, out=r)
+        r *= -0.5
+        np.exp(r, out=r)
+        t *= math.sqrt(0.5 / math.pi)
+        r *= t
+        y += r
+        y *= g
+
+    return _sweep(step, g, x)
+
+
+def _gelu(xp: Any, x: Any) -> Any:
+    return 0.5 * x * (1.0 + special.erf(xp, math.sqrt(0.5) * x))
+
+
+def _gelu_gradient(xp: Any, g: Any, x: Any) -> Any:
+    t = xp.clip(x, -40.0, 40.0)
+    density = math.sqrt(0.5 / math.pi) * xp.exp(-0.5 * t * t)
+    return g * (0.5 * (1.0 + special.erf(xp, math.sqrt(0.5) * x)) + t * density)

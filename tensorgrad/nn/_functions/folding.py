@@ -1,0 +1,85 @@
+"""Windows as columns, and back. https://pytorch.org/docs/stable/nn.functional.html#convolution-functions"""
+from __future__ import annotations
+
+from typing import Any
+
+from ...dispatch import SCALAR_TYPES, xp
+
+__all__ = ["fold", "unfold"]
+
+
+def _pair(value: Any, name: str) -> tuple[int, int]:
+    if isinstance(value, (tuple, list)):
+        if len(value) not in (1, 2):
+            raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(value)}")
+        return int(value[0]), int(value[-1])
+    return int(value), int(value)
+
+
+def _geometry(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> tuple[tuple[int, int], ...]:
+    """Kernel, dilation, padding and stride of two dimensions, checked."""
+    kernel, dilation, padding, stride = (_pair(v, name) for v, name in (
+        (kernel_size, "kernel_size"), (dilation, "dilation"), (padding, "padding"), (stride, "stride")))
+    for values, name in ((kernel, "kernel size"), (stride, "stride"), (dilation, "dilation")):
+        if min(values) <= 0:
+            short = name.split()[0]
+            raise RuntimeError(f"{name} should be greater than zero, but got {short}_height: {values[0]} {short}_width: {values[1]}")
+    if min(padding) < 0:
+        raise RuntimeError(f"padding should be non-negative, but got pad_height: {padding[0]} pad_width: {padding[1]}")
+    return kernel, dilation, padding, stride
+
+
+def _counts(size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> list[int]:
+    """How many windows there are along each dimension."""
+    return [(d + 2 * p - e * (k - 1) - 1) // s + 1 for d, p, e, k, s in zip(size, padding, dilation, kernel, stride, strict=True)]
+
+
+def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+    """All windows as columns: (N, C·K·K, L). https://pytorch.org/docs → torch.nn.functional.unfold
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.unfold(torch.arange(4.).reshape(1, 1, 2, 2), (1, 2))
+    tensor([[[0., 2.],
+             [1., 3.]]])
+    """
+    kernel, dilation, padding, stride = _geometry(kernel_size, dilation, padding, stride)
+    if input.ndim not in (3, 4) or 0 in input.shape[-3:]:
+        raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: "
+                           f"{list(input.shape)}")
+    if not (input.is_floating_point() or input.is_complex()):
+        raise NotImplementedError(f"\"im2col_out_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+    x = input if input.ndim == 4 else input.unsqueeze(0)
+    counts = _counts(x.shape[2:], kernel, dilation, padding, stride)
+    if min(counts) < 1:
+        raise RuntimeError(f"Given input with spatial size {tuple(x.shape[2:])}, kernel_size={kernel}, dilation={dilation}, padding={padding}, stride="
+                           f"{stride}, calculated shape of the array of sliding blocks as {tuple(counts)}, but its components must be at least one.")
+    out = xp.columns(x, kernel=kernel, stride=stride, padding=padding, dilation=dilation)
+    out = out.reshape(x.shape[0], x.shape[1] * kernel[0] * kernel[1], counts[0] * counts[1])
+    return out if x is input else out.squeeze(0)
+
+
+def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+    """Columns added up where windows would come from: the adjoint of unfold. https://pytorch.org/docs → torch.nn.functional.fold
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.fold(torch.ones(1, 2, 2), (1, 3), (1, 2))
+    tensor([[[[1., 2., 1.]]]])
+    """
+    size = _pair(output_size, "output_size")
+    kernel, dilation, padding, stride = _geometry(kernel_size, dilation, padding, stride)
+    if input.ndim not in (2, 3) or 0 in input.shape[-2:]:
+        raise RuntimeError("Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for input, but got: "
+                           f"{list(input.shape)}")
+    x = input if input.ndim == 3 else input.unsqueeze(0)
+    cells = kernel[0] * kernel[1]
+    if x.shape[1] % cells:
+        raise RuntimeError("Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)="
+                           f"{x.shape[1]} and kernel_size={kernel}.")
+    counts = _counts(size, kernel, dilation, padding, stride)
+    if x.shape[2] != counts[0] * counts[1] or min(counts) < 1:
+        raise RuntimeError(f"Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, stride={stride}, expected size of "
+                           f"input's dimension 2 to match the calculated number of sliding blocks {counts[0]} * {counts[1]} = "
+                           f"{counts[0] * counts[1]}, but got input.size(2)={x.shape[2]}.")
+    blocks = x.reshape(x.shape[0], x.shape[1] // cells, *kernel, *counts)
+    out = xp.columns_added(blocks, size=size, stride=stride, padding=padding, dilation=dilation)
+    return out if x is input else out.squeeze(0)

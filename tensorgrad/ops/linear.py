@@ -1,0 +1,40 @@
+"""Linear maps of the last axis."""
+from __future__ import annotations
+
+from math import prod
+
+from .base import Op
+
+
+class Linear(Op):
+    """x·wᵀ + b along the last axis"""
+
+    torch_name = "Addmm"
+
+    def forward(xp, x, w, b):
+        return xp.matmul(x, w.T) + b
+
+    def grad_x(xp, g, w):             return xp.matmul(g, w)
+    def grad_w(xp, g, x, w_shape):    return outer(xp, g, x, w_shape)
+    def grad_b(xp, g, b_shape):       return xp.sum(rows(xp, g, b_shape[-1:]), axis=0)
+
+
+class LinearWithoutBias(Op):
+    """x·wᵀ along the last axis"""
+
+    torch_name = "Mm"
+
+    def forward(xp, x, w):            return xp.matmul(x, w.T)
+    def grad_x(xp, g, w):             return xp.matmul(g, w)
+    def grad_w(xp, g, x, w_shape):    return outer(xp, g, x, w_shape)
+
+
+def rows(xp, x, tail):
+    """A stack of vectors as one matrix; of matrices, if `tail` has two sizes."""
+    return x if len(x.shape) == 1 + len(tail) else xp.reshape(x, (prod(x.shape[:len(x.shape) - len(tail)]), *tail))
+
+
+def outer(xp, g, x, shape):
+    """Σ g·xᵀ over all vectors: one product of tall matrices."""
+    g = rows(xp, g, shape[:1])
+    return xp.matmul(xp.t(g), rows(xp, x, shape[1:]))

@@ -1,0 +1,27 @@
+"""Special functions. https://pytorch.org/docs/stable/special.html
+
+>>> import tensorgrad as torch
+>>> torch.special.expit(torch.tensor([0.]))
+tensor([0.5000])
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from .api import FUNCTIONS as _FUNCTIONS
+from .api.special import SPECIAL as _SPECIAL
+
+
+def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """exp x / Σ exp x along an axis. https://pytorch.org/docs → torch.special.softmax"""
+    return _FUNCTIONS["softmax"](input, dim, dtype=dtype)
+
+
+def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """x − ln Σ exp x along an axis. https://pytorch.org/docs → torch.special.log_softmax"""
+    return _FUNCTIONS["log_softmax"](input, dim, dtype=dtype)
+
+
+globals().update(_SPECIAL)
+
+__all__ = sorted([*_SPECIAL, "log_softmax", "softmax"])

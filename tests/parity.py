@@ -1,0 +1,59 @@
+"""What test_ops, test_nn, test_optim and test_train share: both engines side by side, on the device under test.
+
+    DEVICE=cpu|cuda   where tensorgrad computes (PyTorch stays on the CPU)
+    VERBOSE=1         prints the losses of every training step
+    SHOW_DIFF=1       prints the elements that differ
+"""
+import os
+import unittest
+
+import numpy as np
+from support import CHOICES, DEVICE, has_gpu
+
+if DEVICE not in CHOICES:
+    raise ValueError(f"DEVICE={DEVICE}: choose one of {', '.join(CHOICES)}")
+if DEVICE == "cuda" and not has_gpu():
+    os.environ.setdefault("TENSORGRAD_SIMULATED_CUDA", "2")
+
+import tensorgrad
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+VERBOSE, SHOW_DIFF = (os.environ.get(name) == "1" for name in ("VERBOSE", "SHOW_DIFF"))
+needs_torch = unittest.skipIf(torch is None, "PyTorch, the oracle, is not installed")
+
+
+def ours(array, requires_grad=False):
+    """A tensor of ours, on the device under test, with a copy of the values."""
+    return tensorgrad.tensor(np.array(array), device=DEVICE).requires_grad_(requires_grad)
+
+
+def theirs(array, requires_grad=False):
+    return torch.tensor(np.array(array)).requires_grad_(requires_grad)
+
+
+def values(tensor):
+    return tensor.detach().cpu().numpy()
+
+
+def close(mine, reference, tolerance, what=""):
+    """Assert that a tensor of ours has the shape, dtype and values of PyTorch's."""
+    a, b = values(mine), values(reference)
+    assert a.shape == b.shape, f"{what}: shape {a.shape}, PyTorch {b.shape}"
+    assert a.dtype == b.dtype, f"{what}: dtype {a.dtype}, PyTorch {b.dtype}"
+    different = ~np.isclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
+    if SHOW_DIFF and different.any():
+        for place in np.argwhere(different)[:20]:
+            print(f"{what} {tuple(map(int, place))}: {a[tuple(place)]} PyTorch: {b[tuple(place)]}")
+    assert not different.any(), f"{what}: {different.sum()} of {a.size} values differ, at most by {np.abs(a - b).max():.3g}"
+
+
+def weighted(output):
+    """A loss that tells all elements apart, so that a wrong sum over broadcast axes shows."""
+    count = output.numel()
+    weights = np.arange(count).reshape(tuple(output.shape)) + 1.0
+    engine = torch if torch is not None and isinstance(output, torch.Tensor) else tensorgrad
+    return (output * engine.tensor(weights / count, dtype=output.dtype, device=output.device)).sum()

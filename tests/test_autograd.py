@@ -1,0 +1,1023 @@
+"""The tape and the engine: what backward and grad compute, when they refuse, and what they leave behind."""
+import gc
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from support import Programs
+
+import tensorgrad
+
+pytestmark = pytest.mark.usefixtures("device")
+program = Programs()
+
+
+def leaf(torch, *values, dtype=None):
+    return torch.tensor(values, dtype=dtype or torch.float32, requires_grad=True)
+
+
+# ── backward and grad ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@program
+def backward_of_a_scalar(torch):
+    x = leaf(torch, 1., 2., 3.)
+    (x * x * 2).sum().backward()
+    return x.grad, x.grad.requires_grad, x.grad.is_leaf, x.grad.grad_fn
+
+
+@program
+def backward_of_a_vector(torch):
+    x = leaf(torch, 1., 2., 3.)
+    (x * x).backward(torch.tensor([1., -2., 5.]))
+    return x.grad
+
+
+@program
+def backward_of_a_matrix_of_one_element(torch):
+    x = leaf(torch, 3.)
+    (x * x).reshape(1, 1).backward()
+    return x.grad
+
+
+@program
+def backward_of_a_leaf(torch):
+    x = leaf(torch, 3.)
+    x.backward()
+    x.backward(torch.tensor([5.]))
+    return x.grad
+
+
+@program
+def gradients_add_up(torch):
+    x = leaf(torch, 1., 2.)
+    (x * 2).sum().backward()
+    first = x.grad
+    (x * x).sum().backward()
+    return first, x.grad, first is x.grad
+
+
+@program
+def gradients_add_up_in_place(torch):
+    x = leaf(torch, 1., 2.)
+    (x * 2).sum().backward()
+    seen = x.grad.detach()
+    (x * x).sum().backward()
+    return seen
+
+
+@program
+def a_gradient_that_was_set_is_added_to(torch):
+    x = leaf(torch, 1., 2.)
+    x.grad = torch.tensor([10., 20.])
+    (x * 2).sum().backward()
+    return x.grad
+
+
+@program
+def several_roots(torch):
+    x = leaf(torch, 1., 2.)
+    a, b = x * 2, x * x
+    torch.autograd.backward([a.sum(), b], [None, torch.tensor([1., 10.])])
+    return x.grad
+
+
+@program
+def the_same_root_twice(torch):
+    x = leaf(torch, 1., 2.)
+    y = (x * x).sum()
+    torch.autograd.backward([y, y])
+    return x.grad
+
+
+@program
+def a_root_inside_another_ones_graph(torch):
+    x = leaf(torch, 1., 2.)
+    h = x * 3
+    torch.autograd.backward([h, (h * h).sum()], [torch.tensor([1., 1.]), None])
+    return x.grad
+
+
+@program
+def a_leaf_among_the_roots(torch):
+    x = leaf(torch, 1., 2.)
+    torch.autograd.backward([x, (x * x).sum()], [torch.tensor([5., 7.]), None])
+    return x.grad
+
+
+@program
+def backward_towards_chosen_inputs(torch):
+    x, w = leaf(torch, 1., 2.), leaf(torch, 3., 4.)
+    h = x * w
+    (h * h).sum().backward(inputs=[w])
+    return x.grad, w.grad
+
+
+@program
+def backward_towards_one_input_and_a_step(torch):
+    x, w = leaf(torch, 1., 2.), leaf(torch, 3., 4.)
+    h = x * w
+    h.retain_grad()
+    (h * h).sum().backward(inputs=(h, x))
+    return x.grad, w.grad, h.grad
+
+
+@program
+def grad_of_several(torch):
+    x, w = leaf(torch, 1., 2.), leaf(torch, 3., 4.)
+    return torch.autograd.grad([(x * w).sum(), (x * x).sum()], [x, w]), x.grad
+
+
+@program
+def grad_with_upstream_gradients(torch):
+    x = leaf(torch, 1., 2.)
+    return torch.autograd.grad([x * 2, x * x], x, grad_outputs=[torch.tensor([1., 2.]), torch.tensor([10., 20.])])
+
+
+@program
+def grad_of_itself(torch):
+    x = leaf(torch, 3.)
+    y = x * x
+    return torch.autograd.grad(x, x), torch.autograd.grad(y, y), torch.autograd.grad(y, [y, x])
+
+
+@program
+def grad_towards_a_step_leaves_what_lies_before_it(torch):
+    x = leaf(torch, 3.)
+    h = x * x
+    g = torch.autograd.grad(h * h, h)
+    h.backward()
+    return g, x.grad
+
+
+@program
+def grad_towards_a_step_and_what_it_came_from(torch):
+    x = leaf(torch, 3.)
+    h = x * x
+    return torch.autograd.grad(h * h * h, [x, h])
+
+
+@program
+def unused_inputs(torch):
+    x, w, v = leaf(torch, 1.), leaf(torch, 2., 3.), leaf(torch, 2., dtype=torch.float64)
+    y = (x * x).sum()
+    return (torch.autograd.grad(y, [x, w], allow_unused=True, retain_graph=True),
+            torch.autograd.grad(y, [w, x, v], materialize_grads=True))
+
+
+@program
+def an_unused_input_is_an_error(torch):
+    x, w = leaf(torch, 1.), leaf(torch, 2.)
+    return torch.autograd.grad((x * x).sum(), [x, w])
+
+
+@program
+def batched_upstream_gradients(torch):
+    x = leaf(torch, 1., 2., 3.)
+    y = x * x
+    return torch.autograd.grad(y, x, torch.eye(3), is_grads_batched=True)
+
+
+@program
+def batched_upstream_gradients_of_several(torch):
+    x, w, u = leaf(torch, 1., 2.), leaf(torch, 3., 4.), leaf(torch, 5.)
+    g = torch.tensor([[1., 0.], [0., 1.], [1., 1.]])
+    return torch.autograd.grad([x * w, x * x], [x, w, u], [g, 10 * g], is_grads_batched=True, allow_unused=True)
+
+
+@program
+def edges_in_place_of_tensors(torch):
+    x = leaf(torch, 1., 2.)
+    a, b = (x * x).unbind()
+    edge = torch.autograd.graph.get_gradient_edge
+    return (torch.autograd.grad(a * b, edge(b), retain_graph=True), torch.autograd.grad(edge(a * b), x, retain_graph=True),
+            edge(b).output_nr, edge(b).node is b.grad_fn, edge(x).output_nr, len(edge(x)))
+
+
+@program
+def nothing_saved_means_nothing_to_free(torch):
+    x = leaf(torch, 1.)
+    y = (x + x).sum()
+    y.backward()
+    y.backward()
+    return x.grad
+
+
+@program
+def the_graph_may_be_kept(torch):
+    x = leaf(torch, 2.)
+    y = (x * x).sum()
+    y.backward(retain_graph=True)
+    y.backward()
+    return x.grad
+
+
+@program
+def the_second_time(torch):
+    x = leaf(torch, 2.)
+    y = (x * x).sum()
+    y.backward()
+    y.backward()
+
+
+@program
+def the_second_time_through_a_shared_part(torch):
+    x = leaf(torch, 2.)
+    h = x * x
+    h.sum().backward()
+    (h * 2).sum().backward()
+
+
+@program
+def parts_not_on_the_way_are_not_freed(torch):
+    x, w = leaf(torch, 2.), leaf(torch, 3.)
+    h = x * x
+    torch.autograd.grad((h * w).sum(), w)
+    h.sum().backward()
+    return x.grad
+
+
+@program
+def no_backward_through_what_was_freed_with_create_graph(torch):
+    x = leaf(torch, 2.)
+    y = (x * x).sum()
+    torch.autograd.grad(y, x)
+    torch.autograd.grad(y, x, create_graph=True)
+
+
+# ── higher derivatives ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@program
+def three_derivatives(torch):
+    x = leaf(torch, 0.5, 2., dtype=torch.float64)
+    y = (torch.sin(x) * torch.exp(x) / x).sum()
+    found = []
+    for _ in range(3):
+        g, = torch.autograd.grad(y, x, create_graph=True)
+        found.append(g)
+        y = g.sum()
+    return found, [g.requires_grad for g in found]
+
+
+@program
+def backward_with_create_graph(torch):
+    x = leaf(torch, 2.)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        (x ** 3).sum().backward(create_graph=True)
+    g = x.grad
+    x.grad = None
+    g.sum().backward()
+    return g, x.grad
+
+
+@program
+def a_gradient_penalty(torch):
+    x, w = leaf(torch, 1., 2., dtype=torch.float64), leaf(torch, 0.5, -1., dtype=torch.float64)
+    y = torch.tanh(x * w).sum()
+    g, = torch.autograd.grad(y, x, create_graph=True)
+    (y + (g * g).sum()).backward()
+    return x.grad, w.grad
+
+
+@program
+def derivatives_through_matrix_products(torch):
+    a = torch.tensor([[1., 2.], [3., 4.]], dtype=torch.float64, requires_grad=True)
+    b = torch.tensor([[0.5], [-1.]], dtype=torch.float64, requires_grad=True)
+    g, = torch.autograd.grad(((a @ b) ** 3).sum(), a, create_graph=True)
+    return torch.autograd.grad((g * g).sum(), [a, b])
+
+
+@program
+def derivatives_with_upstream_gradients_that_need_some(torch):
+    x, v = leaf(torch, 1., 2.), leaf(torch, 3., 4.)
+    g, = torch.autograd.grad(x ** 3, x, v, create_graph=True)
+    return torch.autograd.grad(g.sum(), [x, v])
+
+
+@program
+def hessian_vector_product(torch):
+    x = leaf(torch, 1., 2., dtype=torch.float64)
+    g, = torch.autograd.grad((x ** 3).sum() + x[0] * x[1], x, create_graph=True)
+    return torch.autograd.grad(g, x, torch.tensor([1., -1.], dtype=torch.float64))
+
+
+@program
+def derivatives_through_several_results(torch):
+    x = leaf(torch, 3., 1., 2.)
+    values, indices = (x * x).sort()
+    g, = torch.autograd.grad((values * torch.tensor([1., 2., 3.]) * values).sum(), x, create_graph=True)
+    return g, torch.autograd.grad(g.sum(), x), indices
+
+
+# ── the shape of the graph ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@program
+def diamonds(torch):
+    x = leaf(torch, 1.5)
+    a = x * 2
+    b, c = a * a, a + 1
+    d = b * c
+    (d * a).sum().backward()
+    return x.grad
+
+
+@program
+def a_leaf_used_many_times(torch):
+    x = leaf(torch, 1.5, 2.)
+    y = x * x * x + x - x / x + x.exp()
+    y.sum().backward()
+    return x.grad
+
+
+@program
+def many_diamonds_one_after_the_other(torch):
+    x = leaf(torch, 1.)
+    y = x
+    for _ in range(30):    # 2³⁰ ways, 60 steps
+        y = y * 0.5 + y * 0.5
+    y.sum().backward()
+    return x.grad
+
+
+@program
+def names_and_edges_of_steps(torch):
+    def names(fn, depth=3):
+        return fn and (fn.name(), [(names(f, depth - 1), i) for f, i in fn.next_functions if depth])
+    x, w = torch.ones(2, 3, requires_grad=True), torch.ones(3, 2, requires_grad=True)
+    made = [x + x, x - 1, x * w.t(), x / 2, x @ w, x ** 2, 2 ** x, -x, x.exp(), x.log(), x.sqrt(), x.abs(), x.sin(), x.tanh(), x.sigmoid(),
+            x.relu(), x.sum(), x.sum(0), x.mean(), x.mean(1), x.max(), x.max(0).values, x.min(1).values, x.prod(), x.reshape(3, 2), x.t(),
+            x.transpose(0, 1), x.permute(1, 0), x.unsqueeze(0), x.squeeze(), x[0], x[0:1], x[[0, 1]], x.expand(4, 2, 3), x.clone(),
+            torch.cat([x, x]), torch.stack([x, x]), x.unbind()[1], x.chunk(2)[0], x.split(1)[1], torch.where(x > 0, x, x), x.clamp(0, 1),
+            x.clamp(min=0), x.softmax(1), x.log_softmax(1), x.double(), x.var(), x.std(0), x.norm(), x.cumsum(0), x.sort().values,
+            x.gather(0, torch.zeros(1, 3, dtype=torch.int64)), x.masked_fill(x > 0, 1.), torch.maximum(x, x), x.flip(0), x.rsqrt(), x.cos(),
+            x.log1p(), x.expm1(), x.reciprocal(), x.diagonal(), x.tril(), x.roll(1, 0), x.logsumexp(0), x.index_select(0, torch.tensor([0])),
+            x[..., None], x.amax(0), x.T, x.square(), x.detach() * x, x * 2., 1. - x, 1. / x, x.sign(), x.floor(), torch.atan2(x, x)]
+    return [names(t.grad_fn) for t in made]
+
+
+@program
+def numbers_of_results(torch):
+    x = leaf(torch, 1., 2.)
+    a, b = x.unbind()
+    return a.output_nr, b.output_nr, a.grad_fn is b.grad_fn, (a * b).grad_fn.next_functions[1][1], x.output_nr
+
+
+@program
+def the_end_of_the_tape(torch):
+    x = leaf(torch, 1., 2.)
+    end = (x * 2).grad_fn.next_functions[0][0]
+    return end.name(), end.variable is x, end.next_functions, (x * 2).grad_fn.next_functions[1], x.grad_fn
+
+
+@program
+def notes_on_a_step(torch):
+    y = leaf(torch, 1.) * 2
+    y.grad_fn.metadata["seen"] = 3
+    return y.grad_fn.metadata, y.grad_fn == y.grad_fn, hash(y.grad_fn) == hash(y.grad_fn), y.grad_fn is y.grad_fn
+
+
+# ── dtypes and broadcasting ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@program
+def unlike_dtypes(torch):
+    x, d = leaf(torch, 1., 2.), leaf(torch, 3., 4., dtype=torch.float64)
+    n, s = torch.tensor([5, 6]), torch.tensor(7., dtype=torch.float64, requires_grad=True)
+    y = x * n * d + x * s + torch.tensor([True, False]) * d
+    y.sum().backward()
+    return y, (x * s), x.grad, d.grad, s.grad
+
+
+@program
+def half_precision(torch):
+    x, h = leaf(torch, 1., 2.), leaf(torch, 3., 4., dtype=torch.float16)
+    y = (x * h).half() * h
+    y.backward(torch.tensor([1., 0.5], dtype=torch.float16))
+    return y, x.grad, h.grad
+
+
+@program
+def casts_in_the_graph(torch):
+    x = leaf(torch, 1.5, 2.5)
+    y = x.double() * 2
+    z = y.float() + x.half().float()
+    z.sum().backward()
+    return x.grad, y.dtype, z.dtype
+
+
+@program
+def integers_are_off_the_tape(torch):
+    x = leaf(torch, 1.5, 2.5)
+    return x.long().requires_grad, (x > 1).requires_grad, x.argmax().requires_grad, x.sort().indices.requires_grad, x.long()
+
+
+@program
+def an_upstream_gradient_of_another_dtype(torch):
+    x = leaf(torch, 1., 2.)
+    (x * 3).backward(torch.tensor([1, 2]), retain_graph=True)
+    (x * 3).backward(torch.tensor([1., 2.], dtype=torch.float64))
+    return x.grad
+
+
+@program
+def broadcast_operands(torch):
+    a = torch.tensor([[1.], [2.]], requires_grad=True)
+    b = torch.tensor([3., 4., 5.], requires_grad=True)
+    c = torch.tensor(2., requires_grad=True)
+    y = (a * b + c) * torch.ones(2, 2, 3)
+    (y * torch.arange(12.).reshape(2, 2, 3)).sum().backward()
+    return a.grad, b.grad, c.grad
+
+
+@program
+def operands_of_length_one_and_none(torch):
+    a, b, e = torch.ones(1, 1, requires_grad=True), torch.ones((), requires_grad=True), torch.ones(0, 3, requires_grad=True)
+    (a * b + a).sum().backward()
+    (e * a).sum().backward()
+    return a.grad, b.grad, e.grad
+
+
+# ── complex numbers ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@program
+def the_convention_for_complex_numbers(torch):
+    z = torch.tensor([1 + 2j, -3j], requires_grad=True)
+    y = z * z * (2 - 1j) + z.conj() * 1j
+    y.backward(torch.tensor([1 + 1j, 2.]))
+    return z.grad
+
+
+@program
+def real_functions_of_complex_numbers(torch):
+    z = torch.tensor([1 + 2j, -3j + 1], requires_grad=True)
+    (z.abs().sum() + (z * z.conj()).real.sum() + z.imag.sum() + z.angle().sum()).backward()
+    return z.grad
+
+
+@program
+def holomorphic_functions(torch):
+    z = torch.tensor([1 + 2j, -3j + 1], dtype=torch.complex128, requires_grad=True)
+    for f in (torch.exp, torch.sin, torch.log, torch.sqrt, torch.tanh, torch.reciprocal, lambda z: z ** 3, lambda z: 1j / z):
+        f(z).backward(torch.tensor([1 - 1j, 2j], dtype=torch.complex128))
+    return z.grad
+
+
+@program
+def real_operands_among_complex_ones(torch):
+    x, z = leaf(torch, 1., 2.), torch.tensor([1 + 2j, -3j], requires_grad=True)
+    (x * z * 1j + x).backward(torch.tensor([1 + 1j, 2.]))
+    return x.grad, z.grad
+
+
+@program
+def second_derivatives_of_complex_functions(torch):
+    z = torch.tensor([1 + 2j, -3j + 1], dtype=torch.complex128, requires_grad=True)
+    g, = torch.autograd.grad((z * z * z).abs().sum(), z, create_graph=True)
+    return g, torch.autograd.grad(g, z, torch.tensor([1 + 1j, 2.], dtype=torch.complex128))
+
+
+# ── writes in place are noticed ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@program
+def a_saved_input_was_written_to(torch):
+    x = leaf(torch, 1., 2.) * 1
+    y = x * x
+    x.add_(1)
+    y.sum().backward()
+
+
+@program
+def a_saved_result_was_written_to(torch):
+    x = leaf(torch, 1., 2.)
+    y = x.exp()
+    y.mul_(2)
+    y.sum().backward()
+
+
+@program
+def one_of_several_saved_results_was_written_to(torch):
+    x = leaf(torch, 1., 2.)
+    values, indices = x.sort()
+    indices.add_(0)
+    values.sum().backward()
+
+
+@program
+def a_saved_result_that_nobody_asks_for_was_written_to(torch):
+    x = leaf(torch, 1., 2.)
+    values, indices = x.sort()
+    values.mul_(2)
+    values.sum().backward()
+    return x.grad
+
+
+@program
+def a_saved_leaf_was_written_to(torch):
+    x, w = leaf(torch, 1., 2.), leaf(torch, 3., 4.)
+    y = x * w
+    with torch.no_grad():
+        w.add_(1)
+    y.sum().backward()
+
+
+@program
+def what_was_written_to_was_not_saved(torch):
+    x, w = leaf(torch, 1., 2.), torch.tensor([3., 4.])
+    y = x * 2 + w
+    w.add_(1)
+    y.sum().backward()
+    return x.grad
+
+
+@program
+def a_write_through_a_view_is_noticed(torch):
+    x, w = leaf(torch, 1., 2.), torch.tensor([3., 4.])
+    y = x * w
+    w[0] = 7.
+    y.sum().backward()
+
+
+@program
+def a_write_through_detached_memory_is_noticed(torch):
+    x = leaf(torch, 1., 2.) * 1
+    y = x * x
+    x.detach().zero_()
+    y.sum().backward()
+
+
+@program
+def a_write_through_data_is_not(torch):
+    x = leaf(torch, 1., 2.)
+    y = x * x
+    x.data.mul_(10)
+    y.sum().backward()
+    return x.grad
+
+
+@program
+def a_write_is_noticed_by_create_graph(torch):
+    x = leaf(torch, 1., 2.)
+    y = x.exp()
+    y.mul_(2)
+    torch.autograd.grad(y.sum(), x, create_graph=True)
+
+
+@program
+def versions(torch):
+    x = torch.zeros(3)
+    found = [x._version]
+    x.add_(1)
+    x[0] = 2
+    found += [x._version, x[1:]._version, x.detach()._version, x.data._version, (x * 1)._version]
+    x.zero_()
+    return [*found, x._version]
+
+
+# ── detach and requires_grad ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@program
+def detach(torch):
+    x = leaf(torch, 1., 2.)
+    d = (x * 2).detach()
+    y = d * x
+    y.sum().backward()
+    return d.requires_grad, d.is_leaf, x.grad, x.detach().data_ptr() == x.data_ptr()
+
+
+@program
+def detach_in_place(torch):
+    x = leaf(torch, 1., 2.)
+    h = x * 2
+    same = h.detach_() is h
+    return same, h.requires_grad, h.is_leaf, h.grad_fn
+
+
+@program
+def detach_a_leaf_in_place(torch):
+    x = leaf(torch, 1., 2.)
+    return x.detach_().requires_grad
+
+
+@program
+def switching_requires_grad(torch):
+    x = torch.ones(2)
+    found = [x.requires_grad, x.requires_grad_() is x, x.requires_grad]
+    x.requires_grad = False
+    found += [x.requires_grad, x.requires_grad_(False).requires_grad, x.requires_grad_(True).requires_grad]
+    y = x * 2
+    return [*found, y.requires_grad, y.requires_grad_().requires_grad, y.is_leaf, torch.ones(1, dtype=torch.int64).requires_grad_(False)]
+
+
+@program
+def a_leaf_that_no_longer_wants_gradients(torch):
+    x = leaf(torch, 1., 2.)
+    y = x * 2
+    x.requires_grad_(False)
+    y.sum().backward()
+    found = [x.grad]
+    x.requires_grad_(True)
+    (x * 3).sum().backward()
+    return [*found, x.grad]
+
+
+@program
+def is_leaf(torch):
+    x = leaf(torch, 1.)
+    return [t.is_leaf for t in (x, x * 2, x.detach(), torch.ones(1), torch.ones(1) * 2, x.data, x.clone(), x.view(1), x.detach() * 2)]
+
+
+@program
+def retain_grad(torch):
+    x = leaf(torch, 1., 2.)
+    h = x * 3
+    h.retain_grad()
+    h.retain_grad()
+    x.retain_grad()
+    (h * h).sum().backward(retain_graph=True)
+    first = h.grad
+    (h * h).sum().backward()
+    return h.retains_grad, x.retains_grad, first, h.grad, x.grad, (h * 2).retains_grad
+
+
+@program
+def the_gradient_of_a_step_is_not_kept(torch):
+    h = leaf(torch, 1., 2.) * 3
+    h.sum().backward()
+    return h.grad
+
+
+@program
+def data_points_elsewhere(torch):
+    x = leaf(torch, 1., 2.)
+    x.data = torch.tensor([5., 6., 7.])
+    (x * x).sum().backward()
+    return x, x.grad, x.data.requires_grad, x.is_leaf
+
+
+# ── errors ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+ERRORS = {
+    "a vector without a gradient": lambda torch: leaf(torch, 1., 2.).backward(),
+    "nothing to differentiate": lambda torch: torch.tensor([1.]).backward(),
+    "the second root needs no gradient": lambda torch: torch.autograd.backward([leaf(torch, 1.), torch.tensor([1.])]),
+    "a gradient of another shape": lambda torch: (leaf(torch, 1., 2.) * 2).backward(torch.tensor([1.])),
+    "a gradient that is a list": lambda torch: (leaf(torch, 1., 2.) * 2).backward([1., 2.]),
+    "a gradient that is a number": lambda torch: (leaf(torch, 1., 2.) * 2).backward(3.),
+    "no inputs": lambda torch: (leaf(torch, 1.) * 2).sum().backward(inputs=[]),
+    "no inputs of grad": lambda torch: torch.autograd.grad(leaf(torch, 1.).sum(), []),
+    "an input without gradient": lambda torch: torch.autograd.grad(leaf(torch, 1.).sum(), torch.tensor(1.)),
+    "an input of backward without gradient": lambda torch: leaf(torch, 1.).backward(inputs=torch.tensor(1.)),
+    "unused inputs to be zero and not": lambda torch: torch.autograd.grad(
+        leaf(torch, 1.), leaf(torch, 1.), materialize_grads=True, allow_unused=False),
+    "a complex root": lambda torch: (leaf(torch, 1.) * 1j).sum().backward(),
+    "a real gradient of a complex root": lambda torch: (leaf(torch, 1.) * 1j).backward(torch.tensor([1.])),
+    "a complex gradient of a real root": lambda torch: (leaf(torch, 1.) * 1).backward(torch.tensor([1j])),
+    "gradients of integers": lambda torch: torch.tensor([1]).requires_grad_(),
+    "a tensor of integers with gradient": lambda torch: torch.tensor([1], requires_grad=True),
+    "zeros of integers with gradient": lambda torch: torch.zeros(1, dtype=torch.int64, requires_grad=True),
+    "a step without gradient": lambda torch: (leaf(torch, 1.) * 2).requires_grad_(False),
+    "a step without gradient, by attribute": lambda torch: setattr(leaf(torch, 1.) * 2, "requires_grad", False),
+    "a step of the program's own": lambda torch: setattr(leaf(torch, 1.), "grad_fn", None),
+    "leafness of the program's own": lambda torch: setattr(leaf(torch, 1.), "is_leaf", False),
+    "a view detached in place": lambda torch: (leaf(torch, 1.) * 2)[0:1].detach_(),
+    "the array of a leaf": lambda torch: leaf(torch, 1.).numpy(),
+    "a retained gradient of what has none": lambda torch: torch.tensor([1.]).retain_grad(),
+    "a number as gradient": lambda torch: setattr(leaf(torch, 1.), "grad", 3.),
+    "a gradient of another size": lambda torch: setattr(leaf(torch, 1.), "grad", torch.tensor([1., 2.])),
+    "a gradient of another dtype": lambda torch: setattr(leaf(torch, 1.), "grad", torch.tensor([1.], dtype=torch.float64)),
+    "a gradient of integers": lambda torch: setattr(leaf(torch, 1.), "grad", torch.tensor([1])),
+    "a leaf written to": lambda torch: leaf(torch, 1.).add_(1),
+    "a view of a leaf written to": lambda torch: leaf(torch, 1., 2.)[0].add_(1),
+    "data that is no tensor": lambda torch: setattr(leaf(torch, 1.), "data", 3),
+    "data of integers for a leaf": lambda torch: setattr(leaf(torch, 1.), "data", torch.tensor([1, 2])),
+    "the edge of what needs no gradient": lambda torch: torch.autograd.graph.get_gradient_edge(torch.tensor([1.])),
+    "a step copied deeply": lambda torch: __import__("copy").deepcopy(leaf(torch, 1.) * 2),
+    "only some of the gradients": lambda torch: torch.autograd.backward([leaf(torch, 1.), leaf(torch, 1.)], [torch.tensor([1.])]),
+    "a gradient accumulated in itself": lambda torch: (lambda x: setattr(x, "grad", x))(leaf(torch, 1.)),
+}
+
+
+@pytest.mark.parametrize("mistake", ERRORS.values(), ids=ERRORS.keys())
+def test_mistakes_are_named_as_pytorch_names_them(mistake):
+    from side_by_side import outcome, same
+    assert isinstance(outcome(mistake, tensorgrad)[0], tuple), "no error was raised"
+    same(mistake)
+
+
+# ── watching the tape ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@program
+def hooks_on_saved_values(torch):
+    seen = []
+
+    def pack(t):
+        seen.append(("pack", t.detach().clone(), t.requires_grad))
+        return len(seen) - 1, t
+
+    def unpack(packed):
+        seen.append(("unpack", packed[0]))
+        return packed[1]
+    x, w = leaf(torch, 1., 2.), leaf(torch, 3., 4.)
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        y = x * w
+        z = y.exp()
+    z.sum().backward()
+    return sorted(str(s[0]) for s in seen), x.grad, w.grad
+
+
+@program
+def what_hooks_give_back_counts(torch):
+    x = leaf(torch, 1., 2.)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t * 10, lambda t: t):
+        y = (x * x).exp()
+    torch.log(y).sum().backward()
+    return x.grad
+
+
+@program
+def hooks_on_saved_values_and_higher_derivatives(torch):
+    x = leaf(torch, 1., 2.)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t):
+        y = x.exp()
+    return torch.autograd.grad(y.sum(), x, create_graph=False)
+
+
+@program
+def hooks_on_the_saved_values_of_several_results(torch):
+    count = []
+    x = leaf(torch, 3., 1., 2.)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: count.append(1) or t, lambda t: count.append(10) or t):
+        values = x.sort().values
+    (values * torch.tensor([1., 2., 3.])).sum().backward()
+    return sum(count), x.grad
+
+
+@program
+def the_innermost_hooks_count(torch):
+    calls = []
+    hooks = torch.autograd.graph.saved_tensors_hooks
+    x = leaf(torch, 1., 2.)
+    with hooks(lambda t: calls.append("outer") or t, lambda t: t):
+        with hooks(lambda t: calls.append("inner") or t, lambda t: t):
+            x.exp()
+        x.exp()
+    x.exp()
+    return calls
+
+
+@program
+def saving_on_the_cpu(torch):
+    x = leaf(torch, 1., 2.)
+    with torch.autograd.graph.save_on_cpu():
+        y = x * x * x
+    y.sum().backward()
+    return x.grad
+
+
+@program
+def a_write_behind_the_back_of_hooks(torch):
+    x = leaf(torch, 1., 2.)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
+        h = x * 1
+        y = h * h
+        h.add_(1)
+    y.sum().backward()
+    return x.grad
+
+
+@program
+def anomaly_mode_names_the_step(torch):
+    x = torch.tensor([0., 1.], requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with torch.autograd.detect_anomaly():
+            (x.sqrt() * 0).sum().backward()
+
+
+@program
+def anomaly_mode_lets_nan_pass_if_told_to(torch):
+    x = torch.tensor([0., 1.], requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with torch.autograd.detect_anomaly(check_nan=False):
+            (x.sqrt() * 0).sum().backward()
+    return x.grad
+
+
+@program
+def anomaly_mode_is_a_mode(torch):
+    found = [torch.is_anomaly_enabled()]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with torch.autograd.detect_anomaly():
+            found.append(torch.is_anomaly_enabled())
+            with torch.autograd.set_detect_anomaly(False):
+                found.append(torch.is_anomaly_enabled())
+            found.append(torch.is_anomaly_enabled())
+    return [*found, torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()]
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["one result", "several results"])
+def test_anomaly_mode_shows_the_line_of_the_forward_call(several):
+    tg = tensorgrad
+    x = tg.tensor([0., 1.], requires_grad=True)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with tg.autograd.detect_anomaly():
+            y = (x * 0).log() if not several else (x.log() * 0).sort().values   # the line to be shown
+            with pytest.raises(RuntimeError, match=r"Function '\w+Backward0' returned nan values in its 0th output."):
+                (y * 0 if not several else y).sum().backward()
+    text = str(caught[-1].message)
+    assert "Error detected in" in text and "the line to be shown" in text and __file__ in text
+
+
+def test_a_version_error_in_anomaly_mode_shows_the_line_too():
+    x = leaf(tensorgrad, 1., 2.)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with tensorgrad.autograd.detect_anomaly():
+            y = x.exp()       # whose result is written to
+            y.mul_(2)
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                y.sum().backward()
+    assert "whose result is written to" in str(caught[-1].message)
+
+
+# ── reentrance and devices ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@program
+def backward_within_backward(torch):
+    class Inner(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            with torch.enable_grad():
+                ctx.x = x.detach().requires_grad_()
+                ctx.y = ctx.x.exp() * ctx.x
+            return ctx.y.detach()
+
+        @staticmethod
+        def backward(ctx, g):
+            with torch.enable_grad():
+                torch.autograd.backward(ctx.y, g)
+            return ctx.x.grad
+    x = leaf(torch, 1., 2.)
+    (Inner.apply(x * 2) * x).sum().backward()
+    return x.grad
+
+
+@program
+def grad_within_a_hook(torch):
+    x, w = leaf(torch, 1., 2.), leaf(torch, 3., 4.)
+    found = []
+    y = x * 3
+    y.register_hook(lambda g: found.append(torch.autograd.grad(torch.enable_grad()(lambda: (w * w).sum())(), w)))
+    y.sum().backward()
+    return found, x.grad
+
+
+def test_gradients_cross_devices(device):
+    x = tensorgrad.tensor([1., 2.], device="cpu", requires_grad=True)
+    y = (x * 2).to(device)
+    (y * y).cpu().sum().backward()
+    assert x.grad.device == "cpu" and x.grad.tolist() == [8., 16.]
+
+
+test_programs = program.test()
+
+
+# ── what backward leaves alone, and what it leaves behind ─────────────────────────────────────────────────────────────
+
+
+def arrays(*tensors):
+    """The bare NumPy arrays, whatever the device."""
+    return [getattr(t.array, "values", t.array) for t in tensors]
+
+
+def share(a, b):
+    a, b = arrays(a, b)
+    return isinstance(a, np.ndarray) and np.shares_memory(a, b)
+
+
+PASSING = {
+    "add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "double": lambda a, b: a + a + b, "multiply": lambda a, b: a * b,
+    "reshape": lambda a, b: a.reshape(4) + b.reshape(4), "transpose": lambda a, b: a.t() + b, "expand": lambda a, b: a.expand(3, 2, 2) + b,
+    "concat": lambda a, b: tensorgrad.cat([a, b]), "stack": lambda a, b: tensorgrad.stack([a, b]), "clone": lambda a, b: a.clone() + b.clone(),
+    "where": lambda a, b: tensorgrad.where(a > 0, a, b), "index": lambda a, b: a[0] + b[1], "flip": lambda a, b: a.flip(0) + b,
+    "sum": lambda a, b: a.sum() + b.sum(0), "cast": lambda a, b: a.float() + b.double().float(), "unbind": lambda a, b: a.unbind()[0] + b,
+    "maximum": tensorgrad.maximum if hasattr(tensorgrad, "maximum") else None, "contiguous": lambda a, b: a.t().contiguous() + b,
+}
+
+
+@pytest.mark.parametrize("create_graph", [False, True], ids=["first", "create_graph"])
+@pytest.mark.parametrize("name", PASSING)
+def test_no_two_gradients_share_memory(name, create_graph):
+    a, b = (tensorgrad.tensor(v, requires_grad=True) for v in ([[1., -2.], [3., 4.]], [[5., 6.], [-7., 8.]]))
+    y = PASSING[name](a, b)
+    h = y * 1
+    h.retain_grad()
+    g = (tensorgrad.arange(float(y.numel())) + 1).reshape(y.shape)
+    before = [t.tolist() for t in (a, b, g)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        h.backward(g, create_graph=create_graph)
+    gradients = [a.grad, b.grad, h.grad]
+    assert [t.tolist() for t in (a, b, g)] == before
+    for i, one in enumerate(gradients):
+        assert getattr(one.array.flags, "writeable", True) and one.storage_offset() == 0
+        assert not any(share(one, other) for other in [*gradients[i + 1:], a, b, g, y, h])
+    values = h.grad.tolist()
+    a.grad.detach().zero_()
+    assert h.grad.tolist() == values and [t.tolist() for t in (a, b, g)] == before
+
+
+def test_no_two_gradients_of_grad_share_memory():
+    a, b = leaf(tensorgrad, 1., 2.), leaf(tensorgrad, 3., 4.)
+    ga, gb = tensorgrad.autograd.grad((a + b).sum() + b.sum() * 0, [a, b])
+    assert not share(ga, gb) and ga.array.flags.writeable and gb.array.flags.writeable
+    g = tensorgrad.tensor([1., 1.])
+    ga, gb, gh = tensorgrad.autograd.grad(h := a + b, [a, b, h], g)
+    assert not any(share(one, other) for one, other in [(ga, gb), (ga, gh), (gb, gh), (ga, g), (gh, g)])
+
+
+def test_a_gradient_stays_what_it_was_when_a_hook_has_seen_it():
+    x, seen = leaf(tensorgrad, 1., 2.), []
+    x.register_hook(seen.append)
+    (x * x).sum().backward()
+    assert not share(seen[0], x.grad)
+    (x * x).sum().backward()
+    assert seen[0].tolist() == [2., 4.] and x.grad.tolist() == [4., 8.]
+
+
+def test_a_gradient_does_not_share_memory_with_what_a_function_returned():
+    kept = tensorgrad.tensor([10., 20.])
+
+    class Constant(tensorgrad.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return kept
+    x = leaf(tensorgrad, 1., 2.)
+    Constant.apply(x).sum().backward()
+    x.grad.zero_()
+    assert kept.tolist() == [10., 20.]
+
+
+@pytest.fixture
+def shallow_stack():
+    before, depth = sys.getrecursionlimit(), len(__import__("inspect").stack())
+    sys.setrecursionlimit(depth + 100)
+    yield
+    sys.setrecursionlimit(before)
+
+
+def test_a_chain_of_200000_steps(shallow_stack, device):
+    """Neither backward nor the end of such a chain recurses."""
+    steps = 200_000 if device.type == "cpu" else 20_000
+    x = y = leaf(tensorgrad, 1., 2.)
+    for _ in range(steps // 2):
+        y = (y * 1.0) + 0.0
+    y.sum().backward()
+    assert x.grad.tolist() == [1., 1.]
+    del y
+    gc.collect()
+
+
+def test_a_chain_of_views_and_of_second_derivatives(shallow_stack):
+    x = y = leaf(tensorgrad, 1., 2.)
+    for _ in range(2_000):
+        y = y.view(2).t() * 1.0
+    for _ in range(2_000):
+        y = y.view(2)
+    g, = tensorgrad.autograd.grad((y * y).sum(), x, create_graph=True)
+    assert tensorgrad.autograd.grad(g.sum(), x)[0].tolist() == [2., 2.]
+
+
+def test_threads_have_tapes_of_their_own():
+    import threading
+    found = {}
+
+    def work(k):
+        x = tensorgrad.tensor([float(k)], requires_grad=True)
+        for _ in range(50):
+            x.grad = None
+            (x * x * x).sum().backward()
+        found[k] = x.grad.item()
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {k: 3.0 * k * k for k in range(4)}
