@@ -29,6 +29,8 @@ def __getattr__(name: str) -> _Any:
                 raise
     elif name in ("OP", "DEVICE", "DTYPE"):
         return getattr(_import_module(f"{__name__}.const"), name)
+    elif name == "is_cuda_available":
+        return _import_module(f"{__name__}.cuda").is_available
     elif name == "OpDispatch":
         return _import_module(f"{__name__}.dispatch").OpDispatch
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

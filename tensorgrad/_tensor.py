@@ -154,6 +154,8 @@ class Tensor(TensorBase):
 
     @property
     def _version(self) -> int:
+        if self.storage.inference:
+            raise RuntimeError("Inference tensors do not track version counter.")
         return self.storage.version  # type: ignore[no-any-return]
 
     @property
@@ -172,6 +174,8 @@ class Tensor(TensorBase):
     def data(self, value: Any) -> None:
         if not isinstance(value, TensorBase):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        if self.requires_grad and value.array.dtype.kind not in "fcV":
+            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         self._point_to(value.array, value.storage)
 
     def _point_to(self, array: Any, storage: Storage) -> None:
@@ -192,7 +196,7 @@ class Tensor(TensorBase):
             raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
                                "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() "
                                "cannot be called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function "
-                               "in torch/optim/optimizer.py as a reference.")
+                               "in torch/optim/optimizer.py as the solution.")
         self._node = None
         return self
 
@@ -223,6 +227,8 @@ class Tensor(TensorBase):
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         """Ask for gradients with respect to this tensor, or no longer."""
+        if requires_grad and self.array.dtype.kind not in "fcV":
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
         self.requires_grad = requires_grad
         return self
 
@@ -257,15 +263,20 @@ class Tensor(TensorBase):
     def grad(self, value: Any) -> None:
         if value is not None:
             if not isinstance(value, TensorBase):
-                raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type '{type(value).__name__}'")
+                raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
             if value is self:
                 raise RuntimeError("can't assign Variable as its own grad")
             if type(value.storage) is not type(self.storage):
                 raise RuntimeError(f"assigned grad has data located on a different device: expected {self.device}, got {value.device}")
             if value.array.dtype != self.array.dtype:
-                raise RuntimeError(f"assigned grad has data of a different type: expected {self.dtype}, got {value.dtype}")
+                raise RuntimeError(
+                    f"attempting to assign a gradient with dtype '{C_NAMES[value.dtype.name]}' to a tensor with grad_dtype "
+                    f"'{dispatch.SCALAR_TYPES[self.dtype.name]}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's "
+                    "dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set grad_dtype "
+                    "with caution. Diverging the dtypes of a tensor and its gradient may break downstream systems that assume they match.")
             if value.array.shape != self.array.shape:
-                raise RuntimeError(f"assigned grad has data of a different size: expected {list(self.shape)}, got {list(value.shape)}")
+                raise RuntimeError(f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size '{list(self.shape)}'. "
+                                   "Please ensure that the gradient and the tensor are the same size")
         self._grad = value
 
     @grad.deleter
@@ -441,6 +452,12 @@ class Tensor(TensorBase):
         return rebuild, (type(self), np.ascontiguousarray(self._host()) if self.array.dtype.kind != "V" else
                          np.ascontiguousarray(self._host()).view(np.uint16), self.array.shape, self.dtype.name, str(self.device),
                          self.requires_grad, extra)
+
+
+C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "bool": "bool",
+           "int8": "signed char", "uint8": "unsigned char", "int16": "short int", "int32": "int", "int64": "long int",
+           "uint16": "short unsigned int", "uint32": "unsigned int", "uint64": "long unsigned int",
+           "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
 
 
 def rebuild(cls: Any, host: Any, shape: Any, dtype_name: str, device: str, requires_grad: bool, extra: Any) -> Any:

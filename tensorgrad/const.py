@@ -42,7 +42,7 @@ class DEVICE(metaclass=_Names):
 # The names that ops had in the first version of this project stay as second names.
 _FORMER = {"SUB": "subtract", "MUL": "multiply", "DIV": "divide", "POW": "power", "INVERT": "bitwise_not", "SUM_REDUCE": "sum",
            "MEAN_REDUCE": "mean", "MAX_REDUCE": "amax", "MIN_REDUCE": "amin", "UNSQUEEZE": "expand_dims", "PERMUTE": "permute_dims",
-           "SELECT": "get_item", "LOOKUP": "embedding", "MASKED_FILL": "where"}
+           "SELECT": "get_item", "LOOKUP": "embedding", "CONV2D": "convolution", "MAX_POOL2D": "max_pool", "AVG_POOL2D": "window_sum"}
 _MEMBERS = {name.upper(): name for name in sorted(_OPS)}
 
 OP = Enum("OP", _MEMBERS | {old: new for old, new in _FORMER.items() if new in _OPS}, module=__name__)  # type: ignore[misc]

@@ -54,7 +54,8 @@ def apply(op: type[Op], *args: Any, **params: Any) -> Any:
     arrays: list[Any] = []
     edges: list[Any] = []
     backend: Any = None
-    needs, bit, dtype, mixed, number = 0, 1, None, False, False
+    needs, bit, mixed, number = 0, 1, False, False
+    dtype: Any = None
     for a in args:
         if isinstance(a, TensorBase):
             array, storage = a.array, a.storage

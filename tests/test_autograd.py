@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from side_by_side import outcome, same
 from support import Programs
 
 import tensorgrad
@@ -406,7 +407,7 @@ def casts_in_the_graph(torch):
     y = x.double() * 2
     z = y.float() + x.half().float()
     z.sum().backward()
-    return x.grad, y.dtype, z.dtype
+    return x.grad, y, z
 
 
 @program
@@ -685,8 +686,6 @@ ERRORS = {
     "zeros of integers with gradient": lambda torch: torch.zeros(1, dtype=torch.int64, requires_grad=True),
     "a step without gradient": lambda torch: (leaf(torch, 1.) * 2).requires_grad_(False),
     "a step without gradient, by attribute": lambda torch: setattr(leaf(torch, 1.) * 2, "requires_grad", False),
-    "a step of the program's own": lambda torch: setattr(leaf(torch, 1.), "grad_fn", None),
-    "leafness of the program's own": lambda torch: setattr(leaf(torch, 1.), "is_leaf", False),
     "a view detached in place": lambda torch: (leaf(torch, 1.) * 2)[0:1].detach_(),
     "the array of a leaf": lambda torch: leaf(torch, 1.).numpy(),
     "a retained gradient of what has none": lambda torch: torch.tensor([1.]).retain_grad(),
@@ -707,7 +706,6 @@ ERRORS = {
 
 @pytest.mark.parametrize("mistake", ERRORS.values(), ids=ERRORS.keys())
 def test_mistakes_are_named_as_pytorch_names_them(mistake):
-    from side_by_side import outcome, same
     assert isinstance(outcome(mistake, tensorgrad)[0], tuple), "no error was raised"
     same(mistake)
 

@@ -119,6 +119,20 @@ def test_whole_rows_are_what_single_samples_come_to():
     assert x.ne(0).any()
 
 
+def test_tensors_on_a_device(device):
+    """Samples stay on their device; numbers and arrays become tensors where new tensors are made."""
+    loader = DataLoader(TensorDataset(tg.arange(6.0), tg.arange(6)), batch_size=4, shuffle=True)
+    seen = batches(loader)
+    assert {part.device.type for batch in seen for part in batch} == {device.type}
+    assert all(tg.equal(x, y.float()) for x, y in seen)
+
+
+def test_nothing_to_pin_for():
+    if tg.cuda.is_available():
+        pytest.skip('memory is pinned here')
+    same(streams(tg, batch_size=4, pin_memory=True))
+
+
 def test_an_epoch_can_be_left():
     loader = DataLoader(rows(tg), batch_size=4)
     assert len(next(iter(loader))[1]) == 4

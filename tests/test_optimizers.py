@@ -99,12 +99,13 @@ def train(torch, optimizer, weight, steps=range(STEPS)):
 
 
 @pytest.mark.parametrize('case', CASES, ids=label)
-def test_numbers(case):
+def test_numbers(case, device):
     name, options, expected = case
     optimizer, weight = build(tg, name, options)
     train(tg, optimizer, weight)
     tolerance = 2e-2 if name == 'Muon' else 1e-5  # Muon computes in bfloat16
-    np.testing.assert_allclose(weight.detach().numpy()[0], expected, rtol=tolerance, atol=1e-6)
+    assert weight.device.type == device.type
+    np.testing.assert_allclose(weight.detach().cpu().numpy()[0], expected, rtol=tolerance, atol=1e-6)
 
 
 def kinds(case):
@@ -142,7 +143,7 @@ def test_like_pytorch(case, dtype):
 # ── what every optimizer promises ─────────────────────────────────────────────────────────────
 
 @pytest.mark.parametrize('case', CASES, ids=label)
-def test_resuming_changes_nothing(case):
+def test_resuming_changes_nothing(case, device):
     name, options, _ = case
     optimizer, weight = build(tg, name, options)
     train(tg, optimizer, weight)

@@ -65,7 +65,8 @@ CASES = {
                       rng.standard_normal((40, 16)).astype(np.float32), rng.standard_normal((40, 1)).astype(np.float32), 1e-4),
     "cnn_classifier": (cnn, "CrossEntropyLoss", lambda e, p: e.optim.SGD(p, lr=0.01),
                        rng.integers(0, 256, (20, 1, 28, 28)).astype(np.float32) / 255, rng.integers(0, 10, 20), 1e-4),
-    "transformer": (transformer, "CrossEntropyLoss", lambda e, p: e.optim.AdamW(p, lr=1e-3), rng.integers(0, 11, (16, 6)),
+    # (the keys' bias has no gradient but rounding errors, which Adam would blow up to whole steps)
+    "transformer": (transformer, "CrossEntropyLoss", lambda e, p: e.optim.SGD(p, lr=0.05, momentum=0.9, nesterov=True), rng.integers(0, 11, (16, 6)),
                     rng.integers(0, 11, (16, 6)), 2e-4),
     "lstm": (lstm, "CrossEntropyLoss", lambda e, p: e.optim.Adam(p, lr=1e-3), rng.integers(0, 11, (16, 6)), rng.integers(0, 11, (16, 6)), 2e-4),
 }

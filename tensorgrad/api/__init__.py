@@ -25,7 +25,8 @@ from ..generator import Generator, default_generator
 from ..size import Size
 from ._register import FUNCTIONS
 
-FAMILIES = ("creation", "conversion", "pointwise", "math", "comparison", "matrix", "einsum", "special", "operators", "reduction", "statistics", "cumulative", "sorting", "shape", "indexing", "random")
+FAMILIES = ("creation", "conversion", "pointwise", "math", "comparison", "matrix", "einsum", "special", "operators", "reduction", "statistics", "cumulative", "sorting", "shape", "indexing",
+            "copies", "random", "linear", "activation", "convolution", "pooling", "normalization", "distance", "shuffle", "loss")
 for _family in FAMILIES:
     _import_module(f"{__name__}.{_family}")
 

@@ -14,22 +14,25 @@ from ..autograd import inplace
 from ..autograd.tape import TensorBase
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}    # everything that becomes a name of the root package
+C_NAMES = {"bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
+           "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double", "complex64": "c10::complex<float>",
+           "complex128": "c10::complex<double>", "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t"}
 SYNONYMS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
 
 
 def public(*aliases: str, name: str | None = None, function: bool = True, method: bool | str = True, inplace: bool = False,
-           out: bool = False) -> Callable[[Any], Any]:
+           out: bool | str = False) -> Callable[[Any], Any]:
     """Attach a function under its name and aliases.
 
     function: as a name of the root package; method: as a method of Tensor (the first argument is the tensor); inplace: also with a trailing
-    underscore; out: the root function takes `out=`.
+    underscore; out: the root function takes `out=`, of any dtype that the result can be cast to, or of the result's own ("same").
     """
     def attach(raw: Any) -> Any:
         kept = name or raw.__name__
         takes = raw.__code__.co_varnames[:raw.__code__.co_argcount + raw.__code__.co_kwonlyargcount]
         call = _with_synonyms(raw, takes)
         if out:
-            call_with_out = _with_out(call)
+            call_with_out = _with_out(call, exact=out == "same")
         for n in (kept, *aliases):
             if function:
                 FUNCTIONS[n] = call_with_out if out else call
@@ -55,11 +58,11 @@ def _with_synonyms(raw: Any, takes: Any) -> Any:
     return call
 
 
-def _with_out(call: Any) -> Any:
+def _with_out(call: Any, exact: bool = False) -> Any:
     @wraps(call)
     def with_out(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         result = call(*args, **kwargs)
-        return result if out is None else write_out(result, out)
+        return result if out is None else write_out(result, out, exact)
     return with_out
 
 
@@ -72,12 +75,12 @@ def in_place_form(call: Any, name: str) -> Any:
     return method
 
 
-def write_out(result: Any, out: Any) -> Any:
+def write_out(result: Any, out: Any, exact: bool = False) -> Any:
     """Put a result into the tensors that `out=` gave, and return these."""
     if isinstance(result, (tuple, list)):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise TypeError(f"out must be a tuple of {len(result)} tensors")
-        written = [write_out(r, o) for r, o in zip(result, out, strict=True)]
+        written = [write_out(r, o, exact) for r, o in zip(result, out, strict=True)]
         return type(result)(*written) if hasattr(result, "_fields") else type(result)(written)
     if not isinstance(out, TensorBase):
         raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
@@ -85,6 +88,8 @@ def write_out(result: Any, out: Any) -> Any:
         raise RuntimeError("functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.")
     if type(result.storage) is not type(out.storage):
         raise RuntimeError(f"Expected out tensor to be on {result.device}, but got {out.device} instead")
+    if exact and result.array.dtype != out.array.dtype:
+        raise RuntimeError(f"Expected out tensor to have dtype {C_NAMES[result.dtype.name]}, but got {C_NAMES[out.dtype.name]} instead")
     if result.array.shape != out.array.shape:
         _resize(out, result.array.shape)
     inplace.check_result(out, result)

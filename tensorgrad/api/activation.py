@@ -6,7 +6,7 @@ from typing import Any
 
 from ..dispatch import fresh, xp
 from ..dtype import as_dtype
-from ..generator import memory_order
+from .._streams import memory_order
 from ..ops.shape import inverse
 from ._arguments import check_tensor, in_dtype, normalize_dim
 from ._register import FUNCTIONS, in_place_form, public

@@ -34,7 +34,16 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
                       "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).", UserWarning, stacklevel=3)
         device = data.device if device is None else device  # type: ignore[attr-defined]
     out = _placed(_host_array(data, dtype, copy=True), device)
-    return out.requires_grad_() if requires_grad else out
+    return as_leaf(out, requires_grad)
+
+
+def as_leaf(made: Any, requires_grad: bool) -> Any:
+    """A tensor just made, which may be wanted with gradients."""
+    if requires_grad:
+        if made.array.dtype.kind not in "fcV":
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+        made.requires_grad = True
+    return made
 
 
 def _host_array(data: Any, dtype: Any, copy: bool = False) -> Any:
@@ -174,7 +183,7 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: Any = None
         out = out.detach().clone()
     elif copy is False and out.array.__array_interface__["data"] != getattr(obj, "array", obj).__array_interface__["data"]:
         raise ValueError("can't alias tensor with a different dtype or device")
-    return out.detach().requires_grad_() if requires_grad else out
+    return as_leaf(out.detach(), True) if requires_grad else out
 
 
 @public(method=False)
@@ -234,7 +243,7 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
                          f"buffer length ({size} bytes)")
     array = np.frombuffer(view, as_dtype(dtype).numpy, count, offset)
     out = wrap(array, backend_of("cpu")())
-    return out.requires_grad_() if requires_grad else out
+    return as_leaf(out, requires_grad)
 
 
 def legacy_tensor(*args: Any, device: Any = None, dtype: Any = None) -> Any:
@@ -281,7 +290,7 @@ def made(maker: str, shape: tuple[int, ...], dtype: Any, device: Any, requires_g
         storage.inference = True
     out = new(Tensor)
     out.array, out.storage, out._node, out._grad, out.origin = getattr(backend.xp, maker)(shape, *args, dtype=kind.numpy), storage, None, None, None
-    return out.requires_grad_() if requires_grad else out
+    return as_leaf(out, requires_grad)
 
 
 def _filler(name: str) -> Any:
@@ -357,7 +366,7 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = No
     length = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if all(size) else 0
     out = empty(length, dtype=dtype, device=device).as_strided(size, stride)
     out.origin = None
-    return out.requires_grad_() if requires_grad else out
+    return as_leaf(out, requires_grad)
 
 
 Tensor.new_empty_strided = lambda self, size, stride, dtype=None, device=None, requires_grad=False, **_: empty_strided(  # type: ignore[attr-defined]
@@ -377,9 +386,11 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, layout
 
 
 @public(method=False)
-def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False) -> Any:
+def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+                  requires_grad: bool = False) -> Any:
     """A 0-d tensor of a number. https://pytorch.org/docs → torch.scalar_tensor"""
-    return full((), s, dtype=dtypes.get_default_dtype() if dtype is None and type(s) is not complex else dtype, device=device)
+    return full((), s, dtype=dtypes.get_default_dtype() if dtype is None and type(s) is not complex else dtype, device=device,
+                requires_grad=requires_grad)
 
 
 # ── sequences ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -407,7 +418,7 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, lay
     else:
         values = steps * float(step) + float(start)
     out = fresh(values.astype(kind.numpy), backend)
-    return out.requires_grad_() if requires_grad else out
+    return as_leaf(out, requires_grad)
 
 
 @public("range", method=False, out=True, name="range")
@@ -425,7 +436,9 @@ def range_(start: Any, end: Any, step: Any = 1, *, dtype: Any = None, layout: An
 def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """`steps` values from start to end, both included, evenly spaced. https://pytorch.org/docs → torch.linspace"""
     start, end = (v.item() if isinstance(v, TensorBase) else v for v in (start, end))
-    steps = int(steps)
+    if not hasattr(steps, "__index__"):
+        raise TypeError(f"linspace(): argument 'steps' must be int, not {type(steps).__name__}")
+    steps = steps.__index__()
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     complex_ = isinstance(start, complex) or isinstance(end, complex)
@@ -442,7 +455,7 @@ def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None, layout: Any
     lower, upper = start + step * ramp, end - step * (steps - 1 - ramp)
     values = backend.xp.where(ramp < steps // 2, lower, upper) if steps > 1 else backend.xp.full(steps, start)
     out = fresh(values.astype(wide).astype(kind.numpy), backend)
-    return out.requires_grad_() if requires_grad else out
+    return as_leaf(out, requires_grad)
 
 
 @public(method=False, out=True)
@@ -453,7 +466,7 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any
     kind = dtypes.get_default_dtype() if dtype is None else as_dtype(dtype)
     powers = linspace(start, end, steps, dtype=dtypes.complex128 if kind.is_complex else dtypes.float64, device=device)
     out = fresh((base ** powers.array).astype(kind.numpy), type(powers.storage))
-    return out.requires_grad_() if requires_grad else out
+    return as_leaf(out, requires_grad)
 
 
 @public(method=False, out=True)
@@ -466,7 +479,7 @@ def eye(n: int, m: Any = None, *, dtype: Any = None, layout: Any = None, device:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
     backend = backend_of(device)
     out = fresh(backend.xp.eye(n, m, dtype=(dtypes.get_default_dtype() if dtype is None else as_dtype(dtype)).numpy), backend)
-    return out.requires_grad_() if requires_grad else out
+    return as_leaf(out, requires_grad)
 
 
 @public(method=False)

@@ -58,7 +58,7 @@ def logcumsumexp(input: Any, dim: int) -> Any:
     return along_axis("logcumsumexp", input, dim)
 
 
-@public(out=True)
+@public(out="same")
 def cummax(input: Any, dim: int) -> Any:
     """The running maximum along an axis, and where it is, the last of equal ones. https://pytorch.org/docs → torch.cummax
 
@@ -69,7 +69,7 @@ def cummax(input: Any, dim: int) -> Any:
     return return_types.cummax(*along_axis("cummax", input, dim))
 
 
-@public(out=True)
+@public(out="same")
 def cummin(input: Any, dim: int) -> Any:
     """The running minimum along an axis, and where it is, the last of equal ones. https://pytorch.org/docs → torch.cummin
 

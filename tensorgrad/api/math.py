@@ -7,7 +7,7 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, result_type, xp
 from ._arguments import check_tensor, check_tensors, in_dtype
-from ._register import public
+from ._register import C_NAMES, public
 
 # ── sums and differences ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -191,15 +191,9 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
     check_tensor(end, "lerp", "end", 2)
     for name, t in (("end", end), ("weight", weight)):
         if isinstance(t, Tensor) and t.array.dtype != input.array.dtype and not (name == "weight" and not t.array.ndim):
-            wanted, got = (_c_name(d.dtype) for d in (input, t))
+            wanted, got = (C_NAMES[d.dtype.name] for d in (input, t))
             raise RuntimeError(f"expected dtype {wanted} for `{name}` but got dtype {got}")
     return xp.lerp(input, end, weight)
-
-
-def _c_name(dtype: dtypes.dtype) -> str:
-    return {"float32": "float", "float64": "double", "int64": "long int", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
-            "complex64": "c10::complex<float>", "complex128": "c10::complex<double>", "int32": "int", "int16": "short", "int8": "signed char",
-            "uint8": "unsigned char"}.get(dtype.name, dtype.name)
 
 
 # ── powers ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -442,18 +436,16 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if input.array.dtype.kind == "c":
         raise NotImplementedError("clamp is not supported for complex types")
-    if input.array.dtype.kind == "b":
-        return xp.clamp(in_dtype(input, result_type(input, *[b for b in (min, max) if b is not None])), min, max)
     return xp.clamp(input, min, max)
 
 
 @public(inplace=True, out=True)
 def clamp_min(input: Any, min: Any) -> Any:  # noqa: A002
     """Elements brought to a bound from below. https://pytorch.org/docs → torch.clamp"""
-    return clamp(input, min)
+    return clamp(input, min) if input.array.dtype.kind != "b" else xp.maximum(input, min)
 
 
 @public(inplace=True, out=True)
 def clamp_max(input: Any, max: Any) -> Any:  # noqa: A002
     """Elements brought to a bound from above. https://pytorch.org/docs → torch.clamp"""
-    return clamp(input, None, max)
+    return clamp(input, None, max) if input.array.dtype.kind != "b" else xp.minimum(input, max)

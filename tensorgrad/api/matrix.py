@@ -7,9 +7,8 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, xp
-from ._arguments import check_tensor, normalize_dim, promoted
-from ._register import public
-from .math import _c_name as c_name
+from ._arguments import check_tensor, in_dtype, normalize_dim, promoted
+from ._register import C_NAMES, public
 from .reduction import vector_norm
 
 # ── products ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -17,10 +16,10 @@ from .reduction import vector_norm
 
 def _same_dtype(a: Any, b: Any) -> None:
     if a.array.dtype != b.array.dtype:
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {c_name(a.dtype)} != {c_name(b.dtype)}")
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {C_NAMES[a.dtype.name]} != {C_NAMES[b.dtype.name]}")
 
 
-@public(out=True)
+@public(out="same")
 def matmul(input: Any, other: Any) -> Any:
     """out[…, i, j] = Σₖ input[…, i, k]·other[…, k, j]; a vector counts as a row on the left, as a column on the right.
     https://pytorch.org/docs → torch.matmul
@@ -41,7 +40,7 @@ def _check_ranks(tensors: dict[str, Any], ndim: int, what: str) -> None:
             raise RuntimeError(f"{name} must be a {what}")
 
 
-@public(out=True)
+@public(out="same")
 def mm(input: Any, mat2: Any) -> Any:
     """The product of two matrices. https://pytorch.org/docs → torch.mm
 
@@ -53,7 +52,7 @@ def mm(input: Any, mat2: Any) -> Any:
     return matmul(input, mat2)
 
 
-@public(out=True)
+@public(out="same")
 def bmm(input: Any, mat2: Any) -> Any:
     """The products of two stacks of matrices, one by one. https://pytorch.org/docs → torch.bmm
 
@@ -68,7 +67,7 @@ def bmm(input: Any, mat2: Any) -> Any:
     return matmul(input, mat2)
 
 
-@public(out=True)
+@public(out="same")
 def mv(input: Any, vec: Any) -> Any:
     """The product of a matrix and a vector. https://pytorch.org/docs → torch.mv
 
@@ -93,7 +92,7 @@ def _check_vectors(a: Any, b: Any, name: str) -> None:
                            f"{SCALAR_TYPES[b.dtype.name]}")
 
 
-@public(out=True)
+@public(out="same")
 def dot(input: Any, tensor: Any) -> Any:
     """Σ input·tensor of two vectors. https://pytorch.org/docs → torch.dot
 
@@ -106,7 +105,7 @@ def dot(input: Any, tensor: Any) -> Any:
     return xp.matmul(input, tensor)
 
 
-@public(out=True)
+@public(out="same")
 def vdot(input: Any, other: Any) -> Any:
     """Σ conj(input)·other of two vectors. https://pytorch.org/docs → torch.vdot
 
@@ -119,7 +118,7 @@ def vdot(input: Any, other: Any) -> Any:
     return xp.matmul(xp.conj(input) if input.array.dtype.kind == "c" else input, other)
 
 
-@public(out=True)
+@public(out="same")
 def inner(input: Any, other: Any) -> Any:
     """Σ input·other along the last axis of each. https://pytorch.org/docs → torch.inner
 
@@ -186,9 +185,7 @@ def _plus(input: Any, product: Any, beta: Any, alpha: Any) -> Any:
     if input.array.dtype != product.array.dtype:
         raise RuntimeError(f"self and mat2 must have the same dtype, but got {SCALAR_TYPES[input.dtype.name]} and {SCALAR_TYPES[product.dtype.name]}")
     if input.array.dtype.kind in "iu":
-        for name, factor in (("beta", beta), ("alpha", alpha)):
-            if isinstance(factor, float):
-                raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+        beta, alpha = int(beta), int(alpha)
     _check_expands(input.array.shape, product.array.shape)
     if alpha != 1:
         product = xp.multiply(product, alpha)
@@ -207,7 +204,7 @@ def _check_expands(shape: Any, target: Any) -> None:
                                f"{len(target) + i}.  Target sizes: {list(target)}.  Tensor sizes: {list(shape)}")
 
 
-@public(inplace=True, out=True)
+@public(inplace=True, out="same")
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta·input + alpha·(mat1 @ mat2). https://pytorch.org/docs → torch.addmm
 
@@ -219,7 +216,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     return _plus(input, matmul(mat1, mat2), beta, alpha)
 
 
-@public(inplace=True, out=True)
+@public(inplace=True, out="same")
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta·input + alpha·(mat @ vec). https://pytorch.org/docs → torch.addmv
 
@@ -231,7 +228,7 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> A
     return _plus(input, matmul(mat, vec), beta, alpha)
 
 
-@public(inplace=True, out=True)
+@public(inplace=True, out="same")
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta·input + alpha·(vec1 ⊗ vec2). https://pytorch.org/docs → torch.addr
 
@@ -243,10 +240,17 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> 
     for name, t in (("vec1", vec1), ("vec2", vec2)):
         if t.array.ndim != 1:
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {t.array.ndim}-D")
-    return _plus(*promoted(input, outer(vec1, vec2)), beta, alpha)
+    input, product = promoted(input, outer(vec1, vec2))
+    if input.array.dtype.kind in "biu":
+        for name, factor in (("beta", beta), ("alpha", alpha)):
+            if isinstance(factor, float):
+                raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+    if input.array.dtype.kind == "b":
+        beta, alpha = bool(beta), bool(alpha)
+    return _plus(input, product, beta, alpha)
 
 
-@public(inplace=True, out=True)
+@public(inplace=True, out="same")
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta·input + alpha·Σᵢ batch1[i] @ batch2[i]. https://pytorch.org/docs → torch.addbmm
 
@@ -254,10 +258,11 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
     >>> torch.addbmm(torch.zeros(1, 1), torch.ones(5, 1, 2), torch.ones(5, 2, 1))
     tensor([[10.]])
     """
-    return _plus(input, xp.sum(bmm(batch1, batch2), axis=(0,), keepdims=False), beta, alpha)
+    total = xp.sum(bmm(batch1, batch2), axis=(0,), keepdims=False)
+    return _plus(input, in_dtype(total, batch1.dtype), beta, alpha)
 
 
-@public(inplace=True, out=True)
+@public(inplace=True, out="same")
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta·input + alpha·(batch1[i] @ batch2[i]) for each i. https://pytorch.org/docs → torch.baddbmm
 
@@ -326,8 +331,8 @@ def _check_chain(tensors: Any) -> None:
             raise RuntimeError(f"multi_dot(): the {which} tensor must be 1D or 2D but got {t.array.ndim}D" if end else
                                f"multi_dot(): tensor {i} must be 2D but got {t.array.ndim}D")
         if t.array.dtype != tensors[0].array.dtype:
-            raise RuntimeError(f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {c_name(tensors[0].dtype)} and tensor {i} "
-                               f"{c_name(t.dtype)}")
+            raise RuntimeError(f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {C_NAMES[tensors[0].dtype.name]} and tensor {i} "
+                               f"{C_NAMES[t.dtype.name]}")
 
 
 def _cheapest_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
@@ -341,7 +346,7 @@ def _cheapest_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
     return best
 
 
-@public(out=True)
+@public(out="same")
 def matrix_power(input: Any, n: int) -> Any:
     """A square matrix to the power of n; the inverse for negative n. https://pytorch.org/docs → torch.linalg.matrix_power
 
@@ -373,7 +378,7 @@ def matrix_power(input: Any, n: int) -> Any:
 # ── contractions ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@public(method=False, out=True)
+@public(method=False, out="same")
 def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
     """Σ a·b over pairs of axes: the last `dims` of a with the first of b, or two lists of axes. https://pytorch.org/docs → torch.tensordot
 
@@ -388,7 +393,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
             raise RuntimeError(f"contracted dimensions need to match, but first has size {m[i]} in dim {i - (len(m) if isinstance(dims, int) else 0)} "
                                f"and second has size {n[j]} in dim {j}")
         if m[i] != n[j]:      # an axis of length 1 is broadcast: sum the other one first
-            a, b = (xp.sum(a, axis=(i,), keepdims=True), b) if n[j] == 1 else (a, xp.sum(b, axis=(j,), keepdims=True))
+            a, b = (_folded(a, i), b) if n[j] == 1 else (a, _folded(b, j))
             m, n = a.array.shape, b.array.shape
     _same_dtype(a, b)
     rows, columns = ([i for i in range(len(s)) if i not in axes] for s, axes in ((m, first), (n, second)))
@@ -396,6 +401,10 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
     left = xp.reshape(arranged(a, (*rows, *first)), (prod(m[i] for i in rows), k))
     right = xp.reshape(arranged(b, (*second, *columns)), (k, prod(n[j] for j in columns)))
     return xp.reshape(xp.matmul(left, right), (*(m[i] for i in rows), *(n[j] for j in columns)))
+
+
+def _folded(x: Any, axis: int) -> Any:
+    return in_dtype(xp.sum(x, axis=(axis,), keepdims=True), x.dtype)
 
 
 def arranged(x: Any, axes: Any) -> Any:
@@ -431,7 +440,7 @@ def kron(input: Any, other: Any) -> Any:
     return xp.reshape(xp.multiply(left, right), tuple(i * j for i, j in zip(m, n, strict=True)))
 
 
-@public(out=True)
+@public(out="same")
 def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     """input × other of vectors with three elements along an axis: the first such axis, unless told. https://pytorch.org/docs → torch.cross
 
@@ -507,6 +516,8 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = None) -> 
     if p == 2 and (mode == 1 or mode == 0 and many):      # the matrix product loses digits, but not time
         return xp.euclidean_distance(x1, x2)
     away = xp.subtract(xp.expand_dims(x1, -2), xp.expand_dims(x2, -3))
+    if p == 0:      # the gradient is zero, where vector_norm has none
+        return xp.where(xp.ones(away.array.shape[:-1], dtype=dtypes.bool), vector_norm(away, 0, -1), xp.sum(away, axis=(-1,), keepdims=False))
     return vector_norm(away, p, -1)
 
 

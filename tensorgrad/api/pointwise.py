@@ -4,6 +4,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, xp
 from ._register import FUNCTIONS, public
 
@@ -17,7 +18,6 @@ asin arcsin    arcsin      sin⁻¹ x                     [0., 1.]    [0.0000, 1
 asinh arcsinh  arcsinh     sinh⁻¹ x                    [0., 1.]    [0.0000, 0.8814]
 atan arctan    arctan      tan⁻¹ x                     [0., 1.]    [0.0000, 0.7854]
 atanh arctanh  arctanh     tanh⁻¹ x                    [0., 0.5]   [0.0000, 0.5493]
-conj_physical  conj        the complex conjugate of x  [1+2j]      [1.-2.j]
 cos            cos         cos x                       [0., 1.]    [1.0000, 0.5403]
 cosh           cosh        cosh x                      [0., 1.]    [1.0000, 1.5431]
 deg2rad        deg2rad     x·π / 180                   [0., 180.]  [0.0000, 3.1416]
@@ -220,7 +220,7 @@ def logit(input: Any, eps: float | None = None) -> Any:
     return xp.logit(input, eps=eps)
 
 
-@public(out=True)
+@public(out="same")
 def frexp(input: Any) -> Any:
     """Mantissa and exponent: x = mantissa · 2^exponent, 0.5 ≤ |mantissa| < 1. https://pytorch.org/docs → torch.frexp
 
@@ -237,7 +237,7 @@ def frexp(input: Any) -> Any:
 # ── complex numbers ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@public()
+@public(method=False)
 def real(input: Any) -> Any:
     """The real part, in the same memory; a real tensor itself. https://pytorch.org/docs → torch.real
 
@@ -248,7 +248,7 @@ def real(input: Any) -> Any:
     return xp.real(input) if input.array.dtype.kind == "c" else input
 
 
-@public()
+@public(method=False)
 def imag(input: Any) -> Any:
     """The imaginary part, in the same memory. https://pytorch.org/docs → torch.imag
 
@@ -272,6 +272,17 @@ def conj(input: Any) -> Any:
     return xp.conj(input) if input.array.dtype.kind == "c" else input
 
 
+@public(inplace=True, out=True)
+def conj_physical(input: Any) -> Any:
+    """The complex conjugate, in memory of its own. https://pytorch.org/docs → torch.conj_physical
+
+    >>> import tensorgrad as torch
+    >>> torch.conj_physical(torch.tensor([1+2j]))
+    tensor([1.-2.j])
+    """
+    return xp.conj(input) if input.array.dtype.kind == "c" else xp.clone(input)
+
+
 @public(out=True)
 def angle(input: Any) -> Any:
     """The angle in the complex plane, in radians: 0 or π for real numbers. https://pytorch.org/docs → torch.angle
@@ -292,7 +303,7 @@ def _check_parts(first: Any, second: Any) -> None:
         raise RuntimeError(f"Expected object of scalar type {names[0]} but got scalar type {names[1]} for second argument")
 
 
-@public(name="complex", method=False, out=True)
+@public(name="complex", method=False, out="same")
 def complex_(real: Any, imag: Any) -> Any:
     """real + i·imag. https://pytorch.org/docs → torch.complex
 
@@ -375,3 +386,11 @@ def resolve_conj(input: Any) -> Any:
 def resolve_neg(input: Any) -> Any:
     """The tensor itself, its negation done. https://pytorch.org/docs → torch.resolve_neg"""
     return input
+
+
+def _part(look: Any) -> Any:
+    """A property: the real or imaginary part, which can be assigned to."""
+    return property(look, lambda self, value: look(self).__setitem__(..., value), doc=look.__doc__)
+
+
+Tensor.real, Tensor.imag = _part(real), _part(imag)  # type: ignore[attr-defined]

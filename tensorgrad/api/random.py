@@ -22,9 +22,10 @@ from ..device import device as Device
 from ..dispatch import fresh, xp
 from ..dtype import as_dtype
 from ..generator import Generator, default_generator
+from ..ops.shape import inverse
 from ..storage.base import backend_of
 from ._register import public, write_out
-from .creation import shape_of
+from .creation import as_leaf, shape_of
 
 # ── generators ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -161,7 +162,7 @@ def drawn(method: str, shape: tuple[int, ...], dtype: Any, device: Any, generato
     kind = dtypes.get_default_dtype() if dtype is None else as_dtype(dtype)
     values = getattr(generator_of(backend, generator), method)(shape, *args, dtype=kind.numpy)
     out = fresh(backend.asarray(values), backend)
-    return out.requires_grad_() if requires_grad else out
+    return as_leaf(out, requires_grad)
 
 
 def _sampler(name: str, method: str, what: str) -> Any:
@@ -215,7 +216,7 @@ def randint(low: Any, high: Any = None, size: Any = None, *, generator: Any = No
     made = fresh(backend.asarray(values), backend)
     if out is not None:
         return write_out(made, out)
-    return made.requires_grad_() if requires_grad else made
+    return as_leaf(made, requires_grad)
 
 
 @public(method=False)
@@ -231,8 +232,6 @@ def randint_like(input: Any, low: Any, high: Any = None, *, generator: Any = Non
 def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = dtypes.int64, layout: Any = None, device: Any = None,
              requires_grad: bool = False, pin_memory: bool = False) -> Any:
     """The numbers 0 … n − 1 in random order. https://pytorch.org/docs → torch.randperm"""
-    if n < 0:
-        raise RuntimeError("n must be non-negative, got" + str(n))
     backend = backend_of(device if out is None else out.device)
     made = fresh(backend.asarray(generator_of(backend, generator).randperm(n, (as_dtype(dtype) if out is None else out.dtype).numpy)), backend)
     return made if out is None else write_out(made, out)
@@ -315,8 +314,12 @@ def filled(input: Any, draw: Any) -> Any:
 
 
 def _drawn_like(input: Any, draw: Any) -> Any:
-    backend = type(input.storage)
-    return fresh(backend.asarray(draw(generator_of(backend, None), input.array.shape, input.array.dtype)), backend)
+    """Numbers for a tensor, drawn in the order in which its elements lie in memory, as PyTorch does."""
+    backend, shape = type(input.storage), input.array.shape
+    steps = input.array.strides
+    order = tuple(sorted(range(len(shape)), key=lambda d: -steps[d])) if not input.array.flags.c_contiguous else tuple(range(len(shape)))
+    values = draw(generator_of(backend, None), tuple(shape[d] for d in order), input.array.dtype)
+    return fresh(backend.asarray(values.transpose(inverse(order)) if len(shape) > 1 else values), backend)
 
 
 def _filler(name: str, what: str, **defaults: Any) -> None:
@@ -339,7 +342,7 @@ def _filler(name: str, what: str, **defaults: Any) -> None:
 
 DRAW = {
     "uniform": lambda g, shape, dtype, x, low, high: g.uniform(shape, float(low), float(high), dtype),
-    "normal": lambda g, shape, dtype, x, mean, std: g.normal(shape, float(mean), float(std), dtype, contiguous=bool(x.array.flags.c_contiguous)),
+    "normal": lambda g, shape, dtype, x, mean, std: g.normal(shape, float(mean), float(std), dtype, contiguous=x.array.transpose(sorted(range(x.array.ndim), key=lambda d: -x.array.strides[d])).flags.c_contiguous),
     "log_normal": lambda g, shape, dtype, x, mean, std: g.log_normal(shape, float(mean), float(std), dtype),
     "exponential": lambda g, shape, dtype, x, lambd: g.exponential(shape, float(lambd), dtype),
     "cauchy": lambda g, shape, dtype, x, median, sigma: g.cauchy(shape, float(median), float(sigma), dtype),

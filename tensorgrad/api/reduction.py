@@ -242,7 +242,7 @@ def _extreme(input: Any, dim: Any, keepdim: bool, name: str, of_all: str, along_
     return getattr(return_types, name)(*along(along_dim, input, dim, keepdim, name))
 
 
-@public(out=True)
+@public(out="same")
 def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:  # noqa: A001
     """The greatest element; with `dim` the greatest along an axis, and where it is; with another tensor `maximum`. https://pytorch.org/docs → torch.max
 
@@ -259,7 +259,7 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     return _extreme(input, dim, keepdim, "max", "greatest_of_all", "max_dim")
 
 
-@public(out=True)
+@public(out="same")
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:  # noqa: A001
     """The least element; with `dim` the least along an axis, and where it is; with another tensor `minimum`. https://pytorch.org/docs → torch.min
 
@@ -274,7 +274,7 @@ def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     return _extreme(input, dim, keepdim, "min", "least_of_all", "min_dim")
 
 
-@public(out=True)
+@public(out="same")
 def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """The greatest elements along axes; equal ones share the gradient. https://pytorch.org/docs → torch.amax
 
@@ -287,7 +287,7 @@ def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
     return xp.amax(input, axis=axis, keepdims=keepdim)
 
 
-@public(out=True)
+@public(out="same")
 def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """The least elements along axes; equal ones share the gradient. https://pytorch.org/docs → torch.amin
 
@@ -300,7 +300,7 @@ def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
     return xp.amin(input, axis=axis, keepdims=keepdim)
 
 
-@public(out=True)
+@public(out="same")
 def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """The least and the greatest element. https://pytorch.org/docs → torch.aminmax
 
@@ -328,7 +328,7 @@ def _arg_extreme(input: Any, dim: Any, keepdim: bool, name: str) -> Any:
     return getattr(xp, name)(input, axis=axis if input.array.ndim else None, keepdims=keepdim)
 
 
-@public(out=True)
+@public(out="same")
 def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Where the greatest element is, the first of equal ones: in the flattened tensor, or along an axis. https://pytorch.org/docs → torch.argmax
 
@@ -339,7 +339,7 @@ def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     return _arg_extreme(input, dim, keepdim, "argmax")
 
 
-@public(out=True)
+@public(out="same")
 def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Where the least element is, the first of equal ones: in the flattened tensor, or along an axis. https://pytorch.org/docs → torch.argmin
 
@@ -413,6 +413,8 @@ def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *,
             if not x.array.shape[a]:
                 raise RuntimeError(f"linalg.vector_norm cannot compute the {ord:g} norm on the dimension {a}because this dimension is empty "
                                    "and the operation does not have an identity")
+    if ord == 0:
+        return xp.count_norm(cast(x, dtype), axis=axis, keepdims=keepdim)
     return xp.vector_norm(cast(x, dtype), ord=ord, axis=axis, keepdims=keepdim)
 
 
@@ -462,6 +464,6 @@ def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     if ndim < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {ndim} dimensions")
     axis = normalize_dim(dim, ndim)
-    size = xp.vector_norm(input, ord=float(p), axis=tuple(a for a in range(ndim) if a != axis), keepdims=True)
+    size = vector_norm(input, p, tuple(a for a in range(ndim) if a != axis), True)
     factor = xp.where(xp.greater(size, maxnorm), xp.divide(maxnorm, xp.add(size, 1e-7)), 1)
     return xp.multiply(input, factor)

@@ -589,12 +589,16 @@ def hstack(tensors: Any) -> Any:
 @public("row_stack", method=False, out=True)
 def vstack(tensors: Any) -> Any:
     """One below the other. https://pytorch.org/docs → torch.vstack"""
+    if not len(tensors):
+        raise RuntimeError("vstack expects a non-empty TensorList")
     return cat([atleast_2d(t) for t in tensors], 0)
 
 
 @public(method=False, out=True)
 def dstack(tensors: Any) -> Any:
     """One behind the other. https://pytorch.org/docs → torch.dstack"""
+    if not len(tensors):
+        raise RuntimeError("dstack expects a non-empty TensorList")
     return cat([atleast_3d(t) for t in tensors], 2)
 
 
@@ -820,7 +824,7 @@ def resize_(input: Any, *sizes: Any, memory_format: Any = None) -> Any:
     return input
 
 
-@public(function=False)
+@public()
 def resize_as_(input: Any, other: Any, memory_format: Any = None) -> Any:
     """`resize_` to the shape of another tensor. https://pytorch.org/docs → torch.Tensor.resize_as_"""
     return resize_(input, other.array.shape)

@@ -23,7 +23,7 @@ def _on_line(op: str, input: Any, dim: int, **params: Any) -> list[Any]:
 # ── sorted ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@public(out=True)
+@public(out="same")
 def sort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Any:
     """The elements in order along an axis, and where each came from; equal ones keep their order, NaN is the greatest.
     https://pytorch.org/docs → torch.sort
@@ -39,7 +39,7 @@ def sort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool = 
     return return_types.sort(*_on_line("sort_dim", input, dim, descending=bool(descending)))
 
 
-@public(out=True)
+@public(out="same")
 def argsort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Any:
     """The permutation that sorts an axis. https://pytorch.org/docs → torch.argsort
 
@@ -50,7 +50,7 @@ def argsort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool
     return sort(input, dim, descending)[1]
 
 
-@public(out=True)
+@public(out="same")
 def msort(input: Any) -> Any:
     """The elements in order along the first axis. https://pytorch.org/docs → torch.msort
 
@@ -65,7 +65,7 @@ def msort(input: Any) -> Any:
 # ── chosen by rank ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@public(out=True)
+@public(out="same")
 def topk(input: Any, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True) -> Any:  # noqa: A002
     """The k greatest elements along an axis (or the least), in order, and where they are. https://pytorch.org/docs → torch.topk
 
@@ -79,7 +79,7 @@ def topk(input: Any, k: int, dim: int | None = None, largest: bool = True, sorte
     return return_types.topk(*_on_line("topk", input, axis, k=int(k), largest=bool(largest), sorted=bool(sorted)))
 
 
-@public(out=True)
+@public(out="same")
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """The k-th least element along an axis, and where it is. https://pytorch.org/docs → torch.kthvalue
 
@@ -104,7 +104,7 @@ def _middle(input: Any, dim: Any, keepdim: bool, name: str) -> Any:
     return getattr(xp, f"{name}_of_all")(input)
 
 
-@public(out=True)
+@public(out="same")
 def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """The middle element, the lower of two: of all, or along an axis with its place; NaN if there is one. https://pytorch.org/docs → torch.median
 
@@ -115,7 +115,7 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     return _middle(input, dim, keepdim, "median")
 
 
-@public(out=True)
+@public(out="same")
 def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """The median of the elements that are numbers. https://pytorch.org/docs → torch.nanmedian
 
@@ -126,7 +126,7 @@ def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     return _middle(input, dim, keepdim, "nanmedian")
 
 
-@public(out=True)
+@public(out="same")
 def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
     """The most frequent element along an axis, the least of several, and where it is last. https://pytorch.org/docs → torch.mode
 
@@ -140,7 +140,7 @@ def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
 # ── places in sorted sequences ────────────────────────────────────────────────────────────────────────────────────────
 
 
-@public(method=False, out=True)
+@public(method=False, out="same")
 def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
                  sorter: Any = None) -> Any:
     """Where each value would go along the last axis so that it stays sorted: before equal elements, or after. https://pytorch.org/docs → torch.searchsorted
@@ -183,7 +183,7 @@ def _check_search(sequence: Any, values: Any, right: bool, side: Any, sorter: An
             raise RuntimeError("torch.searchsorted(): sorter index out of range")
 
 
-@public(method=False, out=True)
+@public(method=False, out="same")
 def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
     """The number of the bucket between sorted boundaries that each value lies in. https://pytorch.org/docs → torch.bucketize
 
@@ -208,8 +208,8 @@ def _distinct_slices(input: Any, dim: int, neighbours: bool) -> list[Any]:
     axis, shape = normalize_dim(dim, input.array.ndim), input.array.shape
     if 0 in shape[:axis] + shape[axis + 1:]:
         raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
-    values, inverse, counts = xp.distinct_slices(xp.swapaxes(input, 0, axis), neighbours=neighbours)
-    return [xp.swapaxes(values, 0, axis), inverse, counts]
+    values, inverse, counts = xp.distinct_slices(input.movedim(axis, 0), neighbours=neighbours)
+    return [values.movedim(0, axis), inverse, counts]
 
 
 @public()

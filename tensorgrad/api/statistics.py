@@ -127,7 +127,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
                       stacklevel=3)
         freedom = 0
     weighted = away if weight is None else away * weight
-    found = xp.divide(xp.matmul(weighted, xp.t(xp.conj(away) if away.array.dtype.kind == "c" else away)), freedom)
+    found = xp.divide(xp.matmul(away, xp.t(xp.conj(weighted) if away.array.dtype.kind == "c" else weighted)), freedom)
     return xp.reshape(found, ()) if found.array.size == 1 else found
 
 
@@ -273,9 +273,9 @@ def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None,
     shape = tuple(e.array.size - 1 for e in edges)
     place, inside = 0, True
     for x, e, n in zip(columns, edges, shape, strict=True):
-        at = xp.search_sorted(e, x, right=True)
-        at = xp.where(xp.equal(x, xp.get_item(e, index=(-1,))), n, at) - 1       # the last bin is closed
-        place, inside = place * n + at, xp.logical_and(inside, xp.logical_and(xp.greater_equal(at, 0), xp.less(at, n)))
+        at = xp.minimum(xp.search_sorted(e, x, right=True) - 1, n - 1)       # the last bin is closed
+        within = xp.logical_and(xp.greater_equal(x, e[0]), xp.less_equal(x, e[-1]))
+        place, inside = place * n + at, xp.logical_and(inside, within)
     amount = xp.ones_like(columns[0], dtype=dtypes.float64) if weight is None else in_dtype(xp.reshape(weight, inside.array.shape), dtypes.float64)
     total = prod(shape)
     found = xp.bincount(xp.where(inside, place, total), amount, minlength=total + 1)

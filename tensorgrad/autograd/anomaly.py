@@ -28,7 +28,8 @@ def pack_saved(node: Any) -> None:
     origins, packed = node.plan.origins, []
     for place, value in enumerate(node.saved):
         if place < len(origins) and (isinstance(value, TensorBase) or origins[place] >= len(node.edges)):
-            packed.append(pack(value if isinstance(value, TensorBase) else wrap(value, node.storage)))
+            array, storage = (value.array, value.storage) if isinstance(value, TensorBase) else (value, node.storage)
+            packed.append(pack(value if origins[place] < len(node.edges) else wrap(array, storage)))
         else:
             packed.append(value)
     node.saved = tuple(packed)
@@ -110,7 +111,7 @@ def pack(tensor: Any) -> Packed:
     pack_hook, unpack_hook = mode.hooks[-1]
     version = tensor.storage.version
     with no_grad():
-        packed = pack_hook(wrap(tensor.array, tensor.storage))
+        packed = pack_hook(tensor)
     if tensor.storage.version != version:
         raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
                            "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need "

@@ -6,11 +6,13 @@ gradient, freeing what is no longer needed. First gradients run on bare arrays; 
 from __future__ import annotations
 
 import warnings
+from math import prod
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import dispatch
 from ..dispatch import apply, namespace, wrap, xp
+from ..dtype import FROM_NUMPY, as_dtype
 from ..ops.base import OPS, Op
 from .fused import second_time, stale
 from .mode import mode
@@ -30,14 +32,14 @@ def pull(node: Any, g: Any, useful: Any) -> list[tuple[Any, Any]]:
     time = node.time
     if plan.saves_out and node.storage.written > time:
         check_output(node)
-    values = []
+    values: list[Any] = []
     for v in saved:
         if isinstance(v, TensorBase):
             if v.storage.written > time:
-                raise stale(node, plan.names[len(values)], v.array.shape, v.array.dtype, v.storage)
+                raise outdated(node, len(values), v)
             v = v.array
         elif type(v) is Packed:
-            v = v.unpack(v.packed).array
+            v = v.unpacked().array
         values.append(v)
     for extra in plan.extras:
         values.append(extra(node, values))
@@ -89,10 +91,11 @@ def pull_tensors(node: Any, g: Any, useful: Any) -> list[tuple[Any, Any]]:
         values.append(v)
     for extra in plan.extras:
         values.append(extra(node, values))
-    conjugate = type(node).analytic and (g[0] if type(g) is list else g).array.dtype.kind == "c"
+    conjugate = type(node).analytic and any(part.array.dtype.kind == "c" for part in (g if type(g) is list else [g]))
     if conjugate:
         g = [xp.conj(part) for part in g] if type(g) is list else xp.conj(g)
-    table = namespace(type(node.storage))
+    backend: Any = type(node.storage)
+    table = namespace(backend)
     pulled = []
     for i, formula, wants in plan.steps:
         edge = node.edges[i]
@@ -106,9 +109,9 @@ def _relinked(node: Any, plan: Any, place: int, v: Any) -> Any:
     """A saved value as the Tensor that it was at the time, on the tape again."""
     origin, arity = plan.origins[place], len(node.edges)
     if type(v) is Packed:
-        v = v.unpack(v.packed)
+        v = v.unpacked()
     elif isinstance(v, TensorBase) and v.storage.written > node.time:
-        raise stale(node, plan.names[place], v.array.shape, v.array.dtype, v.storage)
+        raise outdated(node, place, v)
     if origin < arity:
         return wrap(v.array, v.storage, node.edges[origin]) if isinstance(v, TensorBase) else v
     if type(node.dtype) is not tuple:
@@ -124,7 +127,15 @@ Op.pull_tensors = pull_tensors  # type: ignore[attr-defined]
 def check_output(node: Any) -> None:
     """Raise unless the result that was saved is still what it was; a write in place that made it is no harm."""
     if node.storage.written > getattr(node, "since", node.time):
-        raise stale(node, "output 0", node.shape, node.dtype, node.storage)
+        out = next(v for v, origin in zip(node.saved, node.plan.origins) if origin >= len(node.edges))
+        raise stale(node, out, node.storage, node, node.storage.version_at(node.time))
+
+
+def outdated(node: Any, place: int, v: TensorBase) -> RuntimeError:
+    """The error for a saved tensor that was written to since."""
+    result = node.plan.origins[place] - len(node.edges)
+    source = v._node if result < 0 else Output(node, result, v.array) if v.array.dtype.kind in "fcV" else None
+    return stale(node, v.array, v.storage, source, v.storage.version_at(node.time))
 
 
 def fitted(backend_xp: Any, ge: Any, edge: Any) -> Any:
@@ -175,22 +186,26 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
     useful = None if wanted is None else _useful(order, wanted)
     found: dict[Any, Any] = {}
     owned: set[Any] = set()            # nodes whose waiting gradient is memory that nobody else holds
-    before = mode.grad
+    before, outer = mode.grad, mode.sweep
     mode.set_grad(create_graph)
+    mode.sweep = Sweep(order, {*waiting, *grads}, useful)
     try:
         for leaf in [n for n in grads if type(n) is Leaf and n not in waiting]:
             _arrive(leaf, grads.pop(leaf), False, create_graph, wanted, found)
         for node in order:
             g = grads.pop(node, None)
             if g is not None and (useful is None or node in useful):
-                if node.hooks is not None:
-                    g = _hooked(node, g, create_graph)
+                needed = useful is None or any(e in useful for e in node.edges)
+                arrived = g
+                if node.hooks is not None and type(g) is not list:
+                    g = hooked(node, g, create_graph)
                 if wanted is not None and node in wanted:
-                    found[node] = g
-                if type(node) is Output:
-                    grads.setdefault(node.node, [None] * len(node.node.shape))[node.index] = g
-                else:
-                    _step(node, g, grads, owned, useful, create_graph, retain_graph)
+                    found[node] = arrived if needed else g      # PyTorch's rule for hooks on inner tensors
+                if needed:
+                    if type(node) is Output:
+                        grads.setdefault(node.node, [None] * len(node.node.shape))[node.index] = g
+                    else:
+                        _step(node, g, grads, owned, useful, create_graph, retain_graph)
             for e in node.edges:
                 if type(e) is Leaf:
                     waiting[e] -= 1
@@ -198,37 +213,56 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
                         _arrive(e, grads.pop(e), e in owned, create_graph, wanted, found)
     finally:
         mode.set_grad(before)
+        mode.sweep = outer
     return found
 
 
 def _step(node: Any, g: Any, grads: dict[Any, Any], owned: set[Any], useful: Any, create_graph: bool, retain_graph: bool) -> None:
     """Pull one node, and add what it gives to what waits at its edges."""
+    hooks, saved = node.hooks, node.saved
+    if hooks is not None and hooks.before:
+        g = hooked_before(node, g, create_graph)
     if type(g) is list:
         g = _all_results(node, g, create_graph)
-    saved = node.saved
     if mode.anomaly:
         pulled = _pull_watched(node, g, useful, create_graph)
     else:
         pulled = node.pull_tensors(g, useful) if create_graph else node.pull(g, useful)
     if not retain_graph and saved:
         node.saved = FREED
-    if node.hooks is not None and node.hooks.after:
-        pulled = _hooked_after(node, pulled, g, create_graph)
+    shared = create_graph or not isinstance(node, Op)     # a Function may return what it likes
+    if hooks is not None and hooks.after:
+        pulled, shared = hooked_after(node, pulled, g, create_graph), True
     for e, ge in pulled:
         if e not in grads:
             grads[e] = ge
-            if type(e) is Leaf and not create_graph and ge is not g and ge.base is None and not _held(ge, saved):
+            if type(e) is Leaf and not shared and _fresh(ge, g, saved):
                 owned.add(e)
-        elif e in owned and not create_graph and type(e) is not Leaf:
+        elif e in owned and not create_graph:
             grads[e] += ge
         else:
             grads[e] = grads[e] + ge
             owned.add(e)
 
 
-def _held(ge: Any, saved: Any) -> bool:
-    """Whether a gradient is a saved value itself (d(a·b)/da is b)."""
-    return type(saved) is tuple and any(ge is v or ge is getattr(v, "array", None) for v in saved)
+def _fresh(ge: Any, g: Any, saved: Any) -> bool:
+    """Whether a gradient is an array that nobody else holds: neither g itself nor a saved value (d(a·b)/da is b)."""
+    return not (ge is g or ge.base is not None or type(saved) is tuple and any(ge is v or ge is getattr(v, "array", None) for v in saved)
+                or type(g) is list and any(ge is part for part in g))
+
+
+class Sweep:
+    """A backward that is under way: which steps it will pull, and what hooks note about it."""
+
+    __slots__ = ("order", "leaves", "useful", "notes")
+
+    def __init__(self, order: list[Any], leaves: Any, useful: set[Any] | None) -> None:
+        self.order, self.leaves, self.useful, self.notes = order, leaves, useful, {}
+
+    notes: dict[Any, Any]
+
+    def reaches(self, node: Any) -> bool:
+        return node in self.useful if self.useful is not None else node in self.leaves or node in self.order
 
 
 def _route(roots: dict[Any, Any]) -> tuple[list[Any], dict[Any, int]]:
@@ -237,7 +271,8 @@ def _route(roots: dict[Any, Any]) -> tuple[list[Any], dict[Any, int]]:
     Creation order is topological order: the latest node first.
     """
     seen, todo = set(roots), [n for n in roots if type(n) is not Leaf]
-    order, waiting = [], {}
+    order: list[Any] = []
+    waiting: dict[Any, int] = {}
     while todo:
         node = todo.pop()
         order.append(node)
@@ -268,8 +303,8 @@ def _all_results(node: Any, g: list[Any], create_graph: bool) -> list[Any]:
         return g
     backend = type(node.storage)
     for i, part in enumerate(g):
-        if part is None:
-            zeros = backend.xp.zeros(node.shape[i], dtype=node.dtype[i] if node.dtype[i].kind in "fcV" else "float32")
+        if part is None and node.materialize and node.dtype[i] is not None:
+            zeros = backend.xp.zeros(node.shape[i], dtype=node.dtype[i])
             g[i] = wrap(zeros, backend()) if create_graph else zeros
     return g
 
@@ -279,8 +314,7 @@ def _all_results(node: Any, g: list[Any], create_graph: bool) -> list[Any]:
 
 def _arrive(leaf: Leaf, g: Any, owned: bool, create_graph: bool, wanted: Any, found: dict[Any, Any]) -> None:
     if leaf.hooks is not None:
-        hooked = _hooked(leaf, g, create_graph)
-        owned, g = owned and hooked is g, hooked
+        owned, g = False, hooked(leaf, g, create_graph)
     if wanted is not None:
         if leaf in wanted:
             found[leaf] = g
@@ -290,13 +324,13 @@ def _arrive(leaf: Leaf, g: Any, owned: bool, create_graph: bool, wanted: Any, fo
         if type(tensor._node) is not Leaf:
             raise RuntimeError("leaf variable has been moved into the graph interior")
         if leaf.hooks is not None and leaf.hooks.before:
-            g = _hooked_before(leaf, g, create_graph)
+            g = hooked_before(leaf, g, create_graph)
         accumulate(tensor, g, owned)
         if leaf.hooks is not None:
             for hook in list(leaf.hooks.accumulated.values()):
                 hook(tensor)
             if leaf.hooks.after:
-                _hooked_after(leaf, [], g, create_graph)
+                hooked_after(leaf, [], g, create_graph)
 
 
 def accumulate(tensor: Any, g: Any, owned: bool = False) -> None:
@@ -309,7 +343,10 @@ def accumulate(tensor: Any, g: Any, owned: bool = False) -> None:
     if tensor._grad is None:
         tensor._grad = owning(g, type(tensor.storage), owned)
     elif (before := tensor._grad)._node is None and before.array.shape == g.shape and before.array.flags.writeable:
-        before.array[...] += g
+        total = before.array
+        total += g
+        if total is not before.array:    # no array that adds in place
+            before.array[...] = total
         before.storage.wrote()
     else:
         tensor._grad = before + owning(g, type(tensor.storage))
@@ -322,7 +359,7 @@ def owning(g: Any, backend: Any, owned: bool = False) -> Any:
     return wrap(g if owned and g.flags.writeable else g.copy(), backend())
 
 
-# ── hooks ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── hooks, and anomaly mode ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _as_tensor(node: Any, g: Any) -> Any:
@@ -332,48 +369,56 @@ def _as_tensor(node: Any, g: Any) -> Any:
     return wrap(g if type(g) is backend.array_type else backend.asarray(g), backend())
 
 
-def _hooked(node: Any, g: Any, create_graph: bool) -> Any:
-    """Run the hooks of the tensor that a node made, then those before the step."""
+def hooked(node: Any, g: Any, create_graph: bool) -> Any:
+    """Run the hooks of the tensor that a node made, and leave the gradient with the tensor if that retains it."""
     hooks: Hooks = node.hooks
-    if type(g) is list:
-        return g
     for hook in list(hooks.tensor.values()):
-        result = hook(_as_tensor(node, g))
-        if result is not None:
-            _check_hook_result(result, node)
-            g = result if create_graph else result.array
+        g = _replaced(hook, hook(_as_tensor(node, g)), g, create_graph)
     if hooks.retained is not None and (tensor := hooks.retained()) is not None:
-        accumulate(tensor, g)
-    return _hooked_before(node, g, create_graph) if hooks.before and type(node) is not Leaf else g
-
-
-def _check_hook_result(result: Any, node: Any) -> None:
-    if not isinstance(result, TensorBase):
-        raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
-    if result.array.shape != node.shape:
-        raise RuntimeError(f"hook '<hook>' has changed the size of value: {list(node.shape)} to {list(result.array.shape)}")
-
-
-def _hooked_before(node: Any, g: Any, create_graph: bool) -> Any:
-    for hook in list(node.hooks.before.values()):
-        result = hook((_as_tensor(node, g),))
-        if result is not None:
-            result = result[0] if isinstance(result, tuple) else result
-            g = result if create_graph else result.array
+        kept = xp.clone(g) if create_graph else owning(g, type(node.storage))
+        tensor._grad = kept if tensor._grad is None else tensor._grad + kept
     return g
 
 
-def _hooked_after(node: Any, pulled: Any, g: Any, create_graph: bool) -> Any:
-    by_edge = {}
-    for e, ge in pulled:
-        by_edge[e] = by_edge[e] + ge if e in by_edge else ge
-    inputs = tuple(_as_tensor(node, by_edge.get(e)) for e in node.edges)
+def hooked_before(node: Any, g: Any, create_graph: bool) -> Any:
+    """Run the hooks that stand before a step."""
+    parts = g if type(g) is list else [g]
+    for hook in list(node.hooks.before.values()):
+        results = hook(tuple(_as_tensor(node, part) for part in parts))
+        if results is not None:
+            results = results if isinstance(results, tuple) else (results,)
+            parts = [_replaced(hook, result, part, create_graph) for result, part in zip(results, parts, strict=True)]
+    return parts if type(g) is list else parts[0]
+
+
+def hooked_after(node: Any, pulled: Any, g: Any, create_graph: bool) -> Any:
+    """Run the hooks that stand after a step."""
+    left = list(pulled)
+    inputs: tuple[Any, ...] = ()
+    for e in node.edges:
+        place = next((k for k, (edge, _) in enumerate(left) if edge is e), None)
+        inputs = (*inputs, None if place is None else _as_tensor(e, left.pop(place)[1]))
     outputs = tuple(_as_tensor(node, part) for part in (g if type(g) is list else [g]))
     for hook in list(node.hooks.after.values()):
-        result = hook(inputs, outputs)
-        if result is not None:
-            inputs = result if isinstance(result, tuple) else (result,)
+        results = hook(inputs, outputs)
+        if results is not None:
+            inputs = results if isinstance(results, tuple) else (results,)
     return [(e, i if create_graph else i.array) for e, i in zip(node.edges, inputs, strict=True) if e is not None and i is not None]
+
+
+def _replaced(hook: Any, result: Any, g: Any, create_graph: bool) -> Any:
+    """What a hook returned in the place of a gradient, or the gradient."""
+    if result is None:
+        return g
+    if not isinstance(result, TensorBase):
+        raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
+    name, before = getattr(hook, "__name__", type(hook).__name__), getattr(g, "array", g)
+    if before is not None and result.array.dtype != before.dtype:
+        was, got = (f"torch.{dispatch.SCALAR_TYPES[FROM_NUMPY[a.dtype].name]}Tensor" for a in (before, result.array))
+        raise RuntimeError(f"hook '{name}' has changed the type of value (was {was} got {got})")
+    if before is not None and result.array.shape != before.shape:
+        raise RuntimeError(f"hook '{name}' has changed the size of value")
+    return result if create_graph else result.array
 
 
 def _pull_watched(node: Any, g: Any, useful: Any, create_graph: bool) -> Any:
@@ -398,52 +443,76 @@ def _pull_watched(node: Any, g: Any, useful: Any, create_graph: bool) -> Any:
 # ── what programs call ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _roots(outputs: Any, given: Any, create_graph: bool) -> dict[Any, Any]:
+class GradientEdge(NamedTuple):
+    """A place on the tape: a step, and the number of its result. It may stand for a tensor in `grad` and `backward`."""
+
+    node: Any
+    output_nr: int
+    ownership_token: Any = None     # of one of several results: its own place, where its gradient waits
+
+
+def edge_of(tensor: Any) -> GradientEdge:
+    """The place on the tape that a tensor stands for. https://pytorch.org/docs → torch.autograd.graph.get_gradient_edge"""
+    node = node_of(tensor)
+    if node is None:
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+    step, number = node.as_function()
+    return GradientEdge(step, number, node if type(node) is Output else None)
+
+
+def place_of(target: Any) -> Any:
+    """The tape node of a tensor or edge."""
+    if isinstance(target, GradientEdge):
+        return target.node if target.ownership_token is None else target.ownership_token
+    return node_of(target)
+
+
+def _roots(outputs: tuple[Any, ...], gradients: Any, create_graph: bool) -> dict[Any, Any]:
     """{node: gradient} to start from."""
-    grads: dict[Any, Any] = {}
-    for i, (out, g) in enumerate(zip(outputs, given, strict=True)):
-        node = node_of(out)
+    given = (None,) * len(outputs) if gradients is None else _tuple(gradients)
+    roots: dict[Any, Any] = {}
+    for i, (out, g) in enumerate(zip(outputs, given, strict=False)):
+        node = place_of(out)
+        if g is not None and not isinstance(g, TensorBase):
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
+        g = _start(i, out if node is None else node, g)
         if node is None:
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
-        if g is None:
-            if out.array.size != 1:
-                raise RuntimeError("grad can be implicitly created only for scalar outputs")
-            if out.array.dtype.kind not in "fV":
-                raise RuntimeError("grad can be implicitly created only for real scalar outputs but got "
-                                   f"{dispatch.dtypes.FROM_NUMPY[out.array.dtype]}")
-            backend = type(out.storage)
-            g = wrap(backend.xp.ones_like(out.array), backend())
-        elif not isinstance(g, TensorBase):
-            raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
-        elif g.array.shape != out.array.shape:
-            raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has a shape of {_size(g)} and output[{i}] has a shape of "
-                               f"{_size(out)}.")
-        if (g.array.dtype.kind == "c") != (out.array.dtype.kind == "c"):
-            raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in "
-                               f"dtype: grad_output[{i}] has a dtype of {dispatch.dtypes.FROM_NUMPY[g.array.dtype]} and output[{i}] "
-                               f"has a dtype of {dispatch.dtypes.FROM_NUMPY[out.array.dtype]}.")
-        if type(g.storage) is not type(out.storage):
-            raise RuntimeError(f"grad_output[{i}] is on {g.storage.device}, output[{i}] on {out.storage.device}")
-        g = fitted_tensor(g, node) if create_graph else g.array if g.array.dtype == out.array.dtype else g.array.astype(out.array.dtype)
-        grads[node] = grads[node] + g if node in grads else g
-    return grads
+        g = fitted_tensor(g, node) if create_graph else g.array if g.array.dtype == node.dtype else g.array.astype(node.dtype)
+        roots[node] = roots[node] + g if node in roots else g
+    if len(given) < len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(given)} gradients")
+    return roots
 
 
-def _size(tensor: Any) -> str:
-    return f"torch.Size({list(tensor.array.shape)})"
+def _start(i: int, out: Any, g: Any) -> Any:
+    """The gradient of output i: 1, or what is given, which must fit."""
+    shape, dtype = tuple(out.shape), as_dtype(out.dtype)
+    if g is None:
+        if prod(shape) != 1:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        if not dtype.is_floating_point:
+            raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dtype}")
+        backend = type(out.storage)
+        return wrap(backend.xp.ones(shape, dtype=dtype.numpy), backend())
+    if g.array.shape != shape:
+        raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has a shape of {_size(g.array.shape)} and output[{i}] has a shape of "
+                           f"{_size(shape)}.")
+    given = FROM_NUMPY[g.array.dtype]
+    if given.is_complex != dtype.is_complex:
+        raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+                           f"grad_output[{i}] has a dtype of {given} and output[{i}] has a dtype of {dtype}.")
+    if type(g.storage) is not type(out.storage):
+        raise RuntimeError(f"grad_output[{i}] is on {g.storage.device}, output[{i}] on {out.storage.device}")
+    return g
+
+
+def _size(shape: tuple[int, ...]) -> str:
+    return f"torch.Size({list(shape)})"
 
 
 def _tuple(tensors: Any) -> tuple[Any, ...]:
-    return (tensors,) if isinstance(tensors, TensorBase) else tuple(tensors)
-
-
-def _given(outputs: tuple[Any, ...], gradients: Any) -> tuple[Any, ...]:
-    if gradients is None:
-        return (None,) * len(outputs)
-    given = _tuple(gradients)
-    if len(given) != len(outputs):
-        raise RuntimeError(f"got {len(outputs)} tensors and {len(given)} gradients")
-    return given
+    return (tensors,) if isinstance(tensors, (TensorBase, GradientEdge)) else tuple(tensors)
 
 
 def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
@@ -452,8 +521,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
 
     dL/dx = Σ over the ways from L to x of the product of the steps' derivatives.
     """
-    outputs = _tuple(tensors)
-    roots = _roots(outputs, _given(outputs, grad_tensors if grad_variables is None else grad_variables), create_graph)
+    roots = _roots(_tuple(tensors), grad_tensors if grad_variables is None else grad_variables, create_graph)
     keep = create_graph if retain_graph is None else retain_graph
     if inputs is None:
         sweep(roots, create_graph=create_graph, retain_graph=keep)
@@ -461,23 +529,18 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     targets = _tuple(inputs)
     if not targets:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-    nodes = _wanted(targets)
-    found = sweep(roots, create_graph=create_graph, retain_graph=keep, wanted=frozenset(nodes))
+    for target in targets:
+        if isinstance(target, TensorBase):
+            target.retain_grad()  # type: ignore[attr-defined]
+    found = sweep(roots, create_graph=create_graph, retain_graph=keep, wanted=frozenset(map(place_of, targets)))
     before = mode.grad
     mode.set_grad(create_graph)
     try:
-        for tensor, node in dict(zip(targets, nodes, strict=True)).items():
-            if node in found:
-                accumulate(tensor, found[node])
+        for node, g in found.items():
+            if type(node) is Leaf:      # others retain their gradient themselves
+                accumulate(node.tensor, g)
     finally:
         mode.set_grad(before)
-
-
-def _wanted(tensors: tuple[Any, ...]) -> list[Any]:
-    nodes = [node_of(t) for t in tensors]
-    if any(n is None for n in nodes):
-        raise RuntimeError("One of the differentiated Tensors does not require grad")
-    return nodes
 
 
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
@@ -492,25 +555,29 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     """
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+    if not only_inputs:
+        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other parts of "
+                      "the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)
     results, targets = _tuple(outputs), _tuple(inputs)
     if is_grads_batched:
-        return _batched_grad(results, targets, _given(results, grad_outputs), retain_graph, create_graph,
-                             bool(allow_unused or materialize_grads), materialize_grads)
-    roots = _roots(results, _given(results, grad_outputs), create_graph)
-    nodes = _wanted(targets)
+        return _batched_grad(results, targets, _tuple(grad_outputs), retain_graph, create_graph, bool(allow_unused), materialize_grads)
+    roots = _roots(results, grad_outputs, create_graph)
+    if not targets:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    nodes = [place_of(target) for target in targets]
+    if None in nodes:
+        raise RuntimeError("One of the differentiated Tensors does not require grad")
     found = sweep(roots, create_graph=create_graph, retain_graph=create_graph if retain_graph is None else retain_graph,
                   wanted=frozenset(nodes))
-    if not (allow_unused or materialize_grads) and any(n not in found for n in nodes):
-        raise RuntimeError("One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this "
-                           "is the desired behavior.")
     gradients = []
-    for tensor, node in zip(targets, nodes, strict=True):
-        g, backend = found.get(node), type(tensor.storage)
-        if g is None:
-            g = wrap(backend.xp.zeros_like(tensor.array), backend()) if materialize_grads else None
-        elif not isinstance(g, TensorBase):
-            g = owning(g, backend)
-        gradients.append(g)
+    for i, node in enumerate(nodes):
+        g, backend = found.get(node), type(node.storage)
+        if g is None and materialize_grads:
+            g = wrap(backend.xp.zeros(node.shape, dtype=node.dtype), backend())
+        elif g is None and not allow_unused:
+            raise RuntimeError(f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True if "
+                               "this is the desired behavior.")
+        gradients.append(g if g is None or isinstance(g, TensorBase) else owning(g, backend))
     return tuple(gradients)
 
 
@@ -520,7 +587,7 @@ def _batched_grad(outputs: Any, inputs: Any, given: Any, retain_graph: Any, crea
     rows = []
     count = len(next(g for g in given if g is not None).array)
     for k in range(count):
-        last = k == count - 1 and not (retain_graph or create_graph)
-        rows.append(grad(outputs, inputs, [None if g is None else g[k] for g in given], not last, create_graph,
-                         allow_unused=allow_unused, materialize_grads=materialize))
+        keep = retain_graph or create_graph or k < count - 1
+        rows.append(grad(outputs, inputs, [None if g is None else g[k] for g in given], keep, create_graph,
+                         allow_unused=None if materialize else allow_unused, materialize_grads=materialize))
     return tuple(None if column[0] is None else xp.stack(column, axis=0) for column in zip(*rows, strict=True))

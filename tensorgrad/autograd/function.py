@@ -1,36 +1,40 @@
 """Steps that a program defines itself: `autograd.Function`, with PyTorch's context API."""
 from __future__ import annotations
 
+import warnings
+import weakref
 from functools import wraps
+from inspect import signature
 from typing import Any
 
-from .. import dispatch
-from ..dispatch import wrap, xp
+from ..dispatch import wrap
 from ..ops.base import Node
 from ..storage.base import clock
+from .anomaly import pack
+from .engine import fitted_tensor
 from .fused import second_time, stale
-from .inplace import check
+from .inplace import adopt, check
 from .mode import mode
-from .tape import FREED, Leaf, Output, TensorBase, node_of
-
-once = "trying to differentiate twice a function that was marked with @once_differentiable"
+from .tape import FREED, Leaf, Origin, Output, Packed, TensorBase, node_of, show
 
 
 class FunctionCtx:
-    """What the forward of a Function leaves for its backward."""
+    """What the forward of a Function leaves for its backward. A program may set further attributes."""
 
-    _saved: tuple[Any, ...] = ()
+    needs_input_grad: tuple[bool, ...] = ()
+    _given: tuple[Any, ...] = ()            # what save_for_backward was given, while the forward runs
+    _saved: Any = ()                        # what is kept of it
     _dirty: tuple[Any, ...] = ()
     _plain: tuple[Any, ...] = ()
     _materialize = True
-    needs_input_grad: tuple[bool, ...] = ()
+    _step: Any = None                       # weakly: the tape step
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep tensors for the backward; a later write to them is noticed."""
-        for t in tensors:
+        for i, t in enumerate(tensors):
             if t is not None and not isinstance(t, TensorBase):
-                raise TypeError(f"save_for_backward can only save variables, but argument is of type {type(t).__name__}")
-        self._to_save = tensors
+                raise TypeError(f"save_for_backward can only save variables, but argument {i} is of type {type(t).__name__}")
+        self._given = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
         """Keep tensors for `jvp`."""
@@ -51,86 +55,94 @@ class FunctionCtx:
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """What was saved, unless it was changed or freed since."""
-        return self._unpacked()
+        if self._saved is FREED:
+            raise second_time()
+        step = self._step() if self._step is not None else None
+        return tuple(saved and saved.restored(step) for saved in self._saved)
 
     saved_variables = saved_tensors
 
-    def _unpacked(self) -> tuple[Any, ...]:
-        return getattr(self, "_to_save", ())
+
+class Saved:
+    """One tensor of save_for_backward: an input or the like, or the result at a `place`, without the way it came (it would lead back)."""
+
+    __slots__ = ("tensor", "edge", "place", "version")
+
+    def __init__(self, tensor: Any, place: int | None) -> None:
+        self.place, self.version = place, tensor.storage.version
+        self.edge = None if place is not None else node_of(tensor)
+        kept = tensor if place is None else wrap(tensor.array, tensor.storage)
+        self.tensor = pack(kept) if mode.hooks else kept
+
+    def restored(self, step: Any) -> Any:
+        tensor = self.tensor
+        if type(tensor) is Packed:
+            tensor = tensor.unpacked()
+        elif tensor.storage.version != self.version:
+            raise stale(step, tensor.array, tensor.storage, step if self.place is not None else tensor._node, self.version)
+        elif self.place is None:
+            return tensor
+        result = self.place is not None and step is not None and tensor.array.dtype.kind in "fcV"
+        return wrap(tensor.array, tensor.storage, Output(step, self.place, tensor.array) if result else self.edge)
 
 
-class FunctionNode(Node, FunctionCtx):
-    """The tape step of a Function; to its backward, it is `ctx`."""
+class FunctionNode(Node):
+    """The tape step of a Function."""
 
     function: Any
-    saved: Any = ()
-    several = True
+    ctx: FunctionCtx
+    places: list[int]                # which of the arguments are tensors
+    arity: int
+    backends: tuple[Any, ...]        # of the results: they may lie on several devices
+    materialize = False              # the context decides, see `_backward`
 
-    def name(self) -> str:
-        return f"{self.function.__name__}Backward"
+    saved = property(lambda self: self.ctx._saved, lambda self, value: setattr(self.ctx, "_saved", value))
 
-    def _seal(self, outputs: dict[int, Any]) -> None:
-        """After the forward: keep what was saved, results without the way they came (it would lead back here)."""
-        kept = []
-        for t in getattr(self, "_to_save", ()):
-            if t is None:
-                kept.append(None)
-            else:
-                kept.append((t.array, t.storage, outputs.get(id(t), node_of(t)), t.storage.version))
-        self.saved = tuple(kept)
-        self.__dict__.pop("_to_save", None)
-
-    def _unpacked(self) -> tuple[Any, ...]:
-        if self.saved is FREED:
-            raise second_time()
-        tensors: list[Any] = []
-        for entry in self.saved:
-            if entry is None:
-                tensors.append(None)
-                continue
-            array, storage, node, version = entry
-            if storage.version != version:
-                raise stale(self, "a saved tensor", array.shape, array.dtype, storage)
-            node = Output(self, node, array) if isinstance(node, int) else node
-            tensors.append(wrap(array, storage, node))
-        return tuple(tensors)
+    def __getattr__(self, name: str) -> Any:
+        """A program finds what it set on the context."""
+        if name.startswith("__") or name in Node.__slots__ or name == "ctx":
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}")
+        return getattr(self.ctx, name)
 
     def pull(self, g: Any, useful: Any) -> Any:
-        tensors = [None if part is None else wrap(part, type(self.storage)()) for part in g]
-        return [(e, ge.array) for e, ge in self._backward(tensors)]
+        tensors = [None if part is None else wrap(part, backend()) for part, backend in zip(g, self.backends, strict=True)]
+        return [(e, ge.array) for e, ge in self._backward(tensors, useful)]
 
     def pull_tensors(self, g: Any, useful: Any) -> Any:
-        return self._backward(g)
+        return self._backward(g, useful)
 
-    def _backward(self, gradients: list[Any]) -> list[tuple[Any, Any]]:
-        from .engine import fitted_tensor
-        if self.saved is FREED:
-            raise second_time()
-        if self.function.backward is not Function.backward and self.function.vjp is not Function.vjp:
+    def _backward(self, gradients: list[Any], useful: Any) -> list[tuple[Any, Any]]:
+        if self.ctx._materialize:
+            gradients = [wrap(b.xp.zeros(shape, dtype=dtype), b()) if g is None and dtype is not None else g
+                         for g, shape, dtype, b in zip(gradients, self.shape, self.dtype, self.backends, strict=True)]
+        results = self._rule()(self.ctx, *gradients)
+        results = results if isinstance(results, tuple) else (results,)
+        if len(results) < self.arity or any(r is not None for r in results[self.arity:]):
+            raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {self.arity}, got {len(results)})")
+        for i, r in enumerate(results[:self.arity]):
+            if r is not None and i not in self.places:
+                raise RuntimeError(f"function {self.name()} returned a gradient different than None at position {i + 1}, but the "
+                                   "corresponding forward input was not a Variable")
+        wanted = [(i, e, results[i]) for i, e in zip(self.places, self.edges, strict=True) if results[i] is not None and e is not None]
+        return [(e, self._fitted(i, r, e)) for i, e, r in wanted if useful is None or e in useful]
+
+    def _rule(self) -> Any:
+        """The Function's `backward`, or its `vjp`: the same under another name."""
+        f = self.function
+        if f.backward is not Function.backward and f.vjp is not Function.vjp:
             raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one "
                                "of them.")
-        rule = self.function.backward if self.function.backward is not Function.backward else self.function.vjp
-        results = rule(self, *gradients)
-        results = results if isinstance(results, tuple) else tuple(results) if isinstance(results, list) else (results,)
-        if len(results) > len(self.edges):
-            if any(r is not None for r in results[len(self.edges):]):
-                raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {len(self.edges)}, got "
-                                   f"{len(results)})")
-        elif len(results) < len(self.edges):
-            raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {len(self.edges)}, got "
-                               f"{len(results)})")
-        pulled = []
-        for i, (e, r) in enumerate(zip(self.edges, results, strict=False)):
-            if r is None or e is None:
-                continue
-            if not isinstance(r, TensorBase):
-                raise TypeError(f"expected Variable or None (got {type(r).__name__})")
-            try:
-                pulled.append((e, fitted_tensor(r, e)))
-            except Exception:
-                raise RuntimeError(f"Function {self.name()} returned an invalid gradient at index {i} - got {list(r.array.shape)} but "
-                                   f"expected shape compatible with {list(e.shape)}") from None
-        return pulled
+        return f.backward if f.vjp is Function.vjp else f.vjp
+
+    def _fitted(self, place: int, result: Any, edge: Any) -> Any:
+        """A gradient in the form of the input that it belongs to."""
+        if not isinstance(result, TensorBase):
+            raise RuntimeError(f"expected Variable or None (got {type(result).__name__})")
+        got, shape = result.array.shape, edge.shape
+        if len(got) < len(shape) or any(n not in (1, m) for n, m in zip(shape[::-1], got[::-1], strict=False)):
+            raise RuntimeError(f"Function {self.name()} returned an invalid gradient at index {place} - got {list(got)} but expected shape "
+                               f"compatible with {list(shape)}")
+        return fitted_tensor(result, edge)
 
 
 class FunctionMeta(type):
@@ -162,8 +174,9 @@ class Function(metaclass=FunctionMeta):
     _node_class: Any
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise RuntimeError(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke "
-                           "them on the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.")
+        warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on "
+                      "the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
+                      DeprecationWarning, stacklevel=2)
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
@@ -191,60 +204,79 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward, and write the step on the tape."""
-        node = cls._node_class()
-        tensors = [a if isinstance(a, TensorBase) else None for a in args]
-        edges = [None if t is None else node_of(t) for t in tensors]
-        node.edges, node.hooks, node.needs_input_grad = edges, None, tuple(e is not None for e in edges)
+        ctx = FunctionCtx()
+        apart = cls.setup_context is not Function.setup_context
+        if apart:
+            bound = signature(cls.forward).bind(*args, **kwargs)
+            bound.apply_defaults()
+            args, kwargs = bound.args, bound.kwargs
+        ctx.needs_input_grad = tuple(isinstance(a, TensorBase) and node_of(a) is not None for a in args)
         before = mode.grad
         mode.set_grad(False)
         try:
-            if cls.setup_context is not Function.setup_context:
+            if apart:
                 result = cls.forward(*args, **kwargs)
-                cls.setup_context(node, args, result)
+                cls.setup_context(ctx, args, result)
             else:
-                result = cls.forward(node, *args, **kwargs)
+                result = cls.forward(ctx, *args, **kwargs)
         finally:
             mode.set_grad(before)
-        outputs = result if isinstance(result, tuple) else tuple(result) if isinstance(result, list) else (result,)
-        recording = mode.record is not None and any(e is not None for e in edges)
-        if recording or node._dirty:
-            outputs = _attach(cls, node, tensors, outputs, recording)
-        return type(result)(outputs) if isinstance(result, (tuple, list)) else outputs[0]
+        outputs = result if isinstance(result, tuple) else (result,)
+        for t in ctx._dirty:
+            if not any(t is o for o in outputs):
+                raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
+                                   "modified inplace must all be outputs of the Function.")
+            t.storage.wrote()
+        if mode.record is None or not any(ctx.needs_input_grad) or not any(isinstance(o, TensorBase) for o in outputs):
+            return result
+        outputs = _recorded(cls, ctx, args, outputs)
+        return outputs if isinstance(result, tuple) else outputs[0]
 
 
-def _attach(cls: Any, node: Any, tensors: list[Any], outputs: tuple[Any, ...], recording: bool) -> tuple[Any, ...]:
-    """Make the results of a Function lead to its tape step."""
-    for t in node._dirty:
-        if not any(t is o for o in outputs):
-            raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
-                               "modified inplace must all be outputs of the Function.")
-        if recording:
-            check(t)
-    if not recording:
-        return outputs
-    finished = []
-    for o in outputs:
-        if isinstance(o, TensorBase) and not any(o is t for t in node._dirty) and any(o is t for t in tensors):
-            o_new = wrap(o.array, o.storage)          # an input returned as it is: a result of its own, that shares its memory
-            finished.append(o_new)
-        else:
-            finished.append(o)
-    places = {id(o): i for i, o in enumerate(finished) if isinstance(o, TensorBase)}
-    node.storage = next(o.storage for o in finished if isinstance(o, TensorBase))
-    node.shape = tuple(o.array.shape if isinstance(o, TensorBase) else () for o in finished)
-    node.dtype = tuple(o.array.dtype if isinstance(o, TensorBase) else None for o in finished)
-    node._seal({i: p for i, p in places.items() if not any(id(t) == i for t in tensors if t is not None) or
-                any(id(t) == i for t in node._dirty)})
-    node.time = next(clock)
-    for i, o in enumerate(finished):
-        if not isinstance(o, TensorBase) or o.array.dtype.kind not in "fcV" or any(outputs[i] is p for p in node._plain):
+def _recorded(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Write the step on the tape, and make the results lead to it."""
+    for t in ctx._dirty:
+        if type(node_of(t)) is Leaf:
+            raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+        check(t)
+    node = cls._node_class()
+    node.places = [i for i, a in enumerate(args) if isinstance(a, TensorBase)]
+    node.arity, node.edges, node.hooks = len(args), [node_of(args[i]) for i in node.places], None
+    outputs = tuple(_result(o, args, ctx, len(outputs)) for o in outputs)
+    tensors = [o if isinstance(o, TensorBase) else None for o in outputs]
+    node.storage = next(o.storage for o in tensors if o is not None)
+    node.shape = tuple(None if o is None else o.array.shape for o in tensors)
+    node.dtype = tuple(None if o is None else o.array.dtype for o in tensors)
+    node.backends = tuple(None if o is None else type(o.storage) for o in tensors)
+    places = {id(o): i for i, o in enumerate(tensors) if o is not None}
+    node.ctx, node.time, ctx._step = ctx, next(clock), weakref.ref(node)
+    ctx._saved, ctx._given = tuple(None if t is None else Saved(t, places.get(id(t))) for t in ctx._given), ()
+    dirty, plain = ([id(t) for t in marked] for marked in (ctx._dirty, ctx._plain))
+    ctx._dirty = ctx._plain = ()             # they lead to the results, which lead here
+    for i, o in enumerate(tensors):
+        if o is None or o.array.dtype.kind not in "fcV" or id(o) in plain:
             continue
         output = Output(node, i, o.array)
-        if any(o is t for t in node._dirty):
-            o.storage.rebased = next(clock)
-            output.time = next(clock)
-        o._node = output
-    return tuple(finished)
+        output.storage = o.storage
+        if id(o) in dirty:
+            adopt(o, wrap(o.array, o.storage, output))
+        else:
+            o._node = output
+    show(node)
+    return outputs
+
+
+def _result(o: Any, args: tuple[Any, ...], ctx: FunctionCtx, count: int) -> Any:
+    """A result as it leaves: an input that is returned as it came becomes a view of itself, and views cannot be written to."""
+    if not isinstance(o, TensorBase) or any(o is t for t in ctx._dirty):
+        return o
+    if any(o is a for a in args):
+        returned = wrap(o.array, o.storage)
+        returned.origin = Origin(o, None, (o,), {}, None)
+        o = returned
+    if o.origin is not None:
+        o.origin.kind = "function" if count == 1 else "several"
+    return o
 
 
 def once_differentiable(backward: Any) -> Any:
@@ -259,23 +291,28 @@ def once_differentiable(backward: Any) -> Any:
             mode.set_grad(recording)
         if not recording or not any(isinstance(g, TensorBase) and node_of(g) is not None for g in gradients):
             return results
-        several = isinstance(results, tuple)
-        marked = [_Undifferentiable.apply(*[g for g in gradients if isinstance(g, TensorBase)], r) if isinstance(r, TensorBase) else r
-                  for r in (results if several else (results,))]
-        return tuple(marked) if several else marked[0]
+        marked = tuple(_refusing(r) if isinstance(r, TensorBase) else r for r in (results if isinstance(results, tuple) else (results,)))
+        return marked if isinstance(results, tuple) else marked[0]
     return guarded
 
 
+def _refusing(result: Any) -> Any:
+    """The same values, as the result of a step that cannot be pulled."""
+    end = wrap(result.array, result.storage)
+    end._node = Leaf(end)
+    return _Undifferentiable.apply(end)
+
+
 class _Undifferentiable(Function):
-    """Passes its last argument on; its backward refuses."""
+    """Passes its argument on; its backward refuses."""
 
     @staticmethod
-    def forward(ctx: Any, *args: Any) -> Any:
-        return wrap(args[-1].array, args[-1].storage)
+    def forward(ctx: Any, x: Any) -> Any:
+        return x
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        raise RuntimeError(once)
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
 
 
-__all__ = ["Function", "FunctionCtx", "Leaf", "dispatch", "once_differentiable", "xp"]
+__all__ = ["Function", "FunctionCtx", "once_differentiable"]

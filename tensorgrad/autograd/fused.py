@@ -6,6 +6,7 @@ from typing import Any
 from ..dtype import FROM_NUMPY
 from ..ops.base import Op, Pair, node_type
 from ..storage.base import clock
+from .mode import mode
 from .tape import FREED, Output, TensorBase, new, show
 
 
@@ -67,7 +68,7 @@ def _pull_tensors(node: Any, g: Any, useful: Any) -> Any:
 
 def _check(node: Any, tensor: Any) -> None:
     if isinstance(tensor, TensorBase) and tensor.storage.written > node.time:
-        raise stale(node, "an input", tensor.array.shape, tensor.array.dtype, tensor.storage)
+        raise stale(node, tensor.array, tensor.storage, tensor._node, tensor.storage.version_at(node.time))
 
 
 def _fused_type(op: type[Op]) -> type[Op]:
@@ -77,7 +78,7 @@ def _fused_type(op: type[Op]) -> type[Op]:
         found = type(base.__name__, (base,), {"__slots__": (), "__module__": op.__module__, "__doc__": op.__doc__,
                                               "pull": _pull, "pull_tensors": _pull_tensors})
         op._fused_type = found  # type: ignore[attr-defined]
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def second_time() -> RuntimeError:
@@ -87,15 +88,17 @@ def second_time() -> RuntimeError:
         "you need to backward through the graph a second time or if you need to access saved tensors after calling backward.")
 
 
-def stale(node: Any, what: str, shape: Any, dtype: Any, storage: Any) -> RuntimeError:
-    """The error for a saved value that was overwritten since."""
+def stale(node: Any, array: Any, storage: Any, source: Any, expected: int | None) -> RuntimeError:
+    """The error for a saved value that was overwritten since. `source` is the step that it was a result of."""
     from ..dispatch import SCALAR_TYPES
-    device = "torch" if str(storage.device) == "cpu" else "torch.cuda"
+    kind = f"{'torch' if storage.device.type == 'cpu' else 'torch.cuda'}.{SCALAR_TYPES[FROM_NUMPY[array.dtype].name]}Tensor"
+    step, place = (None, 0) if source is None else source.as_function()
+    came_from = f", which is output {place} of {step.name().partition('Backward')[0]}," if step is not None and step.edges else ""
     return RuntimeError(
-        "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[{device}.{SCALAR_TYPES[FROM_NUMPY[dtype].name]}Tensor {list(shape)}], which is {what} of {node.name()}, is at version "
-        f"{storage.version}; it was saved at an earlier one. Hint: " + (
-            "the backtrace further above shows the operation that failed to compute its gradient. The variable in question was changed "
-            "in there or anywhere later. Good luck!" if hasattr(node, "trace") else
+        f"one of the variables needed for gradient computation has been modified by an inplace operation: [{kind} {list(array.shape)}]"
+        f"{came_from} is at version {storage.version}; expected {'an earlier version' if expected is None else f'version {expected}'} "
+        "instead. Hint: " + (
+            "the backtrace further above shows the operation that failed to compute its gradient. The variable in question was changed in "
+            "there or anywhere later. Good luck!" if mode.anomaly else
             "enable anomaly detection to find the operation that failed to compute its gradient, with "
-            "torch.autograd.set_detect_anomaly(True)."))
+            "torch.autograd.set_detect_anomaly(True, check_nan=False)."))

@@ -1,15 +1,73 @@
 """Looking at the tape, and hooks on it. https://pytorch.org/docs/stable/autograd.html#autograd-graph"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
 from ..ops.base import Node
-from .anomaly import save_on_cpu, saved_tensors_hooks
-from .tape import RemovableHandle, node_of
+from .anomaly import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
+from .engine import GradientEdge
+from .engine import edge_of as get_gradient_edge
+from .mode import mode as autograd
+from .tape import RemovableHandle, TensorBase, node_of
 
 
-def get_gradient_edge(tensor):  # type: ignore[no-untyped-def]
-    """The step of the tape, and the number of its result, that a tensor stands for."""
-    node = node_of(tensor)
-    if node is None:
-        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
-    return node.as_function()
+class MultiHandle:
+    """Removes several hooks at once."""
+
+    def __init__(self, handles: Sequence[RemovableHandle]) -> None:
+        self.handles = tuple(handles)
+
+    def remove(self) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self) -> MultiHandle:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.remove()
 
 
-__all__ = ["Node", "RemovableHandle", "get_gradient_edge", "save_on_cpu", "saved_tensors_hooks"]
+def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, mode: str = "all") -> MultiHandle:
+    """Call `fn` with the gradients of all these tensors when they are known (None for those that one backward does not reach), or,
+    in mode "any", with the first of them. https://pytorch.org/docs → torch.autograd.graph.register_multi_grad_hook
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    return MultiHandle(_all_known(tuple(tensors), fn) if mode == "all" else _first_known(tuple(tensors), fn))
+
+
+def _all_known(tensors: tuple[Any, ...], fn: Callable[..., Any]) -> list[RemovableHandle]:
+    nodes = list(map(node_of, tensors))
+    if None in nodes:
+        raise AssertionError("Expected gradient function to be set")
+
+    def note(i: int, g: Any) -> None:
+        notes = autograd.sweep.notes
+        if fn not in notes:
+            notes[fn] = [None] * len(nodes), sum(map(autograd.sweep.reaches, nodes))
+        gradients, missing = notes[fn]
+        gradients[i] = g
+        notes[fn] = gradients, missing - 1
+        if missing == 1:
+            fn(gradients)
+    return [tensor.register_hook(partial(note, i)) for i, tensor in enumerate(tensors)]
+
+
+def _first_known(tensors: tuple[Any, ...], fn: Callable[..., Any]) -> list[RemovableHandle]:
+    def note(g: Any) -> None:
+        if autograd.sweep.notes.setdefault(fn, g) is g:
+            fn(g)
+    return [tensor.register_hook(note) for tensor in tensors if tensor.requires_grad]
+
+
+def increment_version(tensor: Any) -> None:
+    """Count a write that happened behind autograd's back. https://pytorch.org/docs → torch.autograd.graph.increment_version"""
+    for t in (tensor,) if isinstance(tensor, TensorBase) else tensor:
+        t.storage.wrote()
+
+
+__all__ = ["GradientEdge", "Node", "RemovableHandle", "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
+           "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"]

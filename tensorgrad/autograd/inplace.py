@@ -23,7 +23,7 @@ def check(target: Any) -> None:
     kind = target.origin.kind if target.origin is not None else None
     node = node_of(target)
     if kind in ("several", "no_grad", "function"):
-        name = node.name() if node is not None else "a view function"
+        name = node.name().removesuffix("Backward") if node is not None else "a view function"
         if kind == "several":
             raise RuntimeError(f"Output {getattr(target, 'output_nr', 0)} of {name} is a view and is being modified inplace. This view is "
                                "the output of a function that returns multiple views. Such functions do not allow the output views to be "

@@ -18,6 +18,7 @@ class Mode(threading.local):
     plain: Any = None             # what writes the tape while nobody watches
     watched: Any = None           # what writes it and shows each new step to the watchers
     watchers: tuple[Any, ...] = ()   # anomaly mode, hooks on saved values, the check for inference tensors
+    sweep: Any = None             # the backward that is under way
     anomaly = False
     check_nan = True
     hooks: tuple[Any, ...] = ()   # saved_tensors_hooks in force
@@ -42,7 +43,7 @@ mode = Mode()
 def refuse_inference(node: Any) -> None:
     """Raise if a step saved a tensor that was made in inference mode."""
     for value in node.saved if type(node.saved) is tuple else node.saved.args:
-        if getattr(getattr(value, "storage", None), "inference", False):
+        if getattr(getattr(getattr(value, "tensor", value), "storage", None), "inference", False):
             raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
                                "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it "
                                "in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.")
@@ -163,6 +164,8 @@ _mode = mode
 
 class inference_mode(Switch):
     """Nothing is recorded inside, and what is made there may not enter a graph later. https://pytorch.org/docs → inference_mode"""
+
+    on: bool
 
     def __new__(cls, mode: Any = True) -> Any:
         self = super().__new__(cls)

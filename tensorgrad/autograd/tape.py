@@ -68,6 +68,9 @@ class Output(Node):
     def as_function(self) -> tuple[Node, int]:
         return self.node, self.index
 
+    def name(self) -> str:
+        return self.node.name()
+
 
 class Packed:
     """A saved tensor as a saved-tensors hook keeps it."""
@@ -151,10 +154,18 @@ def _rederived(tensor: Any) -> Any:
             if type(above) is Leaf and tensor._node is None:
                 tensor._node = Leaf(tensor)
             break
+        if origin.kind == "function":
+            if type(tensor._node) is not Output or not mode.grad:
+                break
+            raise RuntimeError(f"Output 0 of {tensor._node.name().removesuffix('Backward')} is a view and its base or another view of its "
+                               "base has been modified inplace. This view was created inside a custom Function (or because an input was "
+                               "returned as-is) and the autograd logic to handle view+inplace would override the custom backward associated "
+                               "with the custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by "
+                               "cloning the output of the custom Function.")
         if origin.kind == "several":
             if tensor._node is None and node_of(root_of(tensor)) is None:
                 break
-            name = tensor._node.node.name() if type(tensor._node) is Output else f"{origin.op.torch_name}Backward0"
+            name = tensor._node.name().removesuffix("Backward") if type(tensor._node) is Output else f"{origin.op.torch_name}Backward0"
             raise RuntimeError(f"Output {getattr(tensor._node, 'index', 0)} of {name} is a view and its base or another view of its base has been "
                                "modified inplace. This view is the output of a function that returns multiple views. Such functions do not "
                                "allow the output views to be modified inplace. You should replace the inplace operation by an out-of-place "

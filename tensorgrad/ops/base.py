@@ -48,7 +48,7 @@ class Node:
     def metadata(self) -> dict[Any, Any]:
         """A dictionary for whatever a program wants to note about this step."""
         try:
-            return self._metadata  # type: ignore[has-type]
+            return self._metadata
         except AttributeError:
             self._metadata: dict[Any, Any] = {}
             return self._metadata
@@ -61,6 +61,10 @@ class Op(Node):
     """One operation. See the module's docstring."""
 
     __slots__ = ("saved", "params", "plan")
+    saved: Any
+    params: Any
+    plan: Any
+    materialize = True                            # gradients of unused results reach the formulas as zeros
 
     # what a subclass may say of itself
     torch_name: ClassVar[str]                     # PyTorch's name for grad_fn, less 'Backward0'
@@ -94,7 +98,7 @@ class Op(Node):
         cls.opname = cls.__dict__.get("opname") or _snake(cls.__name__)
         cls.inputs = named[1:]
         cls.arity = None if cls.sequence or any_number else len(cls.inputs)
-        cls.differentiable = any(name.startswith("grad_") for name in cls.__dict__)
+        cls.differentiable = cls.__dict__.get("differentiable") or any(name.startswith("grad_") for name in cls.__dict__)
         cls.several = bool(cls.outputs) or cls.several
         cls.kernels, cls.plans = Kernels(cls), Plans(cls)
         cls.torch_name = cls.__dict__.get("torch_name", cls.__name__)
@@ -135,7 +139,7 @@ class Elementwise(Op):
     __slots__ = ()
     elementwise = True
     native = True
-    casts = "promote"
+    casts: ClassVar[str | None] = "promote"
 
 
 class Floating(Elementwise):
@@ -196,7 +200,8 @@ class Kernels(dict[Any, Any]):
 
 
 def _descendants(cls: type) -> list[Any]:
-    return [d for child in cls.__subclasses__() for d in (child, *_descendants(child))]
+    children: list[Any] = cls.__subclasses__()
+    return [d for child in children for d in (child, *_descendants(child))]
 
 
 def _callable(kernel: Any) -> Any:
@@ -253,7 +258,7 @@ class Plan:
         self.node_type = node_type(op)
         self.origins = tuple(i for _, i in values)               # what each saved value is: an input's position, or a result's after them
         self.names = tuple([*names, *(op.outputs or ("out",))][i] for i in self.origins)
-        self.saves_out = any(i >= arity for i in self.origins)
+        self.saves_out = not op.several and any(i >= arity for i in self.origins)
         self.save = _saver(self.origins, tuple(i for _, i in shapes), members)
         self.extras = tuple(_extra(kind, which, op, [place["value", i] for i in members] if kind == "group" else None)
                             for kind, which in late)
@@ -319,7 +324,7 @@ def node_type(op: type[Op]) -> type[Op]:
     if found is None:
         found = type(f"{op.torch_name}Backward0", (op,), {"__slots__": (), "__module__": op.__module__, "__doc__": op.__doc__})
         op._node_type = found  # type: ignore[attr-defined]
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 __all__ = ["OPS", "Composite", "Elementwise", "Floating", "Kernels", "Namespace", "Node", "Op", "Pair", "Plan", "input_name"]

@@ -1,6 +1,8 @@
 """Running results along an axis: sums, products, extrema. Every one is a scan: log₂ n steps, each over the whole array."""
 from __future__ import annotations
 
+from math import prod
+
 from .base import Op
 from .reduction import Choice, products_before, rounded, shift, wide
 from .transcendental import complex_logaddexp
@@ -34,7 +36,7 @@ class Cumprod(Op):
         return rounded(xp.cumprod(x, axis=axis, dtype=wide(x)), x)
 
     def grad_x(xp, g, x, axis):
-        if not x.shape[axis]:
+        if prod(x.shape) < 2:
             return g
         following = xp.pad_constant(x, widths=shift(len(x.shape), axis, -1))
         return products_before(xp, x, axis) * xp.recurrence(g, following, axis=axis, reverse=True)
@@ -70,14 +72,20 @@ class Logcumsumexp(Op):
     kinds = "fc"
 
     def forward(xp, x, *, axis):
-        join = xp.logaddexp if x.dtype.kind == "f" else lambda a, b: complex_logaddexp(xp, a, b)
-        return scan(xp, lambda earlier, later: (join(earlier[0], later[0]),), [x], axis)[0].astype(x.dtype)
+        if x.dtype.kind == "f":
+            return scan(xp, lambda earlier, later: (xp.logaddexp(earlier[0], later[0]),), [x], axis)[0]
+        lines = list(xp.swapaxes(x, 0, axis))      # the branch of a complex logarithm depends on the order
+        for i in range(1, len(lines)):
+            lines[i] = complex_logaddexp(xp, lines[i - 1], lines[i])
+        return xp.swapaxes(xp.stack(lines), 0, axis) if lines else x.copy()
 
     def grad_x(xp, g, x, out, axis):
-        if not x.shape[axis]:
+        if prod(x.shape) < 2:
             return g
-        following = xp.pad_constant(out, widths=shift(len(out.shape), axis, -1))
-        decay = xp.where(xp.isinf(out) & (out == following), 0, xp.exp(out - following))
+        head, tail = (xp.get_slice(out, index=(slice(None),) * axis + (part,)) for part in (slice(None, -1), slice(1, None)))
+        empty = xp.isinf(head) & (head == tail)
+        decay = xp.where(empty, 0, xp.exp(xp.where(empty, 0, head - tail)))
+        decay = xp.pad_constant(decay, widths=tuple((0, int(i == axis)) for i in range(len(x.shape))))
         return xp.recurrence(g, decay, axis=axis, reverse=True) * xp.exp(x - out)
 
 

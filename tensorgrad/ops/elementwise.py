@@ -12,6 +12,15 @@ def is_number(value):
     return isinstance(value, (int, float, complex))
 
 
+def is_complex(x):
+    """Whether an array, or a Tensor, holds complex numbers."""
+    return x.dtype.kind == "c" if hasattr(x.dtype, "kind") else x.dtype.is_complex
+
+
+def real(xp, x):
+    return xp.real(x) if is_complex(x) else x
+
+
 # ── sums and products ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -140,7 +149,7 @@ class Remainder(Truncating):
 
     def forward(xp, a, b):    return xp.remainder(a, nonzero(xp, b))
     def grad_a(xp, g):        return g
-    def grad_b(xp, g, a, b):  return -g * xp.floor(a / b)
+    def grad_b(xp, g, a, b):  return -g * xp.floor_divide(a, b)
 
 
 class Fmod(Truncating):
@@ -148,7 +157,7 @@ class Fmod(Truncating):
 
     def forward(xp, a, b):    return xp.fmod(a, nonzero(xp, b))
     def grad_a(xp, g):        return g
-    def grad_b(xp, g, a, b):  return -g * xp.trunc(a / b)
+    def grad_b(xp, g, a, b):  return -g * xp.trunc_divide(a, b)
 
 
 class Gcd(Elementwise):
@@ -190,10 +199,6 @@ class Power(Elementwise):
             return xp.where(real(xp, b) >= 0, 0, g * out * -float("inf")) if a == 0 else g * (out * log_of(a))
         at_zero = (a == 0) & (b >= 0 if is_number(b) else real(xp, b) >= 0)
         return xp.where(at_zero, 0, g * (out * xp.log(xp.where(at_zero, 1, a))))
-
-
-def real(xp, x):
-    return xp.real(x) if getattr(x.dtype, "kind", "") == "c" or getattr(x.dtype, "is_complex", False) else x
 
 
 def log_of(number):
@@ -299,6 +304,8 @@ class Sign(Elementwise):
     def forward(xp, x): return xp.sign(x)
 
     def grad_x(xp, g, x, out):
+        if not is_complex(x):
+            return xp.zeros_like(g)
         size = xp.absolute(x)
         radial = xp.real(g * xp.conj(out)) * out
         return xp.where(size == 0, 0, (g - radial) / xp.where(size == 0, 1, size))
@@ -457,7 +464,7 @@ class Real(Op):
 
     torch_name = "Select"
     analytic = False
-    view = True
+    view = "maybe"
 
     def forward(xp, x): return xp.real(x)
     def grad_x(xp, g):  return g
@@ -468,7 +475,7 @@ class Imag(Op):
 
     torch_name = "Select"
     analytic = False
-    view = True
+    view = "maybe"
 
     def forward(xp, x): return xp.imag(x)
     def grad_x(xp, g):  return g * 1j
@@ -493,6 +500,8 @@ class Angle(Floating):
         return xp.angle(x) if x.dtype.kind == "c" else xp.where(x != x, x, xp.where(x < 0, xp.pi, 0.0)).astype(x.dtype)
 
     def grad_x(xp, g, x):
+        if not is_complex(x):
+            return xp.zeros_like(g)
         size = xp.absolute(x)
         return xp.where(size == 0, 0, g * 1j * x / xp.square(xp.where(size == 0, 1, size)))
 
@@ -519,7 +528,7 @@ class ViewAsReal(Op):
     """The parts along a new last axis, in the same memory"""
 
     analytic = False
-    view = True
+    view = "maybe"
     kinds = "c"
 
     def forward(xp, x): return x[..., None].view("float64" if x.dtype.itemsize == 16 else "float32")
@@ -533,7 +542,7 @@ class ViewAsComplex(Op):
     """Pairs along the last axis as complex numbers, in the same memory"""
 
     analytic = False
-    view = True
+    view = "maybe"
     kinds = "f"
 
     def forward(xp, x): return x.view("complex128" if x.dtype.itemsize == 8 else "complex64")[..., 0]

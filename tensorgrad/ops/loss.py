@@ -46,8 +46,8 @@ class SmoothL1Loss(Loss):
         d = xp.absolute(x - y)
         return reduced(xp, xp.where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta), reduction)
 
-    def grad_x(xp, g, x, y, reduction, beta):    return xp.clip((x - y) / beta, -1, 1) * spread(g, x.shape, reduction)
-    def grad_y(xp, g, x, y, reduction, beta):    return xp.clip((y - x) / beta, -1, 1) * spread(g, x.shape, reduction)
+    def grad_x(xp, g, x, y, reduction, beta):    return xp.clamp((x - y) / beta, -1, 1) * spread(g, x.shape, reduction)
+    def grad_y(xp, g, x, y, reduction, beta):    return xp.clamp((y - x) / beta, -1, 1) * spread(g, x.shape, reduction)
 
 
 class HuberLoss(Loss):
@@ -57,8 +57,8 @@ class HuberLoss(Loss):
         d = xp.absolute(x - y)
         return reduced(xp, xp.where(d <= delta, d * d * 0.5, (d - 0.5 * delta) * delta), reduction)
 
-    def grad_x(xp, g, x, y, reduction, delta):    return xp.clip(x - y, -delta, delta) * spread(g, x.shape, reduction)
-    def grad_y(xp, g, x, y, reduction, delta):    return xp.clip(y - x, -delta, delta) * spread(g, x.shape, reduction)
+    def grad_x(xp, g, x, y, reduction, delta):    return xp.clamp(x - y, -delta, delta) * spread(g, x.shape, reduction)
+    def grad_y(xp, g, x, y, reduction, delta):    return xp.clamp(y - x, -delta, delta) * spread(g, x.shape, reduction)
 
 
 class SoftMarginLoss(Loss):
@@ -83,6 +83,9 @@ class BinaryCrossEntropy(Loss):
     """−w (y log x + (1 − y) log(1 − x)), with the logarithms no smaller than −100"""
 
     def forward(xp, x, y, w, *, reduction):
+        for values, name in ((x, "input"), (y, "target")):
+            if not bool(xp.all((values >= 0) & (values <= 1))):
+                raise RuntimeError(f"all elements of {name} should be between 0 and 1")
         losses = (y - 1) * xp.maximum(xp.log1p(-x), -100) - y * xp.maximum(xp.log(x), -100)
         return reduced(xp, weighed(losses, w), reduction)
 

@@ -3,49 +3,69 @@ from __future__ import annotations
 
 from math import prod
 
-from .base import Op
+from .base import Composite, Op
 from .convolution import positions
 
 
 class WindowSum(Op):
-    """out[l] = Σ of x over the window at l. `widths` is the zero padding (before, after) of each dimension."""
+    """out[l] = scale · Σ of x over the window at l. `widths` is the zero padding (before, after) of each dimension."""
 
-    torch_name = "AvgPool"
+    torch_name = "AvgPool2D"
+    kernel_name = "avg_pool2d"
 
-    def forward(xp, x, *, kernel, stride, widths):
-        x = bordered(xp, x, widths, 0)
-        length = window_count(x.shape, kernel, stride)
-        out = None
-        for _, where in positions(kernel, length, stride, (1,) * len(kernel)):
-            out = x[(..., *where)].copy() if out is None else out.__iadd__(x[(..., *where)])
-        return out
+    def forward(xp, x, *, kernel, stride, widths, scale=1):
+        out = bordered(xp, x, widths, 0)
+        for axis, (k, s) in enumerate(zip(kernel, stride, strict=True), x.ndim - len(kernel)):
+            parts = [out[part] for part in places_along(axis, k, s, (out.shape[axis] - k) // s + 1)]
+            out = parts[0].copy()
+            for part in parts[1:]:
+                out += part
+        return out if scale == 1 else out * scale
 
-    def grad_x(xp, g, x_shape, kernel, stride, widths):
-        return xp.window_spread(g, size=x_shape[-len(kernel):], kernel=kernel, stride=stride, widths=widths)
+    def grad_x(xp, g, x_shape, kernel, stride, widths, scale=1):
+        return xp.window_spread(g, size=x_shape[-len(kernel):], kernel=kernel, stride=stride, widths=widths, scale=scale)
 
 
 class WindowSpread(Op):
-    """Each value added to all of its window: the adjoint of `window_sum`."""
+    """scale · each value added to all of its window: the adjoint of `window_sum`."""
 
-    torch_name = "AvgPoolBackward"
+    torch_name = "AvgPool2DBackward"
 
-    def forward(xp, x, *, size, kernel, stride, widths):
-        ndim = len(kernel)
-        full = tuple(max(d + a + b, (n - 1) * s + k) for d, (a, b), n, s, k in
-                     zip(size, widths, x.shape[-ndim:], stride, kernel, strict=True))
-        out = xp.zeros((*x.shape[:-ndim], *full), dtype=x.dtype)
-        for _, where in positions(kernel, x.shape[-ndim:], stride, (1,) * ndim):
-            out[(..., *where)] += x
+    def forward(xp, x, *, size, kernel, stride, widths, scale=1):
+        out = x if scale == 1 else x * scale
+        first = x.ndim - len(kernel)
+        for axis, (k, s) in enumerate(zip(kernel, stride, strict=True), first):
+            values, count = out, out.shape[axis]
+            length = max((count - 1) * s + k, size[axis - first] + sum(widths[axis - first]))
+            out = xp.zeros((*values.shape[:axis], length, *values.shape[axis + 1:]), dtype=x.dtype)
+            for part in places_along(axis, k, s, count):
+                out[part] += values
         return out[(..., *(slice(a, a + d) for d, (a, _) in zip(size, widths, strict=True)))]
 
-    def grad_x(xp, g, kernel, stride, widths):
-        return xp.window_sum(g, kernel=kernel, stride=stride, widths=widths)
+    def grad_x(xp, g, kernel, stride, widths, scale=1):
+        return xp.window_sum(g, kernel=kernel, stride=stride, widths=widths, scale=scale)
+
+
+def places_along(axis, kernel, stride, count):
+    """For each place in the windows along an axis, which elements stand there."""
+    return [(slice(None),) * axis + (slice(j, j + (count - 1) * stride + 1, stride),) for j in range(kernel)]
+
+
+class MaxPool(Composite):
+    """The largest value of each window."""
+
+    torch_name = "MaxPool2DWithIndices"
+    kinds = "fiu"
+
+    def forward(xp, x, *, kernel, stride, widths, dilation):
+        return xp.window_max(x, kernel=kernel, stride=stride, widths=widths, dilation=dilation)[0]
 
 
 class WindowMax(Op):
     """The largest value of each window, and its place in the plane that it is in (the first one of equals; NaN is largest)."""
 
-    torch_name = "MaxPoolWithIndices"
+    torch_name = "MaxPool2DWithIndices"
+    kinds = "fiu"
     outputs = ("values", "indices")
 
     def forward(xp, x, *, kernel, stride, widths, dilation):

@@ -25,7 +25,7 @@ class RnnLayer(Recurrent):
     def forward(xp, x, h, w_ih, w_hh, b_ih, b_hh, *, relu=False, reverse=False, sizes=None):
         def step(inputs, state):
             (h,) = state
-            z = inputs + xp.matmul(h, xp.matrix_transpose(w_hh))
+            z = inputs + xp.matmul(h, xp.t(w_hh))
             h = xp.maximum(z, xp.zeros_like(z)) if relu else xp.tanh(z)
             return h, (h,)
         return run(xp, step, gates(xp, x, w_ih, b_ih, b_hh), (h,), reverse, sizes)
@@ -41,10 +41,10 @@ class LstmLayer(Recurrent):
     def forward(xp, x, h, c, w_ih, w_hh, b_ih, b_hh, w_hr, *, reverse=False, sizes=None):
         def step(inputs, state):
             h, c = state
-            i, f, g, o = quarters(xp, inputs + xp.matmul(h, xp.matrix_transpose(w_hh)), 4)
+            i, f, g, o = quarters(xp, inputs + xp.matmul(h, xp.t(w_hh)), 4)
             c = xp.sigmoid(f) * c + xp.sigmoid(i) * xp.tanh(g)
             h = xp.sigmoid(o) * xp.tanh(c)
-            h = h if w_hr is None else xp.matmul(h, xp.matrix_transpose(w_hr))
+            h = h if w_hr is None else xp.matmul(h, xp.t(w_hr))
             return h, (h, c)
         return run(xp, step, gates(xp, x, w_ih, b_ih, b_hh), (h, c), reverse, sizes)
 
@@ -58,7 +58,7 @@ class GruLayer(Recurrent):
     def forward(xp, x, h, w_ih, w_hh, b_ih, b_hh, *, reverse=False, sizes=None):
         def step(inputs, state):
             (h,) = state
-            hidden = xp.matmul(h, xp.matrix_transpose(w_hh))
+            hidden = xp.matmul(h, xp.t(w_hh))
             hidden = hidden if b_hh is None else hidden + b_hh
             (xr, xz, xn), (hr, hz, hn) = quarters(xp, inputs, 3), quarters(xp, hidden, 3)
             r, z = xp.sigmoid(xr + hr), xp.sigmoid(xz + hz)
@@ -70,7 +70,7 @@ class GruLayer(Recurrent):
 
 def gates(xp, x, w_ih, b_ih, b_hh):
     """What the inputs contribute, for all steps at once."""
-    out = xp.matmul(x, xp.matrix_transpose(w_ih))
+    out = xp.matmul(x, xp.t(w_ih))
     out = out if b_ih is None else out + b_ih
     return out if b_hh is None else out + b_hh
 

@@ -74,6 +74,8 @@ class Prod(Op):
         return rounded(xp.prod(x, axis=axis, dtype=wide(x), keepdims=keepdims), x)
 
     def grad_x(xp, g, x, axis=None, keepdims=False):
+        if not x.shape:
+            return g
         (axis_,) = (0,) if axis is None else axes_of(len(x.shape), axis)
         line = xp.reshape(x, (-1,)) if axis is None else x
         others = xp.reshape(products_of_others(xp, line, axis_), x.shape)
@@ -83,7 +85,7 @@ class Prod(Op):
 def products_of_others(xp, x, axis):
     """Π of all elements along an axis but the one in each place: right where some of them are zero."""
     if not x.shape[axis]:
-        return xp.zeros_like(x)
+        return x
     back = xp.flip(x, (axis,))
     return products_before(xp, x, axis) * xp.flip(products_before(xp, back, axis), (axis,))
 
@@ -166,7 +168,7 @@ class Logsumexp(Op):
 
 
 class VectorNorm(Op):
-    """(Σ |x|^ord)^(1/ord), the greatest |x| for ord = ∞, the least for −∞, the number of nonzero x for 0; subgradient 0 at 0"""
+    """(Σ |x|^ord)^(1/ord), the greatest |x| for ord = ∞, the least for −∞; subgradient 0 at 0"""
 
     torch_name = "LinalgVectorNorm"
     analytic = False
@@ -174,20 +176,10 @@ class VectorNorm(Op):
 
     def forward(xp, x, *, ord=2, axis=None, keepdims=False):
         size = xp.absolute(x)
-        if ord == 0:
-            return xp.sum(size != 0, axis=axis, keepdims=keepdims).astype(size.dtype)
-        if ord in (float("inf"), -float("inf")):
-            return (xp.max if ord > 0 else xp.min)(size, axis=axis, keepdims=keepdims)
-        if ord == 1:
-            return xp.sum(size, axis=axis, keepdims=keepdims)
-        if ord == 2:
-            return xp.sqrt(xp.sum(size * size, axis=axis, keepdims=keepdims))
-        return xp.sum(size ** ord, axis=axis, keepdims=keepdims) ** (1 / ord)
+        return rounded(norm(xp, size.astype("float32") if x.dtype.itemsize == 2 else size, ord, axis, keepdims), x)
 
     def grad_x(xp, g, x, out, ord=2, axis=None, keepdims=False):
         g, out = (restored(xp, y, x.shape, axis, keepdims) for y in (g, out))
-        if ord == 0:
-            return xp.zeros_like(x)
         if ord == 1:
             return g * xp.sign(x)
         if ord in (float("inf"), -float("inf")):
@@ -199,6 +191,29 @@ class VectorNorm(Op):
         size = xp.absolute(x)
         steep = xp.where(size == 0, 0, xp.power(xp.where(size == 0, 1, size), ord - 1))
         return slope * xp.sign(x) * steep
+
+
+def norm(xp, size, ord, axis, keepdims):
+    """The norm of what is not negative."""
+    if ord in (float("inf"), -float("inf")):
+        return (xp.max if ord > 0 else xp.min)(size, axis=axis, keepdims=keepdims)
+    if ord == 1:
+        return xp.sum(size, axis=axis, keepdims=keepdims)
+    if ord == 2:
+        return xp.sqrt(xp.sum(size * size, axis=axis, keepdims=keepdims))
+    return xp.sum(size ** ord, axis=axis, keepdims=keepdims) ** (1 / ord)
+
+
+class CountNorm(Op):
+    """The number of elements that are not zero: a step through which no gradient flows"""
+
+    torch_name = "LinalgVectorNorm"
+    kinds = "fc"
+    differentiable = True
+
+    def forward(xp, x, *, axis=None, keepdims=False):
+        size = xp.absolute(x)
+        return xp.sum(size != 0, axis=axis, keepdims=keepdims).astype(size.dtype)
 
 
 # ── the greatest and the least ────────────────────────────────────────────────────────────────────────────────────────

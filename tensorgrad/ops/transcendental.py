@@ -74,10 +74,11 @@ class Logaddexp(Floating):
 
 
 def complex_logaddexp(xp, a, b):
-    """The same for complex numbers: the greater real part is taken out of the exponentials."""
-    top = xp.maximum(xp.real(a), xp.real(b))
-    top = xp.where(xp.isfinite(top), top, 0)
-    return top + xp.log(xp.exp(a - top) + xp.exp(b - top))
+    """The same for complex numbers, from the one with the greater real part."""
+    ahead = xp.real(a) >= xp.real(b)
+    first, second = xp.where(ahead, a, b), xp.where(ahead, b, a)
+    even = xp.isinf(xp.real(first)) & (xp.real(first) == xp.real(second))
+    return first + xp.log1p(xp.exp(xp.where(even, 0, second - first)))
 
 
 class Logaddexp2(Floating):

@@ -77,8 +77,8 @@ class Adam(UpdateRule):
         if o.amsgrad:
             maximum_(state['max_exp_avg_sq'], square)
             square = state['max_exp_avg_sq']
-        denominator = root(square, o.eps, (1 - beta2 ** step) ** 0.5)
-        addcdiv_(param, mean, denominator, -o.lr / (1 - beta1 ** step))
+        bias = (1 - beta2 ** step) ** 0.5  # the root of that of v, taken out of the fraction
+        addcdiv_(param, mean, root(square, o.eps * bias), -o.lr * bias / (1 - beta1 ** step))
 
 
 def check_kinds_of_betas(betas, tensors_wanted) -> None:

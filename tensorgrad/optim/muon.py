@@ -60,7 +60,7 @@ class Muon(UpdateRule):
 
 
 def orthogonal(matrix, coefficients, steps: int, eps: float):
-    r"""A matrix with the singular vectors of ``matrix`` and singular values near 1, in bfloat16.
+    r"""A matrix with the singular vectors of ``matrix`` and singular values near 1, in the precision of bfloat16.
 
     Each Newton-Schulz step applies :math:`x \mapsto a x + b x^3 + c x^5` to the singular values.
     """
@@ -69,12 +69,18 @@ def orthogonal(matrix, coefficients, steps: int, eps: float):
     check(len(coefficients) == 3, 'Coefficients must be a tuple of exactly 3 values')
     a, b, c = coefficients
     tall = matrix.size(0) > matrix.size(1)
-    x = matrix.bfloat16().T if tall else matrix.bfloat16()
-    x = x / x.norm().clamp(min=eps)  # no singular value is larger than 1
+    x = rounded(matrix.T if tall else matrix)
+    x = rounded(x / rounded(x.norm()).clamp(min=eps))  # no singular value is larger than 1
     for _ in range(steps):
-        gram = x @ x.T
-        x = tg.addmm(x, tg.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+        gram = rounded(x @ x.T)
+        polynomial = rounded(tg.addmm(gram, gram, gram, beta=b, alpha=c))
+        x = rounded(tg.addmm(x, polynomial, x, beta=a))
     return x.T if tall else x
+
+
+def rounded(x):
+    """To the precision of bfloat16, in float32, which computes faster."""
+    return x.bfloat16().float()
 
 
 def size_factor(shape, adjust_lr_fn: str | None) -> float:

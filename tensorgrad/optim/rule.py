@@ -162,12 +162,10 @@ def maximum_(x, y) -> None:
         tg.maximum(x, y, out=x)
 
 
-def root(x, eps: float, divisor=1.0):
-    """√x / divisor + ε"""
+def root(x, eps):
+    """√x + ε"""
     result = x.sqrt()
-    if tg.is_grad_enabled():  # the gradient of √x reads √x
-        return result / divisor + eps
-    return result.add_(eps) if divisor == 1.0 else result.div_(divisor).add_(eps)
+    return result + eps if tg.is_grad_enabled() else result.add_(eps)  # the gradient of √x reads √x
 
 
 # arguments

@@ -9,6 +9,7 @@ import numpy as np
 from .. import device as _device
 
 clock = count(1)  # the one clock: it dates tape nodes and in-place writes
+RECALLED = 8      # how many writes a storage recalls the dates of, for its error messages
 
 
 class Namespace:
@@ -43,6 +44,7 @@ class Storage:
     written = 0       # clock of the last write in place
     rebased = 0       # clock of the last write in place that autograd recorded
     version = 0       # number of writes in place
+    dates: tuple[int, ...] = ()  # clocks of the latest of them
     inference = False  # made in inference mode
     watched = False   # seen through views that must notice every write, recorded or not
     memory: Any = None  # the array that spans the block, known once a second tensor shares it
@@ -60,8 +62,14 @@ class Storage:
         """Date a write in place."""
         self.written = next(clock)
         self.version += 1
+        self.dates = (*self.dates[1 - RECALLED:], self.written)
         if self.watched:
             self.rebased = self.written
+
+    def version_at(self, time: int) -> int | None:
+        """The version that a step made at `time` saw, if that was not too many writes ago."""
+        later = sum(date > time for date in self.dates)
+        return None if later == RECALLED else self.version - later
 
     # ── what a backend tells ──────────────────────────────────────────────────────────────────────────────────────
 

@@ -10,9 +10,9 @@ from .base import Storage
 
 class NumpyStorage(Storage):
     device = "cpu"
-    module = np
+    module = np  # type: ignore[misc]
     array_type = np.ndarray
-    asarray = staticmethod(np.asarray)
+    asarray = staticmethod(np.asarray)  # type: ignore[assignment]
 
     @classmethod
     def host(cls, array: Any) -> np.ndarray[Any, Any]:

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -10,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import _DatasetKind
+from ._utils.iterate import SingleProcessIterator, WorkerIterator
 from ._utils.worker import get_worker_info
 from .dataset import Dataset, IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
@@ -131,7 +131,6 @@ class DataLoader(Generic[T_co]):
         return iterator
 
     def _get_iterator(self) -> Iterator[Any]:
-        from ._utils.iterate import SingleProcessIterator, WorkerIterator
         return SingleProcessIterator(self) if self.num_workers == 0 else WorkerIterator(self)
 
     def __len__(self) -> int:
@@ -188,6 +187,7 @@ def check_batch_options(batch_size: int | None, shuffle, sampler, batch_sampler,
 
 def find_context(context, num_workers: int):
     """The context of ``multiprocessing`` by this name, or this context."""
+    import multiprocessing
     if num_workers == 0:
         raise ValueError('multiprocessing_context can only be used with multi-process loading (num_workers > 0), but '
                          f'got num_workers={num_workers}')

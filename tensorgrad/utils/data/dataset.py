@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from ... import api as tg
+from .sampler import permutation
 
 __all__ = ['ChainDataset', 'ConcatDataset', 'Dataset', 'IterableDataset', 'StackDataset', 'Subset', 'TensorDataset',
            'random_split']
@@ -256,7 +257,7 @@ def random_split(dataset: Dataset[T_co], lengths: Sequence[int | float],
                               stacklevel=2)
     if sum(lengths) != len(dataset):
         raise ValueError('Sum of input lengths does not equal the length of the input dataset!')
-    indices = tg.randperm(sum(lengths), generator=generator).tolist()
+    indices = permutation(sum(lengths), generator)
     ends = itertools.accumulate(lengths)
     return [Subset(dataset, indices[end - length:end]) for end, length in zip(ends, lengths, strict=True)]
 

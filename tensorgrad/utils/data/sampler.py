@@ -17,7 +17,16 @@ DRAWN_AT_ONCE = 32  # indices with replacement; part of the order that a seed st
 
 def draw_seed(generator=None) -> int:
     """A number below 2⁶³ from ``generator``, by default the global one."""
-    return tg.empty((), dtype=tg.int64).random_(generator=generator).item()
+    return tg.empty((), dtype=tg.int64, device=device_of(generator)).random_(generator=generator).item()
+
+
+def device_of(generator):
+    """Where to draw, whatever the device of new tensors is."""
+    return 'cpu' if generator is None else generator.device
+
+
+def permutation(length: int, generator) -> list[int]:
+    return tg.randperm(length, generator=generator, device=device_of(generator)).tolist()
 
 
 class Sampler(Generic[T_co]):
@@ -95,13 +104,14 @@ class RandomSampler(Sampler[int]):
         if self.replacement:
             for start in range(0, wanted, DRAWN_AT_ONCE):
                 size = min(DRAWN_AT_ONCE, wanted - start)
-                yield from tg.randint(length, (size,), dtype=tg.int64, generator=generator).tolist()
+                yield from tg.randint(length, (size,), dtype=tg.int64, generator=generator,
+                                      device=device_of(generator)).tolist()
             return
         for _ in range(wanted // length):
-            yield from tg.randperm(length, generator=generator).tolist()
+            yield from permutation(length, generator)
         rest = wanted % length
         if rest or self.generator is not None:  # a given generator moves on by a permutation even for no rest
-            yield from tg.randperm(length, generator=generator).tolist()[:rest]
+            yield from permutation(length, generator)[:rest]
 
     def __len__(self) -> int:
         return self.num_samples
@@ -120,7 +130,7 @@ class SubsetRandomSampler(Sampler[int]):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        for index in tg.randperm(len(self.indices), generator=self.generator).tolist():
+        for index in permutation(len(self.indices), self.generator):
             yield self.indices[index]
 
     def __len__(self) -> int:

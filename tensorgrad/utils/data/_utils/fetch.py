@@ -65,6 +65,6 @@ def fetch_rows(dataset, columns: Sequence, position: Sequence | None) -> Callabl
         rows = indices if position is None else [position[index] for index in indices]
         if set(map(type, rows)) != {int}:  # nothing, or something that indexes in another way
             return default_collate(getitems(dataset, indices))
-        rows = tg.tensor(rows)
+        rows = tg.tensor(rows, device='cpu')
         return [column[rows] for column in columns]
     return fetch

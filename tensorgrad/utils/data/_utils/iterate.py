@@ -11,7 +11,6 @@ from ..sampler import draw_seed
 from .channel import Failure
 from .collate import pin_memory
 from .fetch import _DatasetKind, make_fetcher
-from .pool import WorkerPool
 from .worker import Exhausted, Job, Task
 
 
@@ -81,6 +80,7 @@ class WorkerIterator(BatchIterator):
     """
 
     def __init__(self, loader) -> None:
+        from .pool import WorkerPool  # and with it multiprocessing, which nobody else needs
         super().__init__(loader)
         if loader.prefetch_factor <= 0:
             raise AssertionError('prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter')

@@ -1,0 +1,96 @@
+"""Copies of views: `f_copy(x, …)` is `f(x, …)` in memory of its own. And what repeats elements or unravels their numbers."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import dtype as dtypes
+from .._tensor import Tensor
+from ..autograd.tape import TensorBase
+from ..dispatch import fresh, xp
+from ._arguments import normalize_dim
+from ._register import FUNCTIONS, public
+
+VIEWS = {"alias": lambda input: input, "as_strided": Tensor.as_strided, "detach": Tensor.detach, "diagonal": Tensor.diagonal,  # type: ignore[attr-defined]
+         "expand": lambda input, size, *, implicit=False: input.expand(size), "permute": Tensor.permute, "select": Tensor.select,  # type: ignore[attr-defined]
+         "slice": lambda input, dim=0, start=None, end=None, step=1: input[(slice(None),) * normalize_dim(dim, input.dim()) + (slice(start, end, step),)],
+         "squeeze": Tensor.squeeze, "t": Tensor.t, "transpose": Tensor.transpose, "unfold": Tensor.unfold, "unsqueeze": Tensor.unsqueeze,  # type: ignore[attr-defined]
+         "view": lambda input, size=None, dtype=None: input.view(size if dtype is None else dtype),
+         "unbind": Tensor.unbind, "split": Tensor.split, "split_with_sizes": Tensor.split_with_sizes,  # type: ignore[attr-defined]
+         "view_as_real": lambda input: FUNCTIONS["view_as_real"](input), "view_as_complex": lambda input: FUNCTIONS["view_as_complex"](input)}
+
+
+def _copier(name: str, look: Any) -> None:
+    def function(input: Any, *args: Any, **kwargs: Any) -> Any:
+        found = look(input, *args, **kwargs)
+        return tuple(xp.clone(f) for f in found) if isinstance(found, tuple) else xp.clone(found)
+    function.__name__ = function.__qualname__ = f"{name}_copy"
+    function.__doc__ = f"`{name}`, in memory of its own. https://pytorch.org/docs → torch.{name}_copy"
+    public(method=False, out=True)(function)
+
+
+for _name, _look in VIEWS.items():
+    _copier(_name, _look)
+
+
+@public()
+def repeat_interleave(input: Any, repeats: Any = None, dim: Any = None, *, output_size: Any = None) -> Any:
+    """Each element repeated, one after the other. https://pytorch.org/docs → torch.repeat_interleave
+
+    >>> import tensorgrad as torch
+    >>> torch.tensor([1, 2]).repeat_interleave(2)
+    tensor([1, 1, 2, 2])
+    """
+    if repeats is None:                          # the numbers of the repeats: [2, 1] → [0, 0, 1]
+        counts = input
+        return fresh(type(counts.storage).xp.repeat(type(counts.storage).xp.arange(counts.array.size), counts.array), type(counts.storage))
+    x = input.reshape(-1) if dim is None else input
+    d = normalize_dim(0 if dim is None else dim, x.array.ndim)
+    n = x.array.shape[d]
+    counts = repeats.array.reshape(-1) if isinstance(repeats, TensorBase) else np.asarray(repeats).reshape(-1)
+    if counts.dtype.kind not in "iu":
+        raise RuntimeError("repeats has to be Long or Int tensor")
+    if counts.size not in (1, n):
+        raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = {counts.size} and input.size({d}) = {n}")
+    if counts.size and int(counts.min()) < 0:
+        raise RuntimeError("repeats can not be negative")
+    backend = type(x.storage)
+    places = fresh(backend.xp.repeat(backend.xp.arange(n), counts if counts.size == n else int(counts[0])), backend)
+    return x.index_select(d, places)
+
+
+@public(method=False)
+def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+    """Numbers of elements as their coordinates. https://pytorch.org/docs → torch.unravel_index"""
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    if indices.array.dtype.kind not in "iu":
+        raise ValueError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if any(n < 0 for n in shape):
+        raise ValueError(f"'shape' cannot have negative values, but got {shape}")
+    out, rest = [], indices
+    for n in reversed(shape):
+        out.append(rest % n)
+        rest = rest // n
+    return tuple(reversed(out))
+
+
+@public(method=False, out=True)
+def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
+    """The powers of the elements, side by side. https://pytorch.org/docs → torch.vander"""
+    if x.array.ndim != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    n = x.array.size if N is None else N
+    if n < 0:
+        raise RuntimeError("N must be non-negative.")
+    powers = FUNCTIONS["arange"](n, device=x.device)
+    out = x.unsqueeze(-1) ** (powers if increasing else powers.flip(0))
+    return out if x.array.dtype.kind in "fc" else out.to(dtypes.int64)
+
+
+@public(out=True)
+def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
+    """`nonzero` cut or filled to a number of rows. https://pytorch.org/docs → torch.nonzero_static"""
+    found = FUNCTIONS["nonzero"](input)[:size]
+    missing = size - found.array.shape[0]
+    return FUNCTIONS["cat"]([found, found.new_full((missing, input.array.ndim), fill_value)]) if missing > 0 else found

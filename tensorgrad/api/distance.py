@@ -1,0 +1,70 @@
+"""Distances and similarities of vectors. https://pytorch.org/docs/stable/nn.functional.html#distance-functions"""
+from __future__ import annotations
+
+from typing import Any
+
+from ..dispatch import xp
+from ._arguments import normalize_dim, promoted
+from ._register import public
+
+
+@public(method=False, name="cosine_similarity")
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+    """x₁·x₂ / (max(|x₁|, ε) max(|x₂|, ε)) along an axis. https://pytorch.org/docs → torch.nn.functional.cosine_similarity
+
+    >>> import tensorgrad as torch
+    >>> torch.cosine_similarity(torch.tensor([[1., 0.]]), torch.tensor([[1., 1.]]))
+    tensor([0.7071])
+    """
+    x1, x2 = promoted(x1, x2)
+    if not (x1.is_floating_point() or x1.is_complex()):
+        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {_c_name(x1)}")
+    axis = normalize_dim(dim, max(x1.ndim, x2.ndim))
+    x1, x2 = (x.expand(shape) for shape in [_joint(x1, x2)] for x in (x1, x2))
+    return xp.sum((x1 / _length(x1, axis, eps)) * (x2 / _length(x2, axis, eps)), axis=(axis,))
+
+
+def _c_name(t: Any) -> str:
+    return {"int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}[t.dtype.name]
+
+
+def _joint(x1: Any, x2: Any) -> Any:
+    from .shape import broadcast_shapes
+    return broadcast_shapes(x1.shape, x2.shape)
+
+
+def _length(x: Any, axis: int, eps: float) -> Any:
+    """The norm along an axis, not less than ε; its gradient is that of the norm."""
+    norm = xp.vector_norm(x, axis=(axis,), keepdims=True)
+    return norm + (norm.detach().clamp(min=eps) - norm.detach())
+
+
+@public(method=False)
+def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
+    """The p-norm of x₁ − x₂ + ε along the last axis. https://pytorch.org/docs → torch.nn.functional.pairwise_distance
+
+    >>> import tensorgrad as torch
+    >>> torch.pairwise_distance(torch.tensor([[0., 0.]]), torch.tensor([[3., 4.]]))
+    tensor([5.0000])
+    """
+    return xp.vector_norm(x1 - x2 + eps, ord=p, axis=(max(x1.ndim, x2.ndim, 1) - 1,), keepdims=keepdim)
+
+
+@public(method=False)
+def pdist(input: Any, p: float = 2.0) -> Any:
+    """The p-norm distance of every pair of rows. https://pytorch.org/docs → torch.nn.functional.pdist
+
+    >>> import tensorgrad as torch
+    >>> torch.pdist(torch.tensor([[0., 0.], [3., 4.], [0., 1.]]))
+    tensor([5.0000, 1.0000, 4.2426])
+    """
+    if input.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
+    if not input.is_floating_point():
+        raise RuntimeError("pdist only supports floating-point dtypes")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    n = input.shape[0]
+    first = input.new_tensor([i for i in range(n) for _ in range(i + 1, n)]).long()
+    second = input.new_tensor([j for i in range(n) for j in range(i + 1, n)]).long()
+    return xp.vector_norm(xp.embedding(input, first) - xp.embedding(input, second), ord=p, axis=(1,))

@@ -1,0 +1,204 @@
+"""Linear and bilinear maps, and tables of vectors. https://pytorch.org/docs/stable/nn.functional.html#linear-functions"""
+from __future__ import annotations
+
+from typing import Any
+
+from ..autograd import inplace
+from ..dispatch import fresh, xp
+from ..dtype import int64
+from ._register import FUNCTIONS, public
+
+# ── linear maps ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def linear(input: Any, weight: Any, bias: Any = None) -> Any:
+    """input · weightᵀ + bias, along the last axis. https://pytorch.org/docs → torch.nn.functional.linear
+
+    input: (…, I), weight: (O, I) or (I), bias: (O); the result is (…, O) or (…).
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.linear(torch.tensor([1., 2.]), torch.tensor([[10., 1.]]), torch.tensor([5.]))
+    tensor([17.])
+    """
+    x, w = input.array, weight.array
+    if w.ndim != 2 or not x.ndim or x.shape[-1] != w.shape[1] or x.dtype is not w.dtype:
+        _check_linear(input, weight, bias)
+    if bias is None:
+        return xp.linear_without_bias(input, weight) if w.ndim == 2 else xp.matmul(input, weight)
+    b = bias.array
+    if b.shape == w.shape[:1] and b.dtype is w.dtype:
+        return xp.linear(input, weight, bias)
+    if b.dtype is not w.dtype:
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {_shown(bias).title()} and {_shown(weight).title()}")
+    product, rows = xp.linear_without_bias(input, weight), max(x.size // x.shape[-1], 1) if x.shape[-1] else 1
+    if b.ndim == 1 and b.size != 1:
+        raise RuntimeError(f"The expanded size of the tensor ({w.shape[0]}) must match the existing size ({b.shape[0]}) at non-singleton dimension 1."
+                           f"  Target sizes: {[rows, w.shape[0]]}.  Tensor sizes: {list(b.shape)}")
+    return product + bias
+
+
+def _shown(t: Any) -> str:
+    return {"float32": "float", "float64": "double", "int64": "long", "float16": "c10::Half"}.get(t.dtype.name, t.dtype.name)
+
+
+def _check_linear(input: Any, weight: Any, bias: Any) -> None:
+    """PyTorch's error for arguments of `linear` that do not fit."""
+    if not input.ndim or not weight.ndim:
+        raise RuntimeError(f"both arguments to linear need to be at least 1D, but they are {input.ndim}D and {weight.ndim}D")
+    if weight.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {weight.ndim}D")
+    if weight.ndim == 1 and bias is not None:
+        raise RuntimeError("mat2 must be a matrix, got 1-D tensor")
+    rows = [input.numel() // max(input.shape[-1], 1), input.shape[-1]]
+    if input.shape[-1] != weight.shape[-1]:
+        if weight.ndim == 1:
+            raise RuntimeError(f"size mismatch, got input ({rows[0]}), mat ({rows[0]}x{rows[1]}), vec ({weight.shape[0]})")
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({rows[0]}x{rows[1]} and {weight.shape[1]}x{weight.shape[0]})")
+    if input.dtype is not weight.dtype:
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {_shown(input)} != {_shown(weight)}")
+
+
+@public(method=False)
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+    """out[…, o] = Σ x₁[…, i] · w[o, i, j] · x₂[…, j] + bias[o]. https://pytorch.org/docs → torch.nn.functional.bilinear
+
+    >>> import tensorgrad as torch
+    >>> torch.bilinear(torch.tensor([1., 2.]), torch.tensor([3.]), torch.ones(1, 2, 1))
+    tensor([9.])
+    """
+    if input1.ndim != input2.ndim:
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}")
+    for i, (a, b) in enumerate(zip(input1.shape[:-1], input2.shape[:-1], strict=True)):
+        if a != b:
+            raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {i}: got {a} and {b}")
+    for k, t in ((1, input1), (2, input2)):
+        if t.shape[-1] != weight.shape[k]:
+            raise RuntimeError(f"bilinear(): input{k} size does not match weight size: got {t.shape[-1]} but expected {weight.shape[k]}")
+    if bias is not None and bias.shape[0] != weight.shape[0]:
+        raise RuntimeError(f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected {weight.shape[0]}")
+    outs, m, n = weight.shape
+    left = linear(input1, weight.permute(0, 2, 1).reshape(outs * n, m)).reshape(*input1.shape[:-1], outs, n)
+    out = (left @ input2.unsqueeze(-1)).squeeze(-1)
+    return out if bias is None else out + bias
+
+
+# ── tables of vectors ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_indices(weight: Any, *indices: Any, function: str) -> None:
+    for t in indices:
+        if t.array.dtype.name not in ("int64", "int32"):
+            raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+                               f"{t.type()} instead (while checking arguments for {function})")
+
+
+def _outside(index: Any, rows: int) -> bool:
+    """Whether an index is no row. Asked on the CPU only: a GPU would have to be waited for."""
+    array = index.array
+    return str(index.device) == "cpu" and array.size > 0 and (int(array.min()) < 0 or int(array.max()) >= rows)
+
+
+@public(method=False)
+def embedding(weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:
+    """The rows of a table. https://pytorch.org/docs → torch.nn.functional.embedding
+
+    weight: (V, D), indices: (…); the result is (…, D). Row `padding_idx` gets no gradient.
+
+    >>> import tensorgrad as torch
+    >>> torch.embedding(torch.tensor([[1., 2.], [3., 4.]]), torch.tensor([1, 1, 0]))
+    tensor([[3., 4.],
+            [3., 4.],
+            [1., 2.]])
+    """
+    if weight.array.ndim != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    _check_indices(weight, indices, function="embedding")
+    if _outside(indices, weight.array.shape[0]):
+        raise IndexError("index out of range in self")
+    if padding_idx < 0 and not scale_grad_by_freq:
+        return xp.embedding(weight, indices)
+    return xp.embedding(weight, indices, padding=padding_idx if padding_idx >= 0 else None, by_frequency=scale_grad_by_freq)
+
+
+def embedding_renorm_(weight: Any, indices: Any, max_norm: float, norm_type: float = 2.0) -> Any:
+    """Scale the rows that will be read down to a norm of `max_norm`, in place and off the tape."""
+    array, rows = weight.array, type(weight.storage).xp.unique(indices.array)
+    chosen = fresh(array[rows], type(weight.storage))
+    norms = xp.vector_norm(chosen, ord=norm_type, axis=(1,), keepdims=True).array
+    where = (norms > max_norm).reshape(-1)
+    values = array.copy()
+    values[rows[where]] = array[rows[where]] * (max_norm / (norms[where] + 1e-7)).astype(array.dtype)
+    inplace.write(weight, values)
+    return weight
+
+
+FUNCTIONS["embedding_renorm_"] = embedding_renorm_
+
+
+def bag_numbers(offsets: Any, count: int) -> Any:
+    """Which bag each of `count` places belongs to, given where the bags start."""
+    backend = type(offsets.storage)
+    numbers = backend.xp.searchsorted(offsets.array, backend.xp.arange(count), side="right") - 1
+    return fresh(numbers.astype("int64"), backend)
+
+
+@public(method=False)
+def embedding_bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool = False, mode: int = 0, sparse: bool = False,
+                  per_sample_weights: Any = None, include_last_offset: bool = False, padding_idx: int | None = None) -> Any:
+    """Sums (mode 0), means (1) or maxima (2) of rows, bag by bag; bags start at the offsets. https://pytorch.org/docs → torch.embedding_bag
+
+    The result is a tuple, for PyTorch's is: the bags, the bag of each index, the sizes of the bags, and where maxima were found.
+
+    >>> import tensorgrad as torch
+    >>> torch.embedding_bag(torch.tensor([[1.], [2.], [4.]]), torch.tensor([0, 1, 2]), torch.tensor([0, 2]))[0]
+    tensor([[3.],
+            [4.]])
+    """
+    _check_bags(weight, indices, offsets, padding_idx)
+    bags = offsets.shape[0] - (1 if include_last_offset else 0)
+    bag = bag_numbers(offsets[:bags], indices.shape[0])
+    if padding_idx is not None:
+        kept = indices != padding_idx % weight.shape[0]
+        indices, bag = indices[kept], bag[kept]
+        per_sample_weights = None if per_sample_weights is None else per_sample_weights[kept]
+    sizes = xp.embedding_add(bag.new_ones(bag.shape), bag, rows=bags)
+    if mode == 2:
+        return _largest(weight, indices, bag, sizes, bags)
+    scale = per_sample_weights
+    if mode == 1:
+        scale = (1 / sizes.clamp(min=1).to(weight.dtype))[bag]
+    if scale_grad_by_freq:
+        gathered = xp.embedding(weight, indices, by_frequency=True)
+        out = xp.embedding_add(gathered if scale is None else gathered * scale.unsqueeze(-1), bag, rows=bags)
+    else:
+        out = xp.embedding_bag(weight, indices, bag, scale, bags=bags)
+    return out, bag, sizes, bag.new_zeros(0)
+
+
+def _check_bags(weight: Any, indices: Any, offsets: Any, padding_idx: int | None) -> None:
+    _check_indices(weight, indices, offsets, function="embedding_bag")
+    count, rows = indices.shape[0], weight.shape[0]
+    if offsets.shape[0]:
+        if int(offsets[0]) != 0:
+            raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
+                               f"{int(offsets[0])}")
+        if int(offsets[-1]) > count:
+            raise RuntimeError(f"offsets[-1] can not be greater than input's length {count} but got offsets[-1] of {int(offsets[-1])}")
+    if padding_idx is not None and not -rows <= padding_idx < rows:
+        raise RuntimeError(f"padding_idx must be within the number of embeddings, -{rows} through {rows - 1}, but got {padding_idx}")
+    if _outside(indices, rows):
+        wrong = ((indices < 0) | (indices >= rows)).nonzero()[0, 0]
+        raise RuntimeError(f"Index {int(wrong)} of input takes value {int(indices[wrong])} which is not in the valid range [0, {rows})")
+
+
+def _largest(weight: Any, indices: Any, bag: Any, sizes: Any, bags: int) -> Any:
+    """The largest value of each column in each bag; zero in empty bags."""
+    longest = int(sizes.max()) if bags else 0
+    if not longest:
+        return weight.new_zeros(bags, weight.shape[1]), bag, sizes, bag.new_zeros(bags, weight.shape[1])
+    starts = sizes.cumsum(0) - sizes
+    place = starts.unsqueeze(1) + bag.new_tensor(range(longest), dtype=int64).minimum((sizes - 1).clamp(min=0).unsqueeze(1))
+    table = indices[place.clamp(max=indices.shape[0] - 1)]
+    values, which = xp.embedding(weight, table).max(dim=1)
+    empty = (sizes == 0).unsqueeze(1)
+    return values.masked_fill(empty, 0), bag, sizes, table.gather(1, which).masked_fill(empty, -1)

@@ -1,0 +1,202 @@
+"""Losses that PyTorch has at its root, with the reduction as a number: 0 none, 1 mean, 2 sum. nn.functional has them with names.
+
+https://pytorch.org/docs/stable/nn.functional.html#loss-functions
+"""
+from __future__ import annotations
+
+from math import pi
+from typing import Any
+
+from ..dispatch import fresh, xp
+from ..dtype import int64
+from ._register import public
+from .distance import pairwise_distance
+
+NAMES = ("none", "mean", "sum")
+
+
+def reduced(losses: Any, reduction: int) -> Any:
+    """All losses, their mean or their sum."""
+    return losses.mean() if reduction == 1 else losses.sum() if reduction == 2 else losses
+
+
+@public(method=False)
+def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = 1) -> Any:
+    """−w (p y log σ(x) + (1 − y) log(1 − σ(x))). https://pytorch.org/docs → torch.nn.functional.binary_cross_entropy_with_logits
+
+    >>> import tensorgrad as torch
+    >>> torch.binary_cross_entropy_with_logits(torch.tensor([0., 1000.]), torch.tensor([1., 1.]))
+    tensor(0.3466)
+    """
+    return xp.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction=NAMES[reduction])
+
+
+@public(method=False)
+def kl_div(input: Any, target: Any, reduction: int = 1, *, log_target: bool = False) -> Any:
+    """y (log y − x), for log probabilities x and probabilities y. https://pytorch.org/docs → torch.nn.functional.kl_div
+
+    >>> import tensorgrad as torch
+    >>> torch.kl_div(torch.tensor([0.5, 0.5]).log(), torch.tensor([1., 0.]), 2)
+    tensor(0.6931)
+    """
+    if input.is_complex() or target.is_complex():
+        raise RuntimeError("kl_div: Complex inputs not supported.")
+    return reduced(target.exp() * (target - input) if log_target else target.xlogy(target) - target * input, reduction)
+
+
+@public(method=False)
+def poisson_nll_loss(input: Any, target: Any, log_input: bool, full: bool, eps: float, reduction: int) -> Any:
+    """exp x − y x, or x − y log(x + ε) if x is no logarithm; `full` adds Stirling's y log y − y + log(2π y) / 2 where y > 1.
+
+    https://pytorch.org/docs → torch.nn.functional.poisson_nll_loss
+    """
+    losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    if full:
+        stirling = target * target.log() - target + 0.5 * (2 * pi * target).log()
+        losses = losses + stirling.masked_fill(target <= 1, 0)
+    return reduced(losses, reduction)
+
+
+# ── margins ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public(method=False)
+def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction: int = 1) -> Any:
+    """x where y = 1, max(0, margin − x) where y = −1. https://pytorch.org/docs → torch.nn.functional.hinge_embedding_loss
+
+    >>> import tensorgrad as torch
+    >>> torch.hinge_embedding_loss(torch.tensor([0.5, 0.25]), torch.tensor([1, -1]))
+    tensor(0.6250)
+    """
+    far = (margin - input).clamp(min=0)
+    losses = xp.where(target != 1, far, far.new_zeros(())) + xp.where(target != -1, input, input.new_zeros(()))
+    return reduced(losses, reduction)
+
+
+@public(method=False)
+def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = 1) -> Any:
+    """max(0, margin − y (x₁ − x₂)). https://pytorch.org/docs → torch.nn.functional.margin_ranking_loss
+
+    >>> import tensorgrad as torch
+    >>> torch.margin_ranking_loss(torch.tensor([1.]), torch.tensor([3.]), torch.tensor([1.]))
+    tensor(2.)
+    """
+    return reduced((margin - target * (input1 - input2)).clamp(min=0), reduction)
+
+
+@public(method=False)
+def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = 1) -> Any:
+    """1 − cos(x₁, x₂) where y = 1, max(0, cos(x₁, x₂) − margin) where y = −1. https://pytorch.org/docs → torch.nn.functional.cosine_embedding_loss
+
+    >>> import tensorgrad as torch
+    >>> torch.cosine_embedding_loss(torch.tensor([[1., 0.]]), torch.tensor([[0., 1.]]), torch.tensor([1.]))
+    tensor(1.)
+    """
+    if target.ndim > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if input1.ndim != target.ndim + 1 or input2.ndim != target.ndim + 1:
+        raise RuntimeError(f"{target.ndim}D target tensor expects {target.ndim + 1}D input tensors, but found inputs with sizes {list(input1.shape)} "
+                           f"and {list(input2.shape)}.")
+    squares = [(x * x).sum(-1) + 1e-12 for x in (input1, input2)]
+    cosine = (input1 * input2).sum(-1) / (squares[0] * squares[1]).sqrt()
+    zero = cosine.new_zeros(())
+    losses = xp.where(target == 1, 1 - cosine, zero) + xp.where(target == -1, (cosine - margin).clamp(min=0), zero)
+    return reduced(losses, reduction)
+
+
+@public(method=False)
+def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
+                        reduction: int = 1) -> Any:
+    """max(0, |a − p| − |a − n| + margin). https://pytorch.org/docs → torch.nn.functional.triplet_margin_loss
+
+    >>> import tensorgrad as torch
+    >>> torch.triplet_margin_loss(torch.tensor([[0.]]), torch.tensor([[2.]]), torch.tensor([[1.]]))
+    tensor(2.)
+    """
+    check_triplet(anchor, positive, negative)
+    near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = far.minimum(pairwise_distance(positive, negative, p, eps))
+    return reduced((margin + near - far).clamp(min=0), reduction)
+
+
+def check_triplet(anchor: Any, positive: Any, negative: Any) -> None:
+    if not anchor.ndim == positive.ndim == negative.ndim:
+        raise RuntimeError("The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+                           f"anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs")
+
+
+# ── sequences ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+CALLED = " (while checking arguments for ctc_loss_allocate_outputs)"
+
+
+@public(method=False)
+def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: int = 1,
+             zero_infinity: bool = False) -> Any:
+    """−log of the probability of all ways to read the labels: A. Graves et al. (2006). https://pytorch.org/docs → torch.nn.functional.ctc_loss
+
+    log_probs: (T, N, C) or (T, C), from log_softmax; targets: (N, S), or all labels one after the other.
+
+    >>> import tensorgrad as torch
+    >>> x = torch.zeros(2, 1, 2).log_softmax(2)
+    >>> torch.ctc_loss(x, torch.tensor([[1]]), (2,), (1,))        # -log(3/4): 11, 01 and 10 of the four ways
+    tensor(0.2877)
+    """
+    batched = log_probs.ndim == 3
+    x = log_probs if batched else log_probs.unsqueeze(1)
+    steps, counts = (_lengths(v, x, name) for v, name in ((input_lengths, "input"), (target_lengths, "target")))
+    if not 0 <= blank < x.shape[2]:
+        raise RuntimeError("blank must be in label range")
+    labels = _rows(targets if batched or targets.ndim == 2 else targets.unsqueeze(0) if targets.ndim else targets.reshape(1, 1), counts)
+    _check_lengths(steps, counts, x.shape[0])
+    backend = type(x.storage)
+    on_device = [fresh(backend.asarray(v), backend) for v in (labels, steps, counts)]
+    losses = xp.ctc_loss(x, *on_device, blank=blank, zero_infinity=zero_infinity)
+    losses = losses if batched else losses.squeeze(0)
+    if reduction != 1:
+        return reduced(losses, reduction)
+    lengths = on_device[2].clamp(min=1).to(losses.dtype)
+    return (losses / (lengths if batched else lengths.squeeze(0))).mean()
+
+
+def _lengths(value: Any, x: Any, name: str) -> Any:
+    """Lengths as an array of the host."""
+    import numpy as np
+    if hasattr(value, "storage"):
+        if value.array.dtype.kind not in "iu":
+            raise RuntimeError(f"{name}_lengths must be integral")
+        value = type(value.storage).host(value.array)
+    lengths = np.asarray(value, dtype=np.int64).reshape(-1)
+    if len(lengths) != x.shape[1]:
+        raise RuntimeError(f"{name}_lengths must be of size batch_size")
+    return lengths
+
+
+def _rows(targets: Any, counts: Any) -> Any:
+    """The labels, one row for each sequence, as an array of the host."""
+    import numpy as np
+    labels = type(targets.storage).host(targets.array).astype(np.int64)
+    if counts.size and counts.min() < 0:
+        raise RuntimeError(f"Expected target_lengths to have value at least 0, but got value {counts.min()}{CALLED}")
+    longest = int(counts.max(initial=0))
+    if labels.ndim == 1:
+        if len(labels) != counts.sum():
+            raise RuntimeError(f"Expected tensor to have size {counts.sum()} at dimension 0, but got size {len(labels)} for argument #2 'targets'"
+                               f"{CALLED}")
+        rows = np.zeros((len(counts), longest), np.int64)
+        rows[np.arange(longest) < counts[:, None]] = labels
+        return rows
+    if labels.ndim != 2:
+        raise RuntimeError(f"Expected 1 to 2 dimensions, but got {labels.ndim}-dimensional tensor for argument #2 'targets'{CALLED}")
+    if labels.shape[1] < longest:
+        raise RuntimeError(f"Expected tensor to have size at least {longest} at dimension 1, but got size {labels.shape[1]} for argument #2 'targets'"
+                           f"{CALLED}")
+    return np.where(np.arange(labels.shape[1]) < counts[:, None], labels, 0)
+
+
+def _check_lengths(steps: Any, counts: Any, most: int) -> None:
+    if steps.size and steps.min() < 0:
+        raise RuntimeError(f"Expected input_lengths to have value at least 0, but got value {steps.min()}{CALLED}")
+    if steps.size and steps.max() > most:
+        raise RuntimeError(f"Expected input_lengths to have value at most {most}, but got value {steps.max()}{CALLED}")

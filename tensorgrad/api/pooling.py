@@ -1,0 +1,333 @@
+"""Pooling: maxima and means over windows, in one to three dimensions. https://pytorch.org/docs/stable/nn.functional.html#pooling-functions"""
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from ..dispatch import SCALAR_TYPES, fresh, xp
+from ..dtype import int64
+from ._register import public
+
+COUNT = {1: "one int", 2: "two ints", 3: "three ints"}
+
+
+# ── checks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def per_dimension(value: Any, n: int, name: str, function: str) -> tuple[int, ...]:
+    """One number for each dimension, from one for all or from a sequence."""
+    if isinstance(value, (tuple, list)):
+        if len(value) not in (1, n):
+            raise RuntimeError(_wrong_count(len(value), n, name, function))
+        return tuple(map(int, value)) * (n if len(value) == 1 else 1)
+    return (int(value),) * n
+
+
+def _wrong_count(got: int, n: int, name: str, function: str) -> str:
+    if n == 1 and function == "max_pool1d":
+        return f"max_pool1d() {name} must be an int, list of ints or tuple of ints of size 1 but got size {got}"
+    if n == 1:
+        return f"{function}() argument '{name}' should contain one int (got {got})"
+    if name == "stride":
+        return f"{function}: stride must either be omitted, a single int, or a tuple of {COUNT[n]}"
+    either = "be either" if name == "dilation" else "be" if function == "avg_pool3d" else "either be"
+    return f"{function}: {name} must {either} a single int, or a tuple of {COUNT[n]}"
+
+
+def check_input(input: Any, n: int, function: str) -> None:
+    shape = list(input.shape)
+    if n == 1 and function == "avg_pool1d":
+        if input.ndim not in (2, 3):
+            raise RuntimeError(f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 'self' (while checking arguments "
+                               f"for {function})")
+    elif n == 1:
+        if input.ndim not in (2, 3) or 0 in shape[-2:]:
+            raise RuntimeError(f"{function}: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:{shape}")
+    elif n == 2 and function == "avg_pool2d" and input.ndim < 3:
+        raise IndexError(f"Dimension out of range (expected to be in range of [-{input.ndim}, {input.ndim - 1}], but got -3)")
+    elif input.ndim not in (n + 1, n + 2):
+        raise RuntimeError(f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input")
+    elif 0 in shape[-n - 1:]:
+        raise RuntimeError(f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but got:{shape}")
+
+
+def window_length(d: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
+    """How many windows fit; in ceil mode also the last that starts within the input or its left padding."""
+    span = d + 2 * padding - dilation * (kernel - 1) - 1
+    length = (span + (stride - 1 if ceil_mode else 0)) // stride + 1
+    return length - 1 if ceil_mode and (length - 1) * stride >= d + padding else length
+
+
+class Windows:
+    """The checked geometry of a pooling: kernel, stride, padding, dilation, the size of the input and how many windows there are."""
+
+    def __init__(self, input: Any, n: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, function: str) -> None:
+        check_input(input, n, function)
+        self.kernel = per_dimension(kernel_size, n, "kernel_size", function)
+        omitted = stride is None or (isinstance(stride, (tuple, list)) and not stride)
+        self.stride = self.kernel if omitted else per_dimension(stride, n, "stride", function)
+        self.padding = per_dimension(padding, n, "padding", function)
+        self.dilation = per_dimension(dilation, n, "dilation", function)
+        (_check_max_pool1d if function == "max_pool1d" else _check_windows)(self, n)
+        self.size = tuple(input.shape[-n:])
+        self.length = tuple(window_length(*args, ceil_mode) for args in
+                            zip(self.size, self.kernel, self.stride, self.padding, self.dilation, strict=True))
+        if min(self.length) < 1:
+            raise RuntimeError(_too_small(self, input.shape[-n - 1], function))
+        self.widths = tuple((p, max(0, (v - 1) * s + d * (k - 1) + 1 - size - p)) for p, v, s, d, k, size in
+                            zip(self.padding, self.length, self.stride, self.dilation, self.kernel, self.size, strict=True))
+
+    def cut(self, out: Any) -> Any:
+        """The windows that were asked for: the last ones may start where nothing is left of the input."""
+        return out if tuple(out.shape[-len(self.length):]) == self.length else out[(..., *(slice(0, v) for v in self.length))]
+
+
+def _check_max_pool1d(w: Windows, n: int) -> None:
+    for values, name in ((w.kernel, "kernel_size"), (w.stride, "stride")):
+        if values[0] <= 0:
+            raise RuntimeError(f"max_pool1d() {name} must be greater than zero, but got {values[0]}")
+    if w.padding[0] < 0:
+        raise RuntimeError(f"max_pool1d() padding must be non-negative, but got {w.padding[0]}")
+    if w.padding[0] > w.kernel[0] // 2:
+        raise RuntimeError(f"max_pool1d() padding should be at most half of kernel size, but got padding={w.padding[0]} and kernel_size={w.kernel[0]}")
+    if w.dilation[0] <= 0:
+        raise RuntimeError(f"max_pool1d() dilation must be greater than zero, but got {w.dilation[0]}")
+
+
+def _check_windows(w: Windows, n: int) -> None:
+    names = ("T", "H", "W")[-max(n, 2):]
+
+    def shown(values: Any, name: str) -> str:
+        return " ".join(f"{name.format(letter)}: {v}" for letter, v in zip(names, ((1,) + values)[-len(names):], strict=True))
+    if 0 in w.stride:
+        raise RuntimeError("stride should not be zero")
+    if min(w.kernel) <= 0:
+        raise RuntimeError(f"kernel size should be greater than zero, but got {shown(w.kernel, 'k{}')}")
+    if min(w.stride) < 0:
+        raise RuntimeError(f"stride should be greater than zero, but got {shown(w.stride, 'd{}')}")
+    if min(w.dilation) <= 0:
+        raise RuntimeError(f"dilation should be greater than zero, but got {shown(w.dilation, 'dilation{}')}")
+    for p, k, d in zip(w.padding, w.kernel, w.dilation, strict=True):
+        if p < 0:
+            raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
+        if p > ((k - 1) * d + 1) // 2:
+            raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and dilation={d}")
+
+
+def _too_small(w: Windows, channels: int, function: str) -> str:
+    if function == "max_pool1d":
+        return f"max_pool1d() Invalid computed output size: {w.length[0]}"
+    if function == "avg_pool3d":
+        return "input image ({}) smaller than kernel size ({})".format(*(" ".join(f"{name}{letter}: {v}" for letter, v in zip("THW", values, strict=True))
+                                                                         for name, values in (("", w.size), ("k", w.kernel))))
+    size, length = (("x".join(map(str, (channels, *(1,) * (len(v) == 1), *v)))) for v in (w.size, w.length))
+    return f"Given input size: ({size}). Calculated output size: ({length}). Output size is too small"
+
+
+# ── maxima ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def max_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: bool = True) -> Any:
+    """The largest value of each window, and its place in the plane, if these are asked for."""
+    if n == 1 and input.array.dtype.kind not in "fV":
+        raise NotImplementedError(f"\"max_pool1d_impl\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+    w = Windows(input, n, kernel_size, stride, padding, dilation, ceil_mode, f"max_pool{n}d")
+    geometry = {"kernel": w.kernel, "stride": w.stride, "widths": w.widths, "dilation": w.dilation}
+    if not indices:
+        return w.cut(xp.max_pool(input, **geometry))
+    return tuple(map(w.cut, xp.window_max(input, **geometry)))
+
+
+@public(method=False)
+def max_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Any:
+    """The largest value of each window. https://pytorch.org/docs → torch.nn.functional.max_pool1d
+
+    >>> import tensorgrad as torch
+    >>> torch.max_pool1d(torch.tensor([[1., 5., 2., 3.]]), 2)
+    tensor([[5., 3.]])
+    """
+    return max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, False)
+
+
+@public(method=False)
+def max_pool1d_with_indices(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Any:
+    """The largest value of each window, and where it is. https://pytorch.org/docs → torch.nn.functional.max_pool1d"""
+    return max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+@public(method=False)
+def max_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Any:
+    """The largest value of each window. https://pytorch.org/docs → torch.nn.functional.max_pool2d
+
+    >>> import tensorgrad as torch
+    >>> torch.max_pool2d(torch.arange(16.).reshape(1, 4, 4), 2)
+    tensor([[[ 5.,  7.],
+             [13., 15.]]])
+    """
+    return max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, False)
+
+
+@public(method=False)
+def max_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Any:
+    """The largest value of each window. https://pytorch.org/docs → torch.nn.functional.max_pool3d
+
+    >>> import tensorgrad as torch
+    >>> torch.max_pool3d(torch.arange(8.).reshape(1, 2, 2, 2), 2)
+    tensor([[[[7.]]]])
+    """
+    return max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, False)
+
+
+# ── means ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def avg_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool, divisor: Any) -> Any:
+    w = Windows(input, n, kernel_size, stride, padding, 1, ceil_mode, f"avg_pool{n}d")
+    if divisor == 0:
+        raise RuntimeError("divisor must be not zero")
+    if divisor is None:
+        divisor = _divisor(w, count_include_pad)
+    geometry = {"kernel": w.kernel, "stride": w.stride, "widths": w.widths}
+    if type(divisor) is not list and input.is_floating_point():
+        return w.cut(xp.window_sum(input, **geometry, scale=1 / divisor))
+    total = w.cut(xp.window_sum(input, **geometry))
+    if type(divisor) is list:
+        divisor = _outer([input.new_tensor(counts) for counts in divisor])
+    return total / divisor if input.is_floating_point() else xp.trunc_divide(total, divisor)
+
+
+def _divisor(w: Windows, count_include_pad: bool) -> Any:
+    """How many elements each window has: a number if it is the same for all, else a list of numbers for each dimension."""
+    inside = all(b <= p for (_, b), p in zip(w.widths, w.padding, strict=True))
+    if not any(map(any, w.widths)) or (count_include_pad and inside):
+        return prod(w.kernel)
+    counts = []
+    for k, s, p, size, length in zip(w.kernel, w.stride, w.padding, w.size, w.length, strict=True):
+        starts = [j * s - p for j in range(length)]
+        ends = [min(a + k, size + p) for a in starts]
+        counts.append([b - a if count_include_pad else min(b, size) - max(a, 0) for a, b in zip(starts, ends, strict=True)])
+    return counts
+
+
+def _outer(factors: Any) -> Any:
+    """The product of a vector along each of the last axes."""
+    n = len(factors)
+    out = factors[-1]
+    for i, f in enumerate(factors[:-1]):
+        out = out * f.reshape([-1] + [1] * (n - 1 - i))
+    return out
+
+
+@public(method=False)
+def avg_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True) -> Any:
+    """The mean of each window. https://pytorch.org/docs → torch.nn.functional.avg_pool1d
+
+    >>> import tensorgrad as torch
+    >>> torch.avg_pool1d(torch.tensor([[1., 5., 2., 3.]]), 2)
+    tensor([[3.0000, 2.5000]])
+    """
+    return avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+
+
+# ── to a given size ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def adaptive_size(input: Any, output_size: Any, n: int, name: str) -> tuple[int, ...]:
+    """How many windows were asked for along each dimension; None stands for the size of the input."""
+    maximal = "max" in name
+    sizes = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * n
+    if n == 1:
+        if len(sizes) != 1:
+            raise RuntimeError(f"{name}() argument 'output_size' should contain one int (got {len(sizes)})")
+        if input.ndim not in (2, 3):
+            raise RuntimeError(f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 'self' (while checking arguments "
+                               f"for {name})")
+    elif len(sizes) != n:
+        raise RuntimeError(f"{name}(): internal error: output_size.size() must be {n}" if maximal else f"{name}: output_size must be {n}")
+    if input.ndim not in (n + 1, n + 2):
+        raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got{':' if maximal else ''} {list(input.shape)}")
+    for i in range(-n - maximal, 0):
+        if input.shape[i] == 0:
+            raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {list(input.shape)} with "
+                               f"dimension {input.ndim + i} being empty")
+    out = tuple(d if s is None else int(s) for s, d in zip(sizes, input.shape[-n:], strict=True))
+    if min(out) < 0:
+        shape = [*input.shape[:-n], *out]
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(out)}: {shape}" if maximal else
+                           f"{name}: elements of output_size must be greater than or equal to 0 but received {{{', '.join(map(str, out))}}}")
+    return out
+
+
+def bounds(d: int, out: int) -> list[tuple[int, int]]:
+    """Where each of `out` windows over d elements starts and ends."""
+    return [(i * d // out, -(-(i + 1) * d // out)) for i in range(out)]
+
+
+def adaptive_avg_pool(n: int, input: Any, output_size: Any) -> Any:
+    size = adaptive_size(input, output_size, n, f"adaptive_avg_pool{n}d")
+    if not input.is_floating_point():
+        raise NotImplementedError(f"\"adaptive_avg_pool{max(n, 2)}d\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+    if all(s == 1 for s in size):
+        return xp.mean(input, axis=tuple(range(input.ndim - n, input.ndim)), keepdims=True)
+    if all(s and d % s == 0 for s, d in zip(size, input.shape[-n:], strict=True)):
+        kernel = tuple(d // s for s, d in zip(size, input.shape[-n:], strict=True))
+        return xp.window_sum(input, kernel=kernel, stride=kernel, widths=((0, 0),) * n, scale=1 / prod(kernel))
+    out, backend = input, type(input.storage)
+    for axis, s in enumerate(size, input.ndim - n):        # a product with an averaging matrix along each axis
+        d = input.shape[axis]
+        means = [[1 / (b - a) if a <= j < b else 0.0 for j in range(d)] for a, b in bounds(d, s)]
+        matrix = backend.xp.asarray(means, dtype=input.array.dtype if input.array.dtype.kind == "f" else "float32").reshape(s, d)
+        out = xp.resample(out, fresh(matrix, backend), axis=axis)
+    return out
+
+
+@public(method=False)
+def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
+    """Means over as many windows as asked for. https://pytorch.org/docs → torch.nn.functional.adaptive_avg_pool1d
+
+    >>> import tensorgrad as torch
+    >>> torch.adaptive_avg_pool1d(torch.tensor([[1., 2., 3., 4., 5.]]), 2)
+    tensor([[2., 4.]])
+    """
+    return adaptive_avg_pool(1, input, output_size)
+
+
+def window_table(starts: Any, ends: Any) -> list[list[int]]:
+    """The places that each window along an axis covers; short windows repeat their last place."""
+    longest = max((b - a for a, b in zip(starts, ends, strict=True)), default=1)
+    return [[min(a + j, b - 1) for j in range(longest)] for a, b in zip(starts, ends, strict=True)]
+
+
+def max_over(input: Any, tables: list[list[list[int]]]) -> tuple[Any, Any]:
+    """The largest value of windows given by the places that they cover along each axis, and its place in the plane."""
+    n, size = len(tables), input.shape[-len(tables):]
+    if not all(tables):
+        shape = (*input.shape[:-n], *map(len, tables))
+        return input.new_zeros(shape), input.new_zeros(shape, dtype=int64)
+    place: Any = 0
+    for i, table in enumerate(tables):
+        t = input.new_tensor(table, dtype=int64)
+        place = place + t.reshape([1] * i + [len(table)] + [1] * (n - 1) + [len(table[0])] + [1] * (n - 1 - i)) * prod(size[i + 1:])
+    outs, cells = tuple(place.shape[:n]), prod(place.shape[n:])
+    place = place.reshape(prod(outs), cells)
+    windows = input.reshape(*input.shape[:-n], prod(size))[..., place]
+    values, which = windows.max(dim=-1)
+    indices = place.expand(*which.shape, cells).gather(-1, which.unsqueeze(-1)).squeeze(-1)
+    shape = (*input.shape[:-n], *outs)
+    return values.reshape(shape), indices.reshape(shape)
+
+
+def adaptive_max_pool(n: int, input: Any, output_size: Any) -> tuple[Any, Any]:
+    size = adaptive_size(input, output_size, n, f"adaptive_max_pool{n}d")
+    return max_over(input, [window_table(*zip(*bounds(d, s), strict=True)) if s else [] for s, d in zip(size, input.shape[-n:], strict=True)])
+
+
+@public(method=False)
+def adaptive_max_pool1d(input: Any, output_size: Any) -> Any:
+    """Maxima over as many windows as asked for, and their places. https://pytorch.org/docs → torch.nn.functional.adaptive_max_pool1d
+
+    >>> import tensorgrad as torch
+    >>> torch.adaptive_max_pool1d(torch.tensor([[1., 2., 3., 4., 5.]]), 2)
+    (tensor([[3., 5.]]), tensor([[2, 4]]))
+    """
+    return adaptive_max_pool(1, input, output_size)

@@ -1,0 +1,521 @@
+"""Losses. https://pytorch.org/docs/stable/nn.functional.html#loss-functions"""
+from __future__ import annotations
+
+import warnings
+from math import log, pi
+from typing import Any
+
+from ... import api as tg
+from ...api.linear import linear
+from ...api.loss import check_triplet
+from ...dispatch import SCALAR_TYPES, result_type, xp
+from .. import _reduction
+from .distance import pairwise_distance
+
+__all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy", "ctc_loss", "gaussian_nll_loss",
+           "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "linear_cross_entropy", "margin_ranking_loss", "mse_loss", "multi_margin_loss",
+           "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss",
+           "triplet_margin_loss", "triplet_margin_with_distance_loss"]
+
+
+def reduction_of(reduction: str, size_average: Any = None, reduce: Any = None) -> str:
+    """The reduction's name, checked; the two flags that said it before still do."""
+    if size_average is not None or reduce is not None:
+        return _reduction.legacy_get_string(size_average, reduce)
+    return reduction if reduction in _reduction.NUMBERS else ("none", "mean", "sum")[_reduction.get_enum(reduction)]
+
+
+def number_of(reduction: str, size_average: Any = None, reduce: Any = None) -> int:
+    return _reduction.NUMBERS[reduction_of(reduction, size_average, reduce)]
+
+
+def reduced(losses: Any, reduction: str) -> Any:
+    return losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
+
+
+# ── one of several classes ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_classes(input: Any, target: Any, weight: Any) -> None:
+    """PyTorch's errors for class indices that do not fit the input."""
+    if not input.ndim:
+        raise ValueError(f"Expected 1 or more dimensions (got {input.ndim})")
+    if input.ndim != 1 and (not target.ndim or input.shape[0] != target.shape[0]):
+        raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0] if target.ndim else 0}).")
+    classes = input.shape[1] if input.ndim > 1 else input.shape[0]
+    if input.ndim <= 2 and target.ndim > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    places, expected = tuple(target.shape[1:]), tuple(input.shape[2:])
+    if input.ndim > 2 and places != expected:
+        if input.ndim == 4 and target.ndim == 3:
+            raise RuntimeError(f"size mismatch (got input: {list(input.shape)} , target: {list(target.shape)}")
+        raise RuntimeError(f"Expected target size {[input.shape[0], *expected]}, got {list(target.shape)}")
+    if target.dtype.name not in ("int64", "uint8"):
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {SCALAR_TYPES[target.dtype.name]}")
+    if weight is not None and tuple(weight.shape) != (classes,):
+        raise RuntimeError("weight tensor should be defined either for all or no classes" if input.ndim > 2 else
+                           f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of shape: "
+                           f"{list(weight.shape)}")
+    if weight is not None and weight.dtype is not input.dtype:
+        raise RuntimeError(f"expected scalar type {SCALAR_TYPES[input.dtype.name]} but found {SCALAR_TYPES[weight.dtype.name]}")
+
+
+def _by_class(op: Any, input: Any, target: Any, weight: Any, ignore_index: int, reduction: str) -> Any:
+    """Run a loss of class indices; a sample without a batch becomes a batch of one."""
+    _check_classes(input, target, weight)
+    single = input.ndim == 1
+    if single:
+        input, target = input.unsqueeze(0), target.reshape(1)
+    out = op(input, target, weight, reduction=reduction, ignore_index=ignore_index)
+    return out.squeeze(0) if single and reduction == "none" else out
+
+
+def nll_loss(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
+             reduction: str = "mean") -> Any:
+    """−w[y] x[y], for log probabilities x and classes y. https://pytorch.org/docs → torch.nn.functional.nll_loss
+
+    input: (N, C, …) or (C), target: (N, …) or (); 'mean' divides by the sum of the weights.
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.nll_loss(torch.tensor([[-1., -2.], [-3., -4.]]), torch.tensor([0, 1]))
+    tensor(2.5000)
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    if not input.is_floating_point() and input.ndim:
+        raise NotImplementedError(f"\"nll_loss_out_frame\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+    return _by_class(xp.nll_loss, input, target, weight, ignore_index, reduction)
+
+
+def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
+                  reduction: str = "mean", label_smoothing: float = 0.0) -> Any:
+    """−w[y] log softmax(x)[y], for classes y, or −Σ w y log softmax(x), for probabilities y. https://pytorch.org/docs → torch.nn.functional.cross_entropy
+
+    input: (N, C, …) or (C), target: class indices (N, …) or (), or probabilities in the input's shape.
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.cross_entropy(torch.tensor([[0., 1000.], [0., 0.]]), torch.tensor([1, 0]))
+    tensor(0.3466)
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    if not 0 <= label_smoothing <= 1:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+    if tuple(input.shape) == tuple(target.shape):
+        return _of_probabilities(input, target, weight, ignore_index, reduction, label_smoothing)
+    if not input.is_floating_point():
+        raise NotImplementedError(f"\"log_softmax_lastdim_kernel_impl\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+    if not label_smoothing:
+        return _by_class(xp.cross_entropy, input, target, weight, ignore_index, reduction)
+    return _smoothed(input, target, weight, ignore_index, reduction, label_smoothing)
+
+
+def _of_probabilities(input: Any, target: Any, weight: Any, ignore_index: int, reduction: str, label_smoothing: float) -> Any:
+    if not target.is_floating_point():
+        raise RuntimeError(f"Expected floating point type for target with class probabilities, got {SCALAR_TYPES[target.dtype.name]}")
+    if ignore_index >= 0:
+        raise RuntimeError("ignore_index is not supported for floating point target")
+    axis = 0 if input.ndim <= 1 else 1
+    classes = input.shape[axis] if input.ndim else 1
+    if weight is not None and tuple(weight.shape) != (classes,):
+        raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
+                           f"shape: {list(weight.shape)}")
+    if label_smoothing:
+        target = target * (1 - label_smoothing) + label_smoothing / classes
+    weighed = tg.log_softmax(input, axis) * target
+    if weight is not None:
+        weighed = weighed * _along(weight, input, axis)
+    if reduction == "mean":
+        return -weighed.sum() / (input.numel() / classes)
+    return -weighed.sum() if reduction == "sum" else -weighed.sum(axis)
+
+
+def _along(weight: Any, input: Any, axis: int) -> Any:
+    return weight.reshape([-1 if i == axis else 1 for i in range(input.ndim)])
+
+
+def _smoothed(input: Any, target: Any, weight: Any, ignore_index: int, reduction: str, share: float) -> Any:
+    """(1 − share) of the loss of the target, and share of the mean of all classes'."""
+    axis = 0 if input.ndim == 1 else 1
+    logs = tg.log_softmax(input, axis)
+    of_target = _by_class(xp.nll_loss, logs, target, weight, ignore_index, reduction)
+    of_all = -(logs if weight is None else logs * _along(weight, input, axis)).sum(axis)
+    kept = target.reshape(of_all.shape) != ignore_index
+    of_all = xp.where(kept, of_all, of_all.new_zeros(()))
+    if reduction == "mean":
+        counts = kept if weight is None else weight[target.clamp(min=0, max=input.shape[axis] - 1).long()].reshape(kept.shape) * kept
+        of_all = of_all.sum() / counts.sum()
+    elif reduction == "sum":
+        of_all = of_all.sum()
+    return of_target * (1 - share) + of_all * (share / input.shape[axis])
+
+
+def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None, weight: Any = None, reduction: str = "mean",
+                         ignore_index: int | None = None, label_smoothing: float = 0.0, options: Any = None) -> Any:
+    """cross_entropy(linear(input)). https://pytorch.org/docs → torch.nn.functional.linear_cross_entropy
+
+    input: (N, I) or (I), linear_weight: (C, …, I), target: (N, …), or probabilities (N, C, …). The options say how PyTorch would save memory;
+    the result does not depend on them.
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.linear_cross_entropy(torch.ones(1, 2), torch.zeros(4, 2), torch.tensor([3]))
+    tensor(1.3863)
+    """
+    if input.ndim not in (1, 2):
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.ndim}")
+    if linear_weight.ndim < 2:
+        raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {linear_weight.ndim}")
+    if input.shape[-1] != linear_weight.shape[-1]:
+        raise RuntimeError(f"expected equal input and linear_weight last dimensions (in_features), got {input.shape[-1]} and "
+                           f"{linear_weight.shape[-1]}, respectively")
+    outs = tuple(linear_weight.shape[:-1])
+    if linear_bias is not None and tuple(linear_bias.shape) != outs:
+        raise RuntimeError(f"expected linear_bias shape {outs}, got {tuple(linear_bias.shape)}")
+    if len(outs) > 1 and input.ndim == 1:
+        raise RuntimeError(f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires batched input, (N, "
+                           f"{input.shape[-1]}), got unbatched input with shape {tuple(input.shape)}")
+    logits = (*input.shape[:-1], *outs)
+    if tuple(target.shape) == logits and ignore_index is not None:
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    if options is not None and (len(outs) > 1 or reduction not in _reduction.NUMBERS or label_smoothing or target.dtype is not tg.int64):
+        warnings.warn("linear_cross_entropy: ``options`` ignored; chunked path needs reduction in {'mean','sum','none'}, label_smoothing == 0, "
+                      f"target.dtype == int64, out_features == (). Got reduction={reduction!r}, label_smoothing={label_smoothing}, "
+                      f"target.dtype={target.dtype}, out_features={outs[1:]}, tracing=False, linear_bias.shape="
+                      f"{None if linear_bias is None else tuple(linear_bias.shape)}.", stacklevel=2)
+    flat = linear(input, linear_weight.reshape(-1, linear_weight.shape[-1]), None if linear_bias is None else linear_bias.reshape(-1))
+    return cross_entropy(flat.reshape(logits), target, weight, ignore_index=-100 if ignore_index is None else ignore_index, reduction=reduction,
+                         label_smoothing=label_smoothing)
+
+
+def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None, size_average: Any = None, reduce: Any = None,
+                      reduction: str = "mean") -> Any:
+    """Σᵢ w[y] max(0, margin − x[y] + x[i])ᵖ / C over the classes i ≠ y. https://pytorch.org/docs → torch.nn.functional.multi_margin_loss
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.multi_margin_loss(torch.tensor([[0., 0.5]]), torch.tensor([0]))
+    tensor(0.7500)
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.ndim != 1:
+        raise ValueError("weight must be one-dimensional")
+    _check_rows(input)
+    rows, classes = input.shape if input.ndim == 2 else (1, input.numel())
+    if target.numel() != rows or target.ndim > 1:
+        raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). Expected "
+                           f"target size [{rows}], but got {list(target.shape)}. Input has shape {list(input.shape)}.")
+    if target.dtype is not tg.int64:
+        raise RuntimeError(f"expected scalar type Long but found {SCALAR_TYPES[target.dtype.name]}")
+    if weight is not None and weight.numel() != classes:
+        raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
+    single = target.ndim == 0
+    try:
+        out = xp.multi_margin_loss(input.reshape(rows, classes), target.reshape(rows), weight, p=p, margin=margin, reduction=reduction)
+    except IndexError:
+        raise RuntimeError("target out of range") from None
+    return out.squeeze(0) if single and reduction == "none" else out
+
+
+def _check_rows(input: Any) -> None:
+    if input.ndim > 2 or 0 in input.shape[-1:]:
+        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}")
+
+
+# ── several of several classes ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def multilabel_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Any:
+    """Σ max(0, 1 − x[y] + x[i]) / C over the classes y that a row of targets lists, up to the first −1, and the others.
+
+    https://pytorch.org/docs → torch.nn.functional.multilabel_margin_loss
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.multilabel_margin_loss(torch.tensor([[0., 0.5]]), torch.tensor([[0, -1]]))
+    tensor(0.7500)
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    _check_rows(input)
+    if tuple(target.shape) != tuple(input.shape):
+        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
+    if target.dtype is not tg.int64:
+        raise RuntimeError(f"expected scalar type Long but found {SCALAR_TYPES[target.dtype.name]}")
+    if input.ndim == 2:
+        return xp.multilabel_margin_loss(input, target, reduction=reduction)
+    out = xp.multilabel_margin_loss(input.reshape(1, -1), target.reshape(1, -1), reduction=reduction)
+    return out.squeeze(0) if reduction == "none" else out
+
+
+def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None,
+                                reduction: str = "mean") -> Any:
+    """The mean over classes of −w (y log σ(x) + (1 − y) log σ(−x)). https://pytorch.org/docs → torch.nn.functional.multilabel_soft_margin_loss"""
+    reduction = reduction_of(reduction, size_average, reduce)
+    losses = -(target * xp.log_sigmoid(input) + (1 - target) * xp.log_sigmoid(-input))
+    if weight is not None:
+        losses = losses * weight
+    return reduced(losses.sum(-1) / input.shape[-1], reduction)
+
+
+# ── yes or no ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _size(t: Any) -> str:
+    return f"torch.Size({list(t.shape)})"
+
+
+def binary_cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Any:
+    """−w (y log x + (1 − y) log(1 − x)), with logarithms of at least −100. https://pytorch.org/docs → torch.nn.functional.binary_cross_entropy
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.binary_cross_entropy(torch.tensor([0.5, 0.]), torch.tensor([1., 1.]))
+    tensor(50.3466)
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    if tuple(target.shape) != tuple(input.shape):
+        raise ValueError(f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}) is deprecated. Please ensure they "
+                         "have the same size.")
+    if weight is not None:
+        try:
+            weight = weight.expand(tg.broadcast_shapes(target.shape, weight.shape))
+        except RuntimeError:
+            raise RuntimeError(f"Attempting to broadcast a dimension of length {weight.shape[-1]} at -1! Mismatching argument at index 1 had {_size(weight)};"
+                               f" but expected shape should be broadcastable to {list(target.shape)}") from None
+    if target.dtype is not input.dtype:
+        raise RuntimeError(f"Found dtype {SCALAR_TYPES[target.dtype.name]} but expected {SCALAR_TYPES[input.dtype.name]}")
+    return xp.binary_cross_entropy(input, target, weight, reduction=reduction)
+
+
+def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None,
+                                     reduction: str = "mean", pos_weight: Any = None) -> Any:
+    """−w (p y log σ(x) + (1 − y) log(1 − σ(x))), stable for any x. https://pytorch.org/docs → torch.nn.functional.binary_cross_entropy_with_logits
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.binary_cross_entropy_with_logits(torch.tensor([0., 1000.]), torch.tensor([1., 0.]))
+    tensor(500.3466)
+    """
+    number = number_of(reduction, size_average, reduce)
+    if tuple(target.shape) != tuple(input.shape):
+        raise ValueError(f"Target size ({_size(target)}) must be the same as input size ({_size(input)})")
+    if not target.is_floating_point():
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {SCALAR_TYPES[target.dtype.name]}")
+    return tg.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)
+
+
+def soft_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Any:
+    """log(1 + exp(−y x)), for y of 1 or −1. https://pytorch.org/docs → torch.nn.functional.soft_margin_loss
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.soft_margin_loss(torch.tensor([0., -1000.]), torch.tensor([1., 1.]))
+    tensor(500.3466)
+    """
+    input, target = _broadcast(input, target)
+    return xp.soft_margin_loss(input, target, reduction=reduction_of(reduction, size_average, reduce))
+
+
+# ── distances ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _broadcast(input: Any, target: Any) -> Any:
+    if input.shape == target.shape:
+        return input, target
+    shape = (input.detach() + target.detach()).shape if len({input.shape, target.shape}) > 1 else input.shape
+    return input.expand(shape), target.expand(shape)
+
+
+def _paired(input: Any, target: Any, weight: Any) -> Any:
+    """Input and target in one shape; a warning if they had two."""
+    if input.shape != target.shape:
+        warnings.warn(f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}). This will likely lead to incorrect "
+                      "results due to broadcasting. Please ensure they have the same size.", stacklevel=3)
+        input, target = _broadcast(input, target)
+    if weight is not None and weight.shape != input.shape:
+        raise ValueError("Weights and input must have the same size.")
+    return input, target
+
+
+def _weighed(losses: Any, weight: Any, reduction: str) -> Any:
+    """Weighed losses; their mean is over the sum of the weights."""
+    losses = losses * weight
+    return losses.sum() / weight.sum() if reduction == "mean" else reduced(losses, reduction)
+
+
+def mse_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None) -> Any:
+    """w (x − y)². https://pytorch.org/docs → torch.nn.functional.mse_loss
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.mse_loss(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
+    tensor(2.)
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    input, target = _paired(input, target, weight)
+    if result_type(input, target).category < tg.float32.category:
+        raise NotImplementedError(f"\"mse_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+    if weight is None:
+        return xp.mse_loss(input, target, reduction=reduction)
+    return _weighed(xp.mse_loss(input, target, reduction="none"), weight, reduction)
+
+
+def l1_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None) -> Any:
+    """w |x − y|. https://pytorch.org/docs → torch.nn.functional.l1_loss
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.l1_loss(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
+    tensor(1.)
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    input, target = _paired(input, target, weight)
+    losses = (input - target).abs()
+    return reduced(losses, reduction) if weight is None else _weighed(losses, weight, reduction)
+
+
+def smooth_l1_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0) -> Any:
+    """(x − y)² / 2β where |x − y| < β, |x − y| − β/2 elsewhere. https://pytorch.org/docs → torch.nn.functional.smooth_l1_loss
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.smooth_l1_loss(torch.tensor([1., 2.]), torch.tensor([1.5, 4.]), reduction='none')
+    tensor([0.1250, 1.5000])
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    input, target = _paired(input, target, None)
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    if beta == 0:
+        return reduced((input - target).abs(), reduction)
+    return xp.smooth_l1_loss(input, target, reduction=reduction, beta=beta)
+
+
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
+    """w (x − y)² / 2 where |x − y| ≤ δ, w δ (|x − y| − δ/2) elsewhere. https://pytorch.org/docs → torch.nn.functional.huber_loss
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.huber_loss(torch.tensor([1., 2.]), torch.tensor([1.5, 4.]), reduction='none')
+    tensor([0.1250, 1.5000])
+    """
+    reduction = reduction_of(reduction)
+    input, target = _paired(input, target, weight)
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    if weight is None:
+        return xp.huber_loss(input, target, reduction=reduction, delta=delta)
+    return _weighed(xp.huber_loss(input, target, reduction="none", delta=delta), weight, reduction)
+
+
+# ── distributions ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def kl_div(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", log_target: bool = False) -> Any:
+    """y (log y − x), for log probabilities x and probabilities y. https://pytorch.org/docs → torch.nn.functional.kl_div
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.kl_div(torch.tensor([0.5, 0.5]).log(), torch.tensor([1., 0.]), reduction='sum')
+    tensor(0.6931)
+    """
+    if size_average is not None or reduce is not None:
+        return tg.kl_div(input, target, number_of(reduction, size_average, reduce), log_target=log_target)
+    if reduction == "mean":
+        warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides only by the batch size, "
+                      "and aligns with the KL div math definition.'mean' will be changed to behave the same as 'batchmean' in the next major release.",
+                      stacklevel=2)
+    if reduction == "batchmean":
+        out = tg.kl_div(input, target, _reduction.NUMBERS["sum"], log_target=log_target)
+        return out / input.shape[0] if input.ndim else out
+    return tg.kl_div(input, target, number_of(reduction), log_target=log_target)
+
+
+def poisson_nll_loss(input: Any, target: Any, log_input: bool = True, full: bool = False, size_average: Any = None, eps: float = 1e-8,
+                     reduce: Any = None, reduction: str = "mean") -> Any:
+    """exp x − y x, or x − y log(x + ε) if x is no logarithm. https://pytorch.org/docs → torch.nn.functional.poisson_nll_loss
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.poisson_nll_loss(torch.tensor([0.]), torch.tensor([3.]))
+    tensor(1.)
+    """
+    return tg.poisson_nll_loss(input, target, log_input, full, eps, number_of(reduction, size_average, reduce))
+
+
+def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> Any:
+    """(log max(σ², ε) + (x − y)² / max(σ², ε)) / 2; `full` adds log(2π) / 2. https://pytorch.org/docs → torch.nn.functional.gaussian_nll_loss
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.gaussian_nll_loss(torch.tensor([1.]), torch.tensor([3.]), torch.tensor([1.]))
+    tensor(2.)
+    """
+    if isinstance(var, float):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = tg.full_like(input, var)
+    elif bool((var < 0).any()):
+        raise ValueError("var has negative entry/entries")
+    if var.shape != input.shape:
+        if input.shape[:-1] == var.shape:
+            var = var.unsqueeze(-1)
+        elif input.shape[:-1] != var.shape[:-1] or var.shape[-1] != 1:
+            if not (input.ndim == var.ndim and any(n == 1 for n in var.shape) and all(n in (1, m) for n, m in zip(var.shape, input.shape))):
+                raise ValueError("var is of incorrect size")
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not valid")
+    floor = var.clone()
+    with tg.no_grad():
+        floor.clamp_(min=eps)
+    losses = 0.5 * (floor.log() + (input - target) ** 2 / floor)
+    return reduced(losses + 0.5 * log(2 * pi) if full else losses, reduction)
+
+
+# ── margins ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, size_average: Any = None, reduce: Any = None,
+                         reduction: str = "mean") -> Any:
+    """x where y = 1, max(0, margin − x) where y = −1. https://pytorch.org/docs → torch.nn.functional.hinge_embedding_loss"""
+    return tg.hinge_embedding_loss(input, target, margin, number_of(reduction, size_average, reduce))
+
+
+def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0, size_average: Any = None, reduce: Any = None,
+                        reduction: str = "mean") -> Any:
+    """max(0, margin − y (x₁ − x₂)). https://pytorch.org/docs → torch.nn.functional.margin_ranking_loss"""
+    number = number_of(reduction, size_average, reduce)
+    if not input1.ndim == input2.ndim == target.ndim:
+        raise RuntimeError(f"margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: {_size(input1)}, input2: "
+                           f"{_size(input2)}, target: {_size(target)} ")
+    return tg.margin_ranking_loss(input1, input2, target, margin, number)
+
+
+def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0, size_average: Any = None, reduce: Any = None,
+                          reduction: str = "mean") -> Any:
+    """1 − cos(x₁, x₂) where y = 1, max(0, cos(x₁, x₂) − margin) where y = −1. https://pytorch.org/docs → torch.nn.functional.cosine_embedding_loss"""
+    return tg.cosine_embedding_loss(input1, input2, target, margin, number_of(reduction, size_average, reduce))
+
+
+def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2, eps: float = 1e-6, swap: bool = False,
+                        size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Any:
+    """max(0, |a − p| − |a − n| + margin). https://pytorch.org/docs → torch.nn.functional.triplet_margin_loss"""
+    number = number_of(reduction, size_average, reduce)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    return tg.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, number)
+
+
+def triplet_margin_with_distance_loss(anchor: Any, positive: Any, negative: Any, *, distance_function: Any = None, margin: float = 1.0,
+                                      swap: bool = False, reduction: str = "mean") -> Any:
+    """max(0, d(a, p) − d(a, n) + margin). https://pytorch.org/docs → torch.nn.functional.triplet_margin_with_distance_loss
+
+    >>> import tensorgrad as torch
+    >>> distance = lambda a, b: (a - b).abs().sum(-1)
+    >>> torch.nn.functional.triplet_margin_with_distance_loss(
+    ...     torch.tensor([[0.]]), torch.tensor([[2.]]), torch.tensor([[1.]]), distance_function=distance)
+    tensor(2.)
+    """
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    check_triplet(anchor, positive, negative)
+    distance = distance_function or pairwise_distance
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = far.minimum(distance(positive, negative))
+    return reduced((margin + near - far).clamp(min=0), reduction)
+
+
+def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: str = "mean",
+             zero_infinity: bool = False) -> Any:
+    """−log of the probability of all ways to read the labels. https://pytorch.org/docs → torch.nn.functional.ctc_loss"""
+    return tg.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, number_of(reduction), zero_infinity)

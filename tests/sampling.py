@@ -1,0 +1,156 @@
+"""How a row of the op samples is written: an op's inputs, each with its shape and domain, and its parameters.
+
+    Sample(real(2, 3), positive(3), axis=1)                      two arrays and a parameter
+    Sample(real(3, 4), None, 0.5).without("complex")             an input left out, a number; checks that do not apply
+
+Values are drawn so that formulas are smooth around them: all elements of an array differ by more than the steps of central
+differences, and none is next to 0.
+"""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+CHECKS = {
+    "gradient": "first gradients against central differences",
+    "second": "gradients of gradients against central differences",
+    "complex": "the same for complex numbers",
+    "dtype": "results and gradients have the dtype of the inputs",
+    "half": "float16 and bfloat16",
+    "strided": "inputs that are not contiguous",
+    "device": "the bare formulas on a simulated device",
+    "memory": "whose memory results and gradients lie in, and what is left in it",
+}
+
+
+@dataclass(frozen=True)
+class Values:
+    """An input array: floating point numbers between two bounds (f), complex ones (c), integers (i) or bools (b)."""
+
+    shape: tuple[int, ...]
+    low: float = -2.0
+    high: float = 2.0
+    kind: str = "f"
+    order: str = ""          # along the last axis: 'distinct' integers, 'ascending' numbers
+    learnt: bool = True      # whether an input that can have a gradient is to have one; one that is not stays real
+
+    def draw(self, rng: np.random.Generator, dtype: np.dtype) -> np.ndarray:
+        """The array. Of the given floating point dtype, if it is one of such numbers; kind f becomes complex with a complex dtype."""
+        if self.kind == "b":
+            return rng.random(self.shape) < 0.5
+        if self.kind == "i":
+            return self._integers(rng)
+        real = self._apart(rng)
+        wide = np.result_type(dtype, np.complex64)
+        if self.kind == "c":
+            return (real + 1j * self._apart(rng)).astype(wide)
+        if dtype.kind == "c":
+            return (real + 1j * self._apart(rng)).astype(wide) if self.learnt else real.astype(np.finfo(wide).dtype)
+        return real.astype(dtype)
+
+    def _integers(self, rng: np.random.Generator) -> np.ndarray:
+        if self.order == "distinct":
+            rows = [rng.permutation(np.arange(self.low, self.high))[:self.shape[-1]] for _ in range(math.prod(self.shape[:-1]))]
+            return np.array(rows, "int64").reshape(self.shape)
+        return rng.integers(int(self.low), int(self.high), self.shape)
+
+    def _apart(self, rng: np.random.Generator) -> np.ndarray:
+        """Numbers in random order, one from the middle of each of as many equal parts of the interval, and none next to 0."""
+        count = math.prod(self.shape)
+        spots = (np.arange(count) + rng.uniform(0.25, 0.75, count)) / max(count, 1)
+        values = self.low + (self.high - self.low) * rng.permutation(spots)
+        gap = 0.02 * (self.high - self.low)
+        values = np.where(np.abs(values) < gap, values + np.copysign(gap, values), values).reshape(self.shape)
+        return np.sort(values) if self.order == "ascending" else values
+
+
+@dataclass(frozen=True, init=False)
+class Sample:
+    """One way to call an op: inputs, of which those that are `Values` are drawn, and parameters."""
+
+    inputs: tuple[Any, ...]
+    params: dict[str, Any]
+    skipped: frozenset[str]
+
+    def __init__(self, *inputs: Any, **params: Any) -> None:
+        self._set(inputs, params, frozenset())
+
+    def _set(self, inputs: tuple[Any, ...], params: dict[str, Any], skipped: frozenset[str]) -> Sample:
+        for name, value in zip(("inputs", "params", "skipped"), (inputs, params, skipped), strict=True):
+            object.__setattr__(self, name, value)
+        return self
+
+    def without(self, *checks: str) -> Sample:
+        """The same sample; some checks do not apply to it."""
+        assert set(checks) <= set(CHECKS), checks
+        return Sample()._set(self.inputs, self.params, self.skipped | set(checks))
+
+    def reshaped(self, shape: tuple[int, ...]) -> Sample:
+        """The sample with all its arrays in one shape."""
+        inputs = tuple(replace(each, shape=shape) if isinstance(each, Values) else each for each in self.inputs)
+        return Sample()._set(inputs, self.params, self.skipped)
+
+    def draw(self, dtype: Any = "float64") -> list[Any]:
+        """The inputs: arrays, and what is no array as it is. The same ones each time."""
+        rng = np.random.default_rng(11)
+        return [each.draw(rng, np.dtype(dtype)) if isinstance(each, Values) else each for each in self.inputs]
+
+    def __repr__(self) -> str:
+        shown = [list(each.shape) if hasattr(each, "shape") else each for each in self.inputs]
+        return f"({', '.join([*map(str, shown), *(f'{name}={value}' for name, value in self.params.items())])})"
+
+
+# ── domains ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def real(*shape: int) -> Values:
+    """Numbers in (−2, 2), none of them next to 0."""
+    return Values(shape)
+
+
+def between(low: float, high: float, *shape: int) -> Values:
+    """Numbers in (low, high)."""
+    return Values(shape, low, high)
+
+
+def positive(*shape: int) -> Values:
+    """Numbers in (0.1, 3)."""
+    return Values(shape, 0.1, 3.0)
+
+
+def fixed(*shape: int) -> Values:
+    """Numbers in (0.1, 2) that get no gradient: weights, probabilities."""
+    return Values(shape, 0.1, 2.0, learnt=False)
+
+
+def ascending(*shape: int) -> Values:
+    """Numbers in order along the last axis."""
+    return Values(shape, order="ascending")
+
+
+def complex_(*shape: int) -> Values:
+    """Complex numbers, whatever the dtype."""
+    return Values(shape, kind="c")
+
+
+def whole(low: int, high: int, *shape: int) -> Values:
+    """Integers from low up to high, which is not one of them."""
+    return Values(shape, low, high, "i")
+
+
+def index(n: int, *shape: int) -> Values:
+    """Indices below n, some of them twice."""
+    return Values(shape, 0, n, "i")
+
+
+def places(n: int, *shape: int) -> Values:
+    """Indices below n that differ along the last axis."""
+    return Values(shape, 0, n, "i", "distinct")
+
+
+def mask(*shape: int) -> Values:
+    """Bools."""
+    return Values(shape, kind="b")
