@@ -10,6 +10,7 @@ from importlib import import_module as _import_module
 from typing import Any as _Any
 
 from . import api as _api
+from . import kernels as _kernels
 from . import autograd
 from .api import *  # noqa: F403
 

@@ -47,6 +47,8 @@ class Tensor(TensorBase):
         out.array, out.storage, out._node, out._grad, out.origin = data.array, type(data.storage)(), None, None, None
         out.storage.memory = data.storage.memory
         if require_grad:
+            if out.array.dtype.kind not in "fcV":
+                raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
             out.requires_grad_(True)
         return out
 
@@ -184,7 +186,7 @@ class Tensor(TensorBase):
         self.storage.memory = storage.memory
         self.storage.wrote()
         if type(self._node) is Leaf:
-            self._node.shape, self._node.dtype, self._node.storage = array.shape, array.dtype, self.storage
+            self._node.shape, self._node.dtype, self._node.storage = array.shape, array.dtype, self.storage.nowhere
 
     def detach(self) -> Any:
         """The same memory, without history. https://pytorch.org/docs → torch.Tensor.detach"""
@@ -267,7 +269,8 @@ class Tensor(TensorBase):
             if value is self:
                 raise RuntimeError("can't assign Variable as its own grad")
             if type(value.storage) is not type(self.storage):
-                raise RuntimeError(f"assigned grad has data located on a different device: expected {self.device}, got {value.device}")
+                raise RuntimeError(f"attempting to assign a gradient with device type '{value.device.type}' to a tensor with device type "
+                                   f"'{self.device.type}'. Please ensure that the gradient and the tensor are on the same device")
             if value.array.dtype != self.array.dtype:
                 raise RuntimeError(
                     f"attempting to assign a gradient with dtype '{C_NAMES[value.dtype.name]}' to a tensor with grad_dtype "

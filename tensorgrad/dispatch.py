@@ -19,7 +19,7 @@ from .autograd.fused import record_pair
 from .autograd.mode import mode
 from .autograd.tape import Leaf, Origin, TensorBase, new, node_of, record_several
 from .ops.base import OPS, Op, Pair
-from .storage.base import Storage, backend_of
+from .storage.base import MAKERS, Storage, backend_of
 
 Tensor: Any = TensorBase        # _tensor.py puts the full class here
 PLAIN: set[type] = {TensorBase}  # classes whose operations give plain Tensors: Tensor, Parameter, Buffer
@@ -194,9 +194,9 @@ def meet(op: type[Op], args: Any) -> Any:
     top = max(backends, key=attrgetter("rank"))
     if top.rank:
         return top
-    devices = {type(t.storage) for t in tensors if t.array.ndim or str(t.storage.device) != "cpu"}
+    devices = {type(t.storage): t.storage.device for t in tensors if t.array.ndim or str(t.storage.device) != "cpu"}
     if len(devices) > 1:
-        first, second = (str(type(t.storage).device) for t in tensors[:2])
+        first, second, *_ = devices.values()
         raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
                            f"{first} and {second}! (when checking the arguments of {op.opname})")
     return MOVE
@@ -399,9 +399,6 @@ class TensorNamespace:
                 params["dtype"] = dtypes.as_dtype(dtype).numpy
             return fresh(getattr(backend.xp, name)(*args, **params), backend)
         return make
-
-
-MAKERS = {"zeros", "ones", "full", "arange", "eye", "zeros_like", "ones_like", "full_like"}
 
 
 @cache

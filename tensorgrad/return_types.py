@@ -1,3 +1,6 @@
 """The named tuples that functions with several results return. https://pytorch.org/docs → torch.return_types"""
-from .api.return_types import *  # noqa: F403
-from .api.return_types import __all__
+from .api import return_types as _return_types
+
+globals().update({name: getattr(_return_types, name) for name in _return_types.FIELDS})
+
+__all__ = list(_return_types.FIELDS)

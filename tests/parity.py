@@ -32,6 +32,7 @@ def ours(array, requires_grad=False):
 
 
 def theirs(array, requires_grad=False):
+    """The same for PyTorch."""
     return torch.tensor(np.array(array)).requires_grad_(requires_grad)
 
 
@@ -57,3 +58,43 @@ def weighted(output):
     weights = np.arange(count).reshape(tuple(output.shape)) + 1.0
     engine = torch if torch is not None and isinstance(output, torch.Tensor) else tensorgrad
     return (output * engine.tensor(weights / count, dtype=output.dtype, device=output.device)).sum()
+
+
+def alike(function, *arrays, tolerance=1e-5):
+    """Assert that `function(engine, *tensors)` and the gradients of its floating point inputs are those of PyTorch.
+
+    The function gives a tensor, or several; the gradients are those of a weighted sum.
+    """
+    runs = []
+    for engine, make in ((tensorgrad, ours), (torch, theirs)):
+        inputs = [make(array, np.asarray(array).dtype.kind == "f") for array in arrays]
+        outputs = function(engine, *inputs)
+        outputs = list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
+        roots = [out for out in outputs if out.requires_grad]
+        if roots:
+            sum(weighted(out) for out in roots).backward()
+        runs.append((outputs, [x.grad for x in inputs]))
+    (mine, my_grads), (reference, their_grads) = runs
+    for place, (a, b) in enumerate(zip(mine, reference, strict=True)):
+        assert a.requires_grad is b.requires_grad
+        close(a, b, tolerance, f"result {place}")
+    for place, (a, b) in enumerate(zip(my_grads, their_grads, strict=True)):
+        assert (a is None) is (b is None), f"gradient {place}: {a}, PyTorch {b}"
+        if a is not None:
+            close(a, b, tolerance, f"gradient {place}")
+
+
+def copied(module, source):
+    """The module, on the device under test, with the state of PyTorch's."""
+    module.load_state_dict({name: tensorgrad.tensor(values(tensor)) for name, tensor in source.state_dict().items()})
+    return module.to(DEVICE).train(source.training)
+
+
+def normal(*shape, seed=0):
+    """Numbers from the normal distribution, float32."""
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def uniform(*shape, low=0.0, high=1.0, seed=0):
+    """Numbers in (low, high), float32."""
+    return np.random.default_rng(seed).uniform(low, high, shape).astype(np.float32)

@@ -46,9 +46,9 @@ class Values:
         real = self._apart(rng)
         wide = np.result_type(dtype, np.complex64)
         if self.kind == "c":
-            return (real + 1j * self._apart(rng)).astype(wide)
+            return np.asarray(real + 1j * self._apart(rng), wide)
         if dtype.kind == "c":
-            return (real + 1j * self._apart(rng)).astype(wide) if self.learnt else real.astype(np.finfo(wide).dtype)
+            return np.asarray(real + 1j * self._apart(rng), wide) if self.learnt else real.astype(np.finfo(wide).dtype)
         return real.astype(dtype)
 
     def _integers(self, rng: np.random.Generator) -> np.ndarray:

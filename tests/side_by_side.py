@@ -26,7 +26,7 @@ def outcome(program, torch):
             result = neutral(program(torch), torch)
         except Exception as error:
             text = str(error.args[0]) if isinstance(error, KeyError) else str(error)
-            result = type(error).__name__, text.split('\n')[0]
+            result = type(error).__name__, text.split('\n')[0].replace('[torch.cuda.', '[torch.')
     return result, [(warning.category.__name__, str(warning.message)[:70]) for warning in caught]
 
 

@@ -92,7 +92,7 @@ def generator(torch):
     {'batch_size': 4, 'sampler': lambda torch: torch.utils.data.SubsetRandomSampler([5, 1, 7, 8], generator(torch))},
     {'batch_size': 4, 'sampler': lambda torch: torch.utils.data.WeightedRandomSampler([1, 2, 0, 4.0], 9)},
     {'batch_size': 2, 'sampler': lambda torch: torch.utils.data.WeightedRandomSampler([1, 2, 3.0], 3, False)},
-], ids=str)
+], ids=lambda case: str(case).split(' at 0x')[0])
 def test_like_pytorch(options):
     same(streams(tg, **options))
 
@@ -306,7 +306,7 @@ class Text(collections.UserList):
     [collections.defaultdict(int, a=1)], [range(2), range(2)], [Text([1, 2]), Text([3, 4])], [(), ()], [{}, {}],
     [np.array('a')], [object()], [None], [(1, 2), (3,)], [np.ones(2), np.ones(3)], [np.array(['a'])], [],
     [[1, [2, (3, {'a': 'b'})]]], [1 + 2j],
-], ids=repr)
+], ids=lambda case: repr(case).split(' at 0x')[0])
 def test_collating(batch):
     def program(torch):
         return torch.utils.data.default_collate(batch)
@@ -335,7 +335,7 @@ def test_collating_own_types():
 @pytest.mark.parametrize('value', [
     1, 'a', None, np.arange(3), np.float32(2), np.array(['a']), [np.ones(2), (1, np.zeros(1))], {'a': np.int8(3)},
     Point(np.ones(1), 2), Text([np.ones(1)]), collections.OrderedDict(a=np.ones(1)), range(3), {1, 2},
-], ids=repr)
+], ids=lambda case: repr(case).split(' at 0x')[0])
 def test_converting(value):
     same(lambda torch: torch.utils.data.default_convert(value))
 

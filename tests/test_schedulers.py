@@ -315,7 +315,7 @@ def averaged(options, buffers=False):
                     value.add_(step + 1)
             average.update_parameters(model)
         module.update_bn([torch.arange(8.0).reshape(4, 2), (torch.ones(2, 2), 'label')], average)
-        return average.state_dict(), average(torch.ones(3, 2)), average.module[1].momentum
+        return average.state_dict(), average(torch.arange(6.0).reshape(3, 2)), average.module[1].momentum
     return program
 
 

@@ -25,14 +25,15 @@ def public(*aliases: str, name: str | None = None, function: bool = True, method
     """Attach a function under its name and aliases.
 
     function: as a name of the root package; method: as a method of Tensor (the first argument is the tensor); inplace: also with a trailing
-    underscore; out: the root function takes `out=`, of any dtype that the result can be cast to, or of the result's own ("same").
+    underscore; out: the root function takes `out=`, of any dtype that the result can be cast to, or of the result's own ("same"), and, for "apart",
+    in memory that no argument lies in.
     """
     def attach(raw: Any) -> Any:
         kept = name or raw.__name__
         takes = raw.__code__.co_varnames[:raw.__code__.co_argcount + raw.__code__.co_kwonlyargcount]
         call = _with_synonyms(raw, takes)
         if out:
-            call_with_out = _with_out(call, exact=out == "same")
+            call_with_out = _with_out(call, exact=out in ("same", "apart"), apart=out == "apart")
         for n in (kept, *aliases):
             if function:
                 FUNCTIONS[n] = call_with_out if out else call
@@ -58,9 +59,12 @@ def _with_synonyms(raw: Any, takes: Any) -> Any:
     return call
 
 
-def _with_out(call: Any, exact: bool = False) -> Any:
+def _with_out(call: Any, exact: bool = False, apart: bool = False) -> Any:
     @wraps(call)
     def with_out(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if apart and out is not None and any(o is a for o in out for a in args):
+            raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+                               "location. Please clone() the tensor before performing the operation.")
         result = call(*args, **kwargs)
         return result if out is None else write_out(result, out, exact)
     return with_out

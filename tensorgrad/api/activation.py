@@ -88,10 +88,10 @@ def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool
     if not training:
         return xp.rrelu_with_noise(input, (lower + upper) / 2)
     backend = type(input.storage)
-    below = backend.host(input.array) <= 0
-    noise = below.astype(backend.host(input.array).dtype)     # one uniform number for each that is not above 0, in order
+    values = backend.host(input.array).reshape(-1)
+    below, noise = values <= 0, values.copy()               # one uniform number for each that is not above 0, in order
     noise[below] = generator_of(backend, generator).uniform(int(below.sum()), lower, upper, "float64")
-    return xp.rrelu_with_noise(input, fresh(backend.asarray(noise), backend))
+    return xp.rrelu_with_noise(input, fresh(backend.asarray(noise.reshape(input.array.shape)), backend))
 
 
 # ── exponential curves ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -202,3 +202,13 @@ for _same in ("pin_memory", "resolve_conj", "resolve_neg", "share_memory_"):
     setattr(Tensor, _same, _itself)
 Tensor.is_pinned = lambda self, device=None: False  # type: ignore[attr-defined]
 Tensor.is_shared = lambda self: False  # type: ignore[attr-defined]
+
+
+@public(method=False)
+def typename(obj: Any, /) -> str:
+    """The name of an object's type; of a tensor, with its dtype. https://pytorch.org/docs → torch.typename"""
+    if isinstance(obj, Tensor):
+        return obj.type()  # type: ignore[attr-defined,no-any-return]
+    kind = obj if hasattr(obj, "__qualname__") else obj.__class__
+    module = getattr(kind, "__module__", None) or ""
+    return kind.__qualname__ if module in ("", "builtins") else f"{module}.{kind.__qualname__}"

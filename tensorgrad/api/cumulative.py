@@ -127,7 +127,8 @@ def _check_extension(input: Any, more: Any, axis: int) -> None:
 
 @public(method=False)
 def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Any, ...]:
-    """The derivative along each axis from samples: central differences inside, one-sided ones at the ends. https://pytorch.org/docs → torch.gradient
+    """The derivative along each axis from samples: central differences inside, one-sided ones at the ends.
+    https://pytorch.org/docs → torch.gradient
 
     >>> import tensorgrad as torch
     >>> torch.gradient(torch.tensor([1., 4., 9., 16.]))
@@ -139,9 +140,9 @@ def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int =
     spacing = 1 if spacing is None else spacing
     spacings = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(axes)
     if len(spacings) != len(axes):
+        wanted = f"'self.dim() = {len(axes)}', since dim argument was not given, " if dim is None else f"its dim argument = {len(axes)}, "
         raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
-                           + (f"'self.dim() = {len(axes)}', since dim argument was not given, " if dim is None else f"its dim argument = {len(axes)}, ")
-                           + f"but got a list of length {len(spacings)}")
+                           f"{wanted}but got a list of length {len(spacings)}")
     if any(input.array.shape[a] < edge_order + 1 for a in axes):
         raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
     return tuple(_slope(floating(input), s, a, edge_order) for s, a in zip(spacings, axes, strict=True))

@@ -6,6 +6,7 @@ from typing import Any
 from ..dispatch import xp
 from ._arguments import normalize_dim, promoted
 from ._register import public
+from .shape import broadcast_shapes
 
 
 @public(method=False, name="cosine_similarity")
@@ -20,17 +21,15 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     if not (x1.is_floating_point() or x1.is_complex()):
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {_c_name(x1)}")
     axis = normalize_dim(dim, max(x1.ndim, x2.ndim))
-    x1, x2 = (x.expand(shape) for shape in [_joint(x1, x2)] for x in (x1, x2))
+    shape = broadcast_shapes(x1.shape, x2.shape)
+    x1, x2 = x1.expand(shape), x2.expand(shape)
+    if not shape:
+        x1, x2 = x1.reshape(1), x2.reshape(1)
     return xp.sum((x1 / _length(x1, axis, eps)) * (x2 / _length(x2, axis, eps)), axis=(axis,))
 
 
 def _c_name(t: Any) -> str:
     return {"int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}[t.dtype.name]
-
-
-def _joint(x1: Any, x2: Any) -> Any:
-    from .shape import broadcast_shapes
-    return broadcast_shapes(x1.shape, x2.shape)
 
 
 def _length(x: Any, axis: int, eps: float) -> Any:

@@ -10,10 +10,10 @@ from .._tensor import Tensor
 from ..autograd import inplace as _inplace
 from ..autograd.mode import mode
 from ..autograd.tape import TensorBase, node_of
-from ..dispatch import apply, fresh, xp
+from ..dispatch import apply, fresh, result_type, xp
 from ..ops.base import OPS
 from ..ops.indexing import ARRAY
-from ._arguments import normalize_dim
+from ._arguments import in_dtype, normalize_dim
 from ._register import public
 from .conversion import cast
 
@@ -99,6 +99,8 @@ def _part(x: Any, p: Any) -> Any:
         elif p.array.ndim == 0 and kind != "b":
             return int(p.item()) if not x.is_cuda or p.is_cpu else p.item()  # type: ignore[attr-defined]
         backend = type(x.storage)
+        if type(p.storage) is not backend and not p.is_cpu:  # type: ignore[attr-defined]
+            raise RuntimeError(f"indices should be either on cpu or on the same device as the indexed tensor ({x.device})")
         return p if type(p.storage) is backend else fresh(backend.asarray(type(p.storage).host(p.array)), backend)
     if isinstance(p, INTEGERS):
         return int(p)
@@ -627,11 +629,8 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
             condition = cast(condition, dtypes.bool)
         else:
             raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {_scalar(condition)}")
-    if not isinstance(input, TensorBase) and not isinstance(other, TensorBase):
-        backend = type(condition.storage)
-        kind = dtypes.result_dtype((), (), [dtypes.PYTHON[type(input)], dtypes.PYTHON[type(other)]]).numpy
-        input = fresh(backend.asarray(np.asarray(input, kind)), backend)
-    result = xp.where(condition, input, other)
+    dtype = result_type(input, other)
+    result = xp.where(condition, *(in_dtype(v, dtype) if isinstance(v, TensorBase) else condition.new_tensor(v, dtype=dtype) for v in (input, other)))
     if out is not None:
         from ._register import write_out
         return write_out(result, out)

@@ -9,7 +9,6 @@ from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, xp
 from ._arguments import check_tensor, in_dtype, normalize_dim, promoted
 from ._register import C_NAMES, public
-from .reduction import vector_norm
 
 # ── products ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -149,7 +148,7 @@ def outer(input: Any, vec2: Any) -> Any:
     return xp.multiply(xp.expand_dims(input, -1), vec2)
 
 
-@public(method=False)
+@public()
 def trace(input: Any) -> Any:
     """The sum of a matrix' diagonal. https://pytorch.org/docs → torch.trace
 
@@ -160,9 +159,6 @@ def trace(input: Any) -> Any:
     if input.array.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.array.ndim}")
     return xp.sum(xp.diagonal(input), axis=None, keepdims=False)
-
-
-Tensor.trace = trace  # type: ignore[attr-defined]
 
 
 def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
@@ -295,7 +291,8 @@ def chain_matmul(*matrices: Any) -> Any:
 
 
 def multi_dot(tensors: Any) -> Any:
-    """The product of matrices, in the order that costs least; the first and the last may be vectors. https://pytorch.org/docs → torch.linalg.multi_dot
+    """The product of matrices, in the order that costs least; the first and the last may be vectors.
+    https://pytorch.org/docs → torch.linalg.multi_dot
 
     >>> import tensorgrad as torch
     >>> torch.linalg.multi_dot([torch.ones(2), torch.ones(2, 3), torch.ones(3)])
@@ -311,8 +308,8 @@ def multi_dot(tensors: Any) -> Any:
     sizes = [chain[0].array.shape[0], *(t.array.shape[1] for t in chain)]
     for i, t in enumerate(chain):
         if t.array.shape[0] != sizes[i]:
-            raise RuntimeError(f"multi_dot(): tensors {i - 1} and {i} with shapes {list(chain[i - 1].array.shape)} and {list(t.array.shape)} cannot "
-                               "be multiplied")
+            raise RuntimeError(f"multi_dot(): tensors {i - 1} and {i} with shapes {list(chain[i - 1].array.shape)} and {list(t.array.shape)} "
+                               "cannot be multiplied")
     best = _cheapest_splits(sizes)
 
     def multiply(i: int, j: int) -> Any:
@@ -331,8 +328,8 @@ def _check_chain(tensors: Any) -> None:
             raise RuntimeError(f"multi_dot(): the {which} tensor must be 1D or 2D but got {t.array.ndim}D" if end else
                                f"multi_dot(): tensor {i} must be 2D but got {t.array.ndim}D")
         if t.array.dtype != tensors[0].array.dtype:
-            raise RuntimeError(f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {C_NAMES[tensors[0].dtype.name]} and tensor {i} "
-                               f"{C_NAMES[t.dtype.name]}")
+            first, other = C_NAMES[tensors[0].dtype.name], C_NAMES[t.dtype.name]
+            raise RuntimeError(f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {first} and tensor {i} {other}")
 
 
 def _cheapest_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
@@ -357,7 +354,7 @@ def matrix_power(input: Any, n: int) -> Any:
     """
     shape = input.array.shape
     if len(shape) < 2:
-        raise RuntimeError(f"linalg.matrix_power: The input tensor A must have at least 2 dimensions.")
+        raise RuntimeError("linalg.matrix_power: The input tensor A must have at least 2 dimensions.")
     if shape[-1] != shape[-2]:
         raise RuntimeError(f"linalg.matrix_power: A must be batches of square matrices, but they are {shape[-2]} by {shape[-1]} matrices")
     if n == 0:
@@ -390,8 +387,8 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
     m, n = a.array.shape, b.array.shape
     for i, j in zip(first, second, strict=True):
         if m[i] != n[j] and 1 not in (m[i], n[j]):
-            raise RuntimeError(f"contracted dimensions need to match, but first has size {m[i]} in dim {i - (len(m) if isinstance(dims, int) else 0)} "
-                               f"and second has size {n[j]} in dim {j}")
+            at = i - (len(m) if isinstance(dims, int) else 0)
+            raise RuntimeError(f"contracted dimensions need to match, but first has size {m[i]} in dim {at} and second has size {n[j]} in dim {j}")
         if m[i] != n[j]:      # an axis of length 1 is broadcast: sum the other one first
             a, b = (_folded(a, i), b) if n[j] == 1 else (a, _folded(b, j))
             m, n = a.array.shape, b.array.shape
@@ -467,37 +464,6 @@ def _broadcast(*tensors: Any) -> Any:
     return broadcast_tensors(*tensors)
 
 
-@public(method=False)
-def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
-    """out[…, k] = Σ input1[…, i]·weight[k, i, j]·input2[…, j] + bias[k]. https://pytorch.org/docs → torch.nn.functional.bilinear
-
-    >>> import tensorgrad as torch
-    >>> torch.nn.functional.bilinear(torch.ones(1, 2), torch.ones(1, 3), torch.ones(4, 2, 3))
-    tensor([[6., 6., 6., 6.]])
-    """
-    _check_bilinear(input1, input2, weight, bias)
-    lead = input1.array.shape[:-1]
-    count, (k, i, j) = prod(lead), weight.array.shape
-    left = xp.matmul(xp.reshape(input1, (count, i)), xp.reshape(xp.permute_dims(weight, axes=(1, 0, 2)), (i, k * j)))
-    out = xp.matmul(xp.reshape(left, (count, k, j)), xp.reshape(input2, (count, j, 1)))
-    out = xp.reshape(out, (*lead, k))
-    return out if bias is None else xp.add(out, bias)
-
-
-def _check_bilinear(input1: Any, input2: Any, weight: Any, bias: Any) -> None:
-    m, n, w = (t.array.shape for t in (input1, input2, weight))
-    if len(m) != len(n):
-        raise RuntimeError(f"bilinear(): input dimensions do not match: got {len(m)} and {len(n)}")
-    for i, (a, b) in enumerate(zip(m[:-1], n[:-1], strict=True)):
-        if a != b:
-            raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {i}: got {a} and {b}")
-    for name, size, at in (("input1", m[-1], 1), ("input2", n[-1], 2)):
-        if size != w[at]:
-            raise RuntimeError(f"bilinear(): {name} size does not match weight size: got {size} but expected {w[at]}")
-    if bias is not None and bias.array.shape[0] != w[0]:
-        raise RuntimeError(f"bilinear(): bias size does not match weight size: got {bias.array.shape[0]} but expected {w[0]}")
-
-
 # ── distances ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -516,9 +482,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = None) -> 
     if p == 2 and (mode == 1 or mode == 0 and many):      # the matrix product loses digits, but not time
         return xp.euclidean_distance(x1, x2)
     away = xp.subtract(xp.expand_dims(x1, -2), xp.expand_dims(x2, -3))
-    if p == 0:      # the gradient is zero, where vector_norm has none
-        return xp.where(xp.ones(away.array.shape[:-1], dtype=dtypes.bool), vector_norm(away, 0, -1), xp.sum(away, axis=(-1,), keepdims=False))
-    return vector_norm(away, p, -1)
+    return xp.vector_norm(away, ord=float(p), axis=(away.array.ndim - 1,))
 
 
 def _check_points(x1: Any, x2: Any, p: float) -> None:
@@ -534,21 +498,3 @@ def _check_points(x1: Any, x2: Any, p: float) -> None:
         raise RuntimeError(f"expected scalar type {SCALAR_TYPES[x1.dtype.name]} but found {SCALAR_TYPES[x2.dtype.name]}")
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
-
-
-@public(method=False)
-def pdist(input: Any, p: float = 2.0) -> Any:
-    """The distances of all pairs of rows, the upper triangle of `cdist(input, input)`. https://pytorch.org/docs → torch.nn.functional.pdist
-
-    >>> import tensorgrad as torch
-    >>> torch.pdist(torch.tensor([[0.], [1.], [3.]]))
-    tensor([1., 3., 2.])
-    """
-    if input.array.ndim != 2:
-        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.array.ndim}D")
-    if p < 0:
-        raise RuntimeError("pdist only supports non-negative p values")
-    from .creation import triu_indices
-    count = input.array.shape[0]
-    first, second = triu_indices(count, count, 1, device=input.device).unbind(0)
-    return vector_norm(xp.subtract(input.index_select(0, first), input.index_select(0, second)), p, 1)

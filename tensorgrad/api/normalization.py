@@ -35,6 +35,8 @@ def batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_va
             [ 1.]])
     """
     channels = input.array.shape[1] if input.array.ndim > 1 else 0
+    if input.array.ndim < 2 and not input.array.size:
+        return _affine_of_nothing(input, weight, bias)
     for t, name in ((running_mean, "running_mean"), (running_var, "running_var")):
         if t is None and not training:
             raise RuntimeError(f"{name} must be defined in evaluation mode")
@@ -51,6 +53,11 @@ def batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_va
         _move_towards(running_mean, mean.array, momentum)
         _move_towards(running_var, variance.array * (count / (count - 1) if count > 1 else float("nan")), momentum)
     return out
+
+
+def _affine_of_nothing(input: Any, weight: Any, bias: Any) -> Any:
+    out = xp.clone(input) if weight is None else input * weight
+    return out if bias is None else out + bias
 
 
 def _move_towards(running: Any, value: Any, momentum: float) -> None:

@@ -244,7 +244,8 @@ def _extreme(input: Any, dim: Any, keepdim: bool, name: str, of_all: str, along_
 
 @public(out="same")
 def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:  # noqa: A001
-    """The greatest element; with `dim` the greatest along an axis, and where it is; with another tensor `maximum`. https://pytorch.org/docs → torch.max
+    """The greatest element; with `dim` the greatest along an axis, and where it is; with another tensor `maximum`.
+    https://pytorch.org/docs → torch.max
 
     >>> import tensorgrad as torch
     >>> torch.tensor([1., 3., 2.]).max()
@@ -261,7 +262,8 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
 
 @public(out="same")
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:  # noqa: A001
-    """The least element; with `dim` the least along an axis, and where it is; with another tensor `minimum`. https://pytorch.org/docs → torch.min
+    """The least element; with `dim` the least along an axis, and where it is; with another tensor `minimum`.
+    https://pytorch.org/docs → torch.min
 
     >>> import tensorgrad as torch
     >>> torch.tensor([2., 1., 3.]).min()

@@ -44,6 +44,13 @@ def _sizes(shape: Any) -> tuple[int, ...]:
     return tuple(n if type(n) is int else n.__index__() for n in shape)
 
 
+def _by_name(function: str, argument: str, keywords: Any) -> tuple[Any, ...]:
+    """What was given by name, whichever of its names it was, in the place of numbers one by one."""
+    if not keywords:
+        raise TypeError(f'{function}() missing 1 required positional arguments: "{argument}"')
+    return tuple(keywords.values())
+
+
 @public(method=False)
 def reshape(input: Any, shape: Any) -> Any:
     """The same elements in another shape: a view where possible. https://pytorch.org/docs → torch.reshape
@@ -58,12 +65,12 @@ def reshape(input: Any, shape: Any) -> Any:
 
 def _reshape(self: Any, *shape: Any, **keywords: Any) -> Any:
     """The same elements in another shape. https://pytorch.org/docs → torch.Tensor.reshape"""
-    return xp.reshape(self, shape=resolved(_sizes(shape or (keywords["shape"],)), self.array.size))
+    return xp.reshape(self, shape=resolved(_sizes(shape or _by_name("reshape", "shape", keywords)), self.array.size))
 
 
 def _view(self: Any, *shape: Any, **keywords: Any) -> Any:
     """The same memory in another shape, or, given a dtype, read as that dtype. https://pytorch.org/docs → torch.Tensor.view"""
-    given = shape or (next(iter(keywords.values())),)
+    given = shape or _by_name("view", "size", keywords)
     if len(given) == 1 and isinstance(given[0], dtypes.dtype):
         return _view_as_dtype(self, given[0])
     out = xp.reshape(self, shape=resolved(_sizes(given), self.array.size))
@@ -176,7 +183,7 @@ def permute(input: Any, dims: Any) -> Any:
 
 def _permute(self: Any, *dims: Any, **keywords: Any) -> Any:
     """Axes in another order. https://pytorch.org/docs → torch.Tensor.permute"""
-    return permute(self, _sizes(dims or (keywords.get("dims", keywords.get("axes", ())),)))
+    return permute(self, _sizes(dims or _by_name("permute", "dims", keywords)))
 
 
 Tensor.permute = _permute  # type: ignore[attr-defined]

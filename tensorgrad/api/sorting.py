@@ -79,7 +79,7 @@ def topk(input: Any, k: int, dim: int | None = None, largest: bool = True, sorte
     return return_types.topk(*_on_line("topk", input, axis, k=int(k), largest=bool(largest), sorted=bool(sorted)))
 
 
-@public(out="same")
+@public(out="apart")
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """The k-th least element along an axis, and where it is. https://pytorch.org/docs → torch.kthvalue
 
@@ -143,7 +143,8 @@ def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
 @public(method=False, out="same")
 def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
                  sorter: Any = None) -> Any:
-    """Where each value would go along the last axis so that it stays sorted: before equal elements, or after. https://pytorch.org/docs → torch.searchsorted
+    """Where each value would go along the last axis so that it stays sorted: before equal elements, or after.
+    https://pytorch.org/docs → torch.searchsorted
 
     >>> import tensorgrad as torch
     >>> torch.searchsorted(torch.tensor([1, 3, 5, 7]), torch.tensor([3, 6]), right=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, xp
+from . import math, pointwise, reduction
 from ._arguments import check_tensor, floating
 from ._register import FUNCTIONS, _with_out, public
 
@@ -199,6 +200,6 @@ for _row in POLYNOMIALS.strip().splitlines():
 
 # ── names of special for functions of the root package ────────────────────────────────────────────────────────────────
 
-ALIASES = {"exp2": "exp2", "expit": "sigmoid", "expm1": "expm1", "gammainc": "igamma", "gammaincc": "igammac", "log1p": "log1p", "logit": "logit",
-           "logsumexp": "logsumexp", "multigammaln": "mvlgamma", "polygamma": "polygamma", "round": "round", "sinc": "sinc", "xlogy": "xlogy"}
-SPECIAL.update({name: FUNCTIONS[root] for name, root in ALIASES.items()})
+SPECIAL |= {name: FUNCTIONS[name] for name in ("exp2", "expm1", "log1p", "sinc")}
+SPECIAL |= {"expit": FUNCTIONS["sigmoid"], "gammainc": igamma, "gammaincc": igammac, "logit": pointwise.logit, "logsumexp": reduction.logsumexp,
+            "multigammaln": mvlgamma, "polygamma": polygamma, "round": pointwise.round, "xlogy": math.xlogy}

@@ -191,7 +191,7 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
     mode.sweep = Sweep(order, {*waiting, *grads}, useful)
     try:
         for leaf in [n for n in grads if type(n) is Leaf and n not in waiting]:
-            _arrive(leaf, grads.pop(leaf), False, create_graph, wanted, found)
+            on(leaf, _arrive)(leaf, grads.pop(leaf), False, create_graph, wanted, found)
         for node in order:
             g = grads.pop(node, None)
             if g is not None and (useful is None or node in useful):
@@ -203,18 +203,26 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
                     found[node] = arrived if needed else g      # PyTorch's rule for hooks on inner tensors
                 if needed:
                     if type(node) is Output:
-                        grads.setdefault(node.node, [None] * len(node.node.shape))[node.index] = g
+                        parts = grads.setdefault(node.node, [None] * len(node.node.shape))
+                        before_it = parts[node.index]      # a result that a formula asked for comes back by a way of its own
+                        parts[node.index] = g if before_it is None else before_it + g
                     else:
-                        _step(node, g, grads, owned, useful, create_graph, retain_graph)
+                        on(node, _step)(node, g, grads, owned, useful, create_graph, retain_graph)
             for e in node.edges:
                 if type(e) is Leaf:
                     waiting[e] -= 1
                     if not waiting[e] and e in grads:
-                        _arrive(e, grads.pop(e), e in owned, create_graph, wanted, found)
+                        on(e, _arrive)(e, grads.pop(e), e in owned, create_graph, wanted, found)
     finally:
         mode.set_grad(before)
         mode.sweep = outer
     return found
+
+
+def on(node: Any, function: Any) -> Any:
+    """The function, run with the node's device as the current one."""
+    guard = node.storage.guard
+    return function if guard is None else guard(function)
 
 
 def _step(node: Any, g: Any, grads: dict[Any, Any], owned: set[Any], useful: Any, create_graph: bool, retain_graph: bool) -> None:
@@ -503,7 +511,7 @@ def _start(i: int, out: Any, g: Any) -> Any:
         raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
                            f"grad_output[{i}] has a dtype of {given} and output[{i}] has a dtype of {dtype}.")
     if type(g.storage) is not type(out.storage):
-        raise RuntimeError(f"grad_output[{i}] is on {g.storage.device}, output[{i}] on {out.storage.device}")
+        raise RuntimeError(f"invalid gradient at index {i} - expected device {out.storage.device} but got {g.storage.device}")
     return g
 
 

@@ -244,7 +244,7 @@ def _recorded(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[
     node.arity, node.edges, node.hooks = len(args), [node_of(args[i]) for i in node.places], None
     outputs = tuple(_result(o, args, ctx, len(outputs)) for o in outputs)
     tensors = [o if isinstance(o, TensorBase) else None for o in outputs]
-    node.storage = next(o.storage for o in tensors if o is not None)
+    node.storage = next(o.storage.nowhere for o in tensors if o is not None)
     node.shape = tuple(None if o is None else o.array.shape for o in tensors)
     node.dtype = tuple(None if o is None else o.array.dtype for o in tensors)
     node.backends = tuple(None if o is None else type(o.storage) for o in tensors)
@@ -257,7 +257,7 @@ def _recorded(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[
         if o is None or o.array.dtype.kind not in "fcV" or id(o) in plain:
             continue
         output = Output(node, i, o.array)
-        output.storage = o.storage
+        output.storage = o.storage.nowhere
         if id(o) in dirty:
             adopt(o, wrap(o.array, o.storage, output))
         else:

@@ -7,25 +7,28 @@ from ..dtype import FROM_NUMPY
 from ..ops.base import Op, Pair, node_type
 from ..storage.base import clock
 from .mode import mode
-from .tape import FREED, Output, TensorBase, new, show
+from .tape import FREED, Output, TensorBase, alias, new, show
 
 
 class Residual:
-    """What a node of a pair remembers: its arguments, and what the forward kernel kept for the backward kernel."""
+    """What a node of a pair remembers: its arguments, and what the forward kernel kept for the backward kernel.
+
+    `checked` are the arguments and results among the latter: they must not be written to.
+    """
 
     __slots__ = ("pair", "args", "kept", "checked")
 
-    def __init__(self, pair: Pair, args: Any, kept: Any) -> None:
+    def __init__(self, pair: Pair, args: Any, outs: Any, kept: Any) -> None:
         self.pair, self.args, self.kept = pair, args, kept
-        held = [id(k) for k in kept] if isinstance(kept, (tuple, list)) else [id(kept)]
-        self.checked = tuple(a for a in args if id(getattr(a, "array", a)) in held)
+        held = {id(k) for k in kept} if isinstance(kept, (tuple, list)) else {id(kept)}
+        self.checked = tuple(a for a in args if id(getattr(a, "array", a)) in held) + tuple(alias(o) for o in outs if id(o.array) in held)
 
 
 def record_pair(op: type[Op], pair: Pair, args: Any, edges: Any, params: Any, outs: Any, kept: Any) -> None:
     """Write one application of a kernel pair on the tape."""
     node = new(_fused_type(op))
-    node.edges, node.params, node.hooks, node.storage, node.plan = edges, params, None, outs[0].storage, None
-    node.time, node.saved = next(clock), Residual(pair, args, kept)
+    node.edges, node.params, node.hooks, node.storage, node.plan = edges, params, None, outs[0].storage.nowhere, None
+    node.time, node.saved = next(clock), Residual(pair, args, outs, kept)
     if op.several:
         node.shape, node.dtype = tuple(o.array.shape for o in outs), tuple(o.array.dtype for o in outs)
         for i, out in enumerate(outs):

@@ -1,6 +1,7 @@
 """Looking at the tape, and hooks on it. https://pytorch.org/docs/stable/autograd.html#autograd-graph"""
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -40,14 +41,14 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
 
 
 def _all_known(tensors: tuple[Any, ...], fn: Callable[..., Any]) -> list[RemovableHandle]:
-    nodes = list(map(node_of, tensors))
-    if None in nodes:
+    if not all(tensor.requires_grad for tensor in tensors):
         raise AssertionError("Expected gradient function to be set")
+    nodes = [weakref.ref(node_of(tensor)) for tensor in tensors]      # the hooks hang on them
 
     def note(i: int, g: Any) -> None:
         notes = autograd.sweep.notes
         if fn not in notes:
-            notes[fn] = [None] * len(nodes), sum(map(autograd.sweep.reaches, nodes))
+            notes[fn] = [None] * len(nodes), sum(autograd.sweep.reaches(node()) for node in nodes)
         gradients, missing = notes[fn]
         gradients[i] = g
         notes[fn] = gradients, missing - 1

@@ -145,7 +145,9 @@ def adopt(target: Any, result: Any) -> None:
         node = apply(OPS["set_view"], whole, result, view=_chain(target), written=True)._node
     for made in {node, result._node}:
         if made is not None and not isinstance(made, Leaf):
-            made.storage, made.since = base.storage, next(clock)     # later writes must be noticed by what saved its values
+            made.since = next(clock)
+            if getattr(made, "plan", None) is not None and made.plan.saves_out:
+                made.storage = base.storage          # later writes must be noticed
     base._node = node
     target.storage.rebased = next(clock)
 

@@ -41,7 +41,8 @@ class Leaf(Node):
     def __init__(self, tensor: TensorBase) -> None:
         self._tensor = weakref.ref(tensor)
         array = tensor.array
-        self.shape, self.dtype, self.storage, self.hooks, self.time = array.shape, array.dtype, tensor.storage, None, next(clock)
+        self.shape, self.dtype, self.hooks, self.time = array.shape, array.dtype, None, next(clock)
+        self.storage = tensor.storage.nowhere
 
     @property
     def tensor(self) -> Any:
@@ -90,10 +91,11 @@ class Packed:
 
 def record(op: type[Op], needs: int, args: tuple[Any, ...], edges: Any, params: dict[str, Any], out: TensorBase) -> None:
     """Write one application of an op on the tape: `out` came from `args`."""
-    y = out.array
+    y, storage = out.array, out.storage
     plan = op.plans[needs if op.arity else (needs, len(args))]
     out._node = node = new(plan.node_type)
-    node.edges, node.params, node.plan, node.hooks, node.storage = edges, params, plan, None, out.storage
+    node.edges, node.params, node.plan, node.hooks = edges, params, plan, None
+    node.storage = storage if plan.saves_out else storage.nowhere
     node.shape, node.dtype, node.time, node.saved = y.shape, y.dtype, next(clock), plan.save((*args, y))
 
 
@@ -101,20 +103,20 @@ def record_several(op: type[Op], needs: int, args: tuple[Any, ...], edges: Any, 
     """The same for an op with several results; those of integers or bools stay off the tape."""
     plan = op.plans[needs if op.arity else (needs, len(args))]
     node = new(plan.node_type)
-    node.edges, node.params, node.plan, node.hooks, node.storage = edges, params, plan, None, outs[0].storage
+    node.edges, node.params, node.plan, node.hooks, node.storage = edges, params, plan, None, outs[0].storage.nowhere
     node.shape, node.dtype, node.time = tuple(o.array.shape for o in outs), tuple(o.array.dtype for o in outs), next(clock)
-    node.saved = plan.save((*args, *[_alias(o) for o in outs]))
+    node.saved = plan.save((*args, *[alias(o) for o in outs]))
     for i, out in enumerate(outs):
         if out.array.dtype.kind in "fcV":
             out._node = Output(node, i, out.array)
     show(node)
 
 
-def _alias(tensor: TensorBase) -> TensorBase:
+def alias(tensor: TensorBase) -> TensorBase:
     """The same values without the way they came: a node that held its own output would be a cycle."""
-    alias = new(TensorBase)
-    alias.array, alias.storage, alias._node, alias._grad, alias.origin = tensor.array, tensor.storage, None, None, None
-    return alias
+    same = new(TensorBase)
+    same.array, same.storage, same._node, same._grad, same.origin = tensor.array, tensor.storage, None, None, None
+    return same
 
 
 def record_watched(op: type[Op], needs: int, args: tuple[Any, ...], edges: Any, params: dict[str, Any], out: TensorBase) -> None:

@@ -39,7 +39,7 @@ class Relu(Activation):
     kinds = "fiu"
 
     def forward(xp, x):        return positive(xp, x)
-    def grad_x(xp, g, out):    return g * (out > 0)
+    def grad_x(xp, g, out):    return g * (out != 0)        # NaN, too, lets the gradient through
 
 
 class LeakyRelu(Activation):

@@ -171,12 +171,14 @@ class Kernels(dict[Any, Any]):
                 break
         else:
             found = backend.native(self.op) or self.from_definition(backend)
-        guard = getattr(backend, "guard", None)
-        self[backend] = found = guard(found) if guard and not isinstance(found, Pair) else found
+        if (guard := backend.guard) is not None:
+            found = Pair(guard(found.forward), guard(found.backward)) if isinstance(found, Pair) else guard(found)
+        self[backend] = found
         return found
 
     def from_definition(self, backend: type[Storage]) -> Any:
-        if backend.module is None and self.op.native:
+        names_itself = self.op.opname in self.op.forward.__code__.co_names     # as xp.max(x) does: the module's function
+        if backend.module is None and (self.op.native or names_itself):
             raise NotImplementedError(f"Could not run '{self.op.opname}' on the device '{backend.device}': no kernel is registered "
                                       f"for it. OpDispatch.register('{self.op.opname}', '{backend.device}') adds one.")
         return partial(self.op.forward, backend.xp)
@@ -196,7 +198,7 @@ class Kernels(dict[Any, Any]):
             if backend.xp is not None:
                 backend.xp.__dict__.pop(self.op.opname, None)
                 if any(self.registered.get(cls) for cls in backend.__mro__):
-                    setattr(backend.xp, self.op.opname, _callable(self[backend]))
+                    setattr(backend.xp, self.op.opname, _callable(self.op, self[backend]))
 
 
 def _descendants(cls: type) -> list[Any]:
@@ -204,9 +206,16 @@ def _descendants(cls: type) -> list[Any]:
     return [d for child in children for d in (child, *_descendants(child))]
 
 
-def _callable(kernel: Any) -> Any:
-    """A kernel as `xp` offers it: a pair shows its result, not its residual."""
-    return (lambda *args, **params: kernel.forward(*args, **params)[0]) if isinstance(kernel, Pair) else kernel
+def _callable(op: type[Op], kernel: Any) -> Any:
+    """A kernel as `xp` offers it: a pair shows its result, not its residual, and parameters may follow the inputs, as in NumPy."""
+    run = (lambda *args, **params: kernel.forward(*args, **params)[0]) if isinstance(kernel, Pair) else kernel
+    if not op.parameters or op.arity is None and not op.sequence:
+        return run
+    count, names = len(op.inputs), tuple(op.parameters)
+
+    def call(*args: Any, **params: Any) -> Any:
+        return run(*args[:count], **dict(zip(names, args[count:])), **params)
+    return call
 
 
 class Pair:
@@ -223,7 +232,7 @@ class Pair:
 def _missing(cls: type[Storage], name: str) -> Any:
     if name not in OPS:
         raise AttributeError(f"the op table has no {name!r}, and neither has {cls.__name__}'s module")
-    return _callable(OPS[name].kernels[cls])
+    return _callable(OPS[name], OPS[name].kernels[cls])
 
 
 Storage.missing = classmethod(_missing)  # type: ignore[method-assign,assignment]

@@ -515,8 +515,7 @@ class MakeComplex(Op):
     kinds = "f"
 
     def forward(xp, re, im):
-        shape = xp.broadcast(re, im).shape
-        out = xp.empty(shape, dtype="complex128" if re.dtype.itemsize == 8 else "complex64")
+        out = xp.empty((re + im).shape, dtype="complex128" if re.dtype.itemsize == 8 else "complex64")
         out.real[...], out.imag[...] = re, im
         return out
 

@@ -155,9 +155,10 @@ def neutral(dtype, reduce):
         return 1
     if dtype.kind == "b":
         return reduce == "amin"
-    low = dtype.kind == "f"
+    if dtype.kind in "fV":
+        return float("-inf") if reduce == "amax" else float("inf")
     from numpy import iinfo
-    return (float("-inf") if low else iinfo(dtype).min) if reduce == "amax" else (float("inf") if low else iinfo(dtype).max)
+    return iinfo(dtype).min if reduce == "amax" else iinfo(dtype).max
 
 
 def shares(xp, g, x, value, index, out, axis, reduce, include_self):

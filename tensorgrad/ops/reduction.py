@@ -168,7 +168,7 @@ class Logsumexp(Op):
 
 
 class VectorNorm(Op):
-    """(Σ |x|^ord)^(1/ord), the greatest |x| for ord = ∞, the least for −∞; subgradient 0 at 0"""
+    """(Σ |x|^ord)^(1/ord), the greatest |x| for ord = ∞, the least for −∞, the number of nonzero x for 0; subgradient 0 at 0"""
 
     torch_name = "LinalgVectorNorm"
     analytic = False
@@ -180,6 +180,8 @@ class VectorNorm(Op):
 
     def grad_x(xp, g, x, out, ord=2, axis=None, keepdims=False):
         g, out = (restored(xp, y, x.shape, axis, keepdims) for y in (g, out))
+        if ord == 0:
+            return xp.zeros_like(x)
         if ord == 1:
             return g * xp.sign(x)
         if ord in (float("inf"), -float("inf")):
@@ -195,6 +197,8 @@ class VectorNorm(Op):
 
 def norm(xp, size, ord, axis, keepdims):
     """The norm of what is not negative."""
+    if ord == 0:
+        return xp.sum(size != 0, axis=axis, keepdims=keepdims).astype(size.dtype)
     if ord in (float("inf"), -float("inf")):
         return (xp.max if ord > 0 else xp.min)(size, axis=axis, keepdims=keepdims)
     if ord == 1:
@@ -212,8 +216,7 @@ class CountNorm(Op):
     differentiable = True
 
     def forward(xp, x, *, axis=None, keepdims=False):
-        size = xp.absolute(x)
-        return xp.sum(size != 0, axis=axis, keepdims=keepdims).astype(size.dtype)
+        return norm(xp, xp.absolute(x), 0, axis, keepdims)
 
 
 # ── the greatest and the least ────────────────────────────────────────────────────────────────────────────────────────

@@ -31,7 +31,7 @@ class TakeAxis(Movement):
     def grad_x(xp, g, index, x_shape, axis):      return xp.add_axis(g, index, size=x_shape[axis], axis=axis)
 
 
-class AddAxis(Movement):
+class AddAxis(Op):
     """Slices of an axis added up in the places that they came from: the adjoint of `take_axis`, as a product with a matrix of 0 and 1."""
 
     torch_name = "IndexAdd"

@@ -194,7 +194,7 @@ class DistinctSlices(Op):
         places = xp.arange(n) if neighbours or not rows.size else xp.lexsort(rows.T[::-1])
         rows = rows[places]
         begins = xp.concatenate([xp.ones(min(n, 1), dtype=bool), (rows[1:] != rows[:-1]).any(1)])
-        group = xp.cumsum(begins) - 1
+        group = xp.cumsum(begins, axis=0) - 1
         inverse = xp.zeros(n, dtype="int64")
         inverse[places] = group
         return x[places][begins], inverse, xp.bincount(group, minlength=0)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from math import pi, sqrt
 
+from . import _airy_function as airy
 from . import _bessel_functions as bessel
 from . import _special_functions as special
 from .base import Floating
@@ -297,3 +298,11 @@ class SphericalBesselJ0(Special):
     def grad_x(xp, g, x, out):
         y = xp.where(x == 0, 1, x)
         return xp.where(x == 0, 0, g * ((xp.cos(y) - out) / y))
+
+
+class AiryAi(Special):
+    """Ai(x)"""
+
+    torch_name = "SpecialAiryAi"
+
+    def forward(xp, x): return airy.airy_ai(xp, x)

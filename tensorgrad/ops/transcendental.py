@@ -59,6 +59,8 @@ class Log10(Floating):
 class Log1p(Floating):
     """ln(1 + x), exact near 0"""
 
+    torch_name = "Log1P"
+
     def forward(xp, x):    return xp.log1p(x)
     def grad_x(xp, g, x):  return g / (x + 1)
 

@@ -1,6 +1,7 @@
 """Where memory lives: the base of all storage backends, and `xp`, the op table as a backend sees it."""
 from __future__ import annotations
 
+from functools import partial
 from itertools import count
 from typing import Any, ClassVar
 
@@ -19,11 +20,23 @@ class Namespace:
         self._backend = backend
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._backend.module, name, None)
+        backend = self._backend
+        found = getattr(backend.module, name, None)
         if found is None:
-            found = self._backend.missing(name)
+            found = partial(made_on_host, backend, name) if name in MAKERS else backend.missing(name)
         setattr(self, name, found)
         return found
+
+
+MAKERS = {"zeros", "ones", "full", "arange", "eye", "zeros_like", "ones_like", "full_like"}
+
+
+def made_on_host(backend: type[Storage], name: str, *args: Any, dtype: Any = None) -> Any:
+    """New arrays for a backend whose module does not make any."""
+    if name.endswith("_like"):
+        like, *args = args      # type: ignore[assignment]
+        name, args, dtype = name.removesuffix("_like"), (like.shape, *args), dtype or like.dtype
+    return backend.asarray(getattr(np, name)(*args, dtype=dtype))
 
 
 class Storage:
@@ -37,8 +50,10 @@ class Storage:
     device: ClassVar[Any] = None        # the device its tensors live on
     module: ClassVar[Any] = None        # functions on arrays under NumPy's names
     array_type: ClassVar[Any] = None    # the class of the arrays
+    guard: ClassVar[Any] = None         # makes a function run with the right device current, where there is such a thing
     rank: ClassVar[int] = 0             # interpreters (symbolic, batched) outrank the arrays they wrap
     xp: ClassVar[Any] = None
+    nowhere: ClassVar[Any] = None       # stands on the tape for memory that nobody will look at again
     by_device: ClassVar[dict[str, type[Storage]]] = {}
 
     written = 0       # clock of the last write in place
@@ -51,7 +66,7 @@ class Storage:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.xp = Namespace(cls)
+        cls.xp, cls.nowhere = Namespace(cls), cls()
         if isinstance(cls.__dict__.get("device"), str):
             _device.KINDS.add(cls.device.partition(":")[0])
             cls.device = _device.device(cls.device)

@@ -19,11 +19,6 @@ class CudaStorage(Storage):
 
     index = 0
 
-    @classmethod
-    def guard(cls, function: Any) -> Any:
-        """The function, run with this device as the current one."""
-        return function
-
 
 def simulated_count() -> int:
     return int(os.environ.get("TENSORGRAD_SIMULATED_CUDA") or 0)
@@ -57,7 +52,7 @@ def cuda_backend(index: int) -> type[CudaStorage]:
     if device_count() == 0:
         raise RuntimeError("No CUDA GPUs are available")
     if index >= device_count():
-        raise RuntimeError(f"CUDA error: invalid device ordinal {index}: there are {device_count()} devices")
+        raise RuntimeError(f"CUDA error: invalid device ordinal\ncuda:{index} is not among the {device_count()} devices that there are")
     name = f"cuda:{index}"
     if name not in Storage.by_device:
         (_simulated_backend if simulated_count() else _cupy_backend)(name, index)
@@ -109,13 +104,10 @@ def _cupy_backend(name: str, index_: int) -> None:
         def host(cls, array: Any) -> np.ndarray[Any, Any]:
             return cupy.asnumpy(array)  # type: ignore[no-any-return]
 
-        @classmethod
-        def guard(cls, function: Any) -> Any:
-            if device_count() == 1:
-                return function
-
-            @functools.wraps(function)
-            def on_this_device(*args: Any, **kwargs: Any) -> Any:
-                with cupy.cuda.Device(cls.index):
-                    return function(*args, **kwargs)
-            return on_this_device
+    def guard(function: Any) -> Any:
+        def on_this_device(*args: Any, **kwargs: Any) -> Any:
+            with cupy.cuda.Device(index_):
+                return function(*args, **kwargs)
+        return on_this_device
+    if device_count() > 1:
+        CupyStorage.guard = staticmethod(guard)

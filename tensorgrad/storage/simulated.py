@@ -133,10 +133,18 @@ class SimulatedModule:
         if isinstance(found, type(np)):
             found = SimulatedModule(self._index, found)
         elif callable(found) and not isinstance(found, type):
-            function, index = found, self._index
-            found = lambda *args, **kwargs: on_device(index, function, args, kwargs)  # noqa: E731
+            found = simulated(found, self._index)
         setattr(self, name, found)
         return found
+
+
+def simulated(function: Any, index: int) -> Any:
+    """One of NumPy's functions, with the `at` that ufuncs have, for arrays of one simulated device."""
+    def on_this_device(*args: Any, **kwargs: Any) -> Any:
+        return on_device(index, function, args, kwargs)
+    if isinstance(function, np.ufunc):
+        on_this_device.at = simulated(function.at, index)  # type: ignore[attr-defined]
+    return on_this_device
 
 
 @cache

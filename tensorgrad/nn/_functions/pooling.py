@@ -153,20 +153,26 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
     >>> torch.nn.functional.adaptive_avg_pool2d(torch.arange(6.).reshape(1, 2, 3), (1, None))
     tensor([[[1.5000, 2.5000, 3.5000]]])
     """
-    return adaptive_avg_pool(2, input, output_size)
+    return adaptive_avg_pool(2, _deep_enough(input, output_size), output_size)
 
 
 def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
     """Means over as many windows as asked for. https://pytorch.org/docs → torch.nn.functional.adaptive_avg_pool3d"""
-    return adaptive_avg_pool(3, input, output_size)
+    return adaptive_avg_pool(3, _deep_enough(input, output_size), output_size)
+
+
+def _deep_enough(input: Any, output_size: Any) -> Any:
+    if isinstance(output_size, (tuple, list)) and input.ndim <= len(output_size):
+        raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
+    return input
 
 
 def _make_adaptive_max(n: int) -> tuple[Any, Any]:
     def with_indices(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-        return adaptive_max_pool(n, input, output_size)
+        return adaptive_max_pool(n, _deep_enough(input, output_size) if n > 1 else input, output_size)
 
     def plain(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-        found = adaptive_max_pool(n, input, output_size)
+        found = with_indices(input, output_size)
         return found if return_indices else found[0]
     return _named(plain, f"adaptive_max_pool{n}d", "Maxima over as many windows as asked for."), _named(
         with_indices, f"adaptive_max_pool{n}d_with_indices", "Maxima over as many windows as asked for, and their places.")
@@ -220,6 +226,8 @@ def _fractional(n: int, input: Any, kernel_size: Any, output_size: Any, output_r
         starts = [_starts(u, *args) for u, args in zip(us[::-1] if n == 2 else us, zip(size, outs, kernel, strict=True), strict=True)]
         pooled.append(max_over(plane, [window_table(s, [a + k for a in s]) for s, k in zip(starts, kernel, strict=True)]))
     shape = (count, channels, *outs)
+    if not pooled:
+        return input.new_zeros(shape), input.new_zeros(shape, dtype=tg.int64)
     values, indices = (tg.stack([p[k] for p in pooled]).reshape(shape) for k in (0, 1))
     return (values, indices) if batched is input else (values.squeeze(0), indices.squeeze(0))
 

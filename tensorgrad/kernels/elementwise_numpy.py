@@ -1,0 +1,182 @@
+"""Elementwise ops where NumPy's own function is slow on large arrays.
+
+What was found on one core, float32, a million elements: `where` on an unpredictable condition takes 4 ms, on bits 0.4; `maximum` with a
+number 0.34 ms, `clip` 0.1; `power` with exponent 3 of negative numbers 50 ms, two products 0.2; `fmod` 17 ms, in double precision 2;
+`hypot` 2.9 ms, in double precision 0.8; `logaddexp` 19 ms, through `exp` and `log1p` 1.1.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..dispatch import OpDispatch
+from ..ops.elementwise import integer_power, nonzero
+
+LARGE = 1 << 13
+BITS = {1: np.dtype("int8"), 2: np.dtype("int16"), 4: np.dtype("int32"), 8: np.dtype("int64")}
+
+
+def register(op: str) -> Any:
+    return OpDispatch.register(op, "cpu")
+
+
+# ── choosing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@register("where")
+def where(condition: Any, a: Any, b: Any) -> Any:
+    """b ^ ((a ^ b) & mask) on the bits: no branch to predict."""
+    shape = getattr(condition, "shape", ())
+    if np.size(condition) < LARGE or not (condition.dtype == bool and condition.flags.c_contiguous and _fits(a, shape) and _fits(b, shape)):
+        return np.where(condition, a, b)
+    dtype = np.result_type(a, b)
+    if dtype.itemsize not in BITS:
+        return np.where(condition, a, b)
+    mask = condition.astype(BITS[dtype.itemsize])
+    np.negative(mask, out=mask)
+    if type(b) is int and b == 0:
+        mask &= _bits(a, dtype)
+    elif type(a) is int and a == 0:
+        np.invert(mask, out=mask)
+        mask &= _bits(b, dtype)
+    else:
+        b = _bits(b, dtype)
+        mask &= _bits(a, dtype) ^ b
+        mask ^= b
+    return mask.view(dtype)
+
+
+def _fits(x: Any, shape: tuple[int, ...]) -> bool:
+    """Whether an operand is a number, or of the shape of the condition."""
+    return isinstance(x, (int, float)) or not x.ndim or x.shape == shape and x.flags.c_contiguous
+
+
+def _bits(x: Any, dtype: Any) -> Any:
+    return np.asarray(x, dtype).view(BITS[dtype.itemsize])
+
+
+@register("clamp")
+def clamp(x: Any, lo: Any, hi: Any) -> Any:
+    if x.size < LARGE or x.dtype.kind != "f" or any(b is not None and np.ndim(b) for b in (lo, hi)):
+        x = x if lo is None else np.maximum(x, lo)
+        return x if hi is None else np.minimum(x, hi)
+    return np.clip(x, -np.inf if lo is None else lo, np.inf if hi is None else hi)
+
+
+@register("sign")
+def sign(x: Any) -> Any:
+    """NumPy's, but 0 for NaN as in PyTorch."""
+    out = np.sign(x)
+    if x.dtype.kind == "f":
+        out = np.asarray(out)
+        np.copyto(out, 0, where=out != out)
+    return out
+
+
+# ── powers ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@register("power")
+def power(a: Any, b: Any) -> Any:
+    if isinstance(b, np.ndarray) and not b.ndim and b.dtype.kind == "f":
+        b = b.item()
+    if isinstance(b, (int, float)) and isinstance(a, np.ndarray) and a.dtype.kind in "fc":
+        return _power_of(a.astype(np.float32), b).astype(a.dtype) if a.dtype.itemsize == 2 else _power_of(a, b)
+    if np.result_type(a, b).kind in "biu":
+        return integer_power(np, a, b)
+    return np.power(a, b)
+
+
+def _power_of(x: Any, n: float) -> Any:
+    """xⁿ; small whole n by products."""
+    if n == 2:
+        return x * x
+    if n == 0.5:
+        return np.sqrt(x)
+    if n == -0.5:
+        return 1 / np.sqrt(x)
+    if not (n == int(n) if abs(n) <= 16 else False):
+        return np.power(x, n)
+    n = int(n)
+    if n < 0:
+        return 1 / _power_of(x, -n)
+    out = None
+    while n:
+        if n & 1:
+            out = x if out is None else out * x
+        n >>= 1
+        if n:
+            x = x * x
+    return np.ones_like(x) if out is None else out.copy() if out is x else out
+
+
+@register("hypot")
+def hypot(a: Any, b: Any) -> Any:
+    """In double precision the squares of float32 neither overflow nor vanish."""
+    if np.size(a) < LARGE or a.dtype != np.float32:
+        return np.hypot(a, b)
+    square = np.square(a, dtype=np.float64) + np.square(b, dtype=np.float64)
+    infinite = np.isinf(a) | np.isinf(b)      # even where the other one is NaN
+    return np.where(infinite, np.float32(np.inf), np.sqrt(square, out=square).astype(np.float32))
+
+
+@register("logaddexp")
+def logaddexp(a: Any, b: Any) -> Any:
+    """max + log1p(exp(−|a − b|)), where infinities of one sign are no distance apart."""
+    if a.dtype.kind != "f":
+        from ..ops.transcendental import complex_logaddexp
+        return complex_logaddexp(np, a, b)
+    apart = np.abs(a - b)
+    apart = np.where(apart == apart, -apart, -np.inf)
+    return np.maximum(a, b) + np.log1p(np.exp(apart))
+
+
+@register("sigmoid")
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + e⁻ˣ), in one piece of memory."""
+    if not isinstance(x, np.ndarray) or not x.ndim:
+        return 1 / (np.exp(-x) + 1)
+    y = np.negative(x)
+    np.exp(y, out=y)
+    y += 1
+    return np.divide(1, y, out=y)
+
+
+# ── quotients and remainders ──────────────────────────────────────────────────────────────────────────────────────────
+
+EXACT = float(1 << 28)     # up to this quotient, the remainder of two float32 is exact in double precision
+
+
+def _quotient(a: Any, b: Any) -> Any:
+    """a / b in double precision, for large float32 arrays; None if it is too large to tell the remainder, or NumPy is as fast."""
+    if max(np.size(a), np.size(b)) < 256 or any(getattr(t, "dtype", np.float32) != np.float32 for t in (a, b)):
+        return None
+    q = np.divide(a, b, dtype=np.float64)
+    top = np.abs(q).max(initial=0)
+    return q if top < EXACT else None
+
+
+def _rest(a: Any, b: Any, whole: Any) -> Any:
+    whole *= b
+    return np.subtract(a, whole, out=whole).astype(np.float32)
+
+
+@register("remainder")
+def remainder(a: Any, b: Any) -> Any:
+    q = _quotient(a, nonzero(np, b))
+    if q is None:
+        return np.remainder(a, b)
+    return np.copysign(_rest(a, b, np.floor(q, out=q)), b)
+
+
+@register("fmod")
+def fmod(a: Any, b: Any) -> Any:
+    q = _quotient(a, nonzero(np, b))
+    return np.fmod(a, b) if q is None else np.copysign(_rest(a, b, np.trunc(q, out=q)), a)
+
+
+@register("floor_divide")
+def floor_divide(a: Any, b: Any) -> Any:
+    q = _quotient(a, nonzero(np, b))
+    return np.floor_divide(a, b) if q is None else np.floor(q, out=q).astype(np.float32)

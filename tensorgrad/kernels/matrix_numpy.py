@@ -1,0 +1,46 @@
+"""Matrix products on NumPy, always through BLAS."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..dispatch import OpDispatch
+
+EXACT = float(1 << 53)      # integers below this are exact in double precision
+
+
+@OpDispatch.register("matmul", "cpu")
+def matmul(a: Any, b: Any) -> Any:
+    """A stack times a matrix is one product; half precision and integers, which BLAS does not know, borrow a dtype that it does."""
+    kind = a.dtype.kind
+    if kind == "f" and a.dtype.itemsize == 2:
+        return np.asarray(_product(a.astype(np.float32), b.astype(np.float32))).astype(a.dtype)
+    if kind in "iu" and a.size * b.shape[-1] > 1 << 12 and b.ndim > 1 and _exact_in_double(a, b):
+        return _product(a.astype(np.float64), b.astype(np.float64)).astype(a.dtype)
+    return _product(a, b)
+
+
+def _product(a: Any, b: Any) -> Any:
+    if b.ndim == 2 and a.ndim > 2 and a.shape[-1] == b.shape[0]:
+        return np.matmul(a.reshape(-1, b.shape[0]), b).reshape(*a.shape[:-1], b.shape[1]) if a.size else np.matmul(a, b)
+    return np.matmul(a, b)
+
+
+def _exact_in_double(a: Any, b: Any) -> bool:
+    bound = float(np.abs(a).max(initial=0)) * float(np.abs(b).max(initial=0)) * a.shape[-1]
+    return bound < min(EXACT, float(np.iinfo(a.dtype).max))
+
+
+@OpDispatch.register("broadcast_to", "cpu")
+def broadcast_to(x: Any, shape: Any) -> Any:
+    """NumPy's takes microseconds, an array over the same memory with steps of zero takes a fraction of one."""
+    if not isinstance(x, (np.ndarray, np.generic)) or not x.flags.c_contiguous or x.dtype.kind == "V" or not x.size:
+        return np.broadcast_to(x, shape)
+    lead = len(shape) - x.ndim
+    steps = [0] * lead
+    for n, m, step in zip(x.shape, shape[lead:], x.strides):
+        if n != m and n != 1:
+            return np.broadcast_to(x, shape)
+        steps.append(step if n == m else 0)
+    return np.ndarray(shape, x.dtype, x, 0, steps) if lead >= 0 else np.broadcast_to(x, shape)

@@ -1,0 +1,353 @@
+"""Activations. https://pytorch.org/docs/stable/nn.functional.html#non-linear-activation-functions"""
+from __future__ import annotations
+
+import warnings
+from math import inf
+from typing import Any
+
+from ... import api as tg
+from ...api._arguments import normalize_dim
+from ...api.activation import SELU_ALPHA, SELU_SCALE
+from ...autograd.inplace import in_place
+from ...dispatch import SCALAR_TYPES, xp
+
+__all__ = ["celu", "celu_", "elu", "elu_", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_",
+           "leaky_relu", "leaky_relu_", "log_softmax", "logsigmoid", "mish", "prelu", "relu", "relu6", "relu_", "rrelu", "rrelu_", "selu", "selu_",
+           "sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold", "threshold_"]
+
+
+def run(function: Any, inplace: bool, input: Any, **params: Any) -> Any:
+    """The function's result, or the input itself, which has become that."""
+    return in_place(input, function, **params) if inplace else function(input, **params)
+
+
+# ── lines with a bend ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def relu(input: Any, inplace: bool = False) -> Any:
+    """max(x, 0). https://pytorch.org/docs → torch.nn.functional.relu
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.relu(torch.tensor([-1., 2.]))
+    tensor([0., 2.])
+    """
+    return in_place(input, tg.relu) if inplace else tg.relu(input)
+
+
+def relu_(input: Any) -> Any:
+    """relu, in place."""
+    return in_place(input, tg.relu)
+
+
+def relu6(input: Any, inplace: bool = False) -> Any:
+    """min(max(x, 0), 6). https://pytorch.org/docs → torch.nn.functional.relu6
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.relu6(torch.tensor([-1., 2., 9.]))
+    tensor([0., 2., 6.])
+    """
+    return run(_hardtanh, inplace, input, low=0, high=6)
+
+
+def _hardtanh(input: Any, low: float, high: float) -> Any:
+    if input.array.dtype.kind == "b":
+        raise RuntimeError("Bool inputs not supported for hardtanh")
+    if input.array.dtype.kind == "u" and (low < 0 or high < 0):
+        raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+    if input.array.dtype.kind in "iu":
+        low, high = int(low), int(high)
+    return xp.hardtanh(input, low=low, high=high)
+
+
+def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
+    """x, kept within [min_val, max_val]. https://pytorch.org/docs → torch.nn.functional.hardtanh
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.hardtanh(torch.tensor([-3., 0.5, 3.]))
+    tensor([-1.0000,  0.5000,  1.0000])
+    """
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    return run(_hardtanh, inplace, input, low=min_val, high=max_val)
+
+
+def hardtanh_(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+    """hardtanh, in place."""
+    return hardtanh(input, min_val, max_val, inplace=True)
+
+
+def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
+    """x for x > 0, slope · x elsewhere. https://pytorch.org/docs → torch.nn.functional.leaky_relu
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.leaky_relu(torch.tensor([-2., 3.]), 0.5)
+    tensor([-1.,  3.])
+    """
+    return run(xp.leaky_relu, inplace, input, slope=negative_slope)
+
+
+def leaky_relu_(input: Any, negative_slope: float = 0.01) -> Any:
+    """leaky_relu, in place."""
+    return leaky_relu(input, negative_slope, inplace=True)
+
+
+prelu = tg.prelu
+
+
+def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False) -> Any:
+    """x for x > 0, r · x elsewhere, with r at random while training. https://pytorch.org/docs → torch.nn.functional.rrelu"""
+    return run(tg.rrelu, inplace, input, lower=lower, upper=upper, training=training)
+
+
+def rrelu_(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Any:
+    """rrelu, in place."""
+    return rrelu(input, lower, upper, training, inplace=True)
+
+
+def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
+    """x where it is above the threshold, `value` elsewhere. https://pytorch.org/docs → torch.nn.functional.threshold
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.threshold(torch.tensor([0.5, 2.]), 1, -7)
+    tensor([-7.,  2.])
+    """
+    return run(tg.threshold, inplace, input, threshold=threshold, value=value)
+
+
+def threshold_(input: Any, threshold: float, value: float) -> Any:
+    """threshold, in place."""
+    return in_place(input, tg.threshold, threshold, value)
+
+
+hardshrink = tg.hardshrink
+
+
+def softshrink(input: Any, lambd: float = 0.5) -> Any:
+    """x − λ above λ, x + λ below −λ, 0 between. https://pytorch.org/docs → torch.nn.functional.softshrink
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.softshrink(torch.tensor([-2., 0.3, 2.]))
+    tensor([-1.5000,  0.0000,  1.5000])
+    """
+    most = tg.finfo(input.dtype).max if input.is_floating_point() else inf
+    if not 0 <= lambd <= most:
+        raise RuntimeError(f"lambda must be in range [0, {most:g}] for input dtype {SCALAR_TYPES[input.dtype.name]}, but found {lambd:g}")
+    return xp.softshrink(input, lambd=lambd)
+
+
+def hardsigmoid(input: Any, inplace: bool = False) -> Any:
+    """x/6 + 1/2, kept within [0, 1]. https://pytorch.org/docs → torch.nn.functional.hardsigmoid
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.hardsigmoid(torch.tensor([-4., 0., 3.]))
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    return run(xp.hardsigmoid, inplace, input)
+
+
+def hardswish(input: Any, inplace: bool = False) -> Any:
+    """x · hardsigmoid(x). https://pytorch.org/docs → torch.nn.functional.hardswish
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.hardswish(torch.tensor([-4., 3.]))
+    tensor([-0.,  3.])
+    """
+    return run(xp.hardswish, inplace, input)
+
+
+# ── smooth curves ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+sigmoid, tanh = tg.sigmoid, tg.tanh
+
+
+def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
+    """x for x > 0, α (exp(x) − 1) elsewhere. https://pytorch.org/docs → torch.nn.functional.elu
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.elu(torch.tensor([-1., 2.]))
+    tensor([-0.6321,  2.0000])
+    """
+    return run(xp.elu, inplace, input, alpha=alpha)
+
+
+def elu_(input: Any, alpha: float = 1.0) -> Any:
+    """elu, in place."""
+    return elu(input, alpha, inplace=True)
+
+
+def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
+    """x for x > 0, α (exp(x / α) − 1) elsewhere. https://pytorch.org/docs → torch.nn.functional.celu
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.celu(torch.tensor([-1., 1.]), alpha=2)
+    tensor([-0.7869,  1.0000])
+    """
+    return run(tg.celu, inplace, input, alpha=alpha)
+
+
+def celu_(input: Any, alpha: float = 1.0) -> Any:
+    """celu, in place."""
+    return celu(input, alpha, inplace=True)
+
+
+def selu(input: Any, inplace: bool = False) -> Any:
+    """λ x for x > 0, λ α (exp(x) − 1) elsewhere. https://pytorch.org/docs → torch.nn.functional.selu
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.selu(torch.tensor([-1., 1.]))
+    tensor([-1.1113,  1.0507])
+    """
+    return run(xp.elu, inplace, input, alpha=SELU_ALPHA, scale=SELU_SCALE)
+
+
+def selu_(input: Any) -> Any:
+    """selu, in place."""
+    return selu(input, inplace=True)
+
+
+def gelu(input: Any, approximate: str = "none") -> Any:
+    """x · Φ(x), Φ being the normal distribution function or its approximation by 'tanh'. https://pytorch.org/docs → torch.nn.functional.gelu
+
+    >>> import tensorgrad as torch
+    >>> x = torch.tensor([-1., 1.])
+    >>> torch.nn.functional.gelu(x), torch.nn.functional.gelu(x, approximate='tanh')
+    (tensor([-0.1587,  0.8413]), tensor([-0.1588,  0.8412]))
+    """
+    if approximate == "none":
+        return xp.gelu(input)
+    if approximate == "tanh":
+        return xp.gelu_tanh(input)
+    raise RuntimeError("approximate argument must be either none or tanh.")
+
+
+def silu(input: Any, inplace: bool = False) -> Any:
+    """x · σ(x). https://pytorch.org/docs → torch.nn.functional.silu
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.silu(torch.tensor([-1., 1.]))
+    tensor([-0.2689,  0.7311])
+    """
+    return run(xp.silu, inplace, input)
+
+
+def mish(input: Any, inplace: bool = False) -> Any:
+    """x · tanh(log(1 + eˣ)). https://pytorch.org/docs → torch.nn.functional.mish
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.mish(torch.tensor([-1., 1.]))
+    tensor([-0.3034,  0.8651])
+    """
+    return run(xp.mish, inplace, input)
+
+
+def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Any:
+    """log(1 + exp(β x)) / β, x itself where β x is above the threshold. https://pytorch.org/docs → torch.nn.functional.softplus
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.softplus(torch.tensor([0., 100.]))
+    tensor([  0.6931, 100.0000])
+    """
+    return xp.softplus(input, beta=beta, threshold=threshold)
+
+
+def logsigmoid(input: Any) -> Any:
+    """log σ(x). https://pytorch.org/docs → torch.nn.functional.logsigmoid
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.logsigmoid(torch.tensor([0., -1000.]))
+    tensor([-6.9315e-01, -1.0000e+03])
+    """
+    return xp.log_sigmoid(input)
+
+
+def softsign(input: Any) -> Any:
+    """x / (1 + |x|). https://pytorch.org/docs → torch.nn.functional.softsign
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.softsign(torch.tensor([-1., 3.]))
+    tensor([-0.5000,  0.7500])
+    """
+    return input / (input.abs() + 1)
+
+
+def tanhshrink(input: Any) -> Any:
+    """x − tanh x. https://pytorch.org/docs → torch.nn.functional.tanhshrink
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.tanhshrink(torch.tensor([0., 1.]))
+    tensor([0.0000, 0.2384])
+    """
+    return input - input.tanh()
+
+
+def glu(input: Any, dim: int = -1) -> Any:
+    """a · σ(b), with a and b the halves of x along an axis. https://pytorch.org/docs → torch.nn.functional.glu
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.glu(torch.tensor([1., 2., 0., 0.]))
+    tensor([0.5000, 1.0000])
+    """
+    if not input.ndim:
+        raise RuntimeError("glu does not support scalars because halving size must be even")
+    axis = normalize_dim(dim, input.ndim)
+    if input.shape[axis] % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {axis} is size {input.shape[axis]}")
+    return xp.glu(input, axis=axis)
+
+
+# ── along an axis ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _implicit_axis(name: str, ndim: int, stacklevel: int) -> int:
+    warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+                  stacklevel=stacklevel)
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+    """exp(x) / Σ exp(x) along an axis. https://pytorch.org/docs → torch.nn.functional.softmax
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.softmax(torch.tensor([0., 0., 1000.]), dim=0)
+    tensor([0., 0., 1.])
+    """
+    return tg.softmax(input, _implicit_axis("softmax", input.ndim, _stacklevel) if dim is None else dim, dtype)
+
+
+def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+    """exp(−x) / Σ exp(−x) along an axis. https://pytorch.org/docs → torch.nn.functional.softmin
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.softmin(torch.tensor([0., 0., 1000.]), dim=0)
+    tensor([0.5000, 0.5000, 0.0000])
+    """
+    return tg.softmax(-input, _implicit_axis("softmin", input.ndim, _stacklevel) if dim is None else dim, dtype)
+
+
+def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+    """x − log Σ exp(x) along an axis. https://pytorch.org/docs → torch.nn.functional.log_softmax
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.log_softmax(torch.tensor([0., 0.]), dim=0)
+    tensor([-0.6931, -0.6931])
+    """
+    return tg.log_softmax(input, _implicit_axis("log_softmax", input.ndim, _stacklevel) if dim is None else dim, dtype)
+
+
+def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Any:
+    """softmax((x + noise) / τ): a sample of a class, soft, or hard with the gradient of the soft one. E. Jang, S. Gu, B. Poole (2016)
+
+    https://pytorch.org/docs → torch.nn.functional.gumbel_softmax
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.gumbel_softmax(torch.tensor([0., 1000.]), hard=True)
+    tensor([0., 1.])
+    """
+    if eps != 1e-10:
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+    noise = -tg.empty(logits.shape, dtype=logits.dtype, device=logits.device).exponential_().log()
+    soft = tg.softmax((logits + noise) / tau, dim)
+    if not hard:
+        return soft
+    one_hot = tg.zeros_like(soft.detach()).scatter_(dim, soft.detach().max(dim, keepdim=True)[1], 1.0)
+    return one_hot - soft.detach() + soft

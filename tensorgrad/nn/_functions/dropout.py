@@ -1,0 +1,84 @@
+"""Dropout. https://pytorch.org/docs/stable/nn.functional.html#dropout-functions"""
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from ... import api as tg
+from ...autograd.inplace import in_place
+
+__all__ = ["alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
+
+
+def _check(p: float) -> None:
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def _run(function: Any, input: Any, p: float, training: bool, inplace: bool) -> Any:
+    _check(p)
+    return in_place(input, function, p, training) if inplace else function(input, p, training)
+
+
+def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """Each element is 0 with probability p, else x / (1 − p). https://pytorch.org/docs → torch.nn.functional.dropout
+
+    >>> import tensorgrad as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.nn.functional.dropout(torch.ones(6))
+    tensor([2., 2., 0., 0., 0., 2.])
+    """
+    return _run(tg.dropout, input, p, training, inplace)
+
+
+def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
+    """Dropout that keeps mean and variance of what selu gives. https://pytorch.org/docs → torch.nn.functional.alpha_dropout"""
+    return _run(tg.alpha_dropout, input, p, training, inplace)
+
+
+def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
+    """Alpha dropout of whole channels (axis 1). https://pytorch.org/docs → torch.nn.functional.feature_alpha_dropout"""
+    return _run(tg.feature_alpha_dropout, input, p, training, inplace)
+
+
+def _of_channels(input: Any, p: float, training: bool, inplace: bool, single: bool) -> Any:
+    """Dropout of whole channels; a `single` sample has no axis for the batch."""
+    if not single:
+        return _run(tg.feature_dropout, input, p, training, inplace)
+    return _run(lambda x, *args: tg.feature_dropout(x.unsqueeze(0), *args).squeeze(0), input, p, training, inplace)
+
+
+def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """Dropout of whole channels of (N, C, L) or (C, L). https://pytorch.org/docs → torch.nn.functional.dropout1d"""
+    _check(p)
+    if input.ndim not in (2, 3):
+        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. Note that dropout1d exists to provide channel-wise "
+                           "dropout on inputs with 1 spatial dimension, a channel dimension, and an optional batch dimension (i.e. 2D or 3D inputs).")
+    return _of_channels(input, p, training, inplace, input.ndim == 2)
+
+
+def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """Dropout of whole channels of (N, C, H, W). https://pytorch.org/docs → torch.nn.functional.dropout2d"""
+    _check(p)
+    if input.ndim not in (3, 4):
+        warnings.warn(f"dropout2d: Received a {input.ndim}-D input to dropout2d, which is deprecated and will result in an error in a future release. To "
+                      "retain the behavior and silence this warning, please use dropout instead. Note that dropout2d exists to provide channel-wise "
+                      "dropout on inputs with 2 spatial dimensions, a channel dimension, and an optional batch dimension (i.e. 3D or 4D inputs).",
+                      stacklevel=2)
+    if input.ndim == 3:
+        warnings.warn("dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired - input is interpreted "
+                      "as shape (N, C, L), where C is the channel dim. This behavior will change in a future release to interpret the input as one "
+                      "without a batch dimension, i.e. shape (C, H, W). To maintain the 1D channel-wise dropout behavior, please switch to using "
+                      "dropout1d instead.", stacklevel=2)
+    return _of_channels(input, p, training, inplace, False)
+
+
+def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W). https://pytorch.org/docs → torch.nn.functional.dropout3d"""
+    _check(p)
+    if input.ndim not in (4, 5):
+        warnings.warn(f"dropout3d: Received a {input.ndim}-D input to dropout3d, which is deprecated and will result in an error in a future release. To "
+                      "retain the behavior and silence this warning, please use dropout instead. Note that dropout3d exists to provide channel-wise "
+                      "dropout on inputs with 3 spatial dimensions, a channel dimension, and an optional batch dimension (i.e. 4D or 5D inputs).",
+                      stacklevel=2)
+    return _of_channels(input, p, training, inplace, input.ndim == 4)

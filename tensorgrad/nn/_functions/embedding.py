@@ -1,0 +1,114 @@
+"""Linear maps and tables of vectors. https://pytorch.org/docs/stable/nn.functional.html#sparse-functions"""
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from ... import api as tg
+from ...api.linear import embedding_renorm_, linear
+
+__all__ = ["bilinear", "embedding", "embedding_bag", "linear", "one_hot"]
+
+bilinear = tg.bilinear
+
+
+def embedding(input: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
+              scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:
+    """The rows of a table. https://pytorch.org/docs → torch.nn.functional.embedding
+
+    input: (…), weight: (V, D); the result is (…, D). Rows longer than `max_norm` are shortened in the table first. Gradients are dense.
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.embedding(torch.tensor([1, 0]), torch.tensor([[1., 2.], [3., 4.]]))
+    tensor([[3., 4.],
+            [1., 2.]])
+    """
+    if padding_idx is None:
+        padding_idx = -1
+    else:
+        rows = weight.shape[0]
+        if not -rows <= padding_idx < rows:
+            raise AssertionError("Padding_idx must be within num_embeddings")
+        padding_idx %= rows
+    if max_norm is not None:
+        embedding_renorm_(weight, input, max_norm, norm_type)
+    return tg.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+
+
+MODES = {"sum": 0, "mean": 1, "max": 2}
+
+
+def embedding_bag(input: Any, weight: Any, offsets: Any = None, max_norm: float | None = None, norm_type: float = 2,
+                  scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Any = None,
+                  include_last_offset: bool = False, padding_idx: int | None = None) -> Any:
+    """Sums, means or maxima of bags of rows. https://pytorch.org/docs → torch.nn.functional.embedding_bag
+
+    input: (N, L), a bag a row, or (M), with the places where bags start in `offsets`; the result is (N, D).
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.embedding_bag(torch.tensor([[0, 1], [2, 2]]), torch.tensor([[1.], [2.], [4.]]))
+    tensor([[1.5000],
+            [4.0000]])
+    """
+    if weight.dtype is tg.int64 and input.is_floating_point():
+        warnings.warn("Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is deprecated, and should now "
+                      "be `embedding_bag(input, weight, ...)`.", stacklevel=2)
+        weight, input = input, weight
+    if per_sample_weights is not None and input.shape != per_sample_weights.shape:
+        raise ValueError(f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the same shape as the input "
+                         f"({input.shape})")
+    if weight.ndim != 2:
+        raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.ndim}")
+    if input.ndim == 2:
+        if offsets is not None:
+            raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences. However, found "
+                             f"offsets of type {str(type(offsets)).replace('tensorgrad._tensor', 'torch')}")
+        offsets = tg.arange(input.shape[0], device=input.device) * input.shape[1]
+        include_last_offset, input = False, input.reshape(-1)
+        per_sample_weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)
+    elif input.ndim != 1:
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}")
+    elif offsets is None:
+        raise ValueError("offsets has to be a 1D Tensor but got None")
+    elif offsets.ndim != 1:
+        raise ValueError("offsets has to be a 1D Tensor")
+    _check_mode(mode, scale_grad_by_freq, sparse)
+    if max_norm is not None:
+        embedding_renorm_(weight, input, max_norm, norm_type)
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
+                                  f"mode='{mode}'). Please open a feature request on GitHub.")
+    return tg.embedding_bag(weight, input, offsets, scale_grad_by_freq, MODES[mode], sparse, per_sample_weights, include_last_offset, padding_idx)[0]
+
+
+def _check_mode(mode: str, scale_grad_by_freq: bool, sparse: bool) -> None:
+    if mode not in MODES:
+        raise ValueError("mode has to be one of sum, mean or max")
+    if mode == "max" and scale_grad_by_freq:
+        raise ValueError("max mode does not support scaling the gradient by the frequency")
+    if mode == "max" and sparse:
+        raise ValueError("max mode does not support sparse weights")
+
+
+def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+    """1 at each class, 0 elsewhere along a new last axis. https://pytorch.org/docs → torch.nn.functional.one_hot
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.one_hot(torch.tensor([1, 0]), 3)
+    tensor([[0, 1, 0],
+            [1, 0, 0]])
+    """
+    if tensor.dtype is not tg.int64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if not tensor.numel():
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return tensor.new_zeros(*tensor.shape, num_classes)
+    if int(tensor.min()) < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    most = int(tensor.max())
+    if num_classes == -1:
+        num_classes = most + 1
+    elif num_classes <= most:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    return (tensor.unsqueeze(-1) == tg.arange(num_classes, device=tensor.device)).long()

@@ -1,0 +1,195 @@
+"""Images in another size. https://pytorch.org/docs/stable/nn.functional.html#vision-functions
+
+Every mode reads each axis by itself: `nearest` takes one place for each new one, the others are products with a matrix of weights.
+"""
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from ... import api as tg
+from ...dispatch import SCALAR_TYPES, xp
+from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+
+__all__ = ["interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
+
+AXES = {"linear": 3, "bilinear": 4, "bicubic": 4, "lanczos": 4, "trilinear": 5}     # the axes of an input that each mode is for
+UNITED = "linear | bilinear | bicubic | trilinear"
+
+
+def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
+                recompute_scale_factor: bool | None = None, antialias: bool = False) -> Any:
+    """The input (N, C, …) with other lengths of the axes after the channels. https://pytorch.org/docs → torch.nn.functional.interpolate
+
+    mode: 'nearest', 'nearest-exact', 'linear', 'bilinear', 'bicubic', 'trilinear', 'area', and 'lanczos' with antialias.
+
+    >>> import tensorgrad as torch
+    >>> x = torch.tensor([[[1., 3.]]])
+    >>> torch.nn.functional.interpolate(x, 4), torch.nn.functional.interpolate(x, 4, mode='linear')
+    (tensor([[[1., 1., 3., 3.]]]), tensor([[[1.0000, 1.5000, 2.5000, 3.0000]]]))
+    """
+    if mode in ("nearest", "area", "nearest-exact") and align_corners is not None:
+        raise ValueError(f"align_corners option can only be set with the interpolating modes: {UNITED}")
+    sizes, scales = _sizes(input, size, scale_factor, bool(recompute_scale_factor) or mode == "area", bool(recompute_scale_factor))
+    _check_mode(input, mode, bool(align_corners), antialias)
+    if mode == "area":
+        return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[input.ndim - 3](input, sizes)
+    _check_sizes(input, sizes, mode)
+    return _resized(input, sizes, scales, mode, bool(align_corners), antialias)
+
+
+def _sizes(input: Any, size: Any, scale_factor: Any, recompute: bool, asked: bool) -> tuple[list[int], list[Any]]:
+    """The new lengths, and the factors to compute places with (None: from the lengths)."""
+    n, given = input.ndim - 2, "Please provide input tensor in (N, C, d1, d2, ...,dK) format and"
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    if size is None and scale_factor is None:
+        raise ValueError("either size or scale_factor should be defined")
+    if size is not None:
+        if isinstance(size, (tuple, list)):
+            if len(size) != n:
+                raise ValueError("Input and output must have the same number of spatial dimensions, but got input with spatial dimensions of "
+                                 f"{list(input.shape[2:])} and output size of {size}. {given} output size in (o1, o2, ...,oK) format.")
+            if not all(hasattr(s, "__index__") for s in size):
+                raise TypeError("expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but got size with types "
+                                f"{[type(s) for s in size]}")
+        if asked:
+            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+        sizes = list(size) if isinstance(size, (tuple, list)) else [size] * n
+        if not all(hasattr(s, "__index__") for s in sizes):
+            raise TypeError("interpolate(): argument 'size' must be int or tuple of ints")
+        return [s.__index__() for s in sizes], [None] * n
+    if isinstance(scale_factor, (tuple, list)) and len(scale_factor) != n:
+        raise ValueError("Input and scale_factor must have the same number of spatial dimensions, but got input with spatial dimensions of "
+                         f"{list(input.shape[2:])} and scale_factor of shape {scale_factor}. {given} scale_factor in (s1, s2, ...,sK) format.")
+    factors = [float(f) for f in (scale_factor if isinstance(scale_factor, (tuple, list)) else [scale_factor] * n)]
+    return [int(d * f) for d, f in zip(input.shape[2:], factors, strict=True)], [None] * n if recompute else factors
+
+
+def _check_mode(input: Any, mode: str, align_corners: bool, antialias: bool) -> None:
+    if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and input.ndim == 4):
+        raise ValueError("Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input")
+    wanted = AXES.get(mode)
+    if mode in ("linear", "bilinear", "trilinear") and input.ndim in (3, 4, 5) and input.ndim != wanted:
+        raise NotImplementedError(f"Got {input.ndim}D input, but {mode} mode needs {wanted}D input")
+    if input.ndim not in (3, 4, 5) or (mode not in ("nearest", "nearest-exact", "area") and input.ndim != wanted):
+        raise NotImplementedError(f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.ndim}D) for the modes: nearest | linear | bilinear"
+                                  f" | bicubic | trilinear | lanczos | area | nearest-exact (got {mode})")
+    if mode == "lanczos" and align_corners:
+        raise ValueError("Lanczos mode does not support align_corners=True")
+    if mode == "lanczos" and not antialias:
+        raise ValueError("Lanczos mode requires antialias=True")
+
+
+def _check_sizes(input: Any, sizes: list[int], mode: str) -> None:
+    n = len(sizes)
+    if min(*input.shape[2:], *sizes) <= 0:
+        letters = "DHW"[-n:]
+        before, after = (", ".join(f"{a}: {v}" for a, v in zip(letters, values, strict=True)) for values in (input.shape[2:], sizes))
+        raise RuntimeError(f"Input and output sizes should be greater than 0, but got input ({before}) {'and ' if n == 1 else ''}output ({after})")
+    if not input.shape[1]:
+        raise RuntimeError(f"Non-empty {n + 2}D data tensor expected but got a tensor with sizes {list(input.shape)}")
+    if not input.is_floating_point() and input.dtype is not tg.uint8:
+        name = f"upsample_{mode.removesuffix('-exact')}{n}d"
+        raise NotImplementedError(f"\"{name}_channels_last\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+
+
+def _resized(input: Any, sizes: list[int], scales: list[Any], mode: str, align_corners: bool, antialias: bool) -> Any:
+    precise = input.dtype if input.dtype is tg.float64 else tg.float32
+    rounded = input.dtype is tg.uint8 and not mode.startswith("nearest")
+    out = input.to(tg.float32) if rounded else input
+    for axis, (new, scale) in enumerate(zip(sizes, scales, strict=True), 2):
+        old = input.shape[axis]
+        if mode.startswith("nearest"):
+            if new != old:
+                out = xp.take_axis(out, _nearest(old, new, scale, mode == "nearest-exact", input.device), axis=axis)
+        elif new != old or scale not in (None, 1.0) or antialias:
+            places = Places(old, new, scale, align_corners, precise, input.device)
+            out = xp.resample(out, (places.antialiased(mode) if antialias else places.weights(mode)).to(out.dtype), axis=axis)
+    return out.round().clamp(0, 255).to(tg.uint8) if rounded else out.clone() if out is input else out
+
+
+def _nearest(old: int, new: int, scale: Any, exact: bool, device: Any) -> Any:
+    """The place that each new one is read from, computed in single precision as PyTorch does."""
+    step = tg.tensor(1 / scale if scale else old / new, dtype=tg.float32, device=device)
+    places = tg.arange(new, dtype=tg.float32, device=device)
+    return ((places + 0.5 if exact else places) * step).floor().long().clamp(max=old - 1)
+
+
+class Places:
+    """Where new places lie between the old ones, and with which weights these are read: matrices (new, old)."""
+
+    def __init__(self, old: int, new: int, scale: Any, align_corners: bool, dtype: Any, device: Any) -> None:
+        self.old, self.align_corners = old, align_corners
+        self.step = ((old - 1) / (new - 1) if new > 1 else 0.0) if align_corners else 1 / scale if scale else old / new
+        self.i = tg.arange(new, dtype=dtype, device=device)
+        self.j = tg.arange(old, dtype=dtype, device=device)
+
+    def weights(self, mode: str) -> Any:
+        """Those of one linear function, or of one cubic one, between two neighbours."""
+        at = self.i * self.step if self.align_corners else (self.i + 0.5) * self.step - 0.5
+        if mode != "bicubic":
+            at = at.clamp(min=0)
+        first = at.floor()
+        t = at - first
+        taps = [(0, 1 - t), (1, t)] if mode != "bicubic" else [(k, cubic((t - k).abs(), -0.75)) for k in (-1, 0, 1, 2)]
+        return sum(self._picked(first + k) * w.unsqueeze(1) for k, w in taps)
+
+    def _picked(self, place: Any) -> Any:
+        """1 at a place, or at the end of the axis that it lies beyond."""
+        return (place.clamp(0, self.old - 1).unsqueeze(1) == self.j).to(self.j.dtype)
+
+    def antialiased(self, mode: str) -> Any:
+        """Those of a filter as wide as a new place is, where that is wider than an old one."""
+        kernel, reach = FILTERS[mode]
+        width = max(self.step, 1.0)
+        centre = (self.i + 0.5) * self.step
+        low, high = (centre - reach * width + 0.5).trunc().clamp(min=0), (centre + reach * width + 0.5).trunc().clamp(max=self.old)
+        inside = (self.j >= low.unsqueeze(1)) & (self.j < high.unsqueeze(1))
+        weights = kernel(((self.j + 0.5 - centre.unsqueeze(1)) / width).abs()) * inside
+        return weights / weights.sum(1, keepdim=True)
+
+
+def cubic(x: Any, a: float) -> Any:
+    """R. Keys's kernel (1981), for x ≥ 0."""
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((x - 5) * x + 8) * x * a - 4 * a
+    return xp.where(x <= 1, near, xp.where(x < 2, far, far * 0))
+
+
+def triangle(x: Any) -> Any:
+    return (1 - x).clamp(min=0)
+
+
+def lanczos(x: Any) -> Any:
+    """sinc(x) sinc(x/3) for x < 3."""
+    window = tg.sinc(x) * tg.sinc(x / 3)
+    return xp.where(x < 3, window, window * 0)
+
+
+FILTERS = {"bilinear": (triangle, 1), "bicubic": (lambda x: cubic(x, -0.5), 2), "lanczos": (lanczos, 3)}
+
+
+# ── deprecated names ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _deprecated(name: str) -> None:
+    warnings.warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=3)
+
+
+def upsample(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None) -> Any:
+    """interpolate, under its former name. https://pytorch.org/docs → torch.nn.functional.upsample"""
+    _deprecated("upsample")
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+    """interpolate by the nearest place. https://pytorch.org/docs → torch.nn.functional.upsample_nearest"""
+    _deprecated("upsample_nearest")
+    return interpolate(input, size, scale_factor, mode="nearest")
+
+
+def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+    """interpolate bilinearly, corners aligned. https://pytorch.org/docs → torch.nn.functional.upsample_bilinear"""
+    _deprecated("upsample_bilinear")
+    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)

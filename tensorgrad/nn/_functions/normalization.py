@@ -1,0 +1,118 @@
+"""Normalisations. https://pytorch.org/docs/stable/nn.functional.html#normalization-functions"""
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from ... import api as tg
+from ...dispatch import xp
+
+__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "normalize", "rms_norm"]
+
+
+def _check_batch(size: Any) -> None:
+    if size[0] * prod(size[2:]) == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}")
+
+
+def batch_norm(input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: bool = False,
+               momentum: float = 0.1, eps: float = 1e-5) -> Any:
+    """(x − μ) / √(σ² + ε) · w + b for each channel (axis 1): S. Ioffe, C. Szegedy (2015). https://pytorch.org/docs → torch.nn.functional.batch_norm
+
+    In training μ and σ² are those of the batch, and the running ones move towards them; else they are the running ones.
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.batch_norm(torch.tensor([[1.], [3.]]), torch.zeros(1), torch.ones(1), training=True, eps=1e-9)
+    tensor([[-1.],
+            [ 1.]])
+    """
+    if training:
+        _check_batch(input.shape)
+        if eps <= 0.0:
+            raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+        if (running_mean is None) != (running_var is None):
+            raise ValueError("running_mean and running_var must either both be None or neither be None")
+    elif eps < 0.0:
+        raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
+    return tg.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+def instance_norm(input: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
+                  use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5) -> Any:
+    """Each channel of each sample normalised by itself: D. Ulyanov et al. (2016). https://pytorch.org/docs → torch.nn.functional.instance_norm
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.instance_norm(torch.tensor([[[1., 3.], [10., 30.]]]), eps=0.)
+    tensor([[[-1.,  1.],
+             [-1.,  1.]]])
+    """
+    if use_input_stats:
+        if prod(input.shape[2:]) == 1:
+            raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
+        if (running_mean is None) != (running_var is None):
+            raise ValueError("running_mean and running_var must either both be None or neither be None")
+    return tg.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
+
+
+def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """(x − μ) / √(σ² + ε) · w + b, with μ and σ² over the last axes. https://pytorch.org/docs → torch.nn.functional.layer_norm
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.layer_norm(torch.tensor([[1., 3.], [10., 30.]]), (2,), eps=0.)
+    tensor([[-1.,  1.],
+            [-1.,  1.]])
+    """
+    return tg.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
+    """x / √(mean x² + ε) · w, with the mean over the last axes. https://pytorch.org/docs → torch.nn.functional.rms_norm
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.rms_norm(torch.tensor([[1., 7.]]), (2,))
+    tensor([[0.2000, 1.4000]])
+    """
+    return tg.rms_norm(input, normalized_shape, weight, eps)
+
+
+def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """(x − μ) / √(σ² + ε) · w + b, with μ and σ² over groups of channels. https://pytorch.org/docs → torch.nn.functional.group_norm
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.group_norm(torch.tensor([[1., 3., 10., 30.]]), 2, eps=0.)
+    tensor([[-1.,  1., -1.,  1.]])
+    """
+    if input.ndim < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
+    samples, channels, *places = input.shape
+    _check_batch([samples * channels // num_groups, num_groups, *places])
+    return tg.group_norm(input, num_groups, weight, bias, eps)
+
+
+def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
+    """x / (k + α · the mean of x² over `size` neighbouring channels)^β. https://pytorch.org/docs → torch.nn.functional.local_response_norm
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.local_response_norm(torch.tensor([[[1.], [2.]]]), 1, alpha=1., beta=1., k=0.)
+    tensor([[[1.0000],
+             [0.5000]]])
+    """
+    if input.ndim < 3:
+        raise ValueError(f"Expected 3D or higher dimensionality                          input (got {input.ndim} dimensions)")
+    if not input.numel():
+        return input
+    if size <= 0:
+        raise RuntimeError(f"kernel size should be greater than zero, but got kH: {size} kW: 1")
+    flat = (input * input).reshape(input.shape[0], input.shape[1], -1)
+    mean = xp.window_sum(flat, kernel=(size, 1), stride=(1, 1), widths=((size // 2, (size - 1) // 2), (0, 0)), scale=1 / size)
+    return input / (mean.reshape(input.shape) * alpha + k) ** beta
+
+
+def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None) -> Any:
+    """x / max(|x|ₚ, ε), with the norm along an axis. https://pytorch.org/docs → torch.nn.functional.normalize
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.normalize(torch.tensor([[3., 4.]]))
+    tensor([[0.6000, 0.8000]])
+    """
+    return tg.div(input, input.norm(p, dim, keepdim=True).clamp_min(eps), out=out)

@@ -1,0 +1,88 @@
+"""Borders, and channels that become places. https://pytorch.org/docs/stable/nn.functional.html#vision-functions"""
+from __future__ import annotations
+
+from typing import Any
+
+from ... import api as tg
+from ...dispatch import xp
+
+__all__ = ["channel_shuffle", "native_channel_shuffle", "pad", "pixel_shuffle", "pixel_unshuffle"]
+
+pixel_shuffle, pixel_unshuffle = tg.pixel_shuffle, tg.pixel_unshuffle
+channel_shuffle = native_channel_shuffle = tg.channel_shuffle
+
+
+def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None) -> Any:
+    """A border around the last axes, (left, right, top, bottom, …); negative widths crop. https://pytorch.org/docs → torch.nn.functional.pad
+
+    mode: 'constant' (of `value`), 'reflect', 'replicate' or 'circular'.
+
+    >>> import tensorgrad as torch
+    >>> x = torch.tensor([[1., 2., 3.]])
+    >>> torch.nn.functional.pad(x, (1, 2)), torch.nn.functional.pad(x, (1, 2), 'reflect')
+    (tensor([[0., 1., 2., 3., 0., 0.]]), tensor([[2., 1., 2., 3., 2., 1.]]))
+    """
+    widths = _widths(input, pad)
+    if mode == "constant":
+        if any(n + a + b < 0 for n, (a, b) in zip(input.shape[::-1], widths)):
+            raise RuntimeError("narrow(): length must be non-negative.")
+        padded = ((0, 0),) * (input.ndim - len(widths)) + tuple(widths[::-1])
+        value = 0 if value is None else value
+        return xp.pad_constant(input, widths=padded, value=value if input.is_floating_point() or input.is_complex() else int(value))
+    if mode not in BORDERS:
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    if value is not None and value != 0:
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    _check_border(input, widths, mode)
+    for i, (before, after) in enumerate(widths):
+        if before or after:
+            axis = input.ndim - 1 - i
+            places = tg.tensor(BORDERS[mode](input.shape[axis], before, after), dtype=tg.int64, device=input.device)
+            input = xp.take_axis(input, places, axis=axis)
+    return input
+
+
+def _widths(input: Any, pad: Any) -> list[tuple[int, int]]:
+    """(before, after) for the last axes, the last one first."""
+    for i, n in enumerate(pad):
+        if not hasattr(n, "__index__"):
+            raise TypeError(f"pad(): argument 'pad' (position 2) must be tuple of ints, but found element of type {type(n).__name__} at pos {i}")
+    pad = [n.__index__() for n in pad]
+    if len(pad) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if len(pad) > 2 * input.ndim:
+        raise RuntimeError("Padding length should be less than or equal to two times the input dimension but got padding length "
+                           f"{len(pad)} and input of dimension {input.ndim}")
+    return list(zip(pad[::2], pad[1::2], strict=True))
+
+
+def _check_border(input: Any, widths: Any, mode: str) -> None:
+    n = len(widths)
+    if not 1 <= n <= 3 or input.ndim not in (n + 1, n + 2):
+        raise NotImplementedError(f"Padding size {2 * n} is not supported for {input.ndim}D input tensor.")
+    if 0 in input.shape[-n - 1 if input.ndim == n + 1 else -n - 1:]:
+        raise RuntimeError(f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but "
+                           f"got: {list(input.shape)}")
+    for i, (before, after) in enumerate(widths):
+        size, axis = input.shape[-1 - i], input.ndim - 1 - i
+        if mode == "reflect" and max(before, after) >= size:
+            raise RuntimeError(f"Argument #{4 + 2 * i}: Padding size should be less than the corresponding input dimension, but got: padding ({before}, "
+                               f"{after}) at dimension {axis} of input {list(input.shape)}")
+        if mode == "circular" and max(before, after) > size:
+            raise RuntimeError("Padding value causes wrapping around more than once.")
+        if size + before + after < 0 or (size + before + after == 0 and mode != "circular"):
+            raise RuntimeError(f"input ({'WHD'[i]}: {size}) is too small. Calculated output {'WHD'[i]}: {size + before + after}"
+                               if mode != "circular" else "Negative padding value is resulting in an empty dimension")
+
+
+def wrapped(i: int, n: int, start: int) -> int:
+    """A place in the part of an axis that is left when it was cropped: n places from `start` on."""
+    return start + i % n
+
+
+# Which place of an axis of length n stands at each place of the padded one.
+BORDERS = {
+    "reflect": lambda n, a, b: [abs(i) if i < n else 2 * (n - 1) - i for i in range(-a, n + b)],
+    "replicate": lambda n, a, b: [min(max(i, 0), n - 1) for i in range(-a, n + b)],
+    "circular": lambda n, a, b: [wrapped(i, n + min(a, 0) + min(b, 0), max(-a, 0)) for i in range(-max(a, 0), n + min(a, 0) + b)],
+}

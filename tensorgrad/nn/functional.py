@@ -1,0 +1,28 @@
+"""The functions that layers are made of. https://pytorch.org/docs/stable/nn.functional.html
+
+>>> import tensorgrad as torch
+>>> torch.nn.functional.relu(torch.tensor([-1., 2.]))
+tensor([0., 2.])
+"""
+from ..api import conv1d, conv2d, conv3d, conv_tbc, conv_transpose1d, conv_transpose2d, conv_transpose3d
+from . import _functions
+from ._functions.activation import *  # noqa: F403
+from ._functions.attention import *  # noqa: F403
+from ._functions.attention import _canonical_mask, _none_or_dtype
+from ._functions.distance import *  # noqa: F403
+from ._functions.dropout import *  # noqa: F403
+from ._functions.embedding import *  # noqa: F403
+from ._functions.folding import *  # noqa: F403
+from ._functions.interpolation import *  # noqa: F403
+from ._functions.loss import *  # noqa: F403
+from ._functions.normalization import *  # noqa: F403
+from ._functions.padding import *  # noqa: F403
+from ._functions.pooling import *  # noqa: F403
+from ._functions.recurrent import _rnn, _rnn_cell
+from ._functions.sampling import *  # noqa: F403
+
+_FAMILIES = (_functions.activation, _functions.attention, _functions.distance, _functions.dropout, _functions.embedding, _functions.folding,
+             _functions.interpolation, _functions.loss, _functions.normalization, _functions.padding, _functions.pooling, _functions.sampling)
+
+__all__ = sorted({"conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"}
+                 | {name for family in _FAMILIES for name in family.__all__ if not name.startswith("_")})

@@ -1,0 +1,57 @@
+"""Fourier transforms. `norm` says which direction divides by the length: 'backward' (the inverse), 'forward', or 'ortho' (both, by its root)."""
+from __future__ import annotations
+
+from .base import Op
+
+SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}      # the norm under which the transposed transform scales alike
+
+
+class FourierTransform(Op):
+    """out[k] = Σ x[j]·exp(∓2πi·jk/n) along axes, with + for the inverse; it is its own transpose"""
+
+    torch_name = "FftC2C"
+    kinds = "c"
+
+    def forward(xp, x, *, axes, inverse=False, norm="backward"):
+        if len(axes) == 1:
+            return (xp.fft.ifft if inverse else xp.fft.fft)(x, axis=axes[0], norm=norm)
+        return (xp.fft.ifftn if inverse else xp.fft.fftn)(x, axes=axes, norm=norm)
+
+    def grad_x(xp, g, axes, inverse=False, norm="backward"):
+        return xp.fourier_transform(g, axes=axes, inverse=inverse, norm=norm)
+
+
+class HalfSpectrum(Op):
+    """The first half of the transform of real numbers, which the other half mirrors; `doubled`: and the mirror images added"""
+
+    torch_name = "FftR2C"
+    analytic = False
+    kinds = "f"
+
+    def forward(xp, x, *, axis, norm="backward", doubled=False):
+        out = xp.fft.rfft(x, axis=axis, norm=norm)
+        return scaled_inside(out, x.shape[axis], axis, 2) if doubled else out
+
+    def grad_x(xp, g, x_shape, axis, norm="backward", doubled=False):
+        return xp.from_half_spectrum(g, n=x_shape[axis], axis=axis, norm=SWAPPED[norm], halved=not doubled)
+
+
+class FromHalfSpectrum(Op):
+    """The n real numbers whose transform has this first half; `halved`: each mirrored part counts half"""
+
+    torch_name = "FftC2R"
+    analytic = False
+    kinds = "c"
+
+    def forward(xp, x, *, n, axis, norm="backward", halved=False):
+        return xp.fft.irfft(scaled_inside(x, n, axis, 0.5) if halved else x, n, axis=axis, norm=norm)
+
+    def grad_x(xp, g, axis, norm="backward", halved=False):
+        return xp.half_spectrum(g, axis=axis, norm=SWAPPED[norm], doubled=not halved)
+
+
+def scaled_inside(x, n, axis, factor):
+    """Half a spectrum with all scaled but what has no mirror image: the mean, and for an even n the fastest wave."""
+    out = x.copy()
+    out[(slice(None),) * (axis % x.ndim) + (slice(1, (n + 1) // 2),)] *= factor
+    return out
