@@ -70,7 +70,7 @@ def apply(op: type[Op], *args: Any, **params: Any) -> Any:
             elif array.dtype is not dtype:
                 mixed = True
         else:
-            if a is not None and not isinstance(a, SCALARS):
+            if not isinstance(a, SCALARS) and (a is not None or (op.elementwise and op.arity == 2)):
                 raise refused(op, a)
             arrays.append(a.item() if isinstance(a, generic) else a)    # a NumPy scalar counts as the Python number it stands for
             edges.append(None)
@@ -237,7 +237,7 @@ def common(op: type[Op], args: Any, arrays: list[Any], backend: Any) -> tuple[li
         target = dtypes.get_default_dtype()
     compute = dtypes.float32 if target is dtypes.bfloat16 and "V" not in op.kinds else target
     if compute.numpy.kind not in op.kinds:
-        raise NotImplementedError(f'"{op.kernel_name}" not implemented for \'{_scalar_type(args)}\'')
+        raise NotImplementedError(f'"{op.kernel_name}" not implemented for \'{SCALAR_TYPES[target.name]}\'')
     dtype = compute.numpy
     cast = [None if a is None else a.astype(dtype, copy=False) if isinstance(t, TensorBase) else number_array(a, dtype, backend)
             for t, a in zip(args, arrays, strict=True)]
@@ -264,6 +264,8 @@ def _scalar_type(args: Any) -> str:
 
 def result_type(*operands: Any) -> dtypes.dtype:
     """The dtype that an operation on these tensors and numbers gives. https://pytorch.org/docs → result_type"""
+    if len(operands) == 2 and all(isinstance(a, TensorBase) for a in operands) and operands[0].array.dtype is operands[1].array.dtype:
+        return dtypes.FROM_NUMPY[operands[0].array.dtype]
     groups: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
     for a in operands:
         if isinstance(a, TensorBase):
@@ -317,30 +319,32 @@ def defined(op: type[Op], backend: Any, args: Any, edges: Any, params: Any) -> A
 # ── the fast lanes: elementwise ops of one or two tensors of one dtype ────────────────────────────────────────────────
 
 
-def unary(op: type[Op]) -> Callable[..., Any]:
+def unary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
+    """`otherwise` takes what the fast lane does not: other dtypes and classes."""
     kernels, kinds, tracked = op.kernels, op.kinds, op.differentiable
+    otherwise = otherwise or partial(apply, op)
 
-    def call(a: Any) -> Any:
+    def call(a: Any, **params: Any) -> Any:
         if type(a) in PLAIN and (x := a.array).dtype.kind in kinds and \
                 type(kernel := kernels[backend := type(a.storage)]) is not Pair:
-            y = kernel(x)
+            y = kernel(x, **params) if params else kernel(x)
             if type(y) is not backend.array_type:
                 y = backend.asarray(y)
             out = new(Tensor)
             out.array, out.storage, out._node, out._grad, out.origin = y, backend(), None, None, None
             node = a._node if a.origin is None else node_of(a)
             if node is not None and tracked and (record := mode.record):
-                record(op, 1, (a,), (node,), NO_PARAMS, out)
+                record(op, 1, (a,), (node,), params, out)
             elif mode.inference:
                 out.storage.inference = True
             return out
-        return apply(op, a)
+        return otherwise(a, **params)
     return call
 
 
 def binary(op: type[Op], otherwise: Any = None, numbers: Any = NUMBERS) -> Callable[..., Any]:
     """`otherwise` takes what the fast lane does not: operands of unlike dtypes, devices or classes."""
-    kernels, kinds, tracked = op.kernels, op.kinds, op.differentiable
+    kernels, kinds, tracked, numbers = op.kernels, op.kinds, op.differentiable, numbers if "f" in op.kinds else ()
     otherwise = otherwise or partial(apply, op)
 
     def call(a: Any, b: Any) -> Any:
@@ -409,9 +413,17 @@ def namespace(backend: type[Storage]) -> TensorNamespace:
 
 def lane(op: type[Op]) -> Callable[..., Any]:
     """How Tensors call an op."""
-    if op.arity in (1, 2) and not (op.parameters or op.view or op.several or op.composite):
-        return (unary if op.arity == 1 else binary)(op)
+    if op.arity in (1, 2) and not (op.view or op.several or op.composite):
+        if op.arity == 1:
+            return unary(op) if not op.parameters else _with_positions(op)
+        return binary(op) if not op.parameters else partial(apply, op)
     return partial(apply, op)
+
+
+def _with_positions(op: type[Op]) -> Callable[..., Any]:
+    """The fast lane for an op of one tensor, whose parameters may also be given by position."""
+    call = unary(op)
+    return lambda a, *positional, **params: apply(op, a, *positional, **params) if positional else call(a, **params)
 
 
 xp: Any = TensorNamespace()

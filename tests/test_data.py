@@ -545,14 +545,14 @@ def test_indices_and_batches_larger_than_a_pipe():
 
 
 def test_keyboard_interrupt():
-    def interrupt():
-        time.sleep(0.3)
-        os.kill(os.getpid(), signal.SIGINT)
-    thread = threading.Thread(target=interrupt)
+    loader = iter(DataLoader(Numbers(lambda: time.sleep(60)), num_workers=2))
+    next(loader)
+    thread = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     thread.start()
     with pytest.raises(KeyboardInterrupt):
-        batches(DataLoader(Numbers(lambda: time.sleep(60)), num_workers=2))
+        batches(loader)
     thread.join()
+    del loader
     gc.collect()
     assert multiprocessing.active_children() == []
 

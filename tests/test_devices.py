@@ -333,6 +333,7 @@ class Grid:
     def __truediv__(self, other): return self.each(lambda a, b: a / b, other)
     def __neg__(self): return self.each(lambda a: -a)
     def __setitem__(self, index, values): self.cells[:] = values.cells
+    def __rsub__(self, other): return self.each(lambda a: other - a)
     __rmul__ = __mul__
 
 
@@ -386,7 +387,7 @@ def toy():
     del Storage.by_device["toy"]
 
 
-def train(device, steps=150):
+def train(device, steps=100):
     """A two-layer network learns XOR."""
     rng = np.random.default_rng(1)
     x, y, *weights = (tensorgrad.tensor(values, dtype=tensorgrad.float64).to(device) for values in (

@@ -65,8 +65,12 @@ def _with_out(call: Any, exact: bool = False, apart: bool = False) -> Any:
         if apart and out is not None and any(o is a for o in out for a in args):
             raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
                                "location. Please clone() the tensor before performing the operation.")
+        if type(out) is Tensor:
+            for a in args:
+                if isinstance(a, TensorBase) and a.storage is out.storage:
+                    inplace.check_overlap(out.array, a.array)
         result = call(*args, **kwargs)
-        return result if out is None else write_out(result, out, exact)
+        return result if out is None else write_out(result, out, exact, call.__name__)
     return with_out
 
 
@@ -79,17 +83,18 @@ def in_place_form(call: Any, name: str) -> Any:
     return method
 
 
-def write_out(result: Any, out: Any, exact: bool = False) -> Any:
+def write_out(result: Any, out: Any, exact: bool = False, name: str = "function") -> Any:
     """Put a result into the tensors that `out=` gave, and return these."""
     if isinstance(result, (tuple, list)):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise TypeError(f"out must be a tuple of {len(result)} tensors")
-        written = [write_out(r, o, exact) for r, o in zip(result, out, strict=True)]
+        written = [write_out(r, o, exact, name) for r, o in zip(result, out, strict=True)]
         return type(result)(*written) if hasattr(result, "_fields") else type(result)(written)
     if not isinstance(out, TensorBase):
-        raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
+        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if result._node is not None or out.requires_grad:  # type: ignore[attr-defined]
-        raise RuntimeError("functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.")
+        raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires "
+                           "grad.")
     if type(result.storage) is not type(out.storage):
         raise RuntimeError(f"Expected out tensor to be on {result.device}, but got {out.device} instead")
     if exact and result.array.dtype != out.array.dtype:

@@ -5,7 +5,7 @@ from typing import Any
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
-from ..dispatch import SCALAR_TYPES, result_type, xp
+from ..dispatch import SCALAR_TYPES, xp
 from ._arguments import check_tensor, check_tensors, in_dtype, promoted
 from ._register import public
 
@@ -335,11 +335,6 @@ def bitwise_xor(input: Any, other: Any) -> Any:
     return xp.bitwise_xor(input, other)
 
 
-def _no_bools(input: Any, other: Any, name: str) -> None:
-    if result_type(input, other) is dtypes.bool:
-        raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
-
-
 @public(inplace=True, out=True)
 def bitwise_left_shift(input: Any, other: Any) -> Any:
     """The bits moved up by `other` places: input · 2^other. https://pytorch.org/docs → torch.bitwise_left_shift
@@ -348,7 +343,6 @@ def bitwise_left_shift(input: Any, other: Any) -> Any:
     >>> torch.bitwise_left_shift(torch.tensor([1, 3]), 2)
     tensor([ 4, 12])
     """
-    _no_bools(input, other, "lshift")
     return xp.left_shift(input, other)
 
 
@@ -360,5 +354,4 @@ def bitwise_right_shift(input: Any, other: Any) -> Any:
     >>> torch.bitwise_right_shift(torch.tensor([4, 13]), 2)
     tensor([1, 3])
     """
-    _no_bools(input, other, "rshift")
     return xp.right_shift(input, other)

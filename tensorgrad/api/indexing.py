@@ -314,7 +314,7 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
         raise IndexError("index_select(): Index is supposed to be a vector")
     if not input.array.ndim:
         if index.array.size != 1:
-            raise RuntimeError("index_select(): Index to scalar can have only 1 value, got {index.array.size} value(s)")
+            raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.array.size} value(s)")
         return xp.clone(input)
     d = normalize_dim(dim, input.array.ndim)
     index = xp.reshape(index, shape=(index.array.size,))

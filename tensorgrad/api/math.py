@@ -152,6 +152,8 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     """
     _check_addc(input, tensor1, tensor2, "addcmul")
     product = xp.multiply(tensor1, tensor2)
+    if product.array.dtype.kind in "iu" and input.array.dtype.kind in "iu":
+        value = int(value)
     return xp.add(input, product if value == 1 else xp.multiply(product, value))
 
 

@@ -208,7 +208,9 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     >>> torch.addmm(torch.tensor([1.]), torch.tensor([[1., 2.]]), torch.tensor([[3.], [4.]]))
     tensor([[12.]])
     """
-    _check_ranks({"mat1": mat1, "mat2": mat2}, 2, "matrix")
+    for name, t in (("mat1", mat1), ("mat2", mat2)):
+        if t.array.ndim != 2:
+            raise RuntimeError(f"{name} must be a matrix, got {t.array.ndim}-D tensor")
     return _plus(input, matmul(mat1, mat2), beta, alpha)
 
 

@@ -35,7 +35,7 @@ def batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_va
             [ 1.]])
     """
     channels = input.array.shape[1] if input.array.ndim > 1 else 0
-    if input.array.ndim < 2 and not input.array.size:
+    if not input.array.size:
         return _affine_of_nothing(input, weight, bias)
     for t, name in ((running_mean, "running_mean"), (running_var, "running_var")):
         if t is None and not training:
@@ -56,8 +56,10 @@ def batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_va
 
 
 def _affine_of_nothing(input: Any, weight: Any, bias: Any) -> Any:
-    out = xp.clone(input) if weight is None else input * weight
-    return out if bias is None else out + bias
+    """An empty batch has no statistics."""
+    w, b = (None if t is None else t.reshape(-1, *(1,) * (input.ndim - 2)) if input.ndim > 1 else t for t in (weight, bias))
+    out = xp.clone(input) if w is None else input * w
+    return out if b is None else out + b
 
 
 def _move_towards(running: Any, value: Any, momentum: float) -> None:

@@ -198,7 +198,7 @@ rand_like, randn_like = _like_sampler("rand_like", "uniform"), _like_sampler("ra
 
 
 @public(method=False)
-def randint(low: Any, high: Any = None, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
+def randint(low: Any = None, high: Any = None, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
             device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Any:
     """Integers from low (0) up to, without, high. https://pytorch.org/docs → torch.randint"""
     if size is None:
@@ -207,7 +207,7 @@ def randint(low: Any, high: Any = None, size: Any = None, *, generator: Any = No
         low, high, size = 0, low, high
     elif high is None:
         low, high = 0, low
-    low, high = int(low), int(high)
+    low, high = int(low or 0), int(high)
     if high <= low:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     kind = dtypes.int64 if dtype is None and out is None else out.dtype if dtype is None else as_dtype(dtype)

@@ -147,12 +147,12 @@ def _spread_arguments(input: Any, dim: Any, unbiased: Any, correction: Any, name
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     if input.array.dtype.kind in "biu":
-        raise RuntimeError(f"{name} only support floating point and complex dtypes")
+        raise RuntimeError(f"{name if '_' in name else 'std and var'} only support floating point and complex dtypes")
     if correction is None:
         correction = 1 if unbiased is None else int(unbiased)
     axis = axes(dim, input.array.ndim)
     if count_of(input.array.shape, axis) - correction <= 0:
-        warnings.warn(f"{name.split()[0]}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
+        warnings.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
                       "numel divided by output numel).", UserWarning, stacklevel=4)
     return axis, correction
 
@@ -166,7 +166,7 @@ def var(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool
     >>> x.var(), x.var(correction=0)
     (tensor(1.), tensor(0.6667))
     """
-    axis, correction = _spread_arguments(input, dim, unbiased, correction, "std and var")
+    axis, correction = _spread_arguments(input, dim, unbiased, correction, "var")
     return xp.variance(input, axis=axis, correction=correction, keepdims=keepdim)
 
 
@@ -178,7 +178,7 @@ def std(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool
     >>> torch.tensor([[1., 3.], [5., 5.]]).std(dim=1)
     tensor([1.4142, 0.0000])
     """
-    axis, correction = _spread_arguments(input, dim, unbiased, correction, "std and var")
+    axis, correction = _spread_arguments(input, dim, unbiased, correction, "std")
     return xp.deviation(input, axis=axis, correction=correction, keepdims=keepdim)
 
 
@@ -237,6 +237,8 @@ def _extreme(input: Any, dim: Any, keepdim: bool, name: str, of_all: str, along_
     if input.array.dtype.kind == "c":
         raise NotImplementedError(f"\"{name}_all\" not implemented for '{_kind(input)}'")
     if dim is None:
+        if keepdim:
+            raise TypeError(f"{name}() received an invalid combination of arguments - got (keepdim=bool, ), but expected one of:")
         _check_not_empty(input, None, name)
         return getattr(xp, of_all)(input)
     return getattr(return_types, name)(*along(along_dim, input, dim, keepdim, name))
@@ -420,7 +422,7 @@ def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *,
     return xp.vector_norm(cast(x, dtype), ord=ord, axis=axis, keepdims=keepdim)
 
 
-@public(out=True)
+@public(out="same")
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     """The norm of a vector, 'fro' that of all elements, 'nuc' the sum of a matrix' singular values. https://pytorch.org/docs → torch.norm
 

@@ -18,7 +18,7 @@ _upto = range      # the name is an argument of histograms
 # ── quantiles ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@public(out=True)
+@public(out="same")
 def quantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
     """The value below which a share q of the elements lies, several q along a new first axis. https://pytorch.org/docs → torch.quantile
 
@@ -31,7 +31,7 @@ def quantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, 
     return _quantile(input, q, dim, keepdim, interpolation, "quantile()")
 
 
-@public(out=True)
+@public(out="same")
 def nanquantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
     """The quantile of the elements that are numbers. https://pytorch.org/docs → torch.nanquantile
 
@@ -211,7 +211,7 @@ def _range(x: Any, limits: Any, margin: float, name: str) -> tuple[float, float]
     return low, high
 
 
-@public(out=True)
+@public(out="same")
 def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:  # noqa: A002
     """How many elements lie in each of equal bins from min to max (those of the elements, if equal). https://pytorch.org/docs → torch.histc
 
@@ -227,7 +227,7 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:  # no
     return in_dtype(xp.histc(input, bins=bins, low=low, high=high), input.dtype)
 
 
-@public(out=True)
+@public(out="same")
 def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:  # noqa: A002
     """How many elements, or how much of their weight, lie in each bin; and the edges of the bins. https://pytorch.org/docs → torch.histogram
 

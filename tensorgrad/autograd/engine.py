@@ -255,7 +255,7 @@ def _step(node: Any, g: Any, grads: dict[Any, Any], owned: set[Any], useful: Any
 
 def _fresh(ge: Any, g: Any, saved: Any) -> bool:
     """Whether a gradient is an array that nobody else holds: neither g itself nor a saved value (d(a·b)/da is b)."""
-    return not (ge is g or ge.base is not None or type(saved) is tuple and any(ge is v or ge is getattr(v, "array", None) for v in saved)
+    return not (ge is g or getattr(ge, "base", ge) is not None or type(saved) is tuple and any(ge is v or ge is getattr(v, "array", None) for v in saved)
                 or type(g) is list and any(ge is part for part in g))
 
 
@@ -350,7 +350,7 @@ def accumulate(tensor: Any, g: Any, owned: bool = False) -> None:
         g, owned = g.reshape(tensor.array.shape), False
     if tensor._grad is None:
         tensor._grad = owning(g, type(tensor.storage), owned)
-    elif (before := tensor._grad)._node is None and before.array.shape == g.shape and before.array.flags.writeable:
+    elif (before := tensor._grad)._node is None and before.array.shape == g.shape and _writeable(before.array):
         total = before.array
         total += g
         if total is not before.array:    # no array that adds in place
@@ -364,7 +364,12 @@ def owning(g: Any, backend: Any, owned: bool = False) -> Any:
     """A Tensor with memory of its own, of a gradient that may be shared with others."""
     if type(g) is not backend.array_type:
         g, owned = backend.asarray(g), True
-    return wrap(g if owned and g.flags.writeable else g.copy(), backend())
+    return wrap(g if owned and _writeable(g) else g.copy(), backend())
+
+
+def _writeable(array: Any) -> bool:
+    """Whether an array may be written to: only NumPy's know that they may not."""
+    return getattr(getattr(array, "flags", None), "writeable", True)
 
 
 # ── hooks, and anomaly mode ───────────────────────────────────────────────────────────────────────────────────────────

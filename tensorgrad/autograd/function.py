@@ -242,6 +242,7 @@ def _recorded(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[
     node = cls._node_class()
     node.places = [i for i, a in enumerate(args) if isinstance(a, TensorBase)]
     node.arity, node.edges, node.hooks = len(args), [node_of(args[i]) for i in node.places], None
+    plain = [i for i, o in enumerate(outputs) if any(o is t for t in ctx._plain)]     # before inputs become views
     outputs = tuple(_result(o, args, ctx, len(outputs)) for o in outputs)
     tensors = [o if isinstance(o, TensorBase) else None for o in outputs]
     node.storage = next(o.storage.nowhere for o in tensors if o is not None)
@@ -251,10 +252,10 @@ def _recorded(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[
     places = {id(o): i for i, o in enumerate(tensors) if o is not None}
     node.ctx, node.time, ctx._step = ctx, next(clock), weakref.ref(node)
     ctx._saved, ctx._given = tuple(None if t is None else Saved(t, places.get(id(t))) for t in ctx._given), ()
-    dirty, plain = ([id(t) for t in marked] for marked in (ctx._dirty, ctx._plain))
+    dirty = [id(t) for t in ctx._dirty]
     ctx._dirty = ctx._plain = ()             # they lead to the results, which lead here
     for i, o in enumerate(tensors):
-        if o is None or o.array.dtype.kind not in "fcV" or id(o) in plain:
+        if o is None or o.array.dtype.kind not in "fcV" or i in plain:
             continue
         output = Output(node, i, o.array)
         output.storage = o.storage.nowhere

@@ -121,10 +121,10 @@ def address(array: Any) -> int:
 def check_writeable(target: Any) -> None:
     """Raise PyTorch's error for memory that several elements share, or that may not be written to."""
     array = target.array
-    if array.size and any(step == 0 and n > 1 for step, n in zip(array.strides, array.shape, strict=True)):
+    if array.size and any(step == 0 and n > 1 for step, n in zip(getattr(array, "strides", ()), array.shape)):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                            "Please clone() the tensor before performing the operation.")
-    if not getattr(array.flags, "writeable", True):
+    if not getattr(getattr(array, "flags", None), "writeable", True):
         raise RuntimeError("the memory of this tensor is read-only: clone() it first")
 
 

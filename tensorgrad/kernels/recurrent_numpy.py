@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ..const import DEVICE
 from ..dispatch import OpDispatch
 from ..ops.recurrent import spans
 
@@ -45,7 +44,7 @@ def _weights(dz: Any, dh_z: Any, x: Any, before: Any, needs: Any, shapes: Any) -
             dh_z.T @ before if needs[2] else None, bias, hidden_bias]
 
 
-@OpDispatch.register("rnn_layer", DEVICE.CPU)
+@OpDispatch.register("rnn_layer", "cpu")
 class rnn:
     @staticmethod
     def forward(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, *, relu: bool = False, reverse: bool = False, sizes: Any = None) -> Any:
@@ -77,7 +76,7 @@ class rnn:
         return [dx, dh, *weights]
 
 
-@OpDispatch.register("lstm_layer", DEVICE.CPU)
+@OpDispatch.register("lstm_layer", "cpu")
 class lstm:
     @staticmethod
     def forward(x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, *, reverse: bool = False, sizes: Any = None) -> Any:
@@ -133,7 +132,7 @@ class lstm:
         return [dx, dh, dc, *weights, projected.T @ raw if projected is not None and needs[7] else None]
 
 
-@OpDispatch.register("gru_layer", DEVICE.CPU)
+@OpDispatch.register("gru_layer", "cpu")
 class gru:
     @staticmethod
     def forward(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, *, reverse: bool = False, sizes: Any = None) -> Any:

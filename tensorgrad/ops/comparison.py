@@ -26,11 +26,15 @@ class NotEqual(Elementwise):
 class Less(Ordering):
     """a < b"""
 
+    kernel_name = "lt_cpu"
+
     def forward(xp, a, b): return xp.less(a, b)
 
 
 class LessEqual(Ordering):
     """a ≤ b"""
+
+    kernel_name = "le_cpu"
 
     def forward(xp, a, b): return xp.less_equal(a, b)
 
@@ -38,11 +42,15 @@ class LessEqual(Ordering):
 class Greater(Ordering):
     """a > b"""
 
+    kernel_name = "gt_cpu"
+
     def forward(xp, a, b): return xp.greater(a, b)
 
 
 class GreaterEqual(Ordering):
     """a ≥ b"""
+
+    kernel_name = "ge_cpu"
 
     def forward(xp, a, b): return xp.greater_equal(a, b)
 
@@ -108,11 +116,15 @@ class Bitwise(Elementwise):
 class BitwiseNot(Bitwise):
     """~x"""
 
+    kernel_name = "bitwise_not_cpu"
+
     def forward(xp, x): return xp.bitwise_not(x)
 
 
 class BitwiseAnd(Bitwise):
     """a & b"""
+
+    kernel_name = "bitwise_and_cpu"
 
     def forward(xp, a, b): return xp.bitwise_and(a, b)
 
@@ -120,22 +132,32 @@ class BitwiseAnd(Bitwise):
 class BitwiseOr(Bitwise):
     """a | b"""
 
+    kernel_name = "bitwise_or_cpu"
+
     def forward(xp, a, b): return xp.bitwise_or(a, b)
 
 
 class BitwiseXor(Bitwise):
     """a ^ b"""
 
+    kernel_name = "bitwise_xor_cpu"
+
     def forward(xp, a, b): return xp.bitwise_xor(a, b)
 
 
-class LeftShift(Bitwise):
+class LeftShift(Elementwise):
     """a · 2ᵇ, bits that leave are lost"""
+
+    kernel_name = "lshift_cpu"
+    kinds = "iu"
 
     def forward(xp, a, b): return xp.left_shift(a, b)
 
 
-class RightShift(Bitwise):
+class RightShift(Elementwise):
     """⌊a / 2ᵇ⌋"""
+
+    kernel_name = "rshift_cpu"
+    kinds = "iu"
 
     def forward(xp, a, b): return xp.right_shift(a, b)

@@ -47,11 +47,13 @@ class ConvolutionInput(Op):
         return biased(windows_added(xp, columns, (n, c, *size), stride, padding, dilation), b)
 
     def grad_y(xp, g, w, y_shape, stride, padding, dilation, groups=1):
-        g = reached(xp, g, y_shape, w.shape, stride, padding, dilation)
-        return xp.convolution(g, w, None, stride=stride, padding=padding, dilation=dilation, groups=groups)
+        y = xp.convolution(g, w, None, stride=stride, padding=padding, dilation=dilation, groups=groups)
+        return y if y.shape == y_shape else xp.get_slice(y, index=tuple(map(slice, y_shape)))    # x may be longer than y can reach
 
     def grad_w(xp, g, y, w_shape, stride, padding, dilation, groups=1):
-        g = reached(xp, g, y.shape, w_shape, stride, padding, dilation)
+        length = output_length(g.shape[2:], w_shape[2:], stride, padding, dilation)
+        if length != tuple(y.shape[2:]):
+            y = xp.pad_constant(y, widths=((0, 0), (0, 0), *((0, a - b) for a, b in zip(length, y.shape[2:], strict=True))))
         return xp.convolution_weight(y, g, size=w_shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
 
     def grad_b(xp, g):
@@ -75,13 +77,6 @@ class ConvolutionWeight(Op):
 
     def grad_x(xp, g, y, x_shape, stride, padding, dilation, groups=1):
         return xp.convolution_input(y, g, None, size=x_shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
-
-
-def reached(xp, x, y_shape, w_shape, stride, padding, dilation):
-    """x without what lies beyond the last of the windows that y has."""
-    ends = tuple(min(d, n * s + e * (k - 1) - 2 * p) for d, n, k, s, p, e in
-                 zip(x.shape[2:], y_shape[2:], w_shape[2:], stride, padding, dilation, strict=True))
-    return x if ends == tuple(x.shape[2:]) else xp.get_slice(x, index=(..., *(slice(0, end) for end in ends)))
 
 
 def biased(y, b):

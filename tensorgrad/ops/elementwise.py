@@ -94,6 +94,7 @@ class Reciprocal(Floating):
 class Lerp(Elementwise):
     """a + t·(b − a), from the nearer end"""
 
+    kernel_name = "lerp_cpu"
     native = False
     kinds = "fc"
 
@@ -127,6 +128,8 @@ def nonzero(xp, b):
 class FloorDivide(Truncating):
     """⌊a / b⌋"""
 
+    kernel_name = "div_floor_cpu"
+
     def forward(xp, a, b): return xp.floor_divide(a, nonzero(xp, b))
     def grad_a(xp, g):     return xp.zeros_like(g)
     def grad_b(xp, g):     return xp.zeros_like(g)
@@ -135,6 +138,7 @@ class FloorDivide(Truncating):
 class TruncDivide(Truncating):
     """a / b, rounded towards zero"""
 
+    kernel_name = "div_trunc_cpu"
     torch_name = "Div"
 
     def forward(xp, a, b):
@@ -147,6 +151,8 @@ class TruncDivide(Truncating):
 class Remainder(Truncating):
     """a − b·⌊a / b⌋: the remainder with the sign of b"""
 
+    kernel_name = "remainder_cpu"
+
     def forward(xp, a, b):    return xp.remainder(a, nonzero(xp, b))
     def grad_a(xp, g):        return g
     def grad_b(xp, g, a, b):  return -g * xp.floor_divide(a, b)
@@ -154,6 +160,8 @@ class Remainder(Truncating):
 
 class Fmod(Truncating):
     """a − b·trunc(a / b): the remainder with the sign of a"""
+
+    kernel_name = "fmod_cpu"
 
     def forward(xp, a, b):    return xp.fmod(a, nonzero(xp, b))
     def grad_a(xp, g):        return g
@@ -163,6 +171,7 @@ class Fmod(Truncating):
 class Gcd(Elementwise):
     """The greatest common divisor."""
 
+    kernel_name = "gcd_cpu"
     kinds = "iu"
 
     def forward(xp, a, b): return xp.gcd(a, b)
@@ -171,6 +180,7 @@ class Gcd(Elementwise):
 class Lcm(Elementwise):
     """The least common multiple."""
 
+    kernel_name = "lcm_cpu"
     kinds = "iu"
 
     def forward(xp, a, b): return xp.lcm(a, b)
@@ -182,6 +192,7 @@ class Lcm(Elementwise):
 class Power(Elementwise):
     """aᵇ"""
 
+    kernel_name = "pow"
     torch_name = "Pow"
     native = False
     kinds = "iufc"
@@ -250,6 +261,7 @@ class Rsqrt(Floating):
 class Hypot(Elementwise):
     """√(a² + b²)"""
 
+    kernel_name = "hypot_cpu"
     kinds = "f"
 
     def forward(xp, a, b):      return xp.hypot(a, b)
@@ -270,12 +282,16 @@ class Rounding(Elementwise):
 class Floor(Rounding):
     """⌊x⌋"""
 
+    kernel_name = "floor_vml_cpu"
+
     def forward(xp, x): return xp.floor(x)
     def grad_x(xp, g):  return xp.zeros_like(g)
 
 
 class Ceil(Rounding):
     """⌈x⌉"""
+
+    kernel_name = "ceil_vml_cpu"
 
     def forward(xp, x): return xp.ceil(x)
     def grad_x(xp, g):  return xp.zeros_like(g)
@@ -284,12 +300,16 @@ class Ceil(Rounding):
 class Trunc(Rounding):
     """x rounded towards zero"""
 
+    kernel_name = "trunc_vml_cpu"
+
     def forward(xp, x): return xp.trunc(x)
     def grad_x(xp, g):  return xp.zeros_like(g)
 
 
 class Round(Rounding):
     """x rounded to so many decimals, halves to even"""
+
+    kernel_name = "round_cpu"
 
     def forward(xp, x, *, decimals=0): return xp.round(x, decimals)
     def grad_x(xp, g):                 return xp.zeros_like(g)
@@ -314,6 +334,7 @@ class Sign(Elementwise):
 class Absolute(Elementwise):
     """|x|"""
 
+    kernel_name = "abs_cpu"
     torch_name = "Abs"
     analytic = False
     kinds = "iufc"
@@ -325,6 +346,7 @@ class Absolute(Elementwise):
 class Copysign(Floating):
     """|a| with the sign of b"""
 
+    kernel_name = "copysign_cpu"
     kinds = "f"
 
     def forward(xp, a, b):      return xp.copysign(a, b)
@@ -353,6 +375,7 @@ class Heaviside(Elementwise):
 class Nextafter(Elementwise):
     """The next number after a, towards b."""
 
+    kernel_name = "nextafter_cpu"
     kinds = "f"
 
     def forward(xp, a, b):    return xp.nextafter(a, b)

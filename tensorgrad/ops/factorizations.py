@@ -27,9 +27,9 @@ def lower_half(xp, x):
     return 0.5 * (xp.tril(x) + xp.tril(x, k=-1))
 
 
-def divided(xp, x, upper, unit=False):
+def divided(xp, x, upper):
     """x·U⁻ᴴ for an upper triangle U."""
-    return adjoint(xp, xp.solve_triangular(upper, adjoint(xp, x), upper=True, unit=unit))
+    return adjoint(xp, xp.solve_triangular(upper, adjoint(xp, x), upper=True))
 
 
 class Factorization(OnMatrices):
@@ -53,9 +53,9 @@ class CholeskyFactor(Factorization):
 
     def grad_a(xp, g, L):
         back = adjoint(xp, L)
-        inner = xp.solve_triangular(back, lower_half(xp, xp.matmul(back, g[0])), upper=True)
-        full = adjoint(xp, xp.solve_triangular(back, adjoint(xp, inner), upper=True))
-        return 0.5 * (full + adjoint(xp, full))
+        inner = xp.matmul(back, g[0])
+        inner = 0.5 * (xp.tril(inner) + adjoint(xp, xp.tril(inner, k=-1)))
+        return divided(xp, xp.solve_triangular(back, inner, upper=True), back)
 
 
 class LuFactor(OnMatrices):

@@ -86,6 +86,7 @@ def complex_logaddexp(xp, a, b):
 class Logaddexp2(Floating):
     """log₂(2ᵃ + 2ᵇ)"""
 
+    kernel_name = "logaddexp2_cpu"
     kinds = "f"
 
     def forward(xp, a, b):    return xp.logaddexp2(a, b)
@@ -122,6 +123,7 @@ class Sigmoid(Floating):
 class Logit(Floating):
     """ln(x / (1 − x)), x first brought into [eps, 1 − eps]"""
 
+    kernel_name = "logit_cpu"
     native = False
     kinds = "f"
 
@@ -189,6 +191,7 @@ class Arctan(Floating):
 class Arctan2(Floating):
     """The angle of the point (b, a); its gradient at the origin is zero"""
 
+    kernel_name = "atan2_cpu"
     torch_name = "Atan2"
     kinds = "f"
 
@@ -219,6 +222,7 @@ class Sinc(Floating):
 class Deg2rad(Floating):
     """x·π / 180"""
 
+    kernel_name = "deg2rad_cpu"
     kinds = "f"
 
     def forward(xp, x):  return xp.deg2rad(x)
@@ -228,6 +232,7 @@ class Deg2rad(Floating):
 class Rad2deg(Floating):
     """x·180 / π"""
 
+    kernel_name = "rad2deg_cpu"
     kinds = "f"
 
     def forward(xp, x):  return xp.rad2deg(x)

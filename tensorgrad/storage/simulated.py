@@ -7,11 +7,20 @@ from __future__ import annotations
 
 import operator
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 transfers = {"to_device": 0, "to_host": 0, "between": 0}
+
+# What CuPy's arrays and modules leave out of NumPy's.
+FLAGS = ("c_contiguous", "f_contiguous", "owndata")
+WITHOUT = {"ctypes", "getfield", "resize", "setfield", "setflags", "to_device",
+           "block", "errstate", "frompyfunc", "geomspace", "insert", "matvec", "nanpercentile", "nanquantile", "ndenumerate", "nditer", "spacing",
+           "unstack", "vecdot", "vecmat",
+           "linalg.diagonal", "linalg.matrix_norm", "linalg.multi_dot", "linalg.outer", "linalg.svdvals", "linalg.tensordot", "linalg.trace",
+           "linalg.vecdot", "linalg.vector_norm"}
 
 
 class SimulatedArray:
@@ -31,7 +40,7 @@ class SimulatedArray:
     strides = property(lambda self: self.values.strides)
     itemsize = property(lambda self: self.values.itemsize)
     nbytes = property(lambda self: self.values.nbytes)
-    flags = property(lambda self: self.values.flags)
+    flags = property(lambda self: SimpleNamespace(**{name: getattr(self.values.flags, name) for name in FLAGS}))
     base = property(lambda self: self.values.base)
     T = property(lambda self: SimulatedArray(self.values.T, self.index))
     real = property(lambda self: SimulatedArray(self.values.real, self.index))
@@ -39,7 +48,7 @@ class SimulatedArray:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.values, name)  # astype, reshape, sum, copy, …
-        if not callable(method) or name.startswith("__"):
+        if not callable(method) or name.startswith("__") or name in WITHOUT:
             raise AttributeError(f"SimulatedArray has no attribute {name!r}")
         return lambda *args, **kwargs: on_device(self.index, method, args, kwargs)
 
@@ -99,27 +108,33 @@ _operators()
 
 def on_device(index: int, function: Any, args: Any, kwargs: Any) -> Any:
     """Call a NumPy function on the values of simulated arrays that all live on device `index`."""
-    def bare(value: Any) -> Any:
-        if type(value) is SimulatedArray:
-            if value.index != index:
-                raise TypeError(f"arrays of the simulated devices {index} and {value.index} do not mix")
-            return value.values
-        if isinstance(value, (list, tuple)):
-            parts = [bare(part) for part in value]
-            return parts if isinstance(value, list) else tuple(parts)
-        if isinstance(value, np.ndarray):
-            raise TypeError(f"Unsupported type {type(value)}: host arrays do not mix with arrays on a device")
-        return value
-
-    def wrapped(value: Any) -> Any:
-        if isinstance(value, (np.ndarray, np.generic)):
-            return SimulatedArray(np.asarray(value), index)
-        return type(value)(*map(wrapped, value)) if hasattr(value, "_fields") else \
-            type(value)(map(wrapped, value)) if isinstance(value, (list, tuple)) else value
-
     out = kwargs.get("out")
-    result = function(*[bare(arg) for arg in args], **{name: bare(value) for name, value in kwargs.items()})
-    return out if out is not None else wrapped(result)
+    result = function(*[bare(arg, index) for arg in args], **{name: bare(value, index) for name, value in kwargs.items()})
+    return out if out is not None else wrapped(result, index)
+
+
+def bare(value: Any, index: int) -> Any:
+    """The values of simulated arrays, in whatever nest they come; an error for arrays from elsewhere."""
+    if type(value) is SimulatedArray:
+        if value.index != index:
+            raise TypeError(f"arrays of the simulated devices {index} and {value.index} do not mix")
+        return value.values
+    if isinstance(value, (list, tuple)):
+        parts = [bare(part, index) for part in value]
+        return parts if isinstance(value, list) else tuple(parts)
+    if isinstance(value, np.ndarray):
+        raise TypeError(f"Unsupported type {type(value)}: host arrays do not mix with arrays on a device")
+    return value
+
+
+def wrapped(value: Any, index: int) -> Any:
+    """A NumPy result as simulated arrays."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return SimulatedArray(np.asarray(value), index)
+    if isinstance(value, (list, tuple)):
+        parts = [wrapped(part, index) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    return value
 
 
 class SimulatedModule:
@@ -129,6 +144,8 @@ class SimulatedModule:
         self._index, self._module = index, module
 
     def __getattr__(self, name: str) -> Any:
+        if f"{self._module.__name__}.{name}".removeprefix("numpy.") in WITHOUT:
+            raise AttributeError(f"CuPy has no {name}")
         found = getattr(self._module, name)
         if isinstance(found, type(np)):
             found = SimulatedModule(self._index, found)

@@ -11,8 +11,13 @@ LIMIT = 120     # characters of values that a box shows
 
 def short(tensor: Any) -> str:
     """The values of a tensor as text, the middle left out if it is long."""
-    text = " ".join(str(tensor.detach().cpu().tolist()).split())
+    text = str(rounded(tensor.detach().cpu().tolist()))
     return text if len(text) <= LIMIT else f"{text[:LIMIT // 2]} … {text[-LIMIT // 2:]}"
+
+
+def rounded(values: Any) -> Any:
+    """Nested lists of numbers, of four digits each."""
+    return [rounded(v) for v in values] if isinstance(values, list) else float(f"{values:.4g}") if isinstance(values, float) else values
 
 
 def label(name: str, shape: Any, tensor: Any) -> str:
@@ -62,7 +67,7 @@ def dot(tensor: Any) -> str:
         raise RuntimeError("there is no graph to draw: the tensor does not require grad")
     tape = Tape(tensor)
     number = {node: i for i, node in enumerate(tape.nodes)}
-    lines = ["digraph {", "  rankdir=LR", '  node [fontname="monospace" fontsize=10]']
+    lines = ["digraph {", '  node [fontname="monospace" fontsize=10]']
     for node, text in tape.boxes():
         lines.append(f'  t{number[node]} [shape=box label="{_quoted(text)}"]')
     for node in tape.steps():

@@ -82,7 +82,7 @@ def _canonical_mask(mask: Any, mask_name: str, other_type: Any, other_name: str,
     if mask is None:
         return None
     if mask.dtype is not tg.bool and not mask.dtype.is_floating_point:
-        raise RuntimeError(f"only bool and floating types of {mask_name} are supported")
+        raise AssertionError(f"only bool and floating types of {mask_name} are supported")
     if check_other and other_type is not None and mask.dtype is not other_type:
         warnings.warn(f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both instead.", UserWarning, stacklevel=3)
     if mask.dtype is tg.bool:

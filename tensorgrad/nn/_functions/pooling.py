@@ -221,13 +221,14 @@ def _fractional(n: int, input: Any, kernel_size: Any, output_size: Any, output_r
     count, channels = batched.shape[:2]
     if samples is None:
         samples = tg.rand(count, channels, n, dtype=input.dtype, device=input.device)
+    if not count * channels:
+        shape = (*input.shape[:-n], *outs)
+        return input.new_zeros(shape) + input.sum(), input.new_zeros(shape, dtype=tg.int64)
     pooled = []
     for plane, us in zip(batched.flatten(0, 1), samples[:count].flatten(0, 1).tolist(), strict=True):
         starts = [_starts(u, *args) for u, args in zip(us[::-1] if n == 2 else us, zip(size, outs, kernel, strict=True), strict=True)]
         pooled.append(max_over(plane, [window_table(s, [a + k for a in s]) for s, k in zip(starts, kernel, strict=True)]))
     shape = (count, channels, *outs)
-    if not pooled:
-        return input.new_zeros(shape), input.new_zeros(shape, dtype=tg.int64)
     values, indices = (tg.stack([p[k] for p in pooled]).reshape(shape) for k in (0, 1))
     return (values, indices) if batched is input else (values.squeeze(0), indices.squeeze(0))
 

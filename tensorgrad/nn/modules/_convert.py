@@ -2,6 +2,7 @@
 import warnings
 
 from ... import api as tg
+from ..parameter import is_lazy
 
 
 class ConvertMixin:
@@ -85,7 +86,9 @@ class ConvertMixin:
             if grad is not None:
                 _replace_contents(grad, fn)
         for name, buffer in self._buffers.items():
-            if buffer is not None:
+            if is_lazy(buffer):
+                _replace_contents(buffer, fn)
+            elif buffer is not None:
                 self._buffers[name] = fn(buffer)
         return self
 
