@@ -38,7 +38,7 @@ def report(groups: dict[str, list[Row]], torch: Any, threads: int) -> str:
     lines = ["# Benchmark", "",
              f"{datetime.date.today()}, {processor()}, {threads} threads, Python {platform.python_version()}, NumPy {np.__version__}, tensorgrad "
              f"{tensorgrad.__version__} on NumPy alone, against {against}.", "",
-             "Command: `python -m benchmarks.run`. Both are timed in one process, in turn; a ratio is the median of tensorgrad's time over PyTorch's: "
+             "Command: `python -m benchmarks.run`. Both are timed in one process, in turn; the ratio is the median of our time over PyTorch's: "
              "**below 1 tensorgrad is faster, above 1 it is slower**. The machine is shared: trust ratios, not microseconds.", ""]
     for name, rows in groups.items():
         lines += [f"## {GROUPS[name]}", "", "| | tensorgrad, µs | ratio to PyTorch | |", "|---|---:|---:|---|"]

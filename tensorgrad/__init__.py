@@ -10,8 +10,8 @@ from importlib import import_module as _import_module
 from typing import Any as _Any
 
 from . import api as _api
-from . import kernels as _kernels
 from . import autograd
+from . import kernels as _kernels
 from .api import *  # noqa: F403
 
 __version__ = "0.1.0"

@@ -38,7 +38,7 @@ class Tensor(TensorBase):
         return made if cls is Tensor else cls._make_subclass(cls, made)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        pass
+        """Nothing is left to do: `__new__` made the tensor."""
 
     @staticmethod
     def _make_subclass(cls: Any, data: Any, require_grad: bool = False) -> Any:
@@ -62,18 +62,22 @@ class Tensor(TensorBase):
 
     @property
     def shape(self) -> Size:
+        """The lengths of the axes."""
         return tuple.__new__(Size, self.array.shape)
 
     @property
     def dtype(self) -> dtypes.dtype:
+        """The data type of the elements."""
         return dtypes.FROM_NUMPY[self.array.dtype]
 
     @property
     def device(self) -> Device:
+        """Where the elements are."""
         return self.storage.device  # type: ignore[no-any-return]
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return self.array.ndim  # type: ignore[no-any-return]
 
     def dim(self) -> int:

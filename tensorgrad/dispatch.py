@@ -47,7 +47,8 @@ def fresh(array: Any, backend: type[Storage]) -> Any:
 def apply(op: type[Op], *args: Any, **params: Any) -> Any:
     """Run one op on Tensors (and numbers and None, which stay what they are)."""
     if op.sequence:
-        args = (*args[0], *args[1:])
+        params = dict(zip(op.parameters, args[1:]), **params)
+        args = tuple(args[0])
     elif op.arity is not None and len(args) > op.arity:
         params = dict(zip(op.parameters, args[op.arity:]), **params)
         args = args[:op.arity]
@@ -324,21 +325,37 @@ def unary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
     kernels, kinds, tracked = op.kernels, op.kinds, op.differentiable
     otherwise = otherwise or partial(apply, op)
 
-    def call(a: Any, **params: Any) -> Any:
+    def call(a: Any) -> Any:
         if type(a) in PLAIN and (x := a.array).dtype.kind in kinds and \
                 type(kernel := kernels[backend := type(a.storage)]) is not Pair:
-            y = kernel(x, **params) if params else kernel(x)
+            y = kernel(x)
             if type(y) is not backend.array_type:
                 y = backend.asarray(y)
             out = new(Tensor)
             out.array, out.storage, out._node, out._grad, out.origin = y, backend(), None, None, None
             node = a._node if a.origin is None else node_of(a)
             if node is not None and tracked and (record := mode.record):
-                record(op, 1, (a,), (node,), params, out)
+                record(op, 1, (a,), (node,), NO_PARAMS, out)
             elif mode.inference:
                 out.storage.inference = True
             return out
-        return otherwise(a, **params)
+        return otherwise(a)
+    return call
+
+
+def parametric(op: type[Op]) -> Callable[..., Any]:
+    """Ops of one tensor with parameters, such as reductions."""
+    kernels, kinds, tracked = op.kernels, op.kinds, op.differentiable
+
+    def call(a: Any, *positional: Any, **params: Any) -> Any:
+        if not positional and type(a) in PLAIN and (x := a.array).dtype.kind in kinds and \
+                type(kernel := kernels[backend := type(a.storage)]) is not Pair:
+            out = fresh(kernel(x, **params), backend)
+            node = a._node if a.origin is None else node_of(a)
+            if node is not None and tracked and (record := mode.record):
+                record(op, 1, (a,), (node,), params, out)
+            return out
+        return apply(op, a, *positional, **params)
     return call
 
 
@@ -414,16 +431,11 @@ def namespace(backend: type[Storage]) -> TensorNamespace:
 def lane(op: type[Op]) -> Callable[..., Any]:
     """How Tensors call an op."""
     if op.arity in (1, 2) and not (op.view or op.several or op.composite):
+        if not op.parameters:
+            return (unary if op.arity == 1 else binary)(op)
         if op.arity == 1:
-            return unary(op) if not op.parameters else _with_positions(op)
-        return binary(op) if not op.parameters else partial(apply, op)
+            return parametric(op)
     return partial(apply, op)
-
-
-def _with_positions(op: type[Op]) -> Callable[..., Any]:
-    """The fast lane for an op of one tensor, whose parameters may also be given by position."""
-    call = unary(op)
-    return lambda a, *positional, **params: apply(op, a, *positional, **params) if positional else call(a, **params)
 
 
 xp: Any = TensorNamespace()

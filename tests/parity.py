@@ -86,8 +86,7 @@ def alike(function, *arrays, tolerance=1e-5):
 
 def copied(module, source):
     """The module, on the device under test, with the state of PyTorch's."""
-    module.load_state_dict({name: tensorgrad.tensor(values(tensor)) for name, tensor in source.state_dict().items()})
-    return module.to(DEVICE).train(source.training)
+    return module.to(DEVICE).init_from_torch(source).train(source.training)
 
 
 def normal(*shape, seed=0):

@@ -26,7 +26,8 @@ from ..size import Size
 from ..threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
 from ._register import FUNCTIONS
 
-FAMILIES = ("creation", "conversion", "pointwise", "math", "comparison", "matrix", "einsum", "special", "operators", "reduction", "statistics", "cumulative", "sorting", "shape", "indexing",
+FAMILIES = ("creation", "conversion", "pointwise", "math", "comparison", "matrix", "einsum", "special", "operators", "reduction",
+            "statistics", "cumulative", "sorting", "shape", "indexing",
             "copies", "random", "linear", "activation", "convolution", "pooling", "normalization", "distance", "shuffle", "loss")
 for _family in FAMILIES:
     _import_module(f"{__name__}.{_family}")
@@ -36,7 +37,9 @@ globals().update(FUNCTIONS)
 globals().update(DTYPES)
 
 __all__ = ["get_num_interop_threads", "get_num_threads", "set_num_interop_threads", "set_num_threads",
-           "FUNCTIONS", "Generator", "Size", "Tensor", "can_cast", "default_generator", "device", "dtype", "enable_grad", "finfo", "get_default_device", "get_default_dtype",
-           "get_printoptions", "iinfo", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_grad_enabled", "is_inference_mode_enabled", "layout", "memory_format", "no_grad",
+           "FUNCTIONS", "Generator", "Size", "Tensor", "can_cast", "default_generator", "device", "dtype", "enable_grad", "finfo",
+           "get_default_device", "get_default_dtype",
+           "get_printoptions", "iinfo", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_grad_enabled",
+           "is_inference_mode_enabled", "layout", "memory_format", "no_grad",
            "printoptions", "promote_types", "result_type", "set_default_device", "set_default_dtype", "set_grad_enabled", "set_printoptions",
            *FUNCTIONS, *DTYPES]

@@ -14,7 +14,8 @@ from ._register import FUNCTIONS, public
 
 VIEWS = {"alias": lambda input: input, "as_strided": Tensor.as_strided, "detach": Tensor.detach, "diagonal": Tensor.diagonal,  # type: ignore[attr-defined]
          "expand": lambda input, size, *, implicit=False: input.expand(size), "permute": Tensor.permute, "select": Tensor.select,  # type: ignore[attr-defined]
-         "slice": lambda input, dim=0, start=None, end=None, step=1: input[(slice(None),) * normalize_dim(dim, input.dim()) + (slice(start, end, step),)],
+         "slice": lambda input, dim=0, start=None, end=None, step=1: input[
+             (slice(None),) * normalize_dim(dim, input.dim()) + (slice(start, end, step),)],
          "squeeze": Tensor.squeeze, "t": Tensor.t, "transpose": Tensor.transpose, "unfold": Tensor.unfold, "unsqueeze": Tensor.unsqueeze,  # type: ignore[attr-defined]
          "view": lambda input, size=None, dtype=None: input.view(size if dtype is None else dtype),
          "unbind": Tensor.unbind, "split": Tensor.split, "split_with_sizes": Tensor.split_with_sizes,  # type: ignore[attr-defined]

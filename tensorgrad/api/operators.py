@@ -8,7 +8,7 @@ import numpy as np
 
 from .._tensor import Tensor
 from ..autograd.inplace import in_place
-from ..dispatch import NUMBERS, binary, fresh, xp
+from ..dispatch import NUMBERS, binary, fresh, unary, xp
 from ..ops.base import OPS
 from ..storage import NumpyStorage
 from . import comparison, math, matrix, pointwise
@@ -69,34 +69,33 @@ def _invert(x: Any) -> Any:
     return xp.bitwise_not(x)
 
 
-ARITHMETIC = {"add": ("add", math.add), "sub": ("subtract", math.sub), "mul": ("multiply", math.mul), "truediv": ("divide", math.div),
-              "floordiv": ("floor_divide", math.floor_divide), "mod": ("remainder", math.remainder), "pow": ("power", math.pow),
-              "and": ("bitwise_and", comparison.bitwise_and), "or": ("bitwise_or", comparison.bitwise_or),
-              "xor": ("bitwise_xor", comparison.bitwise_xor), "lshift": ("left_shift", comparison.bitwise_left_shift),
-              "rshift": ("right_shift", comparison.bitwise_right_shift)}
-COMPARISONS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+ARITHMETIC = {"add": ("+", "add", math.add), "sub": ("-", "subtract", math.sub), "mul": ("*", "multiply", math.mul),
+              "truediv": ("/", "divide", math.div), "floordiv": ("//", "floor_divide", math.floor_divide),
+              "mod": ("%", "remainder", math.remainder), "pow": ("**", "power", math.pow),
+              "and": ("&", "bitwise_and", comparison.bitwise_and), "or": ("|", "bitwise_or", comparison.bitwise_or),
+              "xor": ("^", "bitwise_xor", comparison.bitwise_xor), "lshift": ("<<", "left_shift", comparison.bitwise_left_shift),
+              "rshift": (">>", "right_shift", comparison.bitwise_right_shift)}
+COMPARISONS = {"eq": ("==", "equal"), "ne": ("!=", "not_equal"), "lt": ("<", "less"), "le": ("<=", "less_equal"), "gt": (">", "greater"),
+               "ge": (">=", "greater_equal")}
 
 
-def _attach(name: str, method: Any) -> None:
-    method.__name__, method.__qualname__ = name, f"Tensor.{name}"
+def _attach(name: str, method: Any, doc: str) -> None:
+    method.__name__, method.__qualname__, method.__doc__ = name, f"Tensor.{name}", doc
     setattr(Tensor, name, method)
 
 
-for _name, (_op, _function) in ARITHMETIC.items():
-    _attach(f"__{_name}__", forward(_op, _function))
-    _attach(f"__r{_name}__", reflected(_function))
-    _attach(f"__i{_name}__", in_its_place(_function))
-for _name in ("add", "mul"):
-    _attach(f"__r{_name}__", getattr(Tensor, f"__{_name}__"))
-for _name, _op in COMPARISONS.items():
-    _attach(f"__{_name}__", forward(_op, getattr(comparison, _name)))
+for _name, (_sign, _op, _function) in ARITHMETIC.items():
+    _attach(f"__{_name}__", forward(_op, _function), f"self {_sign} other")
+    _attach(f"__r{_name}__", reflected(_function), f"other {_sign} self, where other is no tensor")
+    _attach(f"__i{_name}__", in_its_place(_function), f"self {_sign}= other, in place")
+for _name, (_sign, _op) in COMPARISONS.items():
+    _attach(f"__{_name}__", forward(_op, getattr(comparison, _name)), f"self {_sign} other, element by element")
 
-_attach("__rsub__", forward("rsub", math.rsub))
-_attach("__rtruediv__", _reflected_divide)
-_attach("__matmul__", forward("matmul", _matmul, numbers=()))
-_attach("__rmatmul__", reflected(_matmul))
-_attach("__neg__", pointwise.neg)
-_attach("__pos__", pointwise.positive)
-_attach("__abs__", pointwise.abs)
-_attach("__invert__", _invert)
+_attach("__rsub__", forward("rsub", math.rsub), "other - self, where other is no tensor")
+_attach("__rtruediv__", _reflected_divide, "other / self, where other is no tensor")
+_attach("__matmul__", forward("matmul", _matmul, numbers=()), "self @ other: the matrix product")
+_attach("__rmatmul__", reflected(_matmul), "other @ self, where other is no tensor")
+_attach("__invert__", _invert, "~self: not, bit by bit")
+Tensor.__radd__, Tensor.__rmul__ = Tensor.__add__, Tensor.__mul__  # type: ignore[attr-defined]
+Tensor.__neg__, Tensor.__pos__, Tensor.__abs__ = pointwise.neg, pointwise.positive, pointwise.abs  # type: ignore[attr-defined]
 Tensor.__div__, Tensor.__rdiv__, Tensor.__idiv__ = Tensor.__truediv__, Tensor.__rtruediv__, Tensor.__itruediv__  # type: ignore[attr-defined]

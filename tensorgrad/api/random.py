@@ -340,9 +340,14 @@ def _filler(name: str, what: str, **defaults: Any) -> None:
     setattr(Tensor, f"{name}_", method)
 
 
+def is_dense(array: Any) -> bool:
+    """Whether the elements lie side by side, in whatever order of the axes."""
+    return bool(array.transpose(sorted(range(array.ndim), key=lambda d: -array.strides[d])).flags.c_contiguous)
+
+
 DRAW = {
     "uniform": lambda g, shape, dtype, x, low, high: g.uniform(shape, float(low), float(high), dtype),
-    "normal": lambda g, shape, dtype, x, mean, std: g.normal(shape, float(mean), float(std), dtype, contiguous=x.array.transpose(sorted(range(x.array.ndim), key=lambda d: -x.array.strides[d])).flags.c_contiguous),
+    "normal": lambda g, shape, dtype, x, mean, std: g.normal(shape, float(mean), float(std), dtype, contiguous=is_dense(x.array)),
     "log_normal": lambda g, shape, dtype, x, mean, std: g.log_normal(shape, float(mean), float(std), dtype),
     "exponential": lambda g, shape, dtype, x, lambd: g.exponential(shape, float(lambd), dtype),
     "cauchy": lambda g, shape, dtype, x, median, sigma: g.cauchy(shape, float(median), float(sigma), dtype),

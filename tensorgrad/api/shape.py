@@ -220,7 +220,8 @@ def expand(input: Any, *size: Any, implicit: bool = False) -> Any:
     sizes, shape = _sizes(size), input.array.shape
     lead = len(sizes) - len(shape)
     if lead < 0:
-        raise RuntimeError(f"expand({input.type()}{{{list(shape)}}}, size={list(sizes)}): the number of sizes provided ({len(sizes)}) must be greater "
+        raise RuntimeError(f"expand({input.type()}{{{list(shape)}}}, size={list(sizes)}): the number of sizes provided ({len(sizes)}) "
+                           "must be greater "
                            f"or equal to the number of dimensions in the tensor ({len(shape)})")
     full = []
     for i, n in enumerate(sizes):
@@ -506,7 +507,8 @@ def as_strided(input: Any, size: Any, stride: Any = None, storage_offset: Any = 
     offset = here if storage_offset is None else storage_offset
     last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
     if all(size) and not (0 <= offset and last < memory.size):
-        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {memory.itemsize} requiring a "
+        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize "
+                           f"{memory.itemsize} requiring a "
                            f"storage size of {(last + 1) * memory.itemsize} are out of bounds for storage of size {memory.nbytes}")
     params = {"size": size, "stride": stride, "offset": offset, "layout": (tuple(input.array.shape), input.stride(), here), "length": memory.size}
     op, node = OPS["as_strided"], node_of(input)

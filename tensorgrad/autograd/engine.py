@@ -14,6 +14,7 @@ from .. import dispatch
 from ..dispatch import apply, namespace, wrap, xp
 from ..dtype import FROM_NUMPY, as_dtype
 from ..ops.base import OPS, Op
+from .fitting import checked, fitted, sum_to
 from .fused import second_time, stale
 from .mode import mode
 from .tape import FREED, Hooks, Leaf, Output, Packed, TensorBase, node_of
@@ -138,15 +139,6 @@ def outdated(node: Any, place: int, v: TensorBase) -> RuntimeError:
     return stale(node, v.array, v.storage, source, v.storage.version_at(node.time))
 
 
-def fitted(backend_xp: Any, ge: Any, edge: Any) -> Any:
-    """A gradient in the shape and dtype of what it is the gradient of."""
-    if ge.shape != edge.shape:
-        ge = checked(sum_to(backend_xp, ge, edge.shape), edge)
-    if ge.dtype != edge.dtype:
-        ge = (ge.real if ge.dtype.kind == "c" and edge.dtype.kind != "c" else ge).astype(edge.dtype)
-    return ge
-
-
 def fitted_tensor(ge: Any, edge: Any) -> Any:
     """The same for a Tensor, recorded."""
     if ge.array.shape != edge.shape:
@@ -154,23 +146,6 @@ def fitted_tensor(ge: Any, edge: Any) -> Any:
     if ge.array.dtype.kind == "c" and edge.dtype.kind != "c":
         ge = xp.real(ge)
     return ge if ge.array.dtype == edge.dtype else apply(OPS["cast"], ge, dtype=edge.dtype)
-
-
-def checked(ge: Any, edge: Any) -> Any:
-    if tuple(ge.shape) != tuple(edge.shape):
-        raise RuntimeError(f"Function {edge.name()} was handed an invalid gradient: got {list(ge.shape)} but expected shape compatible with "
-                           f"{list(edge.shape)}")
-    return ge
-
-
-def sum_to(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
-    """The adjoint of broadcasting, written once: the sum over the axes that were broadcast."""
-    lead = len(g.shape) - len(shape)
-    if lead < 0:
-        return g
-    axes = (*range(lead), *(i + lead for i, n in enumerate(shape) if n == 1 != g.shape[i + lead]))
-    summed = xp.sum(g, axis=axes, keepdims=True) if axes else g
-    return xp.reshape(summed, shape) if lead else summed
 
 
 # ── the whole way back ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -255,7 +230,9 @@ def _step(node: Any, g: Any, grads: dict[Any, Any], owned: set[Any], useful: Any
 
 def _fresh(ge: Any, g: Any, saved: Any) -> bool:
     """Whether a gradient is an array that nobody else holds: neither g itself nor a saved value (d(a·b)/da is b)."""
-    return not (ge is g or getattr(ge, "base", ge) is not None or type(saved) is tuple and any(ge is v or ge is getattr(v, "array", None) for v in saved)
+    if ge is g or getattr(ge, "base", ge) is not None:
+        return False
+    return not (type(saved) is tuple and any(ge is v or ge is getattr(v, "array", None) for v in saved)
                 or type(g) is list and any(ge is part for part in g))
 
 

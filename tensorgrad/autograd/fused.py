@@ -6,6 +6,7 @@ from typing import Any
 from ..dtype import FROM_NUMPY
 from ..ops.base import Op, Pair, node_type
 from ..storage.base import clock
+from .fitting import fitted
 from .mode import mode
 from .tape import FREED, Output, TensorBase, alias, new, show
 
@@ -50,7 +51,9 @@ def _pull(node: Any, g: Any, useful: Any) -> Any:
         _check(node, tensor)
     needs = tuple(e is not None and (useful is None or e in useful) for e in node.edges)
     gradients = residual.pair.backward(g, residual.kept, needs)
-    return [(e, ge) for e, ge in zip(node.edges, gradients, strict=False) if e is not None and ge is not None]
+    xp = node.storage.xp
+    return [(e, ge if ge.shape == e.shape and ge.dtype is e.dtype else fitted(xp, ge, e))
+            for e, ge in zip(node.edges, gradients, strict=False) if e is not None and ge is not None]
 
 
 def _pull_tensors(node: Any, g: Any, useful: Any) -> Any:

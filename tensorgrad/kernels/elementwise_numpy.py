@@ -27,8 +27,10 @@ def register(op: str) -> Any:
 @register("where")
 def where(condition: Any, a: Any, b: Any) -> Any:
     """b ^ ((a ^ b) & mask) on the bits: no branch to predict."""
-    shape = getattr(condition, "shape", ())
-    if np.size(condition) < LARGE or not (condition.dtype == bool and condition.flags.c_contiguous and _fits(a, shape) and _fits(b, shape)):
+    if not isinstance(condition, np.ndarray) or condition.size < LARGE:
+        return np.where(condition, a, b)
+    shape = condition.shape
+    if not (condition.dtype == bool and condition.flags.c_contiguous and _fits(a, shape) and _fits(b, shape)):
         return np.where(condition, a, b)
     dtype = np.result_type(a, b)
     if dtype.itemsize not in BITS:
@@ -59,8 +61,7 @@ def _bits(x: Any, dtype: Any) -> Any:
 @register("clamp")
 def clamp(x: Any, lo: Any, hi: Any) -> Any:
     if x.size < LARGE or x.dtype.kind != "f" or any(b is not None and np.ndim(b) for b in (lo, hi)):
-        x = x if lo is None else np.maximum(x, lo)
-        return x if hi is None else np.minimum(x, hi)
+        return np.maximum(x, lo) if hi is None else np.minimum(x if lo is None else np.maximum(x, lo), hi)
     return np.clip(x, -np.inf if lo is None else lo, np.inf if hi is None else hi)
 
 
@@ -135,7 +136,7 @@ def logaddexp(a: Any, b: Any) -> Any:
 @register("sigmoid")
 def sigmoid(x: Any) -> Any:
     """1 / (1 + e⁻ˣ), in one piece of memory."""
-    if not isinstance(x, np.ndarray) or not x.ndim:
+    if x.size < LARGE:
         return 1 / (np.exp(-x) + 1)
     y = np.negative(x)
     np.exp(y, out=y)

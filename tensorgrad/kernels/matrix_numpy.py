@@ -14,6 +14,8 @@ EXACT = float(1 << 53)      # integers below this are exact in double precision
 def matmul(a: Any, b: Any) -> Any:
     """A stack times a matrix is one product; half precision and integers, which BLAS does not know, borrow a dtype that it does."""
     kind = a.dtype.kind
+    if a.ndim <= 2 and a.dtype.char in "fdFD":
+        return np.matmul(a, b)
     if kind == "f" and a.dtype.itemsize == 2:
         return np.asarray(_product(a.astype(np.float32), b.astype(np.float32))).astype(a.dtype)
     if kind in "iu" and a.size * b.shape[-1] > 1 << 12 and b.ndim > 1 and _exact_in_double(a, b):

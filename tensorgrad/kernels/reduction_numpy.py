@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from ..dispatch import OpDispatch
-from ..ops.reduction import axes_of, count_of, mean_square, rounded, wide
+from ..ops.reduction import VectorNorm, axes_of, count_of, mean_square, rounded, wide
 from .elementwise_numpy import logaddexp
 
 LARGE, ROW = 1 << 12, 1 << 11
+add = np.add.reduce
 
 
 def register(op: str) -> Any:
@@ -29,15 +30,17 @@ ONES = {np.dtype(d): np.ones(ROW, d) for d in ("float32", "float64")}
 
 @register("sum")
 def total(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    if x.size < LARGE or x.dtype.kind != "f" or x.dtype not in ONES or dtype is not None or not x.flags.c_contiguous:
-        if axis is None and dtype is None and x.dtype.kind == "b" and not keepdims:
-            return np.int64(np.count_nonzero(x))
-        return rounded(np.add.reduce(x, axis=axis, dtype=dtype or wide(x), keepdims=keepdims), x)
-    axes = axes_of(x.ndim, axis)
-    out = _through_blas(x, axes)
-    if out is None:
-        return np.add.reduce(x, axis=axis, keepdims=keepdims)
-    return out.reshape([1 if i in axes else n for i, n in enumerate(x.shape)] if keepdims else [n for i, n in enumerate(x.shape) if i not in axes])
+    if dtype is None and x.dtype in ONES:
+        if x.size < LARGE or not x.flags.c_contiguous:
+            return add(x, axis, None, None, keepdims)
+        axes = axes_of(x.ndim, axis)
+        out = _through_blas(x, axes)
+        if out is None:
+            return add(x, axis, None, None, keepdims)
+        return out.reshape([1 if i in axes else n for i, n in enumerate(x.shape) if keepdims or i not in axes])
+    if axis is None and dtype is None and x.dtype.kind == "b" and not keepdims:
+        return np.int64(np.count_nonzero(x))
+    return rounded(add(x, axis, dtype or wide(x), None, keepdims), x)
 
 
 def _through_blas(x: Any, axes: tuple[int, ...]) -> Any:
@@ -84,26 +87,31 @@ def _sum_columns(x: Any) -> Any:
 
 @register("mean")
 def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    count = count_of(x.shape, axis)
-    if x.dtype.itemsize == 2:
-        return rounded(np.add.reduce(x, axis=axis, dtype=np.float32, keepdims=keepdims) / count, x)
-    return np.true_divide(total(x, axis, keepdims=keepdims), count)
+    if x.dtype in ONES:
+        return total(x, axis, None, keepdims) / (x.size if axis is None else count_of(x.shape, axis))
+    dtype = np.float32 if x.dtype.itemsize == 2 else None
+    return rounded(add(x, axis, dtype, None, keepdims) / count_of(x.shape, axis), x)
 
 
 @register("variance")
 def variance(x: Any, *, axis: Any = None, correction: float = 1, keepdims: bool = False) -> Any:
-    if x.dtype.kind != "f" or x.dtype.itemsize == 2:
+    if x.dtype not in ONES:
         return mean_square(np, x, axis, correction, keepdims)
-    away = np.subtract(x, mean(x, axis, True))
-    if not isinstance(away, np.ndarray):
-        away = np.asarray(away)
-    away *= away
-    return total(away, axis, keepdims=keepdims) / max(count_of(x.shape, axis) - correction, 0)
+    count = x.size if axis is None else count_of(x.shape, axis)
+    away = x - total(x, axis, None, True) / count
+    return total(np.square(away), axis, None, keepdims) / max(count - correction, 0)
 
 
 @register("deviation")
 def deviation(x: Any, *, axis: Any = None, correction: float = 1, keepdims: bool = False) -> Any:
     return np.sqrt(variance(x, axis=axis, correction=correction, keepdims=keepdims))
+
+
+@register("vector_norm")
+def vector_norm(x: Any, *, ord: float = 2, axis: Any = None, keepdims: bool = False) -> Any:
+    if ord != 2 or x.dtype not in ONES:
+        return VectorNorm.forward(np, x, ord=ord, axis=axis, keepdims=keepdims)
+    return np.sqrt(total(np.square(x), axis, None, keepdims))
 
 
 @register("prod")
@@ -117,7 +125,15 @@ def product(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False)
     return rounded(np.multiply.reduce(x, axis=axis, dtype=dtype or wide(x), keepdims=keepdims), x)
 
 
-# ── where the greatest and the least are ──────────────────────────────────────────────────────────────────────────────
+# ── the greatest and the least, and where they are ──────────────────────────────────────────────────────────────────────────────
+
+
+for _op in ("amax", "max"):
+    register(_op)(lambda x, axis=None, keepdims=False: np.maximum.reduce(x, axis, None, None, keepdims))
+for _op in ("amin", "min"):
+    register(_op)(lambda x, axis=None, keepdims=False: np.minimum.reduce(x, axis, None, None, keepdims))
+register("greatest_of_all")(lambda x: np.maximum.reduce(x, None))
+register("least_of_all")(lambda x: np.minimum.reduce(x, None))
 
 
 def _first(x: Any, extreme: Any, axis: int, keepdims: bool, fallback: Any) -> Any:
@@ -131,12 +147,16 @@ def _first(x: Any, extreme: Any, axis: int, keepdims: bool, fallback: Any) -> An
 
 @register("max_dim")
 def max_dim(x: Any, *, axis: int, keepdims: bool = False) -> Any:
+    if x.size < LARGE:
+        return np.maximum.reduce(x, axis, None, None, keepdims), x.argmax(axis, keepdims=keepdims)
     values = np.maximum.reduce(x, axis=axis, keepdims=True)
     return values if keepdims else values.squeeze(axis), _first(x, values, axis, keepdims, np.argmax)
 
 
 @register("min_dim")
 def min_dim(x: Any, *, axis: int, keepdims: bool = False) -> Any:
+    if x.size < LARGE:
+        return np.minimum.reduce(x, axis, None, None, keepdims), x.argmin(axis, keepdims=keepdims)
     values = np.minimum.reduce(x, axis=axis, keepdims=True)
     return values if keepdims else values.squeeze(axis), _first(x, values, axis, keepdims, np.argmin)
 
@@ -144,14 +164,14 @@ def min_dim(x: Any, *, axis: int, keepdims: bool = False) -> Any:
 @register("argmax")
 def argmax(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     if axis is None or x.size < LARGE:
-        return np.argmax(x, axis=axis, keepdims=keepdims)
+        return x.argmax(axis, keepdims=keepdims)
     return _first(x, np.maximum.reduce(x, axis=axis, keepdims=True), axis, keepdims, np.argmax)
 
 
 @register("argmin")
 def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     if axis is None or x.size < LARGE:
-        return np.argmin(x, axis=axis, keepdims=keepdims)
+        return x.argmin(axis, keepdims=keepdims)
     return _first(x, np.minimum.reduce(x, axis=axis, keepdims=True), axis, keepdims, np.argmin)
 
 

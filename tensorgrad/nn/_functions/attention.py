@@ -23,7 +23,8 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     """
     for t in (query, key, value):
         if t.dim() < 2:
-            raise RuntimeError(f"scaled_dot_product_attention: Expected query, key, and value to all be  at least 2 dimensional, but got query.dim(): "
+            raise RuntimeError("scaled_dot_product_attention: Expected query, key, and value to all be  at least 2 dimensional, but got "
+                               "query.dim(): "
                                f"{query.dim()}, key.dim(): {key.dim()} and value.dim(): {value.dim()} instead.")
     if not query.dtype == key.dtype == value.dtype:
         raise RuntimeError(f"Expected query, key, and value to have the same dtype, but got query.dtype: {_c(query)} key.dtype: {_c(key)} and "
@@ -84,7 +85,8 @@ def _canonical_mask(mask: Any, mask_name: str, other_type: Any, other_name: str,
     if mask.dtype is not tg.bool and not mask.dtype.is_floating_point:
         raise AssertionError(f"only bool and floating types of {mask_name} are supported")
     if check_other and other_type is not None and mask.dtype is not other_type:
-        warnings.warn(f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both instead.", UserWarning, stacklevel=3)
+        warnings.warn(f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both "
+                      "instead.", UserWarning, stacklevel=3)
     if mask.dtype is tg.bool:
         return tg.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
     return mask
@@ -96,10 +98,12 @@ def _check_shapes(query: Any, key: Any, value: Any, key_padding_mask: Any, attn_
         raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor")
     kind = "batched (3-D)" if query.dim() == 3 else "unbatched (2-D)"
     if key.dim() != query.dim() or value.dim() != query.dim():
-        raise AssertionError(f"For {kind} `query`, expected `key` and `value` to be {query.dim()}-D but found {key.dim()}-D and {value.dim()}-D tensors "
+        raise AssertionError(f"For {kind} `query`, expected `key` and `value` to be {query.dim()}-D but found {key.dim()}-D and "
+                             f"{value.dim()}-D tensors "
                              "respectively")
     if key_padding_mask is not None and key_padding_mask.dim() != query.dim() - 1:
-        raise AssertionError(f"For {kind} `query`, expected `key_padding_mask` to be `None` or {query.dim() - 1}-D but found {key_padding_mask.dim()}-D "
+        raise AssertionError(f"For {kind} `query`, expected `key_padding_mask` to be `None` or {query.dim() - 1}-D but found "
+                             f"{key_padding_mask.dim()}-D "
                              "tensor instead")
     if attn_mask is not None:
         if attn_mask.dim() not in (2, 3):

@@ -1,0 +1,105 @@
+"""What the functions of `torch.linalg` share: how they are attached, the checks of matrices, and the errors of factorizations that break down."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._tensor import Tensor
+from ..autograd.tape import TensorBase
+from ..dispatch import SCALAR_TYPES, xp
+from ..ops.linalg import LinAlgError
+from ._register import FUNCTIONS, _with_out, _with_synonyms
+
+LINALG: dict[str, Callable[..., Any]] = {}      # the names of `torch.linalg`
+
+
+def linalg(*roots: str, out: bool = True) -> Callable[[Any], Any]:
+    """Attach a function as a name of `torch.linalg`; `roots` are its names in the root package, and as methods."""
+    def attach(raw: Any) -> Any:
+        call = _with_synonyms(raw, raw.__code__.co_varnames[:raw.__code__.co_argcount + raw.__code__.co_kwonlyargcount])
+        LINALG[raw.__name__] = found = _with_out(call) if out else call
+        for root in roots:
+            FUNCTIONS[root] = found
+            setattr(Tensor, root, call)
+        return found
+    return attach
+
+
+def kind_of(x: Any) -> str:
+    """How PyTorch's errors call the dtype."""
+    return SCALAR_TYPES[x.dtype.name]
+
+
+def check_matrix(x: Any, function: str, *, name: str = "A", argument: str = "A", position: int = 1, square: bool = True, kernel: str = "") -> None:
+    """The errors for what is no stack of (square) matrices of floating point or complex numbers; half precision lacks a kernel, or is refused."""
+    if not isinstance(x, TensorBase):
+        raise TypeError(f"{function.removeprefix('torch.').replace('.', '_')}(): argument '{argument}' (position {position}) must be Tensor, not "
+                        f"{type(x).__name__}")
+    check_shape(x, function, name, square)
+    dtype = x.array.dtype
+    if dtype.kind in "biu":
+        raise RuntimeError(f"{function}: Expected a floating point or complex tensor as input. Got {kind_of(x)}")
+    if dtype.itemsize == 2:
+        if kernel:
+            raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind_of(x)}'")
+        raise RuntimeError(f"{function}: Low precision dtypes not supported. Got {kind_of(x)}")
+
+
+def check_shape(x: Any, function: str, name: str = "A", square: bool = True) -> None:
+    shape = x.array.shape
+    if len(shape) < 2:
+        raise RuntimeError(f"{function}: The input tensor {name} must have at least 2 dimensions.")
+    if square and shape[-1] != shape[-2]:
+        raise RuntimeError(f"{function}: {name} must be batches of square matrices, but they are {shape[-2]} by {shape[-1]} matrices")
+
+
+def check_kernel(x: Any, kernel: str, function: str, argument: str = "A") -> None:
+    """The errors of a kernel that takes float32, float64 and their complex kin alone."""
+    if not isinstance(x, TensorBase):
+        raise TypeError(f"{function}(): argument '{argument}' (position 1) must be Tensor, not {type(x).__name__}")
+    if x.array.dtype.kind not in "fc" or x.array.dtype.itemsize == 2:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind_of(x)}'")
+
+
+def check_info(info: Any, function: str, message: str, error: type[Exception] = LinAlgError) -> None:
+    """Raise for the first matrix of a stack whose `info` is not zero; {} in the message is that."""
+    if info.array.any():
+        found = type(info.storage).host(info.array).ravel().tolist()
+        place = next(i for i, code in enumerate(found) if code)
+        where = f"(Batch element {place}): " if info.array.ndim else ""
+        raise error(f"{function}: {where}{message.replace('{}', str(found[place]))}")
+
+
+SINGULAR = "The diagonal element {} is zero, the inversion could not be completed because the input matrix is singular."
+NOT_POSITIVE = ("The factorization could not be completed because the input is not positive-definite (the leading minor of order {} is not "
+                "positive-definite).")
+
+
+def transposed(x: Any) -> Any:
+    return xp.swapaxes(x, -2, -1)
+
+
+def adjoint(x: Any) -> Any:
+    """Rows and columns exchanged, and conjugated."""
+    return xp.conj(transposed(x)) if x.array.dtype.kind == "c" else transposed(x)
+
+
+def as_column(x: Any) -> Any:
+    return xp.expand_dims(x, -1)
+
+
+def from_column(x: Any) -> Any:
+    return xp.squeeze(x, axis=-1)
+
+
+def counts_as_vectors(a: Any, b: Any) -> bool:
+    """Whether the right-hand sides B of a stack of matrices A are a stack of vectors."""
+    m, n = a.array.shape, b.array.shape
+    return len(n) == 1 or len(m) - 1 == len(n) and n == m[:-1]
+
+
+def check_fits(a: Any, b: Any, left: bool, vectors: bool, function: str) -> None:
+    shape, n = (*b.array.shape, 1) if vectors else b.array.shape, a.array.shape[-1]
+    if shape[-2 if left else -1] != n:
+        raise RuntimeError(f"{function}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} ({n}x{n} and "
+                           f"{shape[-2]}x{shape[-1]})")

@@ -1,0 +1,646 @@
+"""Linear algebra: norms, products, systems of equations, inverses, determinants. https://pytorch.org/docs/stable/linalg.html"""
+from __future__ import annotations
+
+from math import inf, prod
+from typing import Any
+
+from .. import dtype as dtypes
+from ..autograd.tape import TensorBase
+from ..dispatch import xp
+from . import matrix as _matrix
+from . import reduction as _reduction
+from . import return_types
+from ._arguments import check_tensor, in_dtype, normalize_dim
+from ._linalg import (
+    LINALG,
+    SINGULAR,
+    as_column,
+    check_fits,
+    check_info,
+    check_matrix,
+    check_shape,
+    counts_as_vectors,
+    from_column,
+    kind_of,
+    linalg,
+    transposed,
+)
+from ._register import public
+from .factorizations import eigvalsh, svdvals
+from .indexing import diagonal as _diagonal
+
+# ── norms ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@linalg()
+def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
+    """(Σ |x|^ord)^(1/ord) over axes; the greatest |x| for ∞, the least for −∞, the number of nonzero x for 0.
+    https://pytorch.org/docs → torch.linalg.vector_norm
+
+    >>> import tensorgrad as torch
+    >>> torch.linalg.vector_norm(torch.tensor([3., 4.]))
+    tensor(5.)
+    """
+    return _reduction.vector_norm(x, ord, dim, keepdim, dtype=dtype)
+
+
+@linalg()
+def matrix_norm(input: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
+    """'fro': the root of Σ |a|²; 'nuc': Σ σ; ±2: the greatest and least σ; ±1 and ±∞: the greatest and least sums of columns and rows.
+    https://pytorch.org/docs → torch.linalg.matrix_norm
+
+    >>> import tensorgrad as torch
+    >>> A = torch.tensor([[3., 0.], [0., -4.]])
+    >>> torch.linalg.matrix_norm(A), torch.linalg.matrix_norm(A, 2), torch.linalg.matrix_norm(A, 'nuc')
+    (tensor(5.), tensor(4.), tensor(7.))
+    """
+    check_tensor(input, "linalg_matrix_norm", "input", 1)
+    check_shape(input, "linalg.matrix_norm", square=False)
+    rows, columns = _two_axes(input, dim)
+    input = _in_norm_dtype(input, dtype)
+    if ord == "fro":
+        return _reduction.vector_norm(input, 2, (rows, columns), keepdim)
+    if ord == "nuc" or ord in (2, -2):
+        if input.array.dtype.itemsize == 2:
+            raise RuntimeError(f"linalg.matrix_norm: Low precision dtypes not supported. Got {kind_of(input)}")
+        others = tuple(a for a in range(input.array.ndim) if a not in (rows, columns))
+        sizes = svdvals(xp.permute_dims(input, axes=(*others, rows, columns)))
+        out = xp.sum(sizes, axis=(-1,), keepdims=False) if ord == "nuc" else _extreme(sizes, -1, False, ord > 0)
+        return _with_axes(out, rows, columns) if keepdim else out
+    if isinstance(ord, str) or abs(ord) not in (1, inf):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+    added, chosen = (rows, columns) if abs(ord) == 1 else (columns, rows)
+    sums = xp.sum(xp.absolute(input), axis=(added,), keepdims=True)
+    out = _extreme(sums, chosen, True, ord > 0)
+    return out if keepdim else xp.squeeze(out, axis=(rows, columns))
+
+
+def _two_axes(input: Any, dim: Any) -> tuple[int, int]:
+    """The axes of rows and columns."""
+    if not isinstance(dim, (tuple, list)):
+        raise TypeError(f"linalg_matrix_norm() received an invalid combination of arguments - got (Tensor, dim={type(dim).__name__}), but expected "
+                        "one of:")
+    if len(dim) != 2:
+        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
+    rows, columns = (normalize_dim(d, input.array.ndim) for d in dim)
+    if rows == columns:
+        raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dim[0]}, {dim[1]})")
+    return rows, columns
+
+
+def _in_norm_dtype(input: Any, dtype: Any) -> Any:
+    """The input in the dtype to compute in."""
+    if input.array.dtype.kind in "biu":
+        raise RuntimeError(f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got {kind_of(input)}")
+    if dtype is None:
+        return input
+    target = dtypes.as_dtype(dtype)
+    name = _reduction.SCALAR_TYPES[target.name]
+    if target.category < dtypes.FLOATING:
+        raise RuntimeError(f"linalg.matrix_norm: dtype should be floating point or complex, but got {name}")
+    if target.is_complex != (input.array.dtype.kind == "c"):
+        wanted = "complex" if input.array.dtype.kind == "c" else "real"
+        raise RuntimeError(f"linalg.matrix_norm: dtype should be {wanted} for {wanted} inputs, but got {name}")
+    if dtypes.promote_types(input.dtype, target) != target:
+        raise RuntimeError(f"linalg.matrix_norm: the dtype of the input ({kind_of(input)}) should be convertible without narrowing to the specified "
+                           f"dtype ({name})")
+    return in_dtype(input, target)
+
+
+def _extreme(x: Any, axis: int, keepdim: bool, greatest: bool) -> Any:
+    """The greatest or the least along an axis; of none, the greatest norm is 0."""
+    if greatest and not x.array.shape[axis]:
+        return xp.sum(x, axis=(axis,), keepdims=keepdim)
+    return (_reduction.amax if greatest else _reduction.amin)(x, axis, keepdim)
+
+
+def _with_axes(out: Any, rows: int, columns: int) -> Any:
+    for axis in sorted((rows, columns)):
+        out = xp.expand_dims(out, axis)
+    return out
+
+
+@linalg()
+def norm(input: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
+    """The norm of a vector or a matrix; without `ord` and `dim`, the root of the sum of all squares. https://pytorch.org/docs → torch.linalg.norm
+
+    >>> import tensorgrad as torch
+    >>> torch.linalg.norm(torch.tensor([[3., 4.], [0., 0.]])), torch.linalg.norm(torch.tensor([3., -4.]), 1)
+    (tensor(5.), tensor(7.))
+    """
+    check_tensor(input, "linalg_norm", "input", 1)
+    ndim = input.array.ndim
+    axes = dim if isinstance(dim, (tuple, list)) else None if dim is None else (dim,)
+    if axes is not None and len(axes) not in (1, 2):
+        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(axes)}")
+    if ord is None:
+        return vector_norm(input, 2, axes, keepdim, dtype=dtype)
+    if axes is None and ndim not in (1, 2):
+        raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {ndim}D.")
+    if isinstance(ord, str) or (ndim if axes is None else len(axes)) == 2:
+        return matrix_norm(input, ord, (-2, -1) if axes is None else axes, keepdim, dtype=dtype)
+    return vector_norm(input, ord, axes, keepdim, dtype=dtype)
+
+
+@linalg()
+def cond(input: Any, p: Any = None) -> Any:
+    """‖A‖·‖A⁻¹‖; for the norms ±2, the ratio of the greatest and the least singular value. https://pytorch.org/docs → torch.linalg.cond
+
+    >>> import tensorgrad as torch
+    >>> torch.linalg.cond(torch.tensor([[2., 0.], [0., 8.]]))
+    tensor(4.)
+    """
+    check_tensor(input, "linalg_cond", "input", 1)
+    shape = input.array.shape
+    if len(shape) < 2:
+        raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
+    if p not in (None, 2, -2, "fro", "nuc", 1, -1, inf, -inf):
+        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
+    if not input.array.size:
+        return xp.sum(xp.absolute(input), axis=(-2, -1), keepdims=False)
+    if p in (None, 2, -2):
+        sizes = svdvals(input)
+        ends = [xp.get_item(sizes, index=(..., i)) for i in (0, -1)]
+        return xp.divide(*(reversed(ends) if p == -2 else ends))
+    check_shape(input, f"linalg.cond(ord={float(p):g})" if not isinstance(p, str) else f"linalg.cond(ord={p})")
+    if p == "nuc":
+        return xp.multiply(matrix_norm(input, p), matrix_norm(inv(input), p))
+    inverse, info = inv_ex(input)
+    broken = xp.reshape(xp.not_equal(info, 0), (*info.array.shape, 1, 1))
+    return xp.multiply(matrix_norm(input, p), matrix_norm(xp.where(broken, inf, inverse), p))
+
+
+# ── products ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+LINALG["matmul"], LINALG["multi_dot"] = _matrix.matmul, linalg()(_matrix.multi_dot)
+
+
+@linalg()
+def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
+    """Σ conj(x)·y along an axis. https://pytorch.org/docs → torch.linalg.vecdot
+
+    >>> import tensorgrad as torch
+    >>> torch.linalg.vecdot(torch.tensor([[1., 2.], [3., 4.]]), torch.tensor([1., 1.]))
+    tensor([3., 7.])
+    """
+    check_tensor(x, "linalg_vecdot", "x", 1)
+    check_tensor(y, "linalg_vecdot", "y", 2)
+    if x.array.dtype != y.array.dtype:
+        raise RuntimeError(f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {kind_of(x)} and y of type {kind_of(y)} "
+                           "instead")
+    return _matrix.vdot(x, y) if x.array.ndim == y.array.ndim == 1 else _matrix.vecdot(x, y, dim=dim)
+
+
+@linalg()
+def cross(input: Any, other: Any, *, dim: int = -1) -> Any:
+    """input × other of vectors with three elements along an axis. https://pytorch.org/docs → torch.linalg.cross
+
+    >>> import tensorgrad as torch
+    >>> torch.linalg.cross(torch.tensor([1., 0., 0.]), torch.tensor([0., 1., 0.]))
+    tensor([0., 0., 1.])
+    """
+    return _matrix.cross(input, other, dim)
+
+
+@linalg()
+def matrix_power(input: Any, n: int) -> Any:
+    """A square matrix to the power of n; of its inverse for negative n. https://pytorch.org/docs → torch.linalg.matrix_power
+
+    >>> import tensorgrad as torch
+    >>> torch.linalg.matrix_power(torch.tensor([[1., 1.], [0., 1.]]), 5)
+    tensor([[1., 5.],
+            [0., 1.]])
+    """
+    if not isinstance(n, int):
+        raise TypeError(f"linalg_matrix_power(): argument 'n' (position 2) must be int, not {type(n).__name__}")
+    return _matrix.matrix_power(input, n)
+
+
+@linalg(out=False)
+def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+    """The diagonals of matrices, in the same memory. https://pytorch.org/docs → torch.linalg.diagonal
+
+    >>> import tensorgrad as torch
+    >>> torch.linalg.diagonal(torch.tensor([[1., 2.], [3., 4.]]))
+    tensor([1., 4.])
+    """
+    return _diagonal(A, offset, dim1, dim2)
+
+
+@linalg(out=False)
+def vander(x: Any, *, N: int | None = None) -> Any:
+    """Rows of powers 1, x, x², … of each element. https://pytorch.org/docs → torch.linalg.vander
+
+    >>> import tensorgrad as torch
+    >>> torch.linalg.vander(torch.tensor([2, 3]), N=3)
+    tensor([[1, 2, 4],
+            [1, 3, 9]])
+    """
+    check_tensor(x, "linalg_vander", "x", 1)
+    if x.array.dtype.kind == "b" or x.array.dtype.itemsize == 2 and x.array.dtype.kind in "fV":
+        raise RuntimeError(f"linalg.vander supports floating point, complex, and integer tensors, but got {kind_of(x)}")
+    if not x.array.ndim:
+        x = xp.reshape(x, (1,))
+    shape = x.array.shape
+    count = shape[-1] if N is None else N
+    if count <= 1:
+        raise RuntimeError("N must be greater than 1.")
+    powers = xp.cumprod(xp.broadcast_to(as_column(x), (*shape, count - 1)), axis=len(shape))
+    return xp.concat([xp.ones_like(powers.narrow(-1, 0, 1)), powers], axis=len(shape))
+
+
+# ── systems of equations ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_system(a: Any, b: Any, left: bool, name: str) -> bool:
+    """The errors for operands that make no system of equations; whether B is a stack of vectors."""
+    check_tensor(b, f"linalg_{name}", "B", 2)
+    check_matrix(a, f"linalg.{name}", kernel="lu_cpu")
+    if a.array.dtype != b.array.dtype:
+        raise RuntimeError(f"linalg.{name}: Expected A and B to have the same dtype, but found A of type {kind_of(a)} and B of type {kind_of(b)} "
+                           "instead")
+    vectors = name != "solve_triangular" and b.array.ndim > 0 and counts_as_vectors(a, b)
+    if not vectors and b.array.ndim < 2:
+        raise RuntimeError(f"linalg.{name}: The input tensor B must have at least 2 dimensions.")
+    check_fits(a, b, left, vectors, f"linalg.{name}")
+    return vectors
+
+
+@linalg()
+def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:
+    """`solve`, and for each system one plus the place where the elimination broke down, or 0. https://pytorch.org/docs → torch.linalg.solve_ex
+
+    >>> import tensorgrad as torch
+    >>> torch.linalg.solve_ex(torch.zeros(2, 2), torch.ones(2)).info
+    tensor(1, dtype=torch.int32)
+    """
+    return _solve(A, B, left, check_errors, "solve_ex")
+
+
+def _solve(a: Any, b: Any, left: bool, check_errors: bool, name: str) -> Any:
+    if _check_system(a, b, left, "solve"):
+        if not left:
+            shape = b.array.shape
+            raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is "
+                               f"equivalent to B / A.squeeze(-1)" if a.array.shape[-1] == 1 else
+                               f"linalg.solve: Incompatible shapes of A and B for the equation XA = B ({shape[-1]}x{shape[-1]} and {shape[-1]}x1)")
+        result, info = xp.solve_linear(a, as_column(b))
+        result = from_column(result)
+    elif left:
+        result, info = xp.solve_linear(a, b)
+    else:
+        result, info = xp.solve_linear(transposed(a), transposed(b))
+        result = transposed(result)
+    if check_errors:
+        check_info(info, f"torch.linalg.{name}", "The solver failed because the input matrix is singular.")
+    return return_types.linalg_solve_ex(result, info)
+
+
+@linalg()
+def solve(A: Any, B: Any, *, left: bool = True) -> Any:
+    """X of A·X = B, or of X·A = B, for square matrices. https://pytorch.org/docs → torch.linalg.solve
+
+    >>> import tensorgrad as torch
+    >>> torch.linalg.solve(torch.tensor([[2., 0.], [0., 4.]]), torch.tensor([2., 2.]))
+    tensor([1.0000, 0.5000])
+    """
+    return _solve(A, B, left, True, "solve")[0]
+
+
+@linalg()
+def solve_triangular(input: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
+    """X of A·X = B, or of X·A = B, for a triangle A = input; `unitriangular`: with ones on its diagonal. Singular triangles give infinities.
+    https://pytorch.org/docs → torch.linalg.solve_triangular
+
+    >>> import tensorgrad as torch
+    >>> torch.linalg.solve_triangular(torch.tensor([[2., 1.], [0., 4.]]), torch.tensor([[4.], [8.]]), upper=True)
+    tensor([[1.],
+            [2.]])
+    """
+    check_tensor(input, "linalg_solve_triangular", "input", 1)
+    check_tensor(B, "linalg_solve_triangular", "B", 2)
+    check_shape(input, "linalg.solve_triangular")
+    if B.array.ndim < 2:
+        raise RuntimeError("linalg.solve_triangular: The input tensor B must have at least 2 dimensions.")
+    check_fits(input, B, left, False, "linalg.solve_triangular")
+    if input.array.dtype.kind not in "fc" or input.array.dtype.itemsize == 2:
+        raise NotImplementedError(f"\"triangular_solve_cpu\" not implemented for '{kind_of(input)}'")
+    if input.array.dtype != B.array.dtype:
+        B = in_dtype(B, input.dtype)
+    if left:
+        return xp.solve_triangular(input, B, upper=upper, unit=unitriangular)
+    return transposed(xp.solve_triangular(transposed(input), transposed(B), upper=not upper, unit=unitriangular))
+
+
+DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
+
+
+@linalg()
+def lstsq(input: Any, b: Any, rcond: float | None = None, *, driver: str | None = None) -> Any:
+    """The X of least ‖A·X − B‖, and among several the one of least ‖X‖. https://pytorch.org/docs → torch.linalg.lstsq
+
+    >>> import tensorgrad as torch
+    >>> A = torch.tensor([[1., 0.], [1., 1.], [1., 2.]])
+    >>> torch.linalg.lstsq(A, torch.tensor([[1.], [3.], [5.]])).solution
+    tensor([[1.0000],
+            [2.0000]])
+    """
+    check_tensor(b, "linalg_lstsq", "b", 2)
+    vectors, driver = _check_least_squares(input, b, driver), driver or "gelsy"
+    m, n = input.array.shape[-2:]
+    rows = as_column(b) if vectors else b
+    if rcond is None:
+        rcond = _precision(input) * max(m, n)
+    sizes = svdvals(input.detach())
+    rank = _rank_of(sizes, 0.0, rcond if driver != "gels" else _precision(input) * max(m, n))
+    if driver == "gels":
+        short = xp.less(rank, min(m, n))
+        code = xp.where(short, xp.add(rank, 1), 0)
+        check_info(code, "torch.linalg.lstsq", "The least squares solution could not be computed because the input matrix does not have full rank "
+                   "(error code: {}).")
+    solution = xp.matmul(xp.pseudo_inverse(input, 0.0, rcond if driver != "gels" else 0.0), rows)
+    residuals, full = input.new_empty((0,)), bool((rank.array == n).all())
+    if m > n and driver != "gelsy" and full:
+        away = xp.subtract(xp.matmul(input, solution), rows)
+        residuals = xp.sum(xp.square(xp.absolute(away)), axis=(-2,), keepdims=False)
+    none = input.new_empty((0,), dtype=sizes.dtype)
+    return return_types.linalg_lstsq(from_column(solution) if vectors else solution, residuals,
+                                     rank if driver != "gels" else input.new_empty((0,), dtype=dtypes.int64),
+                                     sizes if driver in ("gelsd", "gelss") else none)
+
+
+def _check_least_squares(input: Any, b: Any, driver: Any) -> bool:
+    """The errors of `lstsq`; whether B is a stack of vectors."""
+    check_tensor(input, "linalg_lstsq", "input", 1)
+    m, n = input.array.shape, b.array.shape
+    if len(m) < 2:
+        raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
+    if not n:
+        raise RuntimeError("torch.linalg.lstsq: other must have at least 1 dimension.")
+    if input.array.dtype != b.array.dtype:
+        raise RuntimeError(f"torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype {kind_of(input)} and other's "
+                           f"dtype {kind_of(b)}")
+    vectors = counts_as_vectors(input, b)
+    place = -1 if vectors else -2
+    if m[-2] != n[place]:
+        raise RuntimeError(f"torch.linalg.lstsq: input.size(-2) should match other.size({place})")
+    if driver not in (None, *DRIVERS):
+        raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
+    _check_precision(input)
+    return vectors
+
+
+def _precision(x: Any) -> float:
+    """The spacing of numbers at 1."""
+    return dtypes.finfo(x.dtype).eps  # type: ignore[no-any-return]
+
+
+def _check_precision(x: Any) -> None:
+    if x.array.dtype.kind not in "fc" or x.array.dtype.itemsize == 2:
+        raise RuntimeError("This function doesn't handle types other than float and double")
+
+
+# ── inverses ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _inverse(a: Any, check_errors: bool, name: str, argument: str = "A") -> Any:
+    check_matrix(a, "linalg.inv", argument=argument)
+    inverse, info = xp.inverse_matrix(a)
+    if check_errors:
+        check_info(info, name, SINGULAR)
+    return return_types.linalg_inv_ex(inverse, info)
+
+
+@linalg()
+def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
+    """`inv`, and for each matrix one plus the place of the first zero on the diagonal of its LU factor, or 0.
+    https://pytorch.org/docs → torch.linalg.inv_ex
+
+    >>> import tensorgrad as torch
+    >>> torch.linalg.inv_ex(torch.zeros(2, 2)).info
+    tensor(1, dtype=torch.int32)
+    """
+    return _inverse(A, check_errors, "linalg.inv_ex")
+
+
+@linalg()
+def inv(A: Any) -> Any:
+    """A⁻¹. https://pytorch.org/docs → torch.linalg.inv
+
+    >>> import tensorgrad as torch
+    >>> torch.linalg.inv(torch.tensor([[2., 0.], [0., 4.]]))
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.2500]])
+    """
+    return _inverse(A, True, "linalg.inv")[0]
+
+
+@public(out=True)
+def inverse(input: Any) -> Any:
+    """A⁻¹: `linalg.inv`. https://pytorch.org/docs → torch.inverse
+
+    >>> import tensorgrad as torch
+    >>> torch.inverse(torch.tensor([[2.]]))
+    tensor([[0.5000]])
+    """
+    return _inverse(input, True, "linalg.inv", "input")[0]
+
+
+def _tolerances(input: Any, atol: Any, rtol: Any, function: str) -> tuple[Any, Any]:
+    """The absolute and relative bounds up to which singular values count as zero."""
+    for name, bound in (("atol", atol), ("rtol", rtol)):
+        if isinstance(bound, TensorBase) and bound.array.dtype.kind == "c":
+            raise RuntimeError(f"{function}: {name} tensor of complex type is not supported. Got {kind_of(bound)}")
+    default = _precision(input) * max(input.array.shape[-2:])
+    if rtol is None:
+        if isinstance(atol, TensorBase):
+            rtol = xp.where(xp.greater(atol, 0), 0.0, default)
+        else:
+            rtol = 0.0 if atol else default
+    return 0.0 if atol is None else atol, rtol
+
+
+@linalg()
+def pinv(input: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
+    """A⁺, Moore and Penrose's inverse; singular values up to max(atol, rtol·σ₁) count as zero. https://pytorch.org/docs → torch.linalg.pinv
+
+    >>> import tensorgrad as torch
+    >>> torch.linalg.pinv(torch.tensor([[2.], [0.]]))
+    tensor([[0.5000, 0.0000]])
+    """
+    if not isinstance(input, TensorBase):
+        raise TypeError(f"linalg_pinv() received an invalid combination of arguments - got ({type(input).__name__}), but expected one of:")
+    if input.array.ndim < 2 or input.array.dtype.kind not in "fc" or input.array.dtype.itemsize == 2:  # type: ignore[attr-defined]
+        raise RuntimeError(f"linalg.pinv({kind_of(input)}{{{list(input.array.shape)}}}): expected a tensor with 2 or more dimensions of float, double, "
+                           "cfloat or cdouble types")
+    if hermitian:
+        check_shape(input, "linalg.eigh")
+    atol, rtol = _tolerances(input, atol, rtol if rcond is None else rcond, "torch.linalg.pinv")
+    lead = max((t.array.shape for t in (atol, rtol) if isinstance(t, TensorBase)), key=len, default=())
+    if len(lead) > input.array.ndim - 2:
+        input = xp.broadcast_to(input, (*lead, *input.array.shape[-2:]))
+    return xp.pseudo_inverse(input, atol, rtol, hermitian=hermitian)
+
+
+@public()
+def pinverse(input: Any, rcond: float = 1e-15) -> Any:
+    """A⁺: `linalg.pinv`. https://pytorch.org/docs → torch.pinverse
+
+    >>> import tensorgrad as torch
+    >>> torch.pinverse(torch.tensor([[2.], [0.]]))
+    tensor([[0.5000, 0.0000]])
+    """
+    check_tensor(input, "pinverse", "input", 1)
+    return pinv(input, rcond)
+
+
+def _rank_of(sizes: Any, atol: Any, rtol: Any) -> Any:
+    """How many of the singular values, which come sorted, count."""
+    if not sizes.array.shape[-1]:
+        return xp.sum(xp.cast(sizes, dtype="int64"), axis=(-1,), keepdims=False)
+    def column(bound: Any) -> Any:
+        return as_column(bound) if isinstance(bound, TensorBase) else bound
+    relative = xp.multiply(_reduction.amax(sizes, -1, True), column(rtol))
+    return xp.sum(xp.greater(sizes, xp.maximum(relative, column(atol))), axis=(-1,), keepdims=False)
+
+
+@linalg()
+def matrix_rank(input: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
+    """The number of singular values above max(atol, rtol·σ₁). https://pytorch.org/docs → torch.linalg.matrix_rank
+
+    >>> import tensorgrad as torch
+    >>> torch.linalg.matrix_rank(torch.ones(3, 3))
+    tensor(1)
+    """
+    if not isinstance(input, TensorBase):
+        raise TypeError(f"linalg_matrix_rank() received an invalid combination of arguments - got ({type(input).__name__}), but expected one of:")
+    check_shape(input, "torch.linalg.matrix_rank", "input", square=False)
+    _check_precision(input)
+    if tol is not None:
+        atol, rtol = tol, 0.0
+    atol, rtol = _tolerances(input, atol, rtol, "torch.linalg.matrix_rank")
+    input = input.detach()  # type: ignore[attr-defined]
+    return _rank_of(xp.absolute(eigvalsh(input)) if hermitian else svdvals(input), atol, rtol)
+
+
+# ── determinants ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@linalg()
+def det(A: Any) -> Any:
+    """det A. https://pytorch.org/docs → torch.linalg.det
+
+    >>> import tensorgrad as torch
+    >>> torch.linalg.det(torch.tensor([[2., 0.], [0., 4.]]))
+    tensor(8.)
+    """
+    check_matrix(A, "linalg.det", kernel="lu_cpu")
+    return xp.determinant(A)
+
+
+@linalg()
+def slogdet(A: Any) -> Any:
+    """det A / |det A| and ln |det A|. https://pytorch.org/docs → torch.linalg.slogdet
+
+    >>> import tensorgrad as torch
+    >>> torch.linalg.slogdet(torch.tensor([[-1., 0.], [0., 1.]])).sign
+    tensor(-1.)
+    """
+    check_matrix(A, "linalg.slogdet")
+    return return_types.linalg_slogdet(*xp.log_determinant(A))
+
+
+@public(name="det", out=True)
+def _det(input: Any) -> Any:
+    """det A: `linalg.det`. https://pytorch.org/docs → torch.det"""
+    check_tensor(input, "det", "input", 1)
+    return det(input)
+
+
+@public(name="slogdet", out=True)
+def _slogdet(input: Any) -> Any:
+    """det A / |det A| and ln |det A|: `linalg.slogdet`. https://pytorch.org/docs → torch.slogdet"""
+    check_tensor(input, "slogdet", "input", 1)
+    return return_types.slogdet(*slogdet(input))
+
+
+@public()
+def logdet(input: Any) -> Any:
+    """ln det A: NaN where that is negative, −∞ where it is zero. https://pytorch.org/docs → torch.logdet
+
+    >>> import tensorgrad as torch
+    >>> torch.logdet(torch.eye(3))
+    tensor(0.)
+    """
+    check_matrix(input, "logdet", argument="input")
+    sign, size = xp.log_determinant(input)
+    if input.array.dtype.kind == "c":
+        return xp.add(xp.log(sign), size)
+    return xp.where(xp.equal(sign, -1), float("nan"), size)
+
+
+# ── functions of matrices ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@linalg("matrix_exp", out=False)
+def matrix_exp(input: Any) -> Any:
+    """eᴬ = Σ Aᵏ/k!. https://pytorch.org/docs → torch.linalg.matrix_exp
+
+    >>> import tensorgrad as torch
+    >>> torch.linalg.matrix_exp(torch.tensor([[0., 1.], [0., 0.]]))
+    tensor([[1., 1.],
+            [0., 1.]])
+    """
+    check_tensor(input, "linalg_matrix_exp", "input", 1)
+    check_shape(input, "linalg.matrix_exp")
+    if input.array.dtype.kind in "biu":
+        raise RuntimeError(f"linalg.matrix_exp: Expected a floating point or complex tensor as input. Got {kind_of(input)}")
+    return xp.matrix_exponential(input)
+
+
+# ── linear maps between tensors ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@linalg()
+def tensorinv(input: Any, ind: int = 2) -> Any:
+    """The inverse of a linear map between tensors; its first `ind` axes are those of the result. https://pytorch.org/docs → torch.linalg.tensorinv
+
+    >>> import tensorgrad as torch
+    >>> torch.linalg.tensorinv(torch.eye(6).reshape(2, 3, 6)).shape
+    torch.Size([6, 2, 3])
+    """
+    check_tensor(input, "linalg_tensorinv", "input", 1)
+    if ind <= 0:
+        raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
+    shape = input.array.shape
+    if ind > len(shape):
+        raise RuntimeError(f"ArrayRef: invalid slice, N = {ind}; size = {len(shape)}")
+    first, last = shape[:ind], shape[ind:]
+    if prod(first) != prod(last):
+        raise RuntimeError(f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {prod(last)} != "
+                           f"{prod(first)}")
+    return xp.reshape(_inverse(xp.reshape(input, (prod(first), prod(last))), True, "inv")[0], (*last, *first))
+
+
+@linalg()
+def tensorsolve(input: Any, other: Any, dims: Any = None) -> Any:
+    """X of a linear map between tensors A·X = B; `dims` are axes of A to move to its end first. https://pytorch.org/docs → torch.linalg.tensorsolve
+
+    >>> import tensorgrad as torch
+    >>> torch.linalg.tensorsolve(torch.eye(6).reshape(2, 3, 6), torch.ones(2, 3))
+    tensor([1., 1., 1., 1., 1., 1.])
+    """
+    check_tensor(input, "linalg_tensorsolve", "input", 1)
+    check_tensor(other, "linalg_tensorsolve", "other", 2)
+    if dims is not None:
+        ndim = input.array.ndim
+        moved = [normalize_dim(d, ndim) for d in dims]
+        input = xp.permute_dims(input, axes=(*(a for a in range(ndim) if a not in moved), *moved))
+    count, shape = other.array.ndim, input.array.shape
+    rows, last = prod(shape[:count]), shape[count:]
+    if rows != prod(last) or rows != prod(other.array.shape):
+        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got "
+                           f"{prod(last)} != {rows if rows != prod(last) else prod(other.array.shape)}")
+    flat = solve(xp.reshape(input, (rows, rows)), xp.reshape(other, (rows,)))
+    return xp.reshape(flat, last)
+

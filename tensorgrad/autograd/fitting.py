@@ -1,0 +1,30 @@
+"""Gradients in the form of what they are the gradients of: the adjoint of broadcasting, written once."""
+from __future__ import annotations
+
+from typing import Any
+
+
+def fitted(backend_xp: Any, ge: Any, edge: Any) -> Any:
+    """A gradient in the shape and dtype of what it is the gradient of."""
+    if ge.shape != edge.shape:
+        ge = checked(sum_to(backend_xp, ge, edge.shape), edge)
+    if ge.dtype != edge.dtype:
+        ge = (ge.real if ge.dtype.kind == "c" and edge.dtype.kind != "c" else ge).astype(edge.dtype)
+    return ge
+
+
+def checked(ge: Any, edge: Any) -> Any:
+    if tuple(ge.shape) != tuple(edge.shape):
+        raise RuntimeError(f"Function {edge.name()} was handed an invalid gradient: got {list(ge.shape)} but expected shape compatible with "
+                           f"{list(edge.shape)}")
+    return ge
+
+
+def sum_to(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
+    """The adjoint of broadcasting, written once: the sum over the axes that were broadcast."""
+    lead = len(g.shape) - len(shape)
+    if lead < 0:
+        return g
+    axes = (*range(lead), *(i + lead for i, n in enumerate(shape) if n == 1 != g.shape[i + lead]))
+    summed = xp.sum(g, axis=axes, keepdims=True) if axes else g
+    return xp.reshape(summed, shape) if lead else summed
