@@ -36,6 +36,14 @@ DTYPES: dict[str, Any] = {name: value for name, value in vars(_dtypes).items() i
 globals().update(FUNCTIONS)
 globals().update(DTYPES)
 
+
+def __getattr__(name: str) -> Any:
+    """The namespaces beside this one, loaded when they are first used."""
+    if name in ("fft", "linalg", "special"):
+        return _import_module(f"tensorgrad.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = ["get_num_interop_threads", "get_num_threads", "set_num_interop_threads", "set_num_threads",
            "FUNCTIONS", "Generator", "Size", "Tensor", "can_cast", "default_generator", "device", "dtype", "enable_grad", "finfo",
            "get_default_device", "get_default_dtype",

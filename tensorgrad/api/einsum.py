@@ -1,6 +1,7 @@
 """Einstein's summation: products of tensors by subscripts, through permutations and matrix products."""
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -30,7 +31,7 @@ def einsum(*args: Any) -> Any:
     equation, operands = (args[0], args[1:]) if isinstance(args[0], str) else _from_lists(args)
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = operands[0]
-    inputs, output = _parsed(equation, operands)
+    inputs, output = _parsed(equation, tuple(x.array.ndim for x in operands))
     parts = [_diagonals(x, labels, i) for i, (x, labels) in enumerate(zip(operands, inputs, strict=True))]
     sizes = _sizes(parts)
     return _contracted([_squeezed(x, labels, sizes) for x, labels in parts], output, sizes)
@@ -51,21 +52,22 @@ def _from_lists(args: Any) -> tuple[str, list[Any]]:
     return ",".join(lists) + output, operands
 
 
-def _parsed(equation: str, operands: Any) -> tuple[list[list[str]], list[str]]:
+@lru_cache(256)
+def _parsed(equation: str, ndims: tuple[int, ...]) -> tuple[list[list[str]], list[str]]:
     """The labels of each operand's axes, and those of the output."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = [_labels(term, f"for operand {i}", equation) for i, term in enumerate(left.split(","))]
-    if len(terms) > len(operands):
+    if len(terms) > len(ndims):
         raise RuntimeError("einsum(): fewer operands were provided than specified in the equation")
-    if len(terms) < len(operands):
+    if len(terms) < len(ndims):
         raise RuntimeError("einsum(): more operands were provided than specified in the equation")
     widest = 0
-    for i, (labels, x) in enumerate(zip(terms, operands, strict=True)):
-        missing = x.array.ndim - len(labels) + (ELLIPSIS in labels)
+    for i, (labels, ndim) in enumerate(zip(terms, ndims, strict=True)):
+        missing = ndim - len(labels) + (ELLIPSIS in labels)
         if missing < 0 or missing and ELLIPSIS not in labels:
             raise RuntimeError(f"einsum(): the number of subscripts in the equation ({len(labels) - (ELLIPSIS in labels)}) " + (
-                f"is more than the number of dimensions ({x.array.ndim}) for operand {i}" if ELLIPSIS in labels else
-                f"does not match the number of dimensions ({x.array.ndim}) for operand {i} and no ellipsis was given"))
+                f"is more than the number of dimensions ({ndim}) for operand {i}" if ELLIPSIS in labels else
+                f"does not match the number of dimensions ({ndim}) for operand {i} and no ellipsis was given"))
         terms[i] = _expanded(labels, missing)
         widest = max(widest, missing if ELLIPSIS in labels else 0)
     if not arrow:

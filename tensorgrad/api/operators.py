@@ -2,13 +2,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
 
 from .._tensor import Tensor
 from ..autograd.inplace import in_place
-from ..dispatch import NUMBERS, binary, fresh, unary, xp
+from ..autograd.mode import mode
+from ..dispatch import NUMBERS, PLAIN, binary, fresh, unary, xp
 from ..ops.base import OPS
 from ..storage import NumpyStorage
 from . import comparison, math, matrix, pointwise
@@ -44,11 +46,46 @@ def reflected(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     return method
 
 
-def in_its_place(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    """`a ∘= b`."""
+def in_its_place(op: str, function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """`a ∘= b`: straight into the memory of `a` where nothing has to be recorded."""
     def method(a: Any, b: Any) -> Any:
+        if directly(op, a, b):
+            return a
         b = operand(b)
         return NotImplemented if b is NotImplemented else in_place(a, function, b)
+    return method
+
+
+def directly(op: str, a: Any, b: Any) -> bool:
+    """Let the module's own function write into `a`, if autograd need not know, `b` fits, and no kernel of ours is better. Whether it did."""
+    if type(a) not in PLAIN or a.origin is not None or (mode.record and a._node is not None) or a.storage.inference:
+        return False
+    x, backend = a.array, type(a.storage)
+    if type(b) in PLAIN:
+        y = b.array
+        if y.dtype is not x.dtype or type(b.storage) is not backend or b.storage is a.storage or (mode.record and b.requires_grad):
+            return False
+        if y.shape != x.shape and y.ndim:
+            return False
+    else:
+        y = b
+        if type(b) not in NUMBERS:
+            return False
+    if x.dtype.kind != "f" or not x.flags.c_contiguous or not x.flags.writeable:
+        return False
+    ufunc = getattr(backend.module, op, None)
+    if ufunc is None or OPS[op].kernels[backend] is not ufunc:
+        return False
+    ufunc(x, y, out=x)
+    a.storage.wrote()
+    return True
+
+
+def with_lane(op: str, general: Callable[..., Any]) -> Callable[..., Any]:
+    """An in-place method that writes directly where it can."""
+    @wraps(general)
+    def method(self: Any, other: Any, **options: Any) -> Any:
+        return self if not options and directly(op, self, other) else general(self, other, **options)
     return method
 
 
@@ -90,6 +127,9 @@ for _name, (_sign, _op, _function) in ARITHMETIC.items():
     _attach(f"__i{_name}__", in_its_place(_function), f"self {_sign}= other, in place")
 for _name, (_sign, _op) in COMPARISONS.items():
     _attach(f"__{_name}__", forward(_op, getattr(comparison, _name)), f"self {_sign} other, element by element")
+
+for _name, _op in {"add_": "add", "sub_": "subtract", "mul_": "multiply", "div_": "divide"}.items():
+    _attach(_name, with_lane(_op, getattr(Tensor, _name)))
 
 _attach("__rsub__", forward("rsub", math.rsub), "other - self, where other is no tensor")
 _attach("__rtruediv__", _reflected_divide, "other / self, where other is no tensor")

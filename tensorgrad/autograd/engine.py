@@ -51,7 +51,7 @@ def pull(node: Any, g: Any, useful: Any) -> list[tuple[Any, Any]]:
     for i, formula, wants in plan.steps:
         edge = edges[i]
         if useful is None or edge in useful:
-            ge = formula(backend_xp, g, *[values[w] for w in wants])
+            ge = formula(backend_xp, g, values[wants[0]]) if len(wants) == 1 else formula(backend_xp, g, *[values[w] for w in wants])
             if ge.shape != edge.shape or ge.dtype is not edge.dtype:
                 ge = fitted(backend_xp, ge, edge)
             pulled.append((edge, ge))
@@ -170,19 +170,21 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
         for node in order:
             g = grads.pop(node, None)
             if g is not None and (useful is None or node in useful):
-                needed = useful is None or any(e in useful for e in node.edges)
-                arrived = g
+                needed, arrived = True, g
                 if node.hooks is not None and type(g) is not list:
                     g = hooked(node, g, create_graph)
-                if wanted is not None and node in wanted:
-                    found[node] = arrived if needed else g      # PyTorch's rule for hooks on inner tensors
+                if useful is not None:
+                    needed = any(e in useful for e in node.edges)
+                    if node in wanted:
+                        found[node] = arrived if needed else g      # PyTorch's rule for hooks on inner tensors
                 if needed:
                     if type(node) is Output:
                         parts = grads.setdefault(node.node, [None] * len(node.node.shape))
                         before_it = parts[node.index]      # a result that a formula asked for comes back by a way of its own
                         parts[node.index] = g if before_it is None else before_it + g
                     else:
-                        on(node, _step)(node, g, grads, owned, useful, create_graph, retain_graph)
+                        step = _step if (guard := node.storage.guard) is None else guard(_step)
+                        step(node, g, grads, owned, useful, create_graph, retain_graph)
             for e in node.edges:
                 if type(e) is Leaf:
                     waiting[e] -= 1
@@ -213,7 +215,7 @@ def _step(node: Any, g: Any, grads: dict[Any, Any], owned: set[Any], useful: Any
         pulled = node.pull_tensors(g, useful) if create_graph else node.pull(g, useful)
     if not retain_graph and saved:
         node.saved = FREED
-    shared = create_graph or not isinstance(node, Op)     # a Function may return what it likes
+    shared = create_graph or node.shares
     if hooks is not None and hooks.after:
         pulled, shared = hooked_after(node, pulled, g, create_graph), True
     for e, ge in pulled:

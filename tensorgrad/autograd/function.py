@@ -95,6 +95,7 @@ class FunctionNode(Node):
     arity: int
     backends: tuple[Any, ...]        # of the results: they may lie on several devices
     materialize = False              # the context decides, see `_backward`
+    shares = True
 
     saved = property(lambda self: self.ctx._saved, lambda self, value: setattr(self.ctx, "_saved", value))
 

@@ -64,6 +64,7 @@ class Op(Node):
     saved: Any
     params: Any
     plan: Any
+    shares = False                                # whether a step may hand out arrays that others hold, as a program's own Function may
     materialize = True                            # gradients of unused results reach the formulas as zeros
 
     # what a subclass may say of itself
