@@ -1,12 +1,11 @@
 """Tensor: an array, the memory it lives in, and where it came from. Conversions, printing, pickling: no maths, which `api/` attaches."""
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
 
-from . import _printing, dispatch
+from . import _copying, _printing, dispatch
 from . import dtype as dtypes
 from .autograd import engine
 from .autograd.inplace import address
@@ -387,23 +386,26 @@ class Tensor(TensorBase):
         return bool(self.item())
 
     def __int__(self) -> int:
-        return int(self._number())
+        return int(self._number("int64_t"))
 
     def __float__(self) -> float:
-        return float(self._number())
+        return float(self._number("double"))
 
     def __complex__(self) -> complex:
-        return complex(self._number())
+        return complex(self._number("c10::complex<double>"))
 
     def __index__(self) -> int:
         if self.array.dtype.kind not in "iub" or self.array.size != 1:
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return int(self.item())
 
-    def _number(self) -> Any:
+    def _number(self, target: str) -> Any:
         if self.array.size != 1:
-            raise RuntimeError(f"a Tensor with {self.array.size} elements cannot be converted to Scalar")
-        return self.item()
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        number = self.item()
+        if isinstance(number, complex) and "complex" not in target:
+            raise RuntimeError(f"value cannot be converted to type {target} without overflow")
+        return number
 
     def __contains__(self, element: Any) -> bool:
         if not isinstance(element, (TensorBase, int, float, complex, bool)):
@@ -434,52 +436,20 @@ class Tensor(TensorBase):
 
     # ── copies of the object ──────────────────────────────────────────────────────────────────────────────────────────
 
+    def __copy__(self) -> Any:
+        return _copying.shallow(self)
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        if id(self) in memo:
-            return memo[id(self)]
-        if not self.is_leaf:
-            raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
-                               "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
-                               "https://github.com/pytorch/pytorch/pull/103001")
-        out = new(type(self))
-        out.array, out.storage, out._node, out._grad, out.origin = _kept_layout(self.array), type(self.storage)(), None, None, None
-        memo[id(self)] = out
-        if self.requires_grad:
-            out._node = Leaf(out)
-        if self._grad is not None:
-            out._grad = copy.deepcopy(self._grad, memo)
-        if self.__dict__:
-            out.__dict__.update(copy.deepcopy(self.__dict__, memo))
-        return out
+        return _copying.deep(self, memo)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        if not self.is_leaf:
-            raise RuntimeError("Can't pickle a tensor that is a result of recorded operations: detach() it first")
-        extra = dict(self.__dict__) if self.__dict__ else None
-        return rebuild, (type(self), np.ascontiguousarray(self._host()) if self.array.dtype.kind != "V" else
-                         np.ascontiguousarray(self._host()).view(np.uint16), self.array.shape, self.dtype.name, str(self.device),
-                         self.requires_grad, extra)
+        return _copying.reduced(self)
 
 
 C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "bool": "bool",
            "int8": "signed char", "uint8": "unsigned char", "int16": "short int", "int32": "int", "int64": "long int",
            "uint16": "short unsigned int", "uint32": "unsigned int", "uint64": "long unsigned int",
            "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
-
-
-def rebuild(cls: Any, host: Any, shape: Any, dtype_name: str, device: str, requires_grad: bool, extra: Any) -> Any:
-    """Make a pickled tensor again."""
-    dtype = dtypes.NAMED[dtype_name]
-    backend = backend_of(device)
-    if dtype is dtypes.bfloat16:
-        host = host.view(dtype.numpy)
-    out = new(cls)
-    out.array, out.storage, out._node, out._grad, out.origin = backend.asarray(host.reshape(shape)), backend(), None, None, None
-    if requires_grad:
-        out._node = Leaf(out)
-    if extra:
-        out.__dict__.update(extra)
-    return out
 
 
 def _alias(tensor: Any, shared: bool) -> Any:
@@ -495,10 +465,6 @@ def _shown(tensor: Any) -> Any:
     array = _printing.shown(tensor.array)
     host = type(tensor.storage).host(array)
     return host.astype(np.float32) if host.dtype.kind == "V" else host
-
-
-def _kept_layout(array: Any) -> Any:
-    return array.copy(order="K")
 
 
 def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:

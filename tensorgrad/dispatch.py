@@ -253,10 +253,7 @@ def number_array(number: Any, dtype: Any, backend: Any) -> Any:
         return backend.asarray(asarray(number).astype(dtype))
 
 
-SCALAR_TYPES = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
-                "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double",
-                "complex64": "ComplexFloat", "complex128": "ComplexDouble",
-                "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64"}
+SCALAR_TYPES = dtypes.SCALAR_TYPES
 
 
 def _scalar_type(args: Any) -> str:

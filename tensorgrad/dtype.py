@@ -82,6 +82,10 @@ bool = dtype("bool", "b", 1)
 ALL = (bool, uint8, int8, int16, int32, int64, uint16, uint32, uint64, float16, bfloat16, float32, float64,
        complex64, complex128)
 NAMED = {d.name: d for d in ALL}
+SCALAR_TYPES = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
+                "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double",
+                "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+                "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64"}   # the names in error messages
 
 
 class _FromNumpy(dict):  # type: ignore[type-arg]
@@ -90,7 +94,7 @@ class _FromNumpy(dict):  # type: ignore[type-arg]
     def __missing__(self, key: Any) -> dtype:
         found = NAMED.get(np.dtype(key).name)
         if found is None:
-            raise TypeError(f"can't convert np.ndarray of type numpy.{np.dtype(key).name}. The only supported types "
+            raise TypeError(f"can't convert np.ndarray of type numpy.{np.dtype(key).type.__name__}. The only supported types "
                             "are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, "
                             "uint64, uint32, uint16, uint8, and bool.")
         self[key] = found
@@ -141,6 +145,10 @@ _PROMOTED: dict[tuple[dtype, dtype], dtype] = {}
 def _promote(a: dtype, b: dtype) -> dtype:
     if a is b:
         return a
+    bare = a in _BARE_UNSIGNED or b in _BARE_UNSIGNED
+    if bare and not (a.is_floating_point or b.is_floating_point):
+        raise RuntimeError("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
+                           f"{SCALAR_TYPES[a.name]} and {SCALAR_TYPES[b.name]}")
     if a.category > b.category:
         a, b = b, a
     if b.is_complex:  # the parts must hold a's values as well
@@ -149,11 +157,6 @@ def _promote(a: dtype, b: dtype) -> dtype:
         return b
     if b.is_floating_point:
         return max(a, b, key=lambda d: d.itemsize) if a.itemsize != b.itemsize else float32
-    if a in _BARE_UNSIGNED or b in _BARE_UNSIGNED:
-        if a.is_signed == b.is_signed:
-            return max(a, b, key=lambda d: d.itemsize)
-        raise RuntimeError("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
-                           f"{a.name.replace('uint', 'UInt')} and {b.name.replace('uint', 'UInt')}")
     if a.is_signed == b.is_signed or a.itemsize != b.itemsize:
         wider = max(a, b, key=lambda d: d.itemsize)
         return wider if wider.is_signed or a.is_signed == b.is_signed else _SIGNED[_SIGNED.index(wider) + 1]
@@ -208,9 +211,7 @@ def default_complex() -> dtype:
 
 def can_cast(from_: dtype, to: dtype) -> Any:
     """Whether the cast keeps to PyTorch's rule that a category is never lowered. https://pytorch.org/docs → can_cast"""
-    if from_.category > to.category:
-        return False
-    return not (from_.category == to.category == INTEGER and from_.is_signed and not to.is_signed)
+    return from_.category <= to.category
 
 
 # ── limits ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -227,8 +228,7 @@ class finfo:
     def __init__(self, type: dtype | None = None) -> None:
         d = _default if type is None else as_dtype(type)
         if not (d.is_floating_point or d.is_complex):
-            raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
-                            f"'torch.finfo({d})'")
+            raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
         d = d.to_real()
         if d is bfloat16:  # 8 bits of exponent as float32, 7 of mantissa
             self.bits, self.eps, self.resolution = 16, 2.0 ** -7, 0.01
@@ -262,8 +262,7 @@ class iinfo:
     def __init__(self, type: dtype) -> None:
         d = as_dtype(type)
         if d.category > INTEGER:
-            raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle "
-                            f"'torch.iinfo({d})'")
+            raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         if d is bool:
             raise TypeError("torch.bool is not supported by torch.iinfo")
         info = np.iinfo(d.numpy)

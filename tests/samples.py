@@ -1,6 +1,6 @@
 """The table of op samples: op → ways to call it. It drives the op tests; every op of the table has a row."""
 import numpy as np
-from sampling import Sample, ascending, between, complex_, fixed, index, mask, places, positive, real, whole
+from sampling import Row, Sample, ascending, between, complex_, fixed, index, mask, places, positive, real, square, whole
 from support import DEVICE
 
 from tensorgrad.ops.base import OPS
@@ -11,7 +11,7 @@ S = Sample
 HERE = backend_of(DEVICE)
 ALL = slice(None)
 inf = float("inf")
-SAMPLES: dict[str, list[Sample]] = {}
+SAMPLES: dict[str, list[Row]] = {}
 
 
 def same(names, *samples):
@@ -29,6 +29,7 @@ same("tan arcsin arccos arctanh", S(between(-0.9, 0.9, 3, 4)))
 same("arccosh", S(between(1.2, 3, 3, 4)))
 same("erf erfc ndtr log_ndtr i0 i0e i1 i1e bessel_j0 bessel_j1 spherical_bessel_j0", S(real(3, 4)), S(between(-9, 9, 20)))
 same("erfcx", S(real(3, 4)), S(positive(9)))
+same("airy_ai", S(between(-6, 6, 20)))
 same("erfinv", S(between(-0.9, 0.9, 3, 4)))
 same("ndtri", S(between(0.1, 0.9, 3, 4)))
 same("entr lgamma digamma modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0 scaled_modified_bessel_k1 bessel_y0 bessel_y1",
@@ -189,6 +190,52 @@ SAMPLES |= {
     "euclidean_distance": [S(real(3, 2), real(4, 2)), S(real(2, 3, 2), real(2, 4, 2))],
     "linear": [S(real(4, 3), real(2, 3), real(2)), S(real(2, 4, 3), real(2, 3), real(2)), S(real(3), real(2, 3), real(2))],
     "linear_without_bias": [S(real(4, 3), real(2, 3)), S(real(2, 4, 3), real(2, 3)), S(real(3), real(2, 3))],
+}
+
+def hermitian(a):
+    return a + a.mH
+
+
+def definite(a):
+    return a @ a.mH
+
+
+def lower(a):
+    return a.tril() + a.triu(1) * 0.01
+
+
+FREE = "complex"      # eigenvectors and singular vectors of complex matrices are chosen freely
+DECOMPOSED = {
+    "solve_linear": [S(square(3, 3), real(3, 2)), S(square(2, 3, 3), real(2, 3, 1))],
+    "solve_triangular": [S(square(3, 3), real(3, 2), upper=True), S(square(3, 3), real(2, 3, 2), upper=False, unit=True)],
+    "inverse_matrix": [S(square(2, 3, 3))],
+    "pseudo_inverse": [S(square(4, 3), 0.0, 1e-3), S(square(3, 3), 1e-3, 0.0, hermitian=True).through(hermitian)],
+    "determinant": [S(square(3, 3)), S(square(2, 2, 2))],
+    "cofactors": [S(square(3, 3))],
+    "log_determinant": [S(square(2, 3, 3))],
+    "matrix_exponential": [S(between(-0.5, 0.5, 3, 3)), S(real(2, 2, 2))],
+    "cholesky_factor": [S(square(2, 3, 3)).through(definite)],
+    "lu_factor": [S(square(3, 3)), S(square(3, 2)), S(square(2, 3))],
+    "ldl_factor": [S(square(3, 3)).through(hermitian)],
+    "ldl_solve": [S(square(3, 3), np.array([1, 2, 3], "int32"), real(3, 2))],
+    "pivot_order": [S(np.array([2, 3, 3], "int32"), rows=3), S(np.array([[2, 2], [1, 2]], "int32"), rows=3, back=True)],
+    "qr_factor": [S(square(4, 3)), S(square(3, 3)), S(square(2, 4)), S(fixed(3, 2), mode="complete")],
+    "householder_factors": [S(square(4, 3))],
+    "eigh_pairs": [S(square(3, 3)).through(hermitian).without(FREE)],
+    "eigh_values": [S(square(2, 3, 3), uplo="U").through(hermitian)],
+    "eig_pairs": [S(square(3, 3)).through(lower).without(FREE, "dtype")],
+    "eig_values": [S(square(3, 3)).without("dtype")],
+    "svd_factor": [S(square(4, 3), full=False).without(FREE), S(square(3, 3), full=True).without(FREE)],
+    "singular_values": [S(square(4, 3))],
+}
+SAMPLES |= {name: [row.without("half") for row in rows] for name, rows in DECOMPOSED.items()}
+
+# ── spectra ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+SAMPLES |= {
+    "fourier_transform": [S(complex_(3, 4), axes=(0, 1)).without("dtype"), S(complex_(5), axes=(0,), inverse=True, norm="ortho").without("dtype")],
+    "half_spectrum": [S(real(2, 5), axis=1).without("dtype"), S(real(4, 2), axis=0, norm="forward", doubled=True).without("dtype")],
+    "from_half_spectrum": [S(complex_(2, 3), n=5, axis=1).without("dtype"), S(complex_(3, 2), n=4, axis=0, halved=True).without("dtype")],
 }
 
 # ── windows ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -9,6 +9,7 @@ differences, and none is next to 0.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,6 +37,7 @@ class Values:
     kind: str = "f"
     order: str = ""          # along the last axis: 'distinct' integers, 'ascending' numbers
     learnt: bool = True      # whether an input that can have a gradient is to have one; one that is not stays real
+    diagonal: float = 0.0    # added to the diagonals of matrices
 
     def draw(self, rng: np.random.Generator, dtype: np.dtype) -> np.ndarray:
         """The array. Of the given floating point dtype, if it is one of such numbers; kind f becomes complex with a complex dtype."""
@@ -64,34 +66,35 @@ class Values:
         values = self.low + (self.high - self.low) * rng.permutation(spots)
         gap = 0.02 * (self.high - self.low)
         values = np.where(np.abs(values) < gap, values + np.copysign(gap, values), values).reshape(self.shape)
+        values = values + self.diagonal * np.eye(*self.shape[-2:]) if self.diagonal else values
         return np.sort(values) if self.order == "ascending" else values
 
 
-@dataclass(frozen=True, init=False)
-class Sample:
+@dataclass(frozen=True)
+class Row:
     """One way to call an op: inputs, of which those that are `Values` are drawn, and parameters."""
 
     inputs: tuple[Any, ...]
     params: dict[str, Any]
-    skipped: frozenset[str]
+    skipped: frozenset[str] = frozenset()
+    first: Callable[[Any], Any] = lambda x: x
 
-    def __init__(self, *inputs: Any, **params: Any) -> None:
-        self._set(inputs, params, frozenset())
-
-    def _set(self, inputs: tuple[Any, ...], params: dict[str, Any], skipped: frozenset[str]) -> Sample:
-        for name, value in zip(("inputs", "params", "skipped"), (inputs, params, skipped), strict=True):
-            object.__setattr__(self, name, value)
-        return self
-
-    def without(self, *checks: str) -> Sample:
+    def without(self, *checks: str) -> Row:
         """The same sample; some checks do not apply to it."""
         assert set(checks) <= set(CHECKS), checks
-        return Sample()._set(self.inputs, self.params, self.skipped | set(checks))
+        return replace(self, skipped=self.skipped | set(checks))
 
-    def reshaped(self, shape: tuple[int, ...]) -> Sample:
+    def through(self, function: Callable[[Any], Any]) -> Row:
+        """The same sample; the op gets `function` of the first input, a tensor: where it must be symmetric, for instance."""
+        return replace(self, first=function)
+
+    def reshaped(self, shape: tuple[int, ...]) -> Row:
         """The sample with all its arrays in one shape."""
-        inputs = tuple(replace(each, shape=shape) if isinstance(each, Values) else each for each in self.inputs)
-        return Sample()._set(inputs, self.params, self.skipped)
+        return replace(self, inputs=tuple(replace(each, shape=shape) if isinstance(each, Values) else each for each in self.inputs))
+
+    def prepared(self, inputs: Sequence[Any]) -> list[Any]:
+        """The op's inputs, of tensors of the drawn arrays."""
+        return [self.first(inputs[0]), *inputs[1:]]
 
     def draw(self, dtype: Any = "float64") -> list[Any]:
         """The inputs: arrays, and what is no array as it is. The same ones each time."""
@@ -101,6 +104,11 @@ class Sample:
     def __repr__(self) -> str:
         shown = [list(each.shape) if hasattr(each, "shape") else each for each in self.inputs]
         return f"({', '.join([*map(str, shown), *(f'{name}={value}' for name, value in self.params.items())])})"
+
+
+def Sample(*inputs: Any, **params: Any) -> Row:
+    """A row of the table, as the rows write it."""
+    return Row(inputs, params)
 
 
 # ── domains ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -124,6 +132,11 @@ def positive(*shape: int) -> Values:
 def fixed(*shape: int) -> Values:
     """Numbers in (0.1, 2) that get no gradient: weights, probabilities."""
     return Values(shape, 0.1, 2.0, learnt=False)
+
+
+def square(*shape: int) -> Values:
+    """Matrices that are far from singular."""
+    return Values(shape, diagonal=4.0)
 
 
 def ascending(*shape: int) -> Values:

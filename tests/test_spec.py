@@ -42,19 +42,19 @@ def test_device_names():
 
 
 def test_op_names():
-    former = {"ADD": "add", "SUB": "subtract", "MUL": "multiply", "DIV": "divide", "INVERT": "bitwise_not", "POW": "power", "EXP": "exp", "LOG": "log",
-              "MASKED_FILL": "masked_fill", "SUM_REDUCE": "sum", "MEAN_REDUCE": "mean", "MAX_REDUCE": "amax", "MIN_REDUCE": "amin", "SQUEEZE": "squeeze",
-              "UNSQUEEZE": "expand_dims", "RESHAPE": "reshape", "PERMUTE": "permute_dims", "SELECT": "get_item", "LOOKUP": "embedding",
-              "CONCAT": "concat", "RELU": "relu", "SIGMOID": "sigmoid", "SOFTMAX": "softmax", "MATMUL": "matmul", "CONV2D": "convolution",
+    former = {"ADD": "add", "SUB": "subtract", "MUL": "multiply", "DIV": "divide", "INVERT": "bitwise_not", "POW": "power", "EXP": "exp",
+              "LOG": "log", "MASKED_FILL": "masked_fill", "SUM_REDUCE": "sum", "MEAN_REDUCE": "mean", "MAX_REDUCE": "amax", "MIN_REDUCE": "amin",
+              "SQUEEZE": "squeeze", "UNSQUEEZE": "expand_dims", "RESHAPE": "reshape", "PERMUTE": "permute_dims", "SELECT": "get_item",
+              "LOOKUP": "embedding", "CONCAT": "concat", "RELU": "relu", "SIGMOID": "sigmoid", "SOFTMAX": "softmax", "MATMUL": "matmul", "CONV2D": "convolution",
               "MAX_POOL2D": "max_pool", "AVG_POOL2D": "window_sum"}
     assert {name: OP[name].value for name in former} == former
     cpu = OpDispatch.backend("cpu")
     assert all(callable(getattr(cpu.xp, OP[name].value)) for name in former)
 
 
-METHODS = """__add__ __getitem__ __init__ __invert__ __mul__ __neg__ __pow__ __radd__ __rmul__ __sub__ __truediv__ backward bernoulli bool cpu cuda detach
-device dtype exp float item log long masked_fill_ matmul max mean min ndim numel numpy permute relu render reshape shape sigmoid softmax sqrt squeeze sum to
-tolist transpose unsqueeze""".split()
+METHODS = """__add__ __getitem__ __init__ __invert__ __mul__ __neg__ __pow__ __radd__ __rmul__ __sub__ __truediv__ backward bernoulli bool cpu cuda
+detach device dtype exp float item log long masked_fill_ matmul max mean min ndim numel numpy permute relu render reshape shape sigmoid softmax sqrt
+squeeze sum to tolist transpose unsqueeze""".split()
 FUNCTIONS = "arange bernoulli cat concat empty ones ones_like rand randint randn zeros zeros_like".split()
 LAYERS = "avg_pool2d conv2d embedding max_pool2d".split()
 
@@ -248,7 +248,8 @@ def test_numbers_do_not_widen():
 
 def test_permute_and_transpose():
     x = tg.zeros(2, 3, 4, 5)
-    assert x.permute(0, -2, 3, 1).shape == (2, 4, 5, 3) and x.transpose(0, -1).shape == (5, 3, 4, 2) and tg.zeros(2, 3).transpose(1, 0).shape == (3, 2)
+    assert x.permute(0, -2, 3, 1).shape == (2, 4, 5, 3) and x.transpose(0, -1).shape == (5, 3, 4, 2)
+    assert tg.zeros(2, 3).transpose(1, 0).shape == (3, 2)
     with pytest.raises(RuntimeError, match="duplicate dims"):
         x.permute(0, 0, 1, 2)
 
@@ -371,7 +372,7 @@ def test_an_op_of_ones_own_trains(cube):
     apply(cube, x).sum().backward()
     assert x.grad.tolist() == [3, 12]
     assert tg.autograd.gradcheck(lambda x: apply(cube, x), (x,)) and tg.autograd.gradgradcheck(lambda x: apply(cube, x), (x,))
-    w = t([3.], requires_grad=True)
+    w = t([1.5], requires_grad=True)
     optimizer = tg.optim.SGD([w], lr=0.01)
     for _ in range(100):
         optimizer.zero_grad()

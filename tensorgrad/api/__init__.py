@@ -26,9 +26,9 @@ from ..size import Size
 from ..threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
 from ._register import FUNCTIONS
 
-FAMILIES = ("creation", "conversion", "pointwise", "math", "comparison", "matrix", "einsum", "special", "operators", "reduction",
+FAMILIES = ("creation", "conversion", "pointwise", "math", "comparison", "matrix", "einsum", "factorizations", "linalg", "special", "operators", "reduction",
             "statistics", "cumulative", "sorting", "shape", "indexing",
-            "copies", "random", "linear", "activation", "convolution", "pooling", "normalization", "distance", "shuffle", "loss")
+            "copies", "random", "lowrank", "linear", "activation", "convolution", "pooling", "normalization", "distance", "shuffle", "loss")
 for _family in FAMILIES:
     _import_module(f"{__name__}.{_family}")
 

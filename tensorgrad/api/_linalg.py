@@ -6,7 +6,7 @@ from typing import Any
 
 from .._tensor import Tensor
 from ..autograd.tape import TensorBase
-from ..dispatch import SCALAR_TYPES, xp
+from ..dispatch import SCALAR_TYPES, namespace, xp
 from ..ops.linalg import LinAlgError
 from ._register import FUNCTIONS, _with_out, _with_synonyms
 
@@ -82,6 +82,11 @@ def transposed(x: Any) -> Any:
 def adjoint(x: Any) -> Any:
     """Rows and columns exchanged, and conjugated."""
     return xp.conj(transposed(x)) if x.array.dtype.kind == "c" else transposed(x)
+
+
+def eye_beside(x: Any, rows: int, columns: int) -> Any:
+    """Ones on the diagonal of a matrix of the dtype of x, where x lies."""
+    return namespace(type(x.storage)).eye(rows, columns, dtype=x.dtype)
 
 
 def as_column(x: Any) -> Any:

@@ -193,7 +193,7 @@ def dropout(input: Any, p: float, train: bool) -> Any:
     >>> import tensorgrad as torch
     >>> _ = torch.manual_seed(0)
     >>> torch.dropout(torch.ones(6), 0.5, True)
-    tensor([2., 2., 0., 0., 0., 2.])
+    tensor([0., 0., 2., 0., 0., 0.])
     """
     def noise() -> Any:
         return noise_for(input, lambda shape: _generator(input).dropout(shape, p, input.array.dtype))

@@ -7,6 +7,7 @@ from typing import Any
 from .. import dtype as dtypes
 from ..autograd.tape import TensorBase
 from ..dispatch import xp
+from ..ops.linalg import LinAlgError  # noqa: F401
 from . import matrix as _matrix
 from . import reduction as _reduction
 from . import return_types
@@ -27,7 +28,7 @@ from ._linalg import (
 )
 from ._register import public
 from .factorizations import eigvalsh, svdvals
-from .indexing import diagonal as _diagonal
+from .shape import diagonal as _diagonal
 
 # ── norms ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -160,11 +161,12 @@ def cond(input: Any, p: Any = None) -> Any:
         return xp.sum(xp.absolute(input), axis=(-2, -1), keepdims=False)
     if p in (None, 2, -2):
         sizes = svdvals(input)
-        ends = [xp.get_item(sizes, index=(..., i)) for i in (0, -1)]
-        return xp.divide(*(reversed(ends) if p == -2 else ends))
+        ends = [sizes.select(-1, i) for i in ((-1, 0) if p == -2 else (0, -1))]
+        return xp.divide(*ends)
     check_shape(input, f"linalg.cond(ord={float(p):g})" if not isinstance(p, str) else f"linalg.cond(ord={p})")
     if p == "nuc":
-        return xp.multiply(matrix_norm(input, p), matrix_norm(inv(input), p))
+        sizes = svdvals(input)
+        return xp.multiply(*(xp.sum(each, axis=(-1,), keepdims=False) for each in (sizes, xp.reciprocal(sizes))))
     inverse, info = inv_ex(input)
     broken = xp.reshape(xp.not_equal(info, 0), (*info.array.shape, 1, 1))
     return xp.multiply(matrix_norm(input, p), matrix_norm(xp.where(broken, inf, inverse), p))
@@ -282,7 +284,7 @@ def _solve(a: Any, b: Any, left: bool, check_errors: bool, name: str) -> Any:
         if not left:
             shape = b.array.shape
             raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is "
-                               f"equivalent to B / A.squeeze(-1)" if a.array.shape[-1] == 1 else
+                               "equivalent to B / A.squeeze(-1)" if a.array.shape[-1] == 1 else
                                f"linalg.solve: Incompatible shapes of A and B for the equation XA = B ({shape[-1]}x{shape[-1]} and {shape[-1]}x1)")
         result, info = xp.solve_linear(a, as_column(b))
         result = from_column(result)
@@ -359,11 +361,11 @@ def lstsq(input: Any, b: Any, rcond: float | None = None, *, driver: str | None 
         check_info(code, "torch.linalg.lstsq", "The least squares solution could not be computed because the input matrix does not have full rank "
                    "(error code: {}).")
     solution = xp.matmul(xp.pseudo_inverse(input, 0.0, rcond if driver != "gels" else 0.0), rows)
-    residuals, full = input.new_empty((0,)), bool((rank.array == n).all())
+    residuals, full = xp.absolute(xp.reshape(solution, (-1,)).narrow(0, 0, 0)), bool((rank.array == n).all())
     if m > n and driver != "gelsy" and full:
         away = xp.subtract(xp.matmul(input, solution), rows)
         residuals = xp.sum(xp.square(xp.absolute(away)), axis=(-2,), keepdims=False)
-    none = input.new_empty((0,), dtype=sizes.dtype)
+    none = sizes.new_empty((0,))
     return return_types.linalg_lstsq(from_column(solution) if vectors else solution, residuals,
                                      rank if driver != "gels" else input.new_empty((0,), dtype=dtypes.int64),
                                      sizes if driver in ("gelsd", "gelss") else none)
@@ -471,8 +473,8 @@ def pinv(input: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = 
     if not isinstance(input, TensorBase):
         raise TypeError(f"linalg_pinv() received an invalid combination of arguments - got ({type(input).__name__}), but expected one of:")
     if input.array.ndim < 2 or input.array.dtype.kind not in "fc" or input.array.dtype.itemsize == 2:  # type: ignore[attr-defined]
-        raise RuntimeError(f"linalg.pinv({kind_of(input)}{{{list(input.array.shape)}}}): expected a tensor with 2 or more dimensions of float, double, "
-                           "cfloat or cdouble types")
+        raise RuntimeError(f"linalg.pinv({kind_of(input)}{{{list(input.array.shape)}}}): expected a tensor with 2 or more dimensions of float, "
+                           "double, cfloat or cdouble types")
     if hermitian:
         check_shape(input, "linalg.eigh")
     atol, rtol = _tolerances(input, atol, rtol if rcond is None else rcond, "torch.linalg.pinv")
@@ -644,3 +646,5 @@ def tensorsolve(input: Any, other: Any, dims: Any = None) -> Any:
     flat = solve(xp.reshape(input, (rows, rows)), xp.reshape(other, (rows,)))
     return xp.reshape(flat, last)
 
+
+globals().update(LINALG)

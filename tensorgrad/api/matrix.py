@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
-from ..dispatch import SCALAR_TYPES, xp
+from ..dispatch import SCALAR_TYPES, namespace, xp
 from ._arguments import check_tensor, in_dtype, normalize_dim, promoted
 from ._register import C_NAMES, public
 
@@ -360,7 +360,7 @@ def matrix_power(input: Any, n: int) -> Any:
     if shape[-1] != shape[-2]:
         raise RuntimeError(f"linalg.matrix_power: A must be batches of square matrices, but they are {shape[-2]} by {shape[-1]} matrices")
     if n == 0:
-        return xp.broadcast_to(xp.eye(shape[-1], dtype=input.dtype), shape=shape) + xp.zeros_like(input)
+        return xp.copied(input, xp.broadcast_to(namespace(type(input.storage)).eye(shape[-1], dtype=input.dtype), shape=shape))
     if n < 0:
         from .linalg import inv
         input, n = inv(input), -n

@@ -71,7 +71,8 @@ def directly(op: str, a: Any, b: Any) -> bool:
         y = b
         if type(b) not in NUMBERS:
             return False
-    if x.dtype.kind != "f" or not x.flags.c_contiguous or not x.flags.writeable:
+    flags = getattr(x, "flags", None)          # arrays of other devices need not have any
+    if x.dtype.kind != "f" or flags is None or not flags.c_contiguous or not getattr(flags, "writeable", True):
         return False
     ufunc = getattr(backend.module, op, None)
     if ufunc is None or OPS[op].kernels[backend] is not ufunc:
@@ -124,18 +125,19 @@ def _attach(name: str, method: Any, doc: str) -> None:
 for _name, (_sign, _op, _function) in ARITHMETIC.items():
     _attach(f"__{_name}__", forward(_op, _function), f"self {_sign} other")
     _attach(f"__r{_name}__", reflected(_function), f"other {_sign} self, where other is no tensor")
-    _attach(f"__i{_name}__", in_its_place(_function), f"self {_sign}= other, in place")
+    _attach(f"__i{_name}__", in_its_place(_op, _function), f"self {_sign}= other, in place")
 for _name, (_sign, _op) in COMPARISONS.items():
     _attach(f"__{_name}__", forward(_op, getattr(comparison, _name)), f"self {_sign} other, element by element")
 
 for _name, _op in {"add_": "add", "sub_": "subtract", "mul_": "multiply", "div_": "divide"}.items():
-    _attach(_name, with_lane(_op, getattr(Tensor, _name)))
+    setattr(Tensor, _name, with_lane(_op, getattr(Tensor, _name)))
 
 _attach("__rsub__", forward("rsub", math.rsub), "other - self, where other is no tensor")
 _attach("__rtruediv__", _reflected_divide, "other / self, where other is no tensor")
 _attach("__matmul__", forward("matmul", _matmul, numbers=()), "self @ other: the matrix product")
 _attach("__rmatmul__", reflected(_matmul), "other @ self, where other is no tensor")
+_attach("__neg__", unary(OPS["negative"], pointwise.neg), "-self")
 _attach("__invert__", _invert, "~self: not, bit by bit")
 Tensor.__radd__, Tensor.__rmul__ = Tensor.__add__, Tensor.__mul__  # type: ignore[attr-defined]
-Tensor.__neg__, Tensor.__pos__, Tensor.__abs__ = pointwise.neg, pointwise.positive, pointwise.abs  # type: ignore[attr-defined]
+Tensor.__pos__, Tensor.__abs__ = pointwise.positive, pointwise.abs  # type: ignore[attr-defined]
 Tensor.__div__, Tensor.__rdiv__, Tensor.__idiv__ = Tensor.__truediv__, Tensor.__rtruediv__, Tensor.__itruediv__  # type: ignore[attr-defined]

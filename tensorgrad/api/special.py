@@ -186,6 +186,8 @@ def _polynomial(name: str, maths: str, result: str) -> None:
     def function(input: Any, n: Any) -> Any:
         if not isinstance(input, Tensor):
             input = n.new_tensor(input, dtype=floating(n).dtype)
+        elif not isinstance(n, Tensor):
+            n = input.new_tensor(n, dtype=floating(input).dtype)
         return getattr(xp, name)(input, n)
     function.__name__ = function.__qualname__ = name
     function.__code__ = function.__code__.replace(co_name=name)

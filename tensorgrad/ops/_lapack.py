@@ -17,6 +17,14 @@ def stacked(x):
     return x.reshape(prod(lead), m, n), tuple(lead)
 
 
+def common_lead(a, b):
+    """The shape of two stacks that broadcast, less the matrices."""
+    m, n = a.shape[:-2], b.shape[:-2]
+    count = max(len(m), len(n))
+    pairs = zip((1,) * (count - len(m)) + m, (1,) * (count - len(n)) + n, strict=True)
+    return tuple(j if i == 1 else i for i, j in pairs)
+
+
 def no_info(xp, x):
     """Zeros, one for each matrix of a stack."""
     return xp.zeros(x.shape[:-2], dtype="int32")
@@ -63,7 +71,7 @@ def back_substituted(xp, u, b):
 
 def by_columns(xp, u, b):
     """The same for a singular U: infinities and NaN, where the general solver gives up."""
-    lead = xp.broadcast(u[..., 0], b[..., 0, :1]).shape[:-1]
+    lead = common_lead(u, b)
     x = xp.broadcast_to(b, (*lead, *b.shape[-2:])).copy()
     for i in range(u.shape[-1] - 1, -1, -1):
         row = x[..., i:i + 1, :] / u[..., i:i + 1, i:i + 1]
@@ -106,7 +114,8 @@ def eliminate(xp, a, j, stop):
 
 def permutation(xp, pivots, rows):
     """Where each row of P·L·U comes from in L·U, for the exchanges that `lu` tells."""
-    (steps, lead), k = (pivots.reshape(-1, pivots.shape[-1]) - 1, pivots.shape[:-1]), pivots.shape[-1]
+    *lead, k = pivots.shape
+    steps = pivots.reshape(prod(lead), k) - 1
     stack = xp.arange(len(steps))
     order = xp.broadcast_to(xp.arange(rows), (len(steps), rows)).copy()
     for j in range(k):      # order[i]: which row of A came to stand at i
@@ -127,7 +136,7 @@ def solved(xp, a, b):
     except ValueError:
         factors, pivots, info = lu(xp, a)
     order = xp.argsort(permutation(xp, pivots, a.shape[-1]), axis=-1)
-    lead = xp.broadcast(a[..., 0], b[..., 0, :1]).shape[:-1]
+    lead = common_lead(a, b)
     b, order = xp.broadcast_to(b, (*lead, *b.shape[-2:])), xp.broadcast_to(order, (*lead, a.shape[-1]))
     y = triangular(xp, factors, xp.take_along_axis(b, order[..., None], -2), False, True)
     return triangular(xp, factors, y, True, False), info
@@ -243,11 +252,11 @@ def _block(xp, a, k, stop, hermitian):
 
 def ldl_solved(xp, factors, pivots, b, hermitian):
     """X of A·X = B from what `ldl` gives."""
-    lead = xp.broadcast(factors[..., 0], b[..., 0, :1]).shape[:-1]
+    lead = common_lead(factors, b)
     n, columns = b.shape[-2:]
     x, _ = stacked(xp.broadcast_to(b, (*lead, n, columns)).copy())
     a, _ = stacked(xp.broadcast_to(factors, (*lead, n, n)))
-    exchanges = xp.broadcast_to(pivots, (*lead, n)).reshape(-1, n).tolist()
+    exchanges = xp.broadcast_to(pivots, (*lead, n)).reshape(len(a), n).tolist()
     for matrix, row, right in zip(a, exchanges, x, strict=True):
         _ldl_solve_matrix(xp, matrix, row, right, hermitian and factors.dtype.kind == "c")
     return x.reshape((*lead, n, columns))

@@ -538,7 +538,7 @@ class MakeComplex(Op):
     kinds = "f"
 
     def forward(xp, re, im):
-        out = xp.empty((re + im).shape, dtype="complex128" if re.dtype.itemsize == 8 else "complex64")
+        out = xp.empty(xp.broadcast(re, im).shape, dtype="complex128" if re.dtype.itemsize == 8 else "complex64")
         out.real[...], out.imag[...] = re, im
         return out
 

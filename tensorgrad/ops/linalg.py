@@ -141,11 +141,13 @@ def not_converged(name, finite):
 
 
 class PivotOrder(Op):
-    """For each row of A = P·L·U the row of L·U that it is, from the exchanges of rows that LU notes"""
+    """For each row of A = P·L·U the row of L·U that it is, from the exchanges of rows that LU notes; `back`: the other way"""
 
     kinds = "i"
 
-    def forward(xp, pivots, *, rows): return permutation(xp, pivots, rows)
+    def forward(xp, pivots, *, rows, back=False):
+        order = permutation(xp, pivots, rows)
+        return xp.argsort(order, axis=-1) if back else order
 
 
 # ── determinants ──────────────────────────────────────────────────────────────────────────────────────────────────────

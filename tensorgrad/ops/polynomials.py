@@ -14,13 +14,13 @@ class Polynomial(Floating):
 
 def recurrence(xp, x, n, first, following):
     """pₙ(x) for every element, from p₁ and `following(k, pₖ, pₖ₋₁)` = pₖ₊₁."""
-    n = xp.trunc(n)
+    n = xp.trunc(xp.zeros_like(x) + n)
     before, here = xp.ones_like(x), first
     out = xp.where(n == 0, before, xp.where(n == 1, here, 0))
     for k in range(1, int(xp.max(n)) if n.size else 1):
         before, here = here, following(k, here, before)
         out = xp.where(n == k + 1, here, out)
-    return out + xp.zeros_like(n)
+    return out
 
 
 def chebyshev(xp, x, n, first):

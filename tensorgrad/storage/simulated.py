@@ -149,7 +149,7 @@ class SimulatedModule:
         found = getattr(self._module, name)
         if isinstance(found, type(np)):
             found = SimulatedModule(self._index, found)
-        elif callable(found) and not isinstance(found, type):
+        elif callable(found) and (found is np.broadcast or not isinstance(found, type)):
             found = simulated(found, self._index)
         setattr(self, name, found)
         return found

@@ -26,7 +26,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
     >>> import tensorgrad as torch
     >>> _ = torch.manual_seed(0)
     >>> torch.nn.functional.dropout(torch.ones(6))
-    tensor([2., 2., 0., 0., 0., 2.])
+    tensor([0., 0., 2., 0., 0., 0.])
     """
     return _run(tg.dropout, input, p, training, inplace)
 

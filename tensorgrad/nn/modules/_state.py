@@ -274,7 +274,7 @@ def _from_foreign(value):
     if not hasattr(value, "detach"):
         return value
     value = value.detach().cpu()
-    if str(value.dtype).endswith("bfloat16"):
+    if str(getattr(value, "dtype", "")).endswith("bfloat16"):
         value = value.float()
     return tg.as_tensor(value.numpy())
 

@@ -313,9 +313,9 @@ class Transformer(Module):
     Weights: encoder and decoder
 
     >>> import tensorgrad as torch
-    >>> model = torch.nn.Transformer(8, nhead=2, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=16)
-    >>> model(torch.ones(10, 3, 8), torch.ones(5, 3, 8)).shape
-    torch.Size([5, 3, 8])
+    >>> model = torch.nn.Transformer(8, 2, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=16, batch_first=True)
+    >>> model(torch.ones(3, 10, 8), torch.ones(3, 5, 8)).shape
+    torch.Size([3, 5, 8])
     >>> model.generate_square_subsequent_mask(2)
     tensor([[0., -inf],
             [0., 0.]])

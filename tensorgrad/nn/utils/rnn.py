@@ -128,39 +128,41 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
     """
     lengths = tg.as_tensor(lengths, dtype=tg.int64)
     batch_dim = 0 if batch_first else 1
-    sorted_indices = None
+    steps, size = input.shape[1 - batch_dim], input.shape[batch_dim]
+    order = None
     if not enforce_sorted:
-        lengths, sorted_indices = tg.sort(lengths, descending=True)
-        sorted_indices = sorted_indices.to(input.device)
-        input = input.index_select(batch_dim, sorted_indices)
-    _check_lengths(lengths, input, batch_dim)
-    is_valid = tg.arange(int(lengths[0]))[:, None] < lengths             # (time, batch)
-    step, sequence = is_valid.nonzero().to(input.device).unbind(1)
-    row = sequence * input.shape[1] + step if batch_first else step * input.shape[1] + sequence
-    return PackedSequence(input.flatten(0, 1).index_select(0, row), is_valid.sum(1), sorted_indices)
+        lengths, order = tg.sort(lengths, descending=True)
+    longest = _check_lengths(lengths, input, steps, size)
+    is_valid = tg.arange(longest)[:, None] < lengths                     # (time, batch)
+    place = _reordered(_places(is_valid), size, order)
+    if batch_first:
+        place = _transposed(place, steps, size)
+    data = input.flatten(0, 1).index_select(0, place.to(input.device))
+    return PackedSequence(data, is_valid.sum(1), None if order is None else order.to(input.device))
 
 
-def _check_lengths(lengths, input, batch_dim):
+def _check_lengths(lengths, input, steps, size):
+    """The greatest of the lengths, if they can be lengths of the input's sequences."""
     if lengths.ndim != 1 or lengths.device.type != "cpu":
         raise RuntimeError("'lengths' argument should be a 1D CPU int64 tensor, but got "
                            f"{lengths.ndim}D {lengths.device.type} Long tensor")
     if input.numel() == 0:
         raise RuntimeError("Cannot pack empty tensors.")
-    batch_size = input.size(batch_dim)
-    if len(lengths) != batch_size:
-        raise RuntimeError(f"Expected `len(lengths)` to be equal to batch_size, but got {len(lengths)} "
-                           f"(batch_size={batch_size})")
-    if lengths.min() <= 0:
+    counts = lengths.tolist()
+    if len(counts) != size:
+        raise RuntimeError(f"Expected `len(lengths)` to be equal to batch_size, but got {len(counts)} "
+                           f"(batch_size={size})")
+    if min(counts) <= 0:
         raise RuntimeError("Length of all samples has to be greater than 0, but found an element in 'lengths' that is "
                            "<= 0")
-    if (lengths[1:] > lengths[:-1]).any():
+    if counts != sorted(counts, reverse=True):
         raise RuntimeError(
             "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
             "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you "
             "do not need ONNX exportability.")
-    if lengths[0] > input.size(1 - batch_dim):
-        raise RuntimeError(f"Expected no length to exceed the {input.size(1 - batch_dim)} steps of the input, but got "
-                           f"{int(lengths[0])}")
+    if counts[0] > steps:
+        raise RuntimeError(f"Expected no length to exceed the {steps} steps of the input, but got {counts[0]}")
+    return counts[0]
 
 
 def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
@@ -177,24 +179,36 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
     if total_length is not None and total_length < steps:
         raise ValueError("Expected total_length to be at least the length of the longest sequence in input, but got "
                          f"total_length={total_length} and max sequence length being {steps}")
-    places = tg.arange(int(batch_sizes[0]))
-    is_valid = places < batch_sizes[:, None]                             # (time, batch)
-    row = (batch_sizes.cumsum(0) - batch_sizes)[:, None] + places
-    row = tg.where(is_valid, row, len(sequence.data))
-    lengths = is_valid.sum(0)
-    if total_length is not None:
-        row = tg.cat([row, row.new_full((total_length - steps, len(places)), len(sequence.data))])
+    size = int(batch_sizes[0])
+    is_valid = tg.arange(size) < batch_sizes[:, None]                    # (time, batch)
+    lengths, place = is_valid.sum(0), _places(is_valid)
     if sequence.unsorted_indices is not None:
         order = sequence.unsorted_indices.cpu()
-        row, lengths = row[:, order], lengths[order]
-    return _take_rows(sequence.data, row.t() if batch_first else row, padding_value), lengths
+        lengths, place = lengths[order], _reordered(place, size, invert_permutation(order))
+    padded = _spread(sequence.data, place, (total_length or steps, size), padding_value)
+    return padded.transpose(0, 1) if batch_first else padded, lengths
 
 
-def _take_rows(rows, index, padding_value):
-    """rows[index], where an index one past the end stands for a row of padding."""
-    padding = rows.new_full((1, *rows.shape[1:]), padding_value)
-    taken = tg.cat([rows, padding]).index_select(0, index.to(rows.device).flatten())
-    return taken.reshape(*index.shape, *rows.shape[1:])
+# ── places in a grid, counted row by row ──────────────────────────────────────────────────────
+def _places(is_valid):
+    """Where a grid is True."""
+    return is_valid.flatten().nonzero().squeeze(1)
+
+
+def _reordered(place, width, order):
+    """The same places after column i has become column order[i]."""
+    return place if order is None else place // width * width + order[place % width]
+
+
+def _transposed(place, height, width):
+    """The places of a grid, which is `width` wide, in its transpose, which is `height` wide."""
+    return place % width * height + place // width
+
+
+def _spread(rows, place, shape, padding_value):
+    """A grid with the given rows at the given places, and padding elsewhere."""
+    grid = rows.new_full((shape[0] * shape[1], *rows.shape[1:]), padding_value)
+    return grid.index_copy(0, place.to(rows.device), rows).unflatten(0, shape)
 
 
 # ── lists of sequences ────────────────────────────────────────────────────────────────────────
@@ -210,15 +224,15 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
     """
     sequences = _check_sequences(sequences, padding_side)
     counts = [len(sequence) for sequence in sequences]
-    if len(set(counts)) == 1:
+    size, longest = len(counts), max(counts)
+    if min(counts) == longest:
         return tg.stack(sequences, 0 if batch_first else 1)
-    lengths = tg.tensor(counts)[:, None]
-    step = tg.arange(max(counts))
-    if padding_side == "left":
-        step = step - max(counts) + lengths
-    row = lengths.cumsum(0) - lengths + step                             # (batch, time)
-    row = tg.where((step >= 0) & (step < lengths), row, sum(counts))
-    return _take_rows(tg.cat(sequences), row if batch_first else row.t(), padding_value)
+    step, lengths = tg.arange(longest), tg.tensor(counts)[:, None]
+    place = _places(step < lengths if padding_side == "right" else step >= longest - lengths)
+    shape = size, longest
+    if not batch_first:
+        place, shape = _transposed(place, size, longest), (longest, size)
+    return _spread(tg.cat(sequences), place, shape, padding_value)
 
 
 def _check_sequences(sequences, padding_side):
@@ -236,13 +250,13 @@ def _check_sequences(sequences, padding_side):
             raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(sequence).__name__}")
         if sequence.ndim == 0:
             raise RuntimeError("pad_sequence: Expected sequences of at least 1 dimension, but got a scalar")
-    first = sequences[0]
-    return [_like_first(sequence, first.shape[1:]).to(first.dtype) for sequence in sequences]
+    dtype, shape = sequences[0].dtype, tuple(sequences[0].shape)[1:]
+    return [sequence if sequence.dtype is dtype and tuple(sequence.shape)[1:] == shape else
+            _fitted(sequence, shape).to(dtype) for sequence in sequences]
 
 
-def _like_first(sequence, shape):
-    if sequence.shape[1:] == shape:
-        return sequence
+def _fitted(sequence, shape):
+    """Broadcast to a shape behind the first dimension."""
     for dim, (expected, size) in enumerate(zip(shape, sequence.shape[1:], strict=False), start=1):
         if size not in (1, expected):
             raise RuntimeError(f"The size of tensor a ({expected}) must match the size of tensor b ({size}) at "

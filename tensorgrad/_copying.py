@@ -1,0 +1,77 @@
+"""Copies of tensors, and their way through pickle: what shares memory goes on sharing it in a deep copy; strides stay."""
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from . import dtype as dtypes
+from .autograd.tape import Leaf, new
+from .ops.base import OPS
+from .storage.base import backend_of
+
+
+def made(cls: Any, array: Any, storage: Any, requires_grad: bool, attributes: dict[str, Any]) -> Any:
+    """A leaf of this class."""
+    out = new(cls)
+    out.array, out.storage, out._node, out._grad, out.origin = array, storage, None, None, None
+    if requires_grad:
+        out._node = Leaf(out)
+    out.__dict__.update(attributes)
+    return out
+
+
+def shallow(tensor: Any) -> Any:
+    """Another tensor in the same memory."""
+    storage = tensor.storage
+    if storage.memory is None:
+        storage.memory = tensor.array
+    return made(type(tensor), tensor.array, storage, tensor.requires_grad, tensor.__dict__)
+
+
+def deep(tensor: Any, memo: dict[int, Any]) -> Any:
+    """A copy of a leaf in memory of its own, together with its gradient and attributes."""
+    if id(tensor) in memo:
+        return memo[id(tensor)]
+    if not tensor.is_leaf:
+        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
+                           "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
+                           "https://github.com/pytorch/pytorch/pull/103001")
+    out = made(type(tensor), *_copied_memory(tensor, memo), tensor.requires_grad, {})
+    memo[id(tensor)] = out
+    if tensor._grad is not None:
+        out._grad = copy.deepcopy(tensor._grad, memo)
+    if tensor.__dict__:
+        out.__dict__.update(copy.deepcopy(tensor.__dict__, memo))
+    return out
+
+
+def _copied_memory(tensor: Any, memo: dict[int, Any]) -> tuple[Any, Any]:
+    """The array copied, and its storage; a block that several tensors share is copied once for all of them."""
+    storage, memory = tensor.storage, tensor.storage.memory
+    if memory is None or not memory.size or not (memory.flags.c_contiguous or memory.flags.f_contiguous):
+        return tensor.array.copy(order="K"), type(storage)()
+    if id(storage) not in memo:
+        memo[id(storage)] = copied = type(storage)()
+        copied.memory = memory.copy(order="K")
+    copied = memo[id(storage)]
+    view = {"size": tensor.array.shape, "stride": tensor.stride(), "offset": tensor.storage_offset(), "layout": None, "length": memory.size}
+    return OPS["as_strided"].forward(type(storage).xp, copied.memory, **view), copied
+
+
+def reduced(tensor: Any) -> Any:
+    """What pickle writes: the values on the host, in the order in which they lie in memory."""
+    host = type(tensor.storage).host(tensor.detach().array)
+    axes = tuple(sorted(range(host.ndim), key=lambda i: -host.strides[i]))
+    values = np.ascontiguousarray(host.transpose(axes)).reshape([host.shape[i] for i in axes])
+    if values.dtype.kind == "V":
+        values = values.view(np.uint16)
+    return rebuild, (type(tensor), values, axes, tensor.dtype.name, str(tensor.device), tensor.requires_grad, dict(tensor.__dict__))
+
+
+def rebuild(cls: Any, values: Any, axes: tuple[int, ...], dtype_name: str, device: str, requires_grad: bool, attributes: dict[str, Any]) -> Any:
+    """Make a pickled tensor again."""
+    backend = backend_of(device)
+    array = backend.asarray(values.view(dtypes.NAMED[dtype_name].numpy)).transpose([axes.index(i) for i in range(len(axes))])
+    return made(cls, array, backend(), requires_grad, attributes)

@@ -1,0 +1,151 @@
+"""Parts of factorizations of large matrices: the greatest singular values, principal components, extreme eigenvalues.
+https://pytorch.org/docs/stable/torch.html#blas-and-lapack-operations"""
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+from .. import dtype as dtypes
+from ..autograd.mode import no_grad
+from ..dispatch import xp
+from ._arguments import check_tensor, floating
+from ._linalg import adjoint
+from ._register import public
+from .factorizations import cholesky, eigh, qr, svd
+from .linalg import solve_triangular
+from .matrix import matmul
+from .random import randn
+
+# ── approximations of low rank ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public(method=False)
+def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> tuple[Any, Any, Any]:
+    """U, S and V of an approximation of A (less M) of rank q: a random basis of its columns, refined `niter` times (N. Halko and others, 2009).
+    https://pytorch.org/docs → torch.svd_lowrank
+
+    >>> import tensorgrad as torch
+    >>> U, S, V = torch.svd_lowrank(torch.diag(torch.tensor([3., 2., 0.])), q=2)
+    >>> S, (U * S) @ V.mT
+    (tensor([3., 2.]), tensor([[3., 0., 0.],
+            [0., 2., 0.],
+            [0., 0., 0.]]))
+    """
+    m, n = A.shape[-2:]
+    if M is not None:
+        A = xp.subtract(A, xp.broadcast_to(M, shape=A.array.shape))
+    tall = adjoint(A) if m < n else A
+    basis = _column_basis(tall, 6 if q is None else q, 2 if niter is None else niter)
+    left, sizes, right = svd(xp.matmul(adjoint(basis), tall), False)
+    left, right = xp.matmul(basis, left), adjoint(right)
+    return (right, sizes, left) if m < n else (left, sizes, right)
+
+
+def _column_basis(a: Any, q: int, niter: int) -> Any:
+    """Orthonormal columns that almost span those of A."""
+    start = randn(a.array.shape[-1], q, dtype=floating(a).dtype, device=a.device)
+    basis = qr(matmul(a, start))[0]
+    for _ in range(niter):
+        basis = qr(xp.matmul(a, qr(xp.matmul(adjoint(a), basis))[0]))[0]
+    return basis
+
+
+@public(method=False)
+def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Any, Any, Any]:
+    """U, S and V of an approximation of rank q of A, whose columns are first brought to a mean of zero: V holds the principal directions.
+    https://pytorch.org/docs → torch.pca_lowrank
+
+    >>> import tensorgrad as torch
+    >>> U, S, V = torch.pca_lowrank(torch.tensor([[0., 0.], [2., 2.], [4., 4.]]), q=1)
+    >>> S
+    tensor([4.])
+    """
+    m, n = A.shape[-2:]
+    if q is None:
+        q = min(6, m, n)
+    elif not 0 <= q <= min(m, n):
+        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
+    if niter < 0:
+        raise ValueError(f"niter(={niter}) must be non-negative integer")
+    if center:
+        A = A - A.mean(dim=-2, keepdim=True)
+    return svd_lowrank(A, q, niter)  # type: ignore[no-any-return]
+
+
+# ── extreme eigenvalues ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public(method=False)
+def lobpcg(A: Any, k: int | None = None, B: Any = None, X: Any = None, n: int | None = None, iK: Any = None, niter: int | None = None,
+           tol: float | None = None, largest: bool | None = None, method: str | None = None, tracker: Any = None, ortho_iparams: Any = None,
+           ortho_fparams: Any = None, ortho_bparams: Any = None) -> tuple[Any, Any]:
+    """The k greatest (or least) eigenvalues of A·X = B·X·diag(λ) and their vectors, for a symmetric A and a positive definite B: the best in the span
+    of the last vectors, their residuals and their last steps, again and again (A. Knyazev, 2001). https://pytorch.org/docs → torch.lobpcg
+
+    >>> import tensorgrad as torch
+    >>> values, vectors = torch.lobpcg(torch.diag(torch.arange(1., 10.)), k=2)
+    >>> values
+    tensor([9.0000, 8.0000])
+    """
+    check_tensor(A, "lobpcg", "A", 1)
+    m = A.array.shape[-1]
+    k = (1 if X is None else X.array.shape[-1]) if k is None else k
+    n = (k if X is None else X.array.shape[-1]) if n is None else n
+    largest = True if largest is None else largest
+    if m < 3 * n:
+        raise ValueError(f"LPBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of requested eigenpairs "
+                         f"(={n})")
+    if A.requires_grad or B is not None and B.requires_grad:
+        return _all_pairs(A, B, k, largest)      # with gradients, which the eigenvectors left out have a part in
+    lead = A.array.shape[:-2]
+    start = randn(*lead, m, n, dtype=A.dtype, device=A.device) if X is None else X
+    tol = float(dtypes.finfo(A.dtype).eps) ** 0.5 if tol is None else tol
+    with no_grad():
+        stacks = [None if t is None else xp.reshape(t, (-1, *t.array.shape[-2:])).unbind(0) for t in (A, B, start, iK)]
+        found = [_iterated(*(None if s is None else s[i % len(s)] for s in stacks), k, -1 if niter is None else niter, tol, largest)
+                 for i in range(len(stacks[0]))]  # type: ignore[arg-type]
+        values, vectors = (xp.stack(parts, axis=0) for parts in zip(*found, strict=True))
+        return xp.reshape(values, (*lead, k)), xp.reshape(vectors, (*lead, m, k))
+
+
+def _all_pairs(a: Any, b: Any, k: int, largest: bool) -> tuple[Any, Any]:
+    """The pairs from the whole factorization of L⁻¹·A·L⁻ᴴ for L·Lᴴ = B."""
+    if b is not None:
+        lower = cholesky(b)
+        half = solve_triangular(lower, a, upper=False)
+        a = adjoint(solve_triangular(lower, adjoint(half), upper=False))
+    values, vectors = eigh(a)
+    if largest:
+        values, vectors = values.flip(-1), vectors.flip(-1)
+    if b is not None:
+        vectors = solve_triangular(adjoint(lower), vectors, upper=True)
+    return values.narrow(-1, 0, k), vectors.narrow(-1, 0, k)
+
+
+def _iterated(a: Any, b: Any, x: Any, preconditioner: Any, k: int, niter: int, tol: float, largest: bool) -> tuple[Any, Any]:
+    """The iteration for one matrix, until the residuals are small, or `niter` times."""
+    def weighted(y: Any) -> Any:
+        return y if b is None else xp.matmul(b, y)
+    scale, size, span, wanted = a.norm(), 1.0 if b is None else b.norm(), [x], x.array.shape[-1]
+    for step in count():
+        before = x
+        values, x = _best(a, weighted, xp.concat(span, axis=1), wanted, largest)
+        residual = xp.subtract(xp.matmul(a, x), xp.multiply(weighted(x), values))
+        error = residual.norm(dim=0) / (x.norm(dim=0) * (scale + values.abs() * size))
+        if step == niter or bool((error[:k] < tol).all()) or step > 20 * len(a):
+            return values[:k], x[:, :k]
+        turned = residual if preconditioner is None else xp.matmul(preconditioner, residual)
+        overlap = xp.matmul(adjoint(before), weighted(x))
+        span = [x, turned, *([xp.subtract(x, xp.matmul(before, overlap))] if step else [])]
+
+
+def _best(a: Any, weighted: Any, basis: Any, wanted: int, largest: bool) -> tuple[Any, Any]:
+    """Rayleigh and Ritz: the extreme eigenpairs in the span of a basis, whose dependent directions are left out."""
+    basis = xp.divide(basis, basis.norm(dim=0).clamp(min=1e-30))
+    sizes, turn = eigh(xp.matmul(adjoint(basis), weighted(basis)))
+    keep = max(wanted, int((sizes > sizes[-1] * dtypes.finfo(a.dtype).eps * 10).sum()))
+    basis = xp.divide(xp.matmul(basis, turn[:, -keep:]), sizes[-keep:].clamp(min=1e-30).sqrt())
+    values, mix = eigh(xp.matmul(adjoint(basis), xp.matmul(a, basis)))
+    if largest:
+        values, mix = values.flip(-1), mix.flip(-1)
+    return values[:wanted], xp.matmul(basis, mix[:, :wanted])

@@ -1,0 +1,12 @@
+"""Linear algebra. https://pytorch.org/docs/stable/linalg.html
+
+>>> import tensorgrad as torch
+>>> torch.linalg.solve(torch.tensor([[2., 0.], [0., 4.]]), torch.tensor([2., 2.]))
+tensor([1.0000, 0.5000])
+"""
+from .api._linalg import LINALG as _LINALG
+from .api.linalg import LinAlgError
+
+globals().update(_LINALG)
+
+__all__ = sorted([*_LINALG, "LinAlgError"])
