@@ -1,17 +1,18 @@
 # `make demo` and `make test` do all their own set-up; they need make and Python 3.11 or newer, nothing else.
-#   DEVICE=cuda make test     run the tests on a GPU (CUDA=12 or 13 chooses CuPy's build)
+#   DEVICE=cuda make test     run the tests on a GPU (CUDA=12 or 13 chooses CuPy's build); without one, on simulated devices
 #   PYTHON=python3.12 make …  choose the interpreter
 #   WORKERS=0 make test       run the tests in one process
 
 PYTHON  ?=
 DEVICE  ?= cpu
 CUDA    ?= 12
-WORKERS ?= $(if $(filter cuda,$(DEVICE)),0,auto)
+GPU     := $(if $(filter cuda,$(DEVICE)),$(shell command -v nvidia-smi))
+WORKERS ?= $(if $(GPU),0,auto)
 export PYTHON DEVICE
 
 RUN     := .venv/bin/python
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
-CUPY    := $(if $(filter cuda,$(DEVICE)),.venv/.cuda$(CUDA))
+CUPY    := $(if $(GPU),.venv/.cuda$(CUDA))
 
 .PHONY: demo test lint bench docs wheel clean distclean
 

@@ -182,7 +182,7 @@ def _outrank(higher: dtype, lower: dtype) -> dtype:
         return higher
     if higher.is_floating_point:
         return higher.to_complex()
-    return promote_types(higher, lower)
+    return lower if lower.is_complex else promote_types(higher, lower)
 
 
 # ── defaults ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -399,7 +399,7 @@ class Table:
 def gradient_formulas(op, sample):
     """(input, formula, arguments) of each gradient of one application."""
     arrays = sample.draw("float64")
-    waves = [i for i, a in enumerate(arrays) if isinstance(a, np.ndarray) and a.dtype.kind in "fc"]
+    waves = [i for i, a in enumerate(arrays) if isinstance(a, np.ndarray) and a.dtype.kind in "fc" and sample.inputs[i].learnt]
     outs = op.forward(NumpyStorage.xp, *([arrays] if op.sequence else arrays), **sample.params)
     outs = list(outs) if op.several else [np.asarray(outs)]
     plan = Plan(op, sum(1 << i for i in waves), len(arrays))

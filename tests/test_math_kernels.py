@@ -87,7 +87,8 @@ def test_clamp(bounds):
 def test_power(exponent, dtype):
     with np.errstate(all="ignore"):
         check("power", normal(50, 30, dtype=dtype), exponent, rtol=3e-5)
-        check("power", odd(50, 30).astype(dtype), exponent, rtol=3e-5) if dtype != "complex64" else None
+        if dtype != "complex64" and exponent != -0.5:      # a square root is not defined at −∞, pow is
+            check("power", odd(50, 30).astype(dtype), exponent, rtol=3e-5)
 
 
 def test_integer_powers():
@@ -115,10 +116,10 @@ def test_remainders_have_the_right_sign_of_zero():
 @pytest.mark.parametrize("name", ["hypot", "logaddexp"])
 def test_pairs(name):
     a, b = odd(*WIDE), odd(*WIDE)
-    check(name, a, b, rtol=2e-6)
+    check(name, a, b, rtol=2e-6, atol=1e-6)
     check(name, 1e30 * np.abs(a), b, rtol=2e-6)
-    check(name, a.astype("float64"), b.astype("float64"), rtol=1e-12)
-    check(name, a, b[0], rtol=2e-6)
+    check(name, a.astype("float64"), b.astype("float64"), rtol=1e-12, atol=1e-14)
+    check(name, a, b[0], rtol=2e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["sigmoid", "sign"])
@@ -214,8 +215,8 @@ def test_topk(k, largest):
     x = rng.permutation(30_000).reshape(100, 300).astype("float32")
     check("topk", x, k=k, axis=1, largest=largest)
     check("topk", x.T, k=k, axis=0, largest=largest)
-    x[0, :4] = nan
-    check("topk", x[:1], k=3, axis=1, largest=largest) if largest else None
+    x[0, 4] = nan
+    check("topk", x, k=k, axis=1, largest=largest)
 
 
 def test_ranks():
@@ -253,8 +254,8 @@ def test_integer_products_that_double_precision_cannot_hold():
     np.testing.assert_array_equal(found, a @ a)
 
 
-@pytest.mark.parametrize(("shape", "target"), [((), (2, 3)), ((1,), (2, 3)), ((3, 1), (3, 4)), ((3, 1), (2, 3, 4)), ((2, 3), (2, 3)), ((1, 3), (0, 3)),
-                                               ((0, 3), (2, 0, 3))])
+@pytest.mark.parametrize(("shape", "target"), [
+    ((), (2, 3)), ((1,), (2, 3)), ((3, 1), (3, 4)), ((3, 1), (2, 3, 4)), ((2, 3), (2, 3)), ((1, 3), (0, 3)), ((0, 3), (2, 0, 3))])
 def test_broadcast_to(shape, target):
     for x in (normal(*shape), np.asfortranarray(normal(*shape)), normal(*shape)[..., None][..., 0]):
         found = OPS["broadcast_to"].kernels[NumpyStorage](x, shape=target)

@@ -21,7 +21,7 @@ def reduced(losses: Any, reduction: int) -> Any:
 
 
 @public(method=False)
-def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = 1) -> Any:
+def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = 0) -> Any:
     """−w (p y log σ(x) + (1 − y) log(1 − σ(x))). https://pytorch.org/docs → torch.nn.functional.binary_cross_entropy_with_logits
 
     >>> import tensorgrad as torch
@@ -32,7 +32,7 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
 
 
 @public(method=False)
-def kl_div(input: Any, target: Any, reduction: int = 1, *, log_target: bool = False) -> Any:
+def kl_div(input: Any, target: Any, reduction: int = 0, *, log_target: bool = False) -> Any:
     """y (log y − x), for log probabilities x and probabilities y. https://pytorch.org/docs → torch.nn.functional.kl_div
 
     >>> import tensorgrad as torch
@@ -61,7 +61,7 @@ def poisson_nll_loss(input: Any, target: Any, log_input: bool, full: bool, eps: 
 
 
 @public(method=False)
-def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction: int = 1) -> Any:
+def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction: int = 0) -> Any:
     """x where y = 1, max(0, margin − x) where y = −1. https://pytorch.org/docs → torch.nn.functional.hinge_embedding_loss
 
     >>> import tensorgrad as torch
@@ -74,7 +74,7 @@ def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction
 
 
 @public(method=False)
-def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = 1) -> Any:
+def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = 0) -> Any:
     """max(0, margin − y (x₁ − x₂)). https://pytorch.org/docs → torch.nn.functional.margin_ranking_loss
 
     >>> import tensorgrad as torch
@@ -85,7 +85,7 @@ def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0
 
 
 @public(method=False)
-def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = 1) -> Any:
+def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = 0) -> Any:
     """1 − cos(x₁, x₂) where y = 1, max(0, cos(x₁, x₂) − margin) where y = −1. https://pytorch.org/docs → torch.nn.functional.cosine_embedding_loss
 
     >>> import tensorgrad as torch
@@ -106,7 +106,7 @@ def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float =
 
 @public(method=False)
 def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
-                        reduction: int = 1) -> Any:
+                        reduction: int = 0) -> Any:
     """max(0, |a − p| − |a − n| + margin). https://pytorch.org/docs → torch.nn.functional.triplet_margin_loss
 
     >>> import tensorgrad as torch
@@ -132,7 +132,7 @@ CALLED = " (while checking arguments for ctc_loss_allocate_outputs)"
 
 
 @public(method=False)
-def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: int = 1,
+def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: int = 0,
              zero_infinity: bool = False) -> Any:
     """−log of the probability of all ways to read the labels: A. Graves et al. (2006). https://pytorch.org/docs → torch.nn.functional.ctc_loss
 

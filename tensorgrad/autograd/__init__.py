@@ -12,7 +12,7 @@ _HOME = {
     "detect_anomaly": "anomaly", "set_detect_anomaly": "anomaly",
     "gradcheck": "gradcheck", "gradgradcheck": "gradcheck", "GradcheckError": "gradcheck",
 }
-_MODULES = ("function", "functional", "graph", "forward_ad", "anomaly")
+_MODULES = ("function", "graph", "anomaly")
 
 
 def __getattr__(name: str) -> _Any:

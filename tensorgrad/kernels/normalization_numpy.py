@@ -176,6 +176,8 @@ class BatchNorm:
             gx += rows
             gx -= (sums / count)[:, None]
             gx *= factor[:, None]
+            if g[1].any() or g[2].any():      # somebody went on from the mean or the variance
+                gx += centred * (g[2] * (2 / count))[:, None] + (g[1] / count)[:, None]
             gx = gx.reshape(g[0].shape)
         return [gx, products if needs[1] else None, sums if needs[2] else None]
 
@@ -197,6 +199,7 @@ class Affine:
     def backward(g: Any, residual: Any, needs: Any) -> Any:
         x, mean, scale, factor = residual
         flat = g.reshape(*g.shape[:2], -1)
-        sums = sums_of_channels(flat) if needs[1] or needs[2] else None
-        gw = (sums_of_channels(flat, x.reshape(flat.shape)) - sums * mean) * scale if needs[1] else None
-        return [(flat * factor[:, None]).reshape(g.shape) if needs[0] else None, gw, sums if needs[2] else None, None, None]
+        sums = sums_of_channels(flat) if any(needs[1:]) else None
+        slope = (sums_of_channels(flat, x.reshape(flat.shape)) - sums * mean) * scale if needs[1] or needs[4] else None
+        return [(flat * factor[:, None]).reshape(g.shape) if needs[0] else None, slope if needs[1] else None, sums if needs[2] else None,
+                -sums * factor if needs[3] else None, slope * factor * scale / -2 if needs[4] else None]

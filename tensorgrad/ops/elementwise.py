@@ -202,7 +202,7 @@ class Power(Elementwise):
 
     def grad_a(xp, g, a, b):
         if is_number(b):
-            return xp.zeros_like(g) if b == 0 else g if b == 1 else g * (b * xp.power(a, b - 1))
+            return xp.zeros_like(g) if b == 0 else g if b == 1 else g * (b * (a if b == 2 else xp.power(a, b - 1)))
         return xp.where(b == 0, 0, g * (b * xp.power(a, xp.where(b == 0, 1, b - 1))))
 
     def grad_b(xp, g, a, b, out):
