@@ -16,7 +16,7 @@ from .api import *  # noqa: F403
 
 __version__ = "0.1.0"
 
-_LAZY = ("nn", "optim", "utils", "linalg", "fft", "special", "func", "distributions", "cuda", "random", "const", "viz", "backends", "storage", "ops",
+_LAZY = ("nn", "optim", "utils", "linalg", "fft", "special", "signal", "func", "distributions", "cuda", "random", "const", "viz", "backends", "storage", "ops",
          "kernels", "dispatch", "testing", "return_types", "amp", "jit", "version", "multiprocessing")
 
 

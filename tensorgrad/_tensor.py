@@ -14,7 +14,7 @@ from .autograd.tape import Hooks, Leaf, TensorBase, new, node_of, root_of
 from .device import device as Device
 from .dispatch import PLAIN, wrap
 from .size import Size
-from .storage.base import Storage, backend_of, clock
+from .storage.base import Storage, clock
 
 
 class Tensor(TensorBase):
@@ -184,10 +184,9 @@ class Tensor(TensorBase):
         self._point_to(value.array, value.storage)
 
     def _point_to(self, array: Any, storage: Storage) -> None:
-        """Take over other memory. Whoever saved this tensor for backward must notice."""
+        """Take over other memory. As in PyTorch, backward uses it too where it saved this tensor."""
         self.array, self.storage, self.origin = array, type(storage)(), None
         self.storage.memory = storage.memory
-        self.storage.wrote()
         if type(self._node) is Leaf:
             self._node.shape, self._node.dtype, self._node.storage = array.shape, array.dtype, self.storage.nowhere
 

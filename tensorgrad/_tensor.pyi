@@ -6,7 +6,6 @@ from .device import device as Device
 from .dtype import dtype as Dtype
 from .size import Size
 
-
 class Tensor(TensorBase):
     H: Any
     T: Any

@@ -263,7 +263,7 @@ def _scalar_type(args: Any) -> str:
 def result_type(*operands: Any) -> dtypes.dtype:
     """The dtype that an operation on these tensors and numbers gives. https://pytorch.org/docs → result_type"""
     if len(operands) == 2 and all(isinstance(a, TensorBase) for a in operands) and operands[0].array.dtype is operands[1].array.dtype:
-        return dtypes.FROM_NUMPY[operands[0].array.dtype]
+        return dtypes.FROM_NUMPY[operands[0].array.dtype]  # type: ignore[no-any-return]
     groups: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
     for a in operands:
         if isinstance(a, TensorBase):

@@ -279,16 +279,20 @@ class iinfo:
 
 
 class layout:
-    """How a tensor lies in memory: everything here is strided."""
+    """How a tensor lies in memory. Everything here is strided; the other names are there for programs that ask."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def __repr__(self) -> str:
-        return "torch.strided"
+        return f"torch.{self.name}"
 
     def __reduce__(self) -> str:
-        return "strided"
+        return self.name
 
 
-strided = layout()
+strided = layout("strided")
+sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc = map(layout, ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"))
 
 
 class memory_format:

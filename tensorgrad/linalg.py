@@ -5,7 +5,7 @@
 tensor([1.0000, 0.5000])
 """
 from .api._linalg import LINALG as _LINALG
-from .api.linalg import LinAlgError
+from .api.linalg import LinAlgError  # noqa: F401
 
 globals().update(_LINALG)
 

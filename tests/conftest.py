@@ -5,14 +5,8 @@
 """
 import os
 
-for _pool in ("OMP", "OPENBLAS", "MKL", "NUMEXPR"):          # before NumPy is imported: tests run beside each other
-    os.environ.setdefault(f"{_pool}_NUM_THREADS", "1")
-
 import pytest
-from support import CHOICES, DEVICE, has_gpu
-
-if DEVICE == "cuda" and not has_gpu():
-    os.environ.setdefault("TENSORGRAD_SIMULATED_CUDA", "2")  # before tensorgrad is imported
+from support import CHOICES, DEVICE
 
 
 def pytest_configure(config):

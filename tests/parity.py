@@ -8,12 +8,10 @@ import os
 import unittest
 
 import numpy as np
-from support import CHOICES, DEVICE, has_gpu
+from support import CHOICES, DEVICE
 
 if DEVICE not in CHOICES:
     raise ValueError(f"DEVICE={DEVICE}: choose one of {', '.join(CHOICES)}")
-if DEVICE == "cuda" and not has_gpu():
-    os.environ.setdefault("TENSORGRAD_SIMULATED_CUDA", "2")
 
 import tensorgrad
 

@@ -24,6 +24,10 @@ def has_gpu():
         return False
 
 
+if DEVICE == "cuda" and not has_gpu():
+    os.environ.setdefault("TENSORGRAD_SIMULATED_CUDA", "2")      # before tensorgrad is imported
+
+
 def on_device(tensor):
     """The tensor on the device under test."""
     return tensor.to(DEVICE)

@@ -77,6 +77,32 @@ def a_gradient_that_was_set_is_added_to(torch):
 
 
 @program
+def a_gradient_that_requires_grad_goes_on_doing_so(torch):
+    x = leaf(torch, 1., 2.)
+    x.grad = torch.zeros(2, requires_grad=True)
+    (x * 2).sum().backward()
+    return x.grad, x.grad.requires_grad
+
+
+@program
+def a_gradient_set_as_a_view(torch):
+    x = torch.ones(2, 3, requires_grad=True)
+    x.grad = torch.ones(2, 6)[:, ::2]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        (x * 2).sum().backward()
+    return x.grad
+
+
+@program
+def the_same_input_twice(torch):
+    x = leaf(torch, 1., 2.)
+    y = (x * x).sum()
+    y.backward(inputs=[x, x], retain_graph=True)
+    return torch.autograd.grad(y, [x, x]), x.grad
+
+
+@program
 def several_roots(torch):
     x = leaf(torch, 1., 2.)
     a, b = x * 2, x * x
@@ -489,104 +515,6 @@ def second_derivatives_of_complex_functions(torch):
     return g, torch.autograd.grad(g, z, torch.tensor([1 + 1j, 2.], dtype=torch.complex128))
 
 
-# ── writes in place are noticed ───────────────────────────────────────────────────────────────────────────────────────
-
-
-@program
-def a_saved_input_was_written_to(torch):
-    x = leaf(torch, 1., 2.) * 1
-    y = x * x
-    x.add_(1)
-    y.sum().backward()
-
-
-@program
-def a_saved_result_was_written_to(torch):
-    x = leaf(torch, 1., 2.)
-    y = x.exp()
-    y.mul_(2)
-    y.sum().backward()
-
-
-@program
-def one_of_several_saved_results_was_written_to(torch):
-    x = leaf(torch, 1., 2.)
-    values, indices = x.sort()
-    indices.add_(0)
-    values.sum().backward()
-
-
-@program
-def a_saved_result_that_nobody_asks_for_was_written_to(torch):
-    x = leaf(torch, 1., 2.)
-    values, indices = x.sort()
-    values.mul_(2)
-    values.sum().backward()
-    return x.grad
-
-
-@program
-def a_saved_leaf_was_written_to(torch):
-    x, w = leaf(torch, 1., 2.), leaf(torch, 3., 4.)
-    y = x * w
-    with torch.no_grad():
-        w.add_(1)
-    y.sum().backward()
-
-
-@program
-def what_was_written_to_was_not_saved(torch):
-    x, w = leaf(torch, 1., 2.), torch.tensor([3., 4.])
-    y = x * 2 + w
-    w.add_(1)
-    y.sum().backward()
-    return x.grad
-
-
-@program
-def a_write_through_a_view_is_noticed(torch):
-    x, w = leaf(torch, 1., 2.), torch.tensor([3., 4.])
-    y = x * w
-    w[0] = 7.
-    y.sum().backward()
-
-
-@program
-def a_write_through_detached_memory_is_noticed(torch):
-    x = leaf(torch, 1., 2.) * 1
-    y = x * x
-    x.detach().zero_()
-    y.sum().backward()
-
-
-@program
-def a_write_through_data_is_not(torch):
-    x = leaf(torch, 1., 2.)
-    y = x * x
-    x.data.mul_(10)
-    y.sum().backward()
-    return x.grad
-
-
-@program
-def a_write_is_noticed_by_create_graph(torch):
-    x = leaf(torch, 1., 2.)
-    y = x.exp()
-    y.mul_(2)
-    torch.autograd.grad(y.sum(), x, create_graph=True)
-
-
-@program
-def versions(torch):
-    x = torch.zeros(3)
-    found = [x._version]
-    x.add_(1)
-    x[0] = 2
-    found += [x._version, x[1:]._version, x.detach()._version, x.data._version, (x * 1)._version]
-    x.zero_()
-    return [*found, x._version]
-
-
 # ── detach and requires_grad ──────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -714,146 +642,6 @@ ERRORS = {
 def test_mistakes_are_named_as_pytorch_names_them(mistake):
     assert isinstance(outcome(mistake, tensorgrad)[0], tuple), "no error was raised"
     same(mistake)
-
-
-# ── watching the tape ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@program
-def hooks_on_saved_values(torch):
-    seen = []
-
-    def pack(t):
-        seen.append(("pack", t.detach().clone(), t.requires_grad))
-        return len(seen) - 1, t
-
-    def unpack(packed):
-        seen.append(("unpack", packed[0]))
-        return packed[1]
-    x, w = leaf(torch, 1., 2.), leaf(torch, 3., 4.)
-    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
-        y = x * w
-        z = y.exp()
-    z.sum().backward()
-    return sorted(str(s[0]) for s in seen), x.grad, w.grad
-
-
-@program
-def what_hooks_give_back_counts(torch):
-    x = leaf(torch, 1., 2.)
-    with torch.autograd.graph.saved_tensors_hooks(lambda t: t * 10, lambda t: t):
-        y = (x * x).exp()
-    torch.log(y).sum().backward()
-    return x.grad
-
-
-@program
-def hooks_on_saved_values_and_higher_derivatives(torch):
-    x = leaf(torch, 1., 2.)
-    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t):
-        y = x.exp()
-    return torch.autograd.grad(y.sum(), x, create_graph=False)
-
-
-@program
-def hooks_on_the_saved_values_of_several_results(torch):
-    count = []
-    x = leaf(torch, 3., 1., 2.)
-    with torch.autograd.graph.saved_tensors_hooks(lambda t: count.append(1) or t, lambda t: count.append(10) or t):
-        values = x.sort().values
-    (values * torch.tensor([1., 2., 3.])).sum().backward()
-    return sum(count), x.grad
-
-
-@program
-def the_innermost_hooks_count(torch):
-    calls = []
-    hooks = torch.autograd.graph.saved_tensors_hooks
-    x = leaf(torch, 1., 2.)
-    with hooks(lambda t: calls.append("outer") or t, lambda t: t):
-        with hooks(lambda t: calls.append("inner") or t, lambda t: t):
-            x.exp()
-        x.exp()
-    x.exp()
-    return calls
-
-
-@program
-def saving_on_the_cpu(torch):
-    x = leaf(torch, 1., 2.)
-    with torch.autograd.graph.save_on_cpu():
-        y = x * x * x
-    y.sum().backward()
-    return x.grad
-
-
-@program
-def a_write_behind_the_back_of_hooks(torch):
-    x = leaf(torch, 1., 2.)
-    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
-        h = x * 1
-        y = h * h
-        h.add_(1)
-    y.sum().backward()
-    return x.grad
-
-
-@program
-def anomaly_mode_names_the_step(torch):
-    x = torch.tensor([0., 1.], requires_grad=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with torch.autograd.detect_anomaly():
-            (x.sqrt() * 0).sum().backward()
-
-
-@program
-def anomaly_mode_lets_nan_pass_if_told_to(torch):
-    x = torch.tensor([0., 1.], requires_grad=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with torch.autograd.detect_anomaly(check_nan=False):
-            (x.sqrt() * 0).sum().backward()
-    return x.grad
-
-
-@program
-def anomaly_mode_is_a_mode(torch):
-    found = [torch.is_anomaly_enabled()]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with torch.autograd.detect_anomaly():
-            found.append(torch.is_anomaly_enabled())
-            with torch.autograd.set_detect_anomaly(False):
-                found.append(torch.is_anomaly_enabled())
-            found.append(torch.is_anomaly_enabled())
-    return [*found, torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()]
-
-
-@pytest.mark.parametrize("several", [False, True], ids=["one result", "several results"])
-def test_anomaly_mode_shows_the_line_of_the_forward_call(several):
-    tg = tensorgrad
-    x = tg.tensor([0., 1.], requires_grad=True)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        with tg.autograd.detect_anomaly():
-            y = (x * 0).log() if not several else (x.log() * 0).sort().values   # the line to be shown
-            with pytest.raises(RuntimeError, match=r"Function '\w+Backward0' returned nan values in its 0th output."):
-                (y * 0 if not several else y).sum().backward()
-    text = str(caught[-1].message)
-    assert "Error detected in" in text and "the line to be shown" in text and __file__ in text
-
-
-def test_a_version_error_in_anomaly_mode_shows_the_line_too():
-    x = leaf(tensorgrad, 1., 2.)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        with tensorgrad.autograd.detect_anomaly():
-            y = x.exp()       # whose result is written to
-            y.mul_(2)
-            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-                y.sum().backward()
-    assert "whose result is written to" in str(caught[-1].message)
 
 
 # ── reentrance and devices ────────────────────────────────────────────────────────────────────────────────────────────

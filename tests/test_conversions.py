@@ -204,7 +204,7 @@ def python_numbers_and_lists(torch):
 @program
 def python_protocols(torch):
     t = torch.tensor
-    return (range(5)[t(3)], [0, 1, 2][t(1)], "%d" % t(3), f"{t(3.14159):.2f}", f"{t([1.])}", int(t(3.7)), bool(t(0.)), complex(t(2.)), hex(t(255)),
+    return (range(5)[t(3)], [0, 1, 2][t(1)], format(t(3), "d"), f"{t(3.14159):.2f}", f"{t([1.])}", int(t(3.7)), bool(t(0.)), complex(t(2.)), hex(t(255)),
             math.floor(t(2.5)), math.sqrt(t(4.)), [1, 2][t(True)], [1, 2][t([1])], float(t([[2.]])), operator.index(t(7)), len(t([[1], [2]])),
             [row.tolist() for row in t([[1, 2], [3, 4]])], t(1) in [t(1)], 2 in t([1, 2]), 5 in t([1, 2]), len({t(1), t(1)}), f"{leaf(torch, 1.)[0]:.1f}",
             str(t(2)), -t(1) == t(-1), int(t(True)), divmod(7, 2), math.isnan(t(math.nan)))
@@ -334,12 +334,12 @@ def result_types_of_all_pairs_of_operands(torch):
 
 @program
 def dtypes_of_sums_of_all_pairs_of_operands(torch):
-    return {names: answer(lambda: (a + b).dtype) for names, a, b in pairs(torch, USUAL)}
+    return {names: answer(lambda a, b: (a + b).dtype, a, b) for names, a, b in pairs(torch, USUAL)}
 
 
 @program
 def dtypes_of_quotients_of_all_pairs_of_operands(torch):
-    return {names: answer(lambda: (a / b).dtype) for names, a, b in pairs(torch, USUAL)}
+    return {names: answer(lambda a, b: (a / b).dtype, a, b) for names, a, b in pairs(torch, USUAL)}
 
 
 @program
@@ -418,7 +418,8 @@ def pickled(torch):
     (x * 2).sum().backward()
     x.note = 3
     y = pickle.loads(pickle.dumps(x))
-    tensors = [torch.ones(2, dtype=getattr(torch, d)) for d in USUAL if d != "bfloat16"] + [torch.tensor(1.), torch.ones(0, 3), torch.arange(6).reshape(2, 3).t()]
+    tensors = [torch.ones(2, dtype=getattr(torch, d)) for d in USUAL if d != "bfloat16"]
+    tensors += [torch.tensor(1.), torch.ones(0, 3), torch.arange(6).reshape(2, 3).t()]
     again = pickle.loads(pickle.dumps(tensors))
     return y, y.grad, y.note, y.requires_grad, again, [t.stride() for t in again]
 
@@ -455,7 +456,7 @@ def text(torch):
     x = leaf(torch, 1., 2.)
     shown = [x, x * 2, x.double(), x.detach(), x.unbind()[1], x.sum(), torch.ones(0, 3), torch.tensor(3), torch.tensor(1 + 2j), torch.tensor([True]),
              x.sort().values, torch.ones(2, dtype=torch.int32), x.max(0).values, torch.nn.Parameter(torch.ones(1)), x.half() * 1]
-    return [repr(t) for t in shown] + [str(x), f"{x}", "{!r}".format(x * x)]
+    return [repr(t) for t in shown] + [str(x), f"{x}", f"{x * x!r}"]
 
 
 test_programs = program.test(rtol=1e-6, atol=1e-8)

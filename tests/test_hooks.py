@@ -110,6 +110,37 @@ def a_retained_gradient_is_what_the_hooks_made(torch):
 
 
 @program
+def a_retained_gradient_is_that_of_the_latest_values(torch):
+    x = leaf(torch, 1., 2.)
+    h, k = x * 2, x * 3
+    h.retain_grad()
+    k.retain_grad()
+    h.mul_(3)
+    k[0] = 5.
+    (h + k).sum().backward()
+    return h.grad, k.grad, x.grad
+
+
+@program
+def retained_gradients_add_up_out_of_place(torch):
+    x = leaf(torch, 1., 2.)
+    h = x * 3
+    h.retain_grad()
+    h.sum().backward(retain_graph=True)
+    first = h.grad
+    h.sum().backward()
+    return first, h.grad
+
+
+@program
+def a_hook_may_change_a_gradient_in_place(torch):
+    x = leaf(torch, 1., 2.)
+    x.register_hook(lambda g: g.mul_(2))
+    (x * 3).sum().backward()
+    return x.grad
+
+
+@program
 def grad_captures_what_the_hooks_made(torch):
     x, w = leaf(torch, 1., 2.), leaf(torch, 3., 4.)
     h = x * w

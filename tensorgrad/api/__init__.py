@@ -28,7 +28,7 @@ from ._register import FUNCTIONS
 
 FAMILIES = ("creation", "conversion", "pointwise", "math", "comparison", "matrix", "einsum", "factorizations", "linalg", "special", "operators", "reduction",
             "statistics", "cumulative", "sorting", "shape", "indexing",
-            "copies", "random", "lowrank", "linear", "activation", "convolution", "pooling", "normalization", "distance", "shuffle", "loss")
+            "copies", "random", "lowrank", "stft", "windows", "linear", "activation", "convolution", "pooling", "normalization", "distance", "shuffle", "loss")
 for _family in FAMILIES:
     _import_module(f"{__name__}.{_family}")
 
@@ -39,7 +39,7 @@ globals().update(DTYPES)
 
 def __getattr__(name: str) -> Any:
     """The namespaces beside this one, loaded when they are first used."""
-    if name in ("fft", "linalg", "special"):
+    if name in ("fft", "linalg", "special", "signal"):
         return _import_module(f"tensorgrad.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any
 
+from .._streams import memory_order
 from ..dispatch import fresh, xp
 from ..dtype import as_dtype
-from .._streams import memory_order
 from ..ops.shape import inverse
 from ._arguments import check_tensor, in_dtype, normalize_dim
 from ._register import FUNCTIONS, in_place_form, public

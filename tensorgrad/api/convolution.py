@@ -93,7 +93,8 @@ def _convolve(n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: 
     sizes = [d + 2 * p for d, p in zip(batched.shape[2:], padding, strict=True)]
     reach = [e * (k - 1) + 1 for e, k in zip(dilation, kernel, strict=True)]
     if any(d < r for d, r in zip(sizes, reach, strict=True)):
-        raise RuntimeError(f"Calculated padded input size per channel: ({' x '.join(map(str, sizes))}). Kernel size: ({' x '.join(map(str, reach))}). "
+        raise RuntimeError(f"Calculated padded input size per channel: ({' x '.join(map(str, sizes))}). Kernel size: "
+                           f"({' x '.join(map(str, reach))}). "
                            "Kernel size can't be greater than actual input size")
     out = xp.convolution(batched, weight, bias, stride=stride, padding=padding, dilation=dilation, groups=groups)
     return out if batched is input or input.ndim == n + 2 else out.squeeze(0)

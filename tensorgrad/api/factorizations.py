@@ -294,7 +294,7 @@ def _root_lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = Non
     tensor([1, 2], dtype=torch.int32)
     """
     found = lu_factor_ex(A, pivot=pivot)
-    results: Any = found if get_infos else tuple(found[:2])
+    results: Any = return_types._lu_with_info(*found) if get_infos else tuple(found[:2])
     if out is None:
         return results
     from ._register import write_out

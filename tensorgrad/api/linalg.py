@@ -168,8 +168,7 @@ def cond(input: Any, p: Any = None) -> Any:
         sizes = svdvals(input)
         return xp.multiply(*(xp.sum(each, axis=(-1,), keepdims=False) for each in (sizes, xp.reciprocal(sizes))))
     inverse, info = inv_ex(input)
-    broken = xp.reshape(xp.not_equal(info, 0), (*info.array.shape, 1, 1))
-    return xp.multiply(matrix_norm(input, p), matrix_norm(xp.where(broken, inf, inverse), p))
+    return xp.where(xp.not_equal(info, 0), inf, xp.multiply(matrix_norm(input, p), matrix_norm(inverse, p)))
 
 
 # ── products ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -282,10 +281,7 @@ def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -
 def _solve(a: Any, b: Any, left: bool, check_errors: bool, name: str) -> Any:
     if _check_system(a, b, left, "solve"):
         if not left:
-            shape = b.array.shape
-            raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is "
-                               "equivalent to B / A.squeeze(-1)" if a.array.shape[-1] == 1 else
-                               f"linalg.solve: Incompatible shapes of A and B for the equation XA = B ({shape[-1]}x{shape[-1]} and {shape[-1]}x1)")
+            raise _no_rows(a.array.shape[-1])
         result, info = xp.solve_linear(a, as_column(b))
         result = from_column(result)
     elif left:
@@ -296,6 +292,14 @@ def _solve(a: Any, b: Any, left: bool, check_errors: bool, name: str) -> Any:
     if check_errors:
         check_info(info, f"torch.linalg.{name}", "The solver failed because the input matrix is singular.")
     return return_types.linalg_solve_ex(result, info)
+
+
+def _no_rows(n: int) -> RuntimeError:
+    """The error for vectors as rows."""
+    if n == 1:
+        return RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is "
+                            "equivalent to B / A.squeeze(-1)")
+    return RuntimeError(f"linalg.solve: Incompatible shapes of A and B for the equation XA = B ({n}x{n} and {n}x1)")
 
 
 @linalg()
@@ -422,6 +426,7 @@ def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
     >>> torch.linalg.inv_ex(torch.zeros(2, 2)).info
     tensor(1, dtype=torch.int32)
     """
+    check_tensor(A, "linalg_inv_ex", "A", 1)
     return _inverse(A, check_errors, "linalg.inv_ex")
 
 
@@ -463,8 +468,9 @@ def _tolerances(input: Any, atol: Any, rtol: Any, function: str) -> tuple[Any, A
 
 
 @linalg()
-def pinv(input: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
-    """A⁺, Moore and Penrose's inverse; singular values up to max(atol, rtol·σ₁) count as zero. https://pytorch.org/docs → torch.linalg.pinv
+def pinv(input: Any, *former: Any, atol: Any = None, rtol: Any = None, hermitian: bool = False, rcond: Any = None) -> Any:
+    """A⁺, Moore and Penrose's inverse; singular values up to max(atol, rtol·σ₁) count as zero. The former names of arguments are taken too: rcond
+    and hermitian, by position. https://pytorch.org/docs → torch.linalg.pinv
 
     >>> import tensorgrad as torch
     >>> torch.linalg.pinv(torch.tensor([[2.], [0.]]))
@@ -475,6 +481,7 @@ def pinv(input: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = 
     if input.array.ndim < 2 or input.array.dtype.kind not in "fc" or input.array.dtype.itemsize == 2:  # type: ignore[attr-defined]
         raise RuntimeError(f"linalg.pinv({kind_of(input)}{{{list(input.array.shape)}}}): expected a tensor with 2 or more dimensions of float, "
                            "double, cfloat or cdouble types")
+    rcond, hermitian = (*former, *(rcond, hermitian)[len(former):])
     if hermitian:
         check_shape(input, "linalg.eigh")
     atol, rtol = _tolerances(input, atol, rtol if rcond is None else rcond, "torch.linalg.pinv")
@@ -507,8 +514,9 @@ def _rank_of(sizes: Any, atol: Any, rtol: Any) -> Any:
 
 
 @linalg()
-def matrix_rank(input: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
-    """The number of singular values above max(atol, rtol·σ₁). https://pytorch.org/docs → torch.linalg.matrix_rank
+def matrix_rank(input: Any, *former: Any, atol: Any = None, rtol: Any = None, hermitian: bool = False, tol: Any = None) -> Any:
+    """The number of singular values above max(atol, rtol·σ₁). The former arguments are taken too: tol (for atol, with rtol = 0) and hermitian, by
+    position. https://pytorch.org/docs → torch.linalg.matrix_rank
 
     >>> import tensorgrad as torch
     >>> torch.linalg.matrix_rank(torch.ones(3, 3))
@@ -518,6 +526,7 @@ def matrix_rank(input: Any, tol: Any = None, hermitian: bool = False, *, atol: A
         raise TypeError(f"linalg_matrix_rank() received an invalid combination of arguments - got ({type(input).__name__}), but expected one of:")
     check_shape(input, "torch.linalg.matrix_rank", "input", square=False)
     _check_precision(input)
+    tol, hermitian = (*former, *(tol, hermitian)[len(former):])
     if tol is not None:
         atol, rtol = tol, 0.0
     atol, rtol = _tolerances(input, atol, rtol, "torch.linalg.matrix_rank")

@@ -33,7 +33,7 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
     """
     m, n = A.shape[-2:]
     if M is not None:
-        A = xp.subtract(A, xp.broadcast_to(M, shape=A.array.shape))
+        A = xp.subtract(A, M.expand(A.array.shape))
     tall = adjoint(A) if m < n else A
     basis = _column_basis(tall, 6 if q is None else q, 2 if niter is None else niter)
     left, sizes, right = svd(xp.matmul(adjoint(basis), tall), False)
@@ -93,7 +93,8 @@ def lobpcg(A: Any, k: int | None = None, B: Any = None, X: Any = None, n: int | 
     n = (k if X is None else X.array.shape[-1]) if n is None else n
     largest = True if largest is None else largest
     if m < 3 * n:
-        raise ValueError(f"LPBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of requested eigenpairs "
+        raise ValueError(f"LPBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of "
+                         "requested eigenpairs "
                          f"(={n})")
     if A.requires_grad or B is not None and B.requires_grad:
         return _all_pairs(A, B, k, largest)      # with gradients, which the eigenvectors left out have a part in

@@ -39,20 +39,25 @@ def _check_ranks(tensors: dict[str, Any], ndim: int, what: str) -> None:
             raise RuntimeError(f"{name} must be a {what}")
 
 
+def _wider(dtype: Any, *tensors: Any) -> tuple[Any, ...]:
+    """The tensors in the dtype that their product is to be added up in."""
+    return tensors if dtype is None else tuple(in_dtype(t, dtypes.as_dtype(dtype)) for t in tensors)
+
+
 @public(out="same")
-def mm(input: Any, mat2: Any) -> Any:
-    """The product of two matrices. https://pytorch.org/docs → torch.mm
+def mm(input: Any, mat2: Any, out_dtype: Any = None) -> Any:
+    """The product of two matrices, which may be added up in a wider dtype. https://pytorch.org/docs → torch.mm
 
     >>> import tensorgrad as torch
     >>> torch.mm(torch.tensor([[1., 2.]]), torch.tensor([[3.], [4.]]))
     tensor([[11.]])
     """
     _check_ranks({"self": input, "mat2": mat2}, 2, "matrix")
-    return matmul(input, mat2)
+    return matmul(*_wider(out_dtype, input, mat2))
 
 
 @public(out="same")
-def bmm(input: Any, mat2: Any) -> Any:
+def bmm(input: Any, mat2: Any, out_dtype: Any = None) -> Any:
     """The products of two stacks of matrices, one by one. https://pytorch.org/docs → torch.bmm
 
     >>> import tensorgrad as torch
@@ -63,7 +68,7 @@ def bmm(input: Any, mat2: Any) -> Any:
     (count, _, k), shape = input.array.shape, mat2.array.shape
     if shape[:2] != (count, k):
         raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {k}] but got: [{shape[0]}, {shape[1]}].")
-    return matmul(input, mat2)
+    return matmul(*_wider(out_dtype, input, mat2))
 
 
 @public(out="same")
@@ -201,7 +206,7 @@ def _check_expands(shape: Any, target: Any) -> None:
 
 
 @public(inplace=True, out="same")
-def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out_dtype: Any = None) -> Any:
     """beta·input + alpha·(mat1 @ mat2). https://pytorch.org/docs → torch.addmm
 
     >>> import tensorgrad as torch
@@ -211,7 +216,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     for name, t in (("mat1", mat1), ("mat2", mat2)):
         if t.array.ndim != 2:
             raise RuntimeError(f"{name} must be a matrix, got {t.array.ndim}-D tensor")
-    return _plus(input, matmul(mat1, mat2), beta, alpha)
+    return _plus(*_wider(out_dtype, input), matmul(*_wider(out_dtype, mat1, mat2)), beta, alpha)
 
 
 @public(inplace=True, out="same")
@@ -261,14 +266,14 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
 
 
 @public(inplace=True, out="same")
-def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1, out_dtype: Any = None) -> Any:
     """beta·input + alpha·(batch1[i] @ batch2[i]) for each i. https://pytorch.org/docs → torch.baddbmm
 
     >>> import tensorgrad as torch
     >>> torch.baddbmm(torch.zeros(1), torch.ones(2, 1, 3), torch.ones(2, 3, 1)).flatten()
     tensor([3., 3.])
     """
-    return _plus(input, bmm(batch1, batch2), beta, alpha)
+    return _plus(*_wider(out_dtype, input), bmm(batch1, batch2, out_dtype), beta, alpha)
 
 
 # ── products of many, and powers ──────────────────────────────────────────────────────────────────────────────────────

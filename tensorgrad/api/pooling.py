@@ -38,7 +38,8 @@ def check_input(input: Any, n: int, function: str) -> None:
     shape = list(input.shape)
     if n == 1 and function == "avg_pool1d":
         if input.ndim not in (2, 3):
-            raise RuntimeError(f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 'self' (while checking arguments "
+            raise RuntimeError(f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 'self' (while "
+                               "checking arguments "
                                f"for {function})")
     elif n == 1:
         if input.ndim not in (2, 3) or 0 in shape[-2:]:
@@ -89,7 +90,8 @@ def _check_max_pool1d(w: Windows, n: int) -> None:
     if w.padding[0] < 0:
         raise RuntimeError(f"max_pool1d() padding must be non-negative, but got {w.padding[0]}")
     if w.padding[0] > w.kernel[0] // 2:
-        raise RuntimeError(f"max_pool1d() padding should be at most half of kernel size, but got padding={w.padding[0]} and kernel_size={w.kernel[0]}")
+        raise RuntimeError(f"max_pool1d() padding should be at most half of kernel size, but got padding={w.padding[0]} and "
+                           f"kernel_size={w.kernel[0]}")
     if w.dilation[0] <= 0:
         raise RuntimeError(f"max_pool1d() dilation must be greater than zero, but got {w.dilation[0]}")
 
@@ -240,7 +242,8 @@ def adaptive_size(input: Any, output_size: Any, n: int, name: str) -> tuple[int,
         if len(sizes) != 1:
             raise RuntimeError(f"{name}() argument 'output_size' should contain one int (got {len(sizes)})")
         if input.ndim not in (2, 3):
-            raise RuntimeError(f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 'self' (while checking arguments "
+            raise RuntimeError(f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 'self' (while "
+                               "checking arguments "
                                f"for {name})")
     elif len(sizes) != n:
         raise RuntimeError(f"{name}(): internal error: output_size.size() must be {n}" if maximal else f"{name}: output_size must be {n}")
@@ -248,7 +251,8 @@ def adaptive_size(input: Any, output_size: Any, n: int, name: str) -> tuple[int,
         raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got{':' if maximal else ''} {list(input.shape)}")
     for i in range(-n - maximal, 0):
         if input.shape[i] == 0:
-            raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {list(input.shape)} with "
+            raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
+                               f"{list(input.shape)} with "
                                f"dimension {input.ndim + i} being empty")
     out = tuple(d if s is None else int(s) for s, d in zip(sizes, input.shape[-n:], strict=True))
     if min(out) < 0:

@@ -142,10 +142,12 @@ def count_nonzero(input: Any, dim: Any = None) -> Any:
 # ── spread ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _spread_arguments(input: Any, dim: Any, unbiased: Any, correction: Any, name: str) -> tuple[Any, Any]:
-    """Axes and correction of var and std, which take `unbiased` in the place of `dim` too."""
+def _spread_arguments(input: Any, dim: Any, flags: Any, correction: Any, keepdim: bool, unbiased: Any, name: str) -> dict[str, Any]:
+    """The parameters of var and std, which older programs call with (dim, unbiased, keepdim) or with (unbiased) by position."""
     if isinstance(dim, bool):
         dim, unbiased = None, dim
+    if flags:
+        unbiased, keepdim = flags[0], flags[1] if len(flags) > 1 else keepdim
     if input.array.dtype.kind in "biu":
         raise RuntimeError(f"{name if '_' in name else 'std and var'} only support floating point and complex dtypes")
     if correction is None:
@@ -154,11 +156,11 @@ def _spread_arguments(input: Any, dim: Any, unbiased: Any, correction: Any, name
     if count_of(input.array.shape, axis) - correction <= 0:
         warnings.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
                       "numel divided by output numel).", UserWarning, stacklevel=4)
-    return axis, correction
+    return {"axis": axis, "correction": correction, "keepdims": keepdim}
 
 
 @public(out=True)
-def var(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None) -> Any:
+def var(input: Any, dim: Any = None, *flags: bool, correction: Any = None, keepdim: bool = False, unbiased: bool | None = None) -> Any:
     """Σ |x − x̄|² / (n − correction); correction is 1 unless told otherwise. https://pytorch.org/docs → torch.var
 
     >>> import tensorgrad as torch
@@ -166,44 +168,44 @@ def var(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool
     >>> x.var(), x.var(correction=0)
     (tensor(1.), tensor(0.6667))
     """
-    axis, correction = _spread_arguments(input, dim, unbiased, correction, "var")
-    return xp.variance(input, axis=axis, correction=correction, keepdims=keepdim)
+    how = _spread_arguments(input, dim, flags, correction, keepdim, unbiased, "var")
+    return xp.variance(input, **how)
 
 
 @public(out=True)
-def std(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None) -> Any:
+def std(input: Any, dim: Any = None, *flags: bool, correction: Any = None, keepdim: bool = False, unbiased: bool | None = None) -> Any:
     """The root of the variance. https://pytorch.org/docs → torch.std
 
     >>> import tensorgrad as torch
     >>> torch.tensor([[1., 3.], [5., 5.]]).std(dim=1)
     tensor([1.4142, 0.0000])
     """
-    axis, correction = _spread_arguments(input, dim, unbiased, correction, "std")
-    return xp.deviation(input, axis=axis, correction=correction, keepdims=keepdim)
+    how = _spread_arguments(input, dim, flags, correction, keepdim, unbiased, "std")
+    return xp.deviation(input, **how)
 
 
 @public(method=False)
-def var_mean(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None) -> tuple[Any, Any]:
+def var_mean(input: Any, dim: Any = None, *flags: bool, correction: Any = None, keepdim: bool = False, unbiased: bool | None = None) -> tuple[Any, Any]:
     """Variance and mean. https://pytorch.org/docs → torch.var_mean
 
     >>> import tensorgrad as torch
     >>> torch.var_mean(torch.tensor([1., 2., 3.]))
     (tensor(1.), tensor(2.))
     """
-    axis, correction = _spread_arguments(input, dim, unbiased, correction, "var_mean")
-    return xp.variance(input, axis=axis, correction=correction, keepdims=keepdim), xp.mean(input, axis=axis, keepdims=keepdim)
+    how = _spread_arguments(input, dim, flags, correction, keepdim, unbiased, "var_mean")
+    return xp.variance(input, **how), xp.mean(input, axis=how["axis"], keepdims=how["keepdims"])
 
 
 @public(method=False)
-def std_mean(input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None) -> tuple[Any, Any]:
+def std_mean(input: Any, dim: Any = None, *flags: bool, correction: Any = None, keepdim: bool = False, unbiased: bool | None = None) -> tuple[Any, Any]:
     """Standard deviation and mean. https://pytorch.org/docs → torch.std_mean
 
     >>> import tensorgrad as torch
     >>> torch.std_mean(torch.tensor([1., 2., 3.]))
     (tensor(1.), tensor(2.))
     """
-    axis, correction = _spread_arguments(input, dim, unbiased, correction, "std_mean")
-    return xp.deviation(input, axis=axis, correction=correction, keepdims=keepdim), xp.mean(input, axis=axis, keepdims=keepdim)
+    how = _spread_arguments(input, dim, flags, correction, keepdim, unbiased, "std_mean")
+    return xp.deviation(input, **how), xp.mean(input, axis=how["axis"], keepdims=how["keepdims"])
 
 
 # ── the greatest and the least ────────────────────────────────────────────────────────────────────────────────────────

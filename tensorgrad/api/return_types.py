@@ -12,6 +12,7 @@ from collections import namedtuple
 from typing import Any
 
 FIELDS = {
+    "_lu_with_info": "LU pivots info",
     "aminmax": "min max", "cummax": "values indices", "cummin": "values indices", "frexp": "mantissa exponent", "geqrf": "a tau",
     "histogram": "hist bin_edges", "histogramdd": "hist bin_edges", "kthvalue": "values indices", "linalg_cholesky_ex": "L info",
     "linalg_eig": "eigenvalues eigenvectors", "linalg_eigh": "eigenvalues eigenvectors", "linalg_inv_ex": "inverse info",

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from .. import dispatch
 from ..dispatch import apply, namespace, wrap, xp
-from ..dtype import FROM_NUMPY, as_dtype
+from ..dtype import FROM_NUMPY
 from ..ops.base import OPS, Op
 from .fitting import checked, fitted, sum_to
 from .fused import second_time, stale
@@ -129,7 +129,7 @@ def check_output(node: Any) -> None:
     """Raise unless the result that was saved is still what it was; a write in place that made it is no harm."""
     if node.storage.written > getattr(node, "since", node.time):
         out = next(v for v, origin in zip(node.saved, node.plan.origins) if origin >= len(node.edges))
-        raise stale(node, out, node.storage, node, node.storage.version_at(node.time))
+        raise stale(node, out, node.storage, node, node.storage.version_at(getattr(node, "since", node.time)))
 
 
 def outdated(node: Any, place: int, v: TensorBase) -> RuntimeError:
@@ -174,7 +174,7 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
                 if node.hooks is not None and type(g) is not list:
                     g = hooked(node, g, create_graph)
                 if useful is not None:
-                    needed = any(e in useful for e in node.edges)
+                    needed = not useful.isdisjoint(node.edges)
                     if node in wanted:
                         found[node] = arrived if needed else g      # PyTorch's rule for hooks on inner tensors
                 if needed:
@@ -279,7 +279,7 @@ def _useful(order: list[Any], wanted: Any) -> set[Any]:
     """The nodes from which a wanted one can be reached."""
     useful = {n for n in wanted if type(n) is Leaf}
     for node in reversed(order):
-        if node in wanted or any(e in useful for e in node.edges):
+        if node in wanted or not useful.isdisjoint(node.edges):
             useful.add(node)
     return useful
 
@@ -329,7 +329,7 @@ def accumulate(tensor: Any, g: Any, owned: bool = False) -> None:
         g, owned = g.reshape(tensor.array.shape), False
     if tensor._grad is None:
         tensor._grad = owning(g, type(tensor.storage), owned)
-    elif (before := tensor._grad)._node is None and before.array.shape == g.shape and _writeable(before.array):
+    elif (before := tensor._grad).array.shape == g.shape and _writeable(before.array):
         total = before.array
         total += g
         if total is not before.array:    # no array that adds in place
@@ -467,9 +467,9 @@ def _roots(outputs: tuple[Any, ...], gradients: Any, create_graph: bool) -> dict
         node = place_of(out)
         if g is not None and not isinstance(g, TensorBase):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
-        g = _start(i, out if node is None else node, g)
         if node is None:
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
+        g = _start(i, node, g)
         g = fitted_tensor(g, node) if create_graph else g.array if g.array.dtype == node.dtype else g.array.astype(node.dtype)
         roots[node] = roots[node] + g if node in roots else g
     if len(given) < len(outputs):
@@ -477,25 +477,24 @@ def _roots(outputs: tuple[Any, ...], gradients: Any, create_graph: bool) -> dict
     return roots
 
 
-def _start(i: int, out: Any, g: Any) -> Any:
+def _start(i: int, node: Any, g: Any) -> Any:
     """The gradient of output i: 1, or what is given, which must fit."""
-    shape, dtype = tuple(out.shape), as_dtype(out.dtype)
+    shape, dtype, names = node.shape, node.dtype, FROM_NUMPY
     if g is None:
         if prod(shape) != 1:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
-        if not dtype.is_floating_point:
-            raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dtype}")
-        backend = type(out.storage)
-        return wrap(backend.xp.ones(shape, dtype=dtype.numpy), backend())
+        if dtype.kind == "c":
+            raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {names[dtype]}")
+        backend = type(node.storage)
+        return wrap(backend.xp.ones(shape, dtype=dtype), backend())
     if g.array.shape != shape:
         raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has a shape of {_size(g.array.shape)} and output[{i}] has a shape of "
                            f"{_size(shape)}.")
-    given = FROM_NUMPY[g.array.dtype]
-    if given.is_complex != dtype.is_complex:
+    if (g.array.dtype.kind == "c") != (dtype.kind == "c"):
         raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
-                           f"grad_output[{i}] has a dtype of {given} and output[{i}] has a dtype of {dtype}.")
-    if type(g.storage) is not type(out.storage):
-        raise RuntimeError(f"invalid gradient at index {i} - expected device {out.storage.device} but got {g.storage.device}")
+                           f"grad_output[{i}] has a dtype of {names[g.array.dtype]} and output[{i}] has a dtype of {names[dtype]}.")
+    if type(g.storage) is not type(node.storage):
+        raise RuntimeError(f"invalid gradient at index {i} - expected device {node.storage.device} but got {g.storage.device}")
     return g
 
 

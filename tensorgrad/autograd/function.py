@@ -72,7 +72,7 @@ class Saved:
         self.place, self.version = place, tensor.storage.version
         self.edge = None if place is not None else node_of(tensor)
         kept = tensor if place is None else wrap(tensor.array, tensor.storage)
-        self.tensor = pack(kept) if mode.hooks else kept
+        self.tensor: Any = pack(kept) if mode.hooks else kept
 
     def restored(self, step: Any) -> Any:
         tensor = self.tensor
@@ -82,8 +82,8 @@ class Saved:
             raise stale(step, tensor.array, tensor.storage, step if self.place is not None else tensor._node, self.version)
         elif self.place is None:
             return tensor
-        result = self.place is not None and step is not None and tensor.array.dtype.kind in "fcV"
-        return wrap(tensor.array, tensor.storage, Output(step, self.place, tensor.array) if result else self.edge)
+        result = step is not None and self.place is not None and tensor.array.dtype.kind in "fcV"
+        return wrap(tensor.array, tensor.storage, Output(step, self.place or 0, tensor.array) if result else self.edge)
 
 
 class FunctionNode(Node):

@@ -74,7 +74,8 @@ def _pull_tensors(node: Any, g: Any, useful: Any) -> Any:
 
 def _check(node: Any, tensor: Any) -> None:
     if isinstance(tensor, TensorBase) and tensor.storage.written > node.time:
-        raise stale(node, tensor.array, tensor.storage, tensor._node, tensor.storage.version_at(node.time))
+        result = type(tensor) is TensorBase        # one of the aliases that stand for results
+        raise stale(node, tensor.array, tensor.storage, node if result else tensor._node, tensor.storage.version_at(node.time))
 
 
 def _fused_type(op: type[Op]) -> type[Op]:

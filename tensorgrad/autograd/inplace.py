@@ -15,7 +15,7 @@ from ..dtype import FROM_NUMPY, can_cast
 from ..ops.base import OPS
 from ..storage.base import clock
 from .mode import mode
-from .tape import Leaf, TensorBase, node_of, root_of
+from .tape import Hooks, Leaf, TensorBase, node_of, root_of
 
 
 def check(target: Any) -> None:
@@ -23,7 +23,7 @@ def check(target: Any) -> None:
     kind = target.origin.kind if target.origin is not None else None
     node = node_of(target)
     if kind in ("several", "no_grad", "function"):
-        name = node.name().removesuffix("Backward") if node is not None else "a view function"
+        name = node.name().partition("Backward")[0] if node is not None else "a view function"
         if kind == "several":
             raise RuntimeError(f"Output {getattr(target, 'output_nr', 0)} of {name} is a view and is being modified inplace. This view is "
                                "the output of a function that returns multiple views. Such functions do not allow the output views to be "
@@ -148,6 +148,8 @@ def adopt(target: Any, result: Any) -> None:
             made.since = next(clock)
             if getattr(made, "plan", None) is not None and made.plan.saves_out:
                 made.storage = base.storage          # later writes must be noticed
+    if base._node is not None and node is not None:
+        Hooks.hand_on(base._node, node)
     base._node = node
     target.storage.rebased = next(clock)
 

@@ -28,7 +28,7 @@ class Origin:
 
     __slots__ = ("parent", "op", "args", "params", "kind")
 
-    def __init__(self, parent: TensorBase, op: type[Op], args: tuple[Any, ...], params: dict[str, Any], kind: str | None) -> None:
+    def __init__(self, parent: TensorBase, op: Any, args: tuple[Any, ...], params: dict[str, Any], kind: str | None) -> None:
         self.parent, self.op, self.args, self.params, self.kind = parent, op, args, params, kind
 
 
@@ -159,7 +159,7 @@ def _rederived(tensor: Any) -> Any:
         if origin.kind == "function":
             if type(tensor._node) is not Output or not mode.grad:
                 break
-            raise RuntimeError(f"Output 0 of {tensor._node.name().removesuffix('Backward')} is a view and its base or another view of its "
+            raise RuntimeError(f"Output 0 of {tensor._node.name().partition('Backward')[0]} is a view and its base or another view of its "
                                "base has been modified inplace. This view was created inside a custom Function (or because an input was "
                                "returned as-is) and the autograd logic to handle view+inplace would override the custom backward associated "
                                "with the custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by "
@@ -167,7 +167,7 @@ def _rederived(tensor: Any) -> Any:
         if origin.kind == "several":
             if tensor._node is None and node_of(root_of(tensor)) is None:
                 break
-            name = tensor._node.name().removesuffix("Backward") if type(tensor._node) is Output else f"{origin.op.torch_name}Backward0"
+            name = tensor._node.name().partition("Backward")[0] if type(tensor._node) is Output else origin.op.torch_name
             raise RuntimeError(f"Output {getattr(tensor._node, 'index', 0)} of {name} is a view and its base or another view of its base has been "
                                "modified inplace. This view is the output of a function that returns multiple views. Such functions do not "
                                "allow the output views to be modified inplace. You should replace the inplace operation by an out-of-place "
@@ -239,6 +239,12 @@ class Hooks:
     def __init__(self) -> None:
         self.tensor, self.before, self.after, self.accumulated = HookDict(), HookDict(), HookDict(), HookDict()
         self.retained: Any = None       # a weak reference to the tensor whose .grad is wanted
+
+    @staticmethod
+    def hand_on(old: Node, new: Node) -> None:
+        """A tensor that retains its gradient has a new history: the gradient is now that of the new step's result."""
+        if old.hooks is not None and old.hooks.retained is not None and old is not new:
+            Hooks.of(new).retained, old.hooks.retained = old.hooks.retained, None
 
     @staticmethod
     def of(node: Node) -> Hooks:

@@ -4,11 +4,11 @@
 >>> torch.nn.functional.relu(torch.tensor([-1., 2.]))
 tensor([0., 2.])
 """
-from ..api import conv1d, conv2d, conv3d, conv_tbc, conv_transpose1d, conv_transpose2d, conv_transpose3d
+from ..api import conv1d, conv2d, conv3d, conv_tbc, conv_transpose1d, conv_transpose2d, conv_transpose3d  # noqa: F401
 from . import _functions
 from ._functions.activation import *  # noqa: F403
 from ._functions.attention import *  # noqa: F403
-from ._functions.attention import _canonical_mask, _none_or_dtype
+from ._functions.attention import _canonical_mask, _none_or_dtype  # noqa: F401
 from ._functions.distance import *  # noqa: F403
 from ._functions.dropout import *  # noqa: F403
 from ._functions.embedding import *  # noqa: F403
@@ -18,7 +18,7 @@ from ._functions.loss import *  # noqa: F403
 from ._functions.normalization import *  # noqa: F403
 from ._functions.padding import *  # noqa: F403
 from ._functions.pooling import *  # noqa: F403
-from ._functions.recurrent import _rnn, _rnn_cell
+from ._functions.recurrent import _rnn, _rnn_cell  # noqa: F401
 from ._functions.sampling import *  # noqa: F403
 
 _FAMILIES = (_functions.activation, _functions.attention, _functions.distance, _functions.dropout, _functions.embedding, _functions.folding,

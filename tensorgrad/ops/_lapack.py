@@ -145,9 +145,12 @@ def solved(xp, a, b):
 def cholesky(xp, x):
     """L of L·Lᴴ = A for the lower triangle of A, and info: a factor that breaks off where A is not positive definite."""
     try:
-        return xp.linalg.cholesky(x), no_info(xp, x)
+        factor = xp.linalg.cholesky(x)
+        if not xp.any(xp.isnan(factor)):
+            return factor, no_info(xp, x)
     except ValueError:
-        a, lead = stacked(xp.tril(x))
+        pass
+    a, lead = stacked(xp.tril(x))
     a, info = a.copy(), xp.zeros(len(a), dtype="int32")
     for j in range(a.shape[-1]):
         size = a[:, j, j].real

@@ -25,6 +25,19 @@ class OnMatrices(Op):
     __slots__ = ()
     kinds = "fc"
 
+    def explain(*shapes):
+        """PyTorch's error for stacks that do not broadcast; it looks at the right-hand sides first."""
+        lead = [shape[:-2] for shape in reversed(shapes)]
+        return unlike(*lead) if len(lead) == 2 else None
+
+
+def unlike(a, b):
+    ndim = max(len(a), len(b))
+    for axis in range(-1, -1 - min(len(a), len(b)), -1):
+        if a[axis] != b[axis] and 1 not in (a[axis], b[axis]):
+            return RuntimeError(f"The size of tensor a ({a[axis]}) must match the size of tensor b ({b[axis]}) at non-singleton dimension {ndim + axis}")
+    return None
+
 
 def adjoint(xp, x):
     """xᴴ: rows and columns exchanged, and conjugated."""

@@ -52,7 +52,8 @@ def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     """Dropout of whole channels of (N, C, L) or (C, L). https://pytorch.org/docs → torch.nn.functional.dropout1d"""
     _check(p)
     if input.ndim not in (2, 3):
-        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. Note that dropout1d exists to provide channel-wise "
+        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. Note that dropout1d exists to "
+                           "provide channel-wise "
                            "dropout on inputs with 1 spatial dimension, a channel dimension, and an optional batch dimension (i.e. 2D or 3D inputs).")
     return _of_channels(input, p, training, inplace, input.ndim == 2)
 
@@ -61,7 +62,8 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     """Dropout of whole channels of (N, C, H, W). https://pytorch.org/docs → torch.nn.functional.dropout2d"""
     _check(p)
     if input.ndim not in (3, 4):
-        warnings.warn(f"dropout2d: Received a {input.ndim}-D input to dropout2d, which is deprecated and will result in an error in a future release. To "
+        warnings.warn(f"dropout2d: Received a {input.ndim}-D input to dropout2d, which is deprecated and will result in an error in a "
+                      "future release. To "
                       "retain the behavior and silence this warning, please use dropout instead. Note that dropout2d exists to provide channel-wise "
                       "dropout on inputs with 2 spatial dimensions, a channel dimension, and an optional batch dimension (i.e. 3D or 4D inputs).",
                       stacklevel=2)
@@ -77,7 +79,8 @@ def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W). https://pytorch.org/docs → torch.nn.functional.dropout3d"""
     _check(p)
     if input.ndim not in (4, 5):
-        warnings.warn(f"dropout3d: Received a {input.ndim}-D input to dropout3d, which is deprecated and will result in an error in a future release. To "
+        warnings.warn(f"dropout3d: Received a {input.ndim}-D input to dropout3d, which is deprecated and will result in an error in a "
+                      "future release. To "
                       "retain the behavior and silence this warning, please use dropout instead. Note that dropout3d exists to provide channel-wise "
                       "dropout on inputs with 3 spatial dimensions, a channel dimension, and an optional batch dimension (i.e. 4D or 5D inputs).",
                       stacklevel=2)

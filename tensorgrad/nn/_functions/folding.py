@@ -51,7 +51,8 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
     x = input if input.ndim == 4 else input.unsqueeze(0)
     counts = _counts(x.shape[2:], kernel, dilation, padding, stride)
     if min(counts) < 1:
-        raise RuntimeError(f"Given input with spatial size {tuple(x.shape[2:])}, kernel_size={kernel}, dilation={dilation}, padding={padding}, stride="
+        raise RuntimeError(f"Given input with spatial size {tuple(x.shape[2:])}, kernel_size={kernel}, dilation={dilation}, "
+                           f"padding={padding}, stride="
                            f"{stride}, calculated shape of the array of sliding blocks as {tuple(counts)}, but its components must be at least one.")
     out = xp.columns(x, kernel=kernel, stride=stride, padding=padding, dilation=dilation)
     out = out.reshape(x.shape[0], x.shape[1] * kernel[0] * kernel[1], counts[0] * counts[1])
@@ -77,7 +78,8 @@ def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padd
                            f"{x.shape[1]} and kernel_size={kernel}.")
     counts = _counts(size, kernel, dilation, padding, stride)
     if x.shape[2] != counts[0] * counts[1] or min(counts) < 1:
-        raise RuntimeError(f"Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, stride={stride}, expected size of "
+        raise RuntimeError(f"Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, stride={stride}, "
+                           "expected size of "
                            f"input's dimension 2 to match the calculated number of sliding blocks {counts[0]} * {counts[1]} = "
                            f"{counts[0] * counts[1]}, but got input.size(2)={x.shape[2]}.")
     blocks = x.reshape(x.shape[0], x.shape[1] // cells, *kernel, *counts)

@@ -73,7 +73,8 @@ def _check_mode(input: Any, mode: str, align_corners: bool, antialias: bool) -> 
     if mode in ("linear", "bilinear", "trilinear") and input.ndim in (3, 4, 5) and input.ndim != wanted:
         raise NotImplementedError(f"Got {input.ndim}D input, but {mode} mode needs {wanted}D input")
     if input.ndim not in (3, 4, 5) or (mode not in ("nearest", "nearest-exact", "area") and input.ndim != wanted):
-        raise NotImplementedError(f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.ndim}D) for the modes: nearest | linear | bilinear"
+        raise NotImplementedError(f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.ndim}D) for the modes: nearest | "
+                                  "linear | bilinear"
                                   f" | bicubic | trilinear | lanczos | area | nearest-exact (got {mode})")
     if mode == "lanczos" and align_corners:
         raise ValueError("Lanczos mode does not support align_corners=True")

@@ -270,13 +270,15 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, size_avera
     """
     reduction = reduction_of(reduction, size_average, reduce)
     if tuple(target.shape) != tuple(input.shape):
-        raise ValueError(f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}) is deprecated. Please ensure they "
+        raise ValueError(f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}) is deprecated. "
+                         "Please ensure they "
                          "have the same size.")
     if weight is not None:
         try:
             weight = weight.expand(tg.broadcast_shapes(target.shape, weight.shape))
         except RuntimeError:
-            raise RuntimeError(f"Attempting to broadcast a dimension of length {weight.shape[-1]} at -1! Mismatching argument at index 1 had {_size(weight)};"
+            raise RuntimeError(f"Attempting to broadcast a dimension of length {weight.shape[-1]} at -1! Mismatching argument at index 1 "
+                               f"had {_size(weight)};"
                                f" but expected shape should be broadcastable to {list(target.shape)}") from None
     if target.dtype is not input.dtype:
         raise RuntimeError(f"Found dtype {SCALAR_TYPES[target.dtype.name]} but expected {SCALAR_TYPES[input.dtype.name]}")
@@ -323,7 +325,8 @@ def _broadcast(input: Any, target: Any) -> Any:
 def _paired(input: Any, target: Any, weight: Any) -> Any:
     """Input and target in one shape; a warning if they had two."""
     if input.shape != target.shape:
-        warnings.warn(f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}). This will likely lead to incorrect "
+        warnings.warn(f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}). This will likely lead "
+                      "to incorrect "
                       "results due to broadcasting. Please ensure they have the same size.", stacklevel=3)
         input, target = _broadcast(input, target)
     if weight is not None and weight.shape != input.shape:

@@ -61,12 +61,14 @@ def _check_border(input: Any, widths: Any, mode: str) -> None:
     if not 1 <= n <= 3 or input.ndim not in (n + 1, n + 2):
         raise NotImplementedError(f"Padding size {2 * n} is not supported for {input.ndim}D input tensor.")
     if 0 in input.shape[-n - 1 if input.ndim == n + 1 else -n - 1:]:
-        raise RuntimeError(f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but "
+        raise RuntimeError(f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions "
+                           "for input, but "
                            f"got: {list(input.shape)}")
     for i, (before, after) in enumerate(widths):
         size, axis = input.shape[-1 - i], input.ndim - 1 - i
         if mode == "reflect" and max(before, after) >= size:
-            raise RuntimeError(f"Argument #{4 + 2 * i}: Padding size should be less than the corresponding input dimension, but got: padding ({before}, "
+            raise RuntimeError(f"Argument #{4 + 2 * i}: Padding size should be less than the corresponding input dimension, but got: "
+                               f"padding ({before}, "
                                f"{after}) at dimension {axis} of input {list(input.shape)}")
         if mode == "circular" and max(before, after) > size:
             raise RuntimeError("Padding value causes wrapping around more than once.")

@@ -64,7 +64,8 @@ def _check_unpool(input: Any, indices: Any, n: int, stride: Any, size: list[int]
         raise RuntimeError(f"Input to max_unpooling{m}d should be a {m + 1}d or {m + 2}d Tensor, but got a tensor with {input.ndim + len(column)} "
                            "dimensions.")
     if tuple(indices.shape) != tuple(input.shape):
-        raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({[*input.shape, *column]}) but got indices tensor with "
+        raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({[*input.shape, *column]}) but got indices "
+                           "tensor with "
                            f"shape: {[*indices.shape, *column]}")
     if n == 3 and min(stride) <= 0:
         raise RuntimeError(f"strides should be greater than zero, but got stride: {list(stride)}")

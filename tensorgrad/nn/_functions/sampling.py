@@ -50,7 +50,8 @@ def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any
     elif min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
     if size[0] != theta.shape[0]:
-        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{size[0]}, {n + 1}] but got: [{theta.shape[0]}, {n + 1}].")
+        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{size[0]}, {n + 1}] but got: "
+                           f"[{theta.shape[0]}, {n + 1}].")
     axes = [_line(d, aligned, theta) for d in size[2:]]
     places = [*tg.meshgrid(*axes, indexing="ij")][::-1]                 # x, y, z: the last axis first
     base = tg.stack([p.reshape(-1) for p in places] + [tg.ones(prod(size[2:]), dtype=theta.dtype, device=theta.device)], dim=-1)
@@ -101,10 +102,12 @@ def _check(input: Any, grid: Any, mode: str) -> None:
     if input.shape[0] != grid.shape[0]:
         raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, {shapes}")
     if grid.shape[-1] != input.ndim - 2:
-        raise RuntimeError(f"grid_sampler(): expected grid to have size {input.ndim - 2} in last dimension, but got grid with sizes {list(grid.shape)}")
+        raise RuntimeError(f"grid_sampler(): expected grid to have size {input.ndim - 2} in last dimension, but got grid with sizes "
+                           f"{list(grid.shape)}")
     for i, d in enumerate(input.shape[2:], 2):
         if d <= 0:
-            raise RuntimeError(f"grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes {list(input.shape)} with dimension "
+            raise RuntimeError("grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
+                               f"{list(input.shape)} with dimension "
                                f"{i} being empty")
     if input.ndim not in (4, 5) or input.ndim != grid.ndim:
         raise RuntimeError(f"grid_sampler(): expected {'5D' if input.ndim == 5 else '4D'} input and grid with same number of dimensions, {shapes}")

@@ -1,0 +1,384 @@
+"""Discrete Fourier transforms. https://pytorch.org/docs/stable/fft.html
+
+All take `norm`: who divides by the length, the inverse ('backward', the default), the transform itself ('forward'), or both by its root ('ortho').
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import dtype as dtypes
+from ..dispatch import SCALAR_TYPES, xp
+from ..ops.fourier import SWAPPED
+from ._arguments import check_tensor, floating, in_dtype, normalize_dim
+from ._register import _with_out, _with_synonyms
+from .creation import arange, as_leaf
+
+FFT: dict[str, Callable[..., Any]] = {}     # the names of `torch.fft`
+
+
+def fft_function(raw: Any) -> Any:
+    """Attach a name of `torch.fft`."""
+    FFT[raw.__name__] = found = _with_out(_with_synonyms(raw, ("input", "dim")))
+    return found
+
+
+# ── arguments ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _checked(input: Any, norm: Any, name: str) -> tuple[Any, str]:
+    """The input in a floating point or complex dtype, and the norm."""
+    check_tensor(input, f"fft_{name}", "input", 1)
+    if norm is not None and not isinstance(norm, str):
+        raise TypeError(f"fft_{name}(): argument 'norm' must be str, not {type(norm).__name__}")
+    if norm is not None and norm not in SWAPPED:
+        raise RuntimeError(f'Invalid normalization mode: "{norm}"')
+    if input.array.dtype.itemsize == 2 and input.array.dtype.kind in "fV":
+        raise RuntimeError(f"Unsupported dtype {_kind(input)}")
+    return floating(input), norm or "backward"
+
+
+def _kind(input: Any) -> str:
+    return SCALAR_TYPES[input.dtype.name]
+
+
+def _complex(x: Any) -> Any:
+    return x if x.array.dtype.kind == "c" else in_dtype(x, dtypes.complex128 if x.array.dtype.itemsize == 8 else dtypes.complex64)
+
+
+def _axis(x: Any, dim: int) -> int:
+    if not x.array.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return normalize_dim(dim, x.array.ndim)
+
+
+def _length(n: int) -> int:
+    if n < 1:
+        raise RuntimeError(f"Invalid number of data points ({n}) specified")
+    return n
+
+
+def resized(x: Any, sizes: Any, axes: Any) -> Any:
+    """The first elements along axes, or zeros after the last."""
+    wanted = dict(zip(axes, sizes, strict=True))
+    widths = tuple((0, wanted.get(a, n) - n) for a, n in enumerate(x.array.shape))
+    return xp.pad_constant(x, widths=widths) if any(after for _, after in widths) else x
+
+
+def _axes_and_sizes(x: Any, s: Any, dim: Any, last_is_half: bool = False) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The axes to transform, and how many points there are to be along each; the last may hold the half of a spectrum."""
+    ndim, s = x.array.ndim, (s,) if isinstance(s, int) else s
+    if dim is not None:
+        axes = tuple(_axis(x, d) for d in ((dim,) if isinstance(dim, int) else dim))
+        if len(set(axes)) < len(axes):
+            raise RuntimeError("FFT dims must be unique")
+        if s is not None and len(s) != len(axes):
+            raise RuntimeError("When given, dim and shape arguments must have the same length")
+    else:
+        if s is not None and len(s) > ndim:
+            raise RuntimeError(f"Got shape with {len(s)} values but input tensor only has {ndim} dimensions.")
+        axes = tuple(range(ndim - (ndim if s is None else len(s)), ndim))
+    given = [-1] * len(axes) if s is None else list(s)
+    sizes = [x.array.shape[a] if n == -1 else n for a, n in zip(axes, given, strict=True)]
+    if last_is_half and axes and given[-1] == -1:
+        sizes[-1] = 2 * (sizes[-1] - 1)
+    return axes, tuple(map(_length, sizes))
+
+
+# ── along one axis ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _along_one(input: Any, n: Any, dim: int, norm: Any, name: str, inverse: bool) -> Any:
+    x, norm = _checked(input, norm, name)
+    x, axis = _complex(x), _axis(x, dim)
+    size = _length(x.array.shape[axis] if n is None else n)
+    return xp.fourier_transform(resized(x, (size,), (axis,)), axes=(axis,), inverse=inverse, norm=norm)
+
+
+@fft_function
+def fft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+    """out[k] = Σ x[j]·exp(−2πi·jk/n) along an axis, cut or filled with zeros to n points. https://pytorch.org/docs → torch.fft.fft
+
+    >>> import tensorgrad as torch
+    >>> torch.fft.fft(torch.tensor([1., 2., 3., 4.]))
+    tensor([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j])
+    """
+    return _along_one(input, n, dim, norm, "fft", False)
+
+
+@fft_function
+def ifft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+    """out[j] = Σ x[k]·exp(2πi·jk/n) / n: the inverse of `fft`. https://pytorch.org/docs → torch.fft.ifft
+
+    >>> import tensorgrad as torch
+    >>> torch.fft.ifft(torch.tensor([4., 0., 0., 0.]))
+    tensor([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j])
+    """
+    return _along_one(input, n, dim, norm, "ifft", True)
+
+
+def _to_half(input: Any, n: Any, dim: int, norm: Any, name: str) -> Any:
+    x, norm = _checked(input, norm, name)
+    if x.array.dtype.kind == "c":
+        raise RuntimeError(f"{name} expects a real input tensor, but got {_kind(x)}")
+    axis = _axis(x, dim)
+    size = _length(x.array.shape[axis] if n is None else n)
+    norm = norm if name == "rfft" else SWAPPED[norm]
+    return xp.half_spectrum(resized(x, (size,), (axis,)), axis=axis, norm=norm)
+
+
+def _from_half(input: Any, n: Any, dim: int, norm: Any, name: str) -> Any:
+    x, norm = _checked(input, norm, name)
+    x, axis = _complex(x), _axis(x, dim)
+    size = _length(2 * (x.array.shape[axis] - 1) if n is None else n)
+    x = resized(x, (size // 2 + 1,), (axis,))
+    if name == "hfft":
+        x, norm = xp.conj(x), SWAPPED[norm]
+    return xp.from_half_spectrum(x, n=size, axis=axis, norm=norm)
+
+
+@fft_function
+def rfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+    """`fft` of real numbers: the first n/2 + 1 results, whose conjugates the others are. https://pytorch.org/docs → torch.fft.rfft
+
+    >>> import tensorgrad as torch
+    >>> torch.fft.rfft(torch.tensor([1., 2., 3., 4.]))
+    tensor([10.+0.j, -2.+2.j, -2.+0.j])
+    """
+    return _to_half(input, n, dim, norm, "rfft")
+
+
+@fft_function
+def irfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+    """n real numbers from the first half of their `fft`; n is even unless told otherwise. https://pytorch.org/docs → torch.fft.irfft
+
+    >>> import tensorgrad as torch
+    >>> torch.fft.irfft(torch.fft.rfft(torch.tensor([1., 2., 3., 4.])))
+    tensor([1., 2., 3., 4.])
+    """
+    return _from_half(input, n, dim, norm, "irfft")
+
+
+@fft_function
+def hfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+    """The n real numbers that are the `fft` of a signal of which this is the first half, and its conjugate the other.
+    https://pytorch.org/docs → torch.fft.hfft
+
+    >>> import tensorgrad as torch
+    >>> torch.fft.hfft(torch.tensor([1., 2., 1.]))
+    tensor([ 6.,  0., -2.,  0.])
+    """
+    return _from_half(input, n, dim, norm, "hfft")
+
+
+@fft_function
+def ihfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+    """The first half of the `ifft` of real numbers: the inverse of `hfft`. https://pytorch.org/docs → torch.fft.ihfft
+
+    >>> import tensorgrad as torch
+    >>> torch.fft.ihfft(torch.tensor([6., 0., -2., 0.])).real
+    tensor([1., 2., 1.])
+    """
+    return xp.conj(_to_half(input, n, dim, norm, "ihfft"))
+
+
+# ── along several axes ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _along_many(input: Any, s: Any, dim: Any, norm: Any, name: str, inverse: bool) -> Any:
+    x, norm = _checked(input, norm, name)
+    axes, sizes = _axes_and_sizes(x, s, dim)
+    x = resized(_complex(x), sizes, axes)
+    return xp.fourier_transform(x, axes=axes, inverse=inverse, norm=norm) if axes else x
+
+
+@fft_function
+def fftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
+    """`fft` along several axes, or all; cut or filled with zeros to s points. https://pytorch.org/docs → torch.fft.fftn
+
+    >>> import tensorgrad as torch
+    >>> torch.fft.fftn(torch.ones(2, 2))
+    tensor([[4.+0.j, 0.+0.j],
+            [0.+0.j, 0.+0.j]])
+    """
+    return _along_many(input, s, dim, norm, "fftn", False)
+
+
+@fft_function
+def ifftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
+    """`ifft` along several axes, or all. https://pytorch.org/docs → torch.fft.ifftn
+
+    >>> import tensorgrad as torch
+    >>> torch.fft.ifftn(torch.ones(2, 2))
+    tensor([[1.+0.j, 0.+0.j],
+            [0.+0.j, 0.+0.j]])
+    """
+    return _along_many(input, s, dim, norm, "ifftn", True)
+
+
+def _to_half_of_many(input: Any, s: Any, dim: Any, norm: Any, name: str) -> Any:
+    x, norm = _checked(input, norm, name)
+    if x.array.dtype.kind == "c":
+        raise RuntimeError(f"Only supports floating-point dtypes, but found: {_kind(x)}" if name == "ihfftn" else
+                           f"rfftn expects a real-valued input tensor, but got {_kind(x)}")
+    axes, sizes = _axes_and_sizes(x, s, dim)
+    if not axes:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    norm = SWAPPED[norm] if name == "ihfftn" else norm
+    half = xp.half_spectrum(resized(x, sizes, axes), axis=axes[-1], norm=norm)
+    return xp.fourier_transform(half, axes=axes[:-1], norm=norm) if len(axes) > 1 else half
+
+
+def _from_half_of_many(input: Any, s: Any, dim: Any, norm: Any, name: str) -> Any:
+    x, norm = _checked(input, norm, name)
+    axes, sizes = _axes_and_sizes(x, s, dim, last_is_half=True)
+    if not axes:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    x = resized(_complex(x), (*sizes[:-1], sizes[-1] // 2 + 1), axes)
+    if name == "hfftn":
+        x, norm = xp.conj(x), SWAPPED[norm]
+    if len(axes) > 1:
+        x = xp.fourier_transform(x, axes=axes[:-1], inverse=True, norm=norm)
+    return xp.from_half_spectrum(x, n=sizes[-1], axis=axes[-1], norm=norm)
+
+
+@fft_function
+def rfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
+    """`fftn` of real numbers: the first half along the last axis. https://pytorch.org/docs → torch.fft.rfftn
+
+    >>> import tensorgrad as torch
+    >>> torch.fft.rfftn(torch.ones(2, 4)).shape
+    torch.Size([2, 3])
+    """
+    return _to_half_of_many(input, s, dim, norm, "rfftn")
+
+
+@fft_function
+def irfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
+    """Real numbers from the first half of their `fftn` along the last axis. https://pytorch.org/docs → torch.fft.irfftn
+
+    >>> import tensorgrad as torch
+    >>> torch.fft.irfftn(torch.fft.rfftn(torch.ones(2, 4)))
+    tensor([[1., 1., 1., 1.],
+            [1., 1., 1., 1.]])
+    """
+    return _from_half_of_many(input, s, dim, norm, "irfftn")
+
+
+@fft_function
+def hfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
+    """The real `fftn` of a signal of which this is the first half along the last axis. https://pytorch.org/docs → torch.fft.hfftn
+
+    >>> import tensorgrad as torch
+    >>> torch.fft.hfftn(torch.ones(2, 3)).shape
+    torch.Size([2, 4])
+    """
+    return _from_half_of_many(input, s, dim, norm, "hfftn")
+
+
+@fft_function
+def ihfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
+    """The first half along the last axis of the `ifftn` of real numbers: the inverse of `hfftn`. https://pytorch.org/docs → torch.fft.ihfftn
+
+    >>> import tensorgrad as torch
+    >>> torch.fft.ihfftn(torch.ones(2, 4)).shape
+    torch.Size([2, 3])
+    """
+    return xp.conj(_to_half_of_many(input, s, dim, norm, "ihfftn"))
+
+
+def _of_two_axes(many: Any) -> None:
+    """The form of a transform along the last two axes."""
+    name = many.__name__
+
+    def function(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
+        return many(input, s, dim, norm)
+    function.__name__ = function.__qualname__ = name[:-1] + "2"
+    function.__doc__ = (f"`{name}` along two axes, the last two unless told. https://pytorch.org/docs → torch.fft.{name[:-1]}2\n\n"
+                        f">>> import tensorgrad as torch\n>>> x = torch.ones(3, 3)\n>>> torch.fft.{name[:-1]}2(x).equal(torch.fft.{name}(x))\nTrue\n")
+    globals()[function.__name__] = fft_function(function)
+
+
+for _many in (fftn, ifftn, rfftn, irfftn, hfftn, ihfftn):
+    _of_two_axes(_many)
+
+
+# ── frequencies ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _frequencies(steps: Any, n: int, d: float, dtype: Any, device: Any, requires_grad: bool) -> Any:
+    step = n * d
+    return as_leaf(xp.multiply(steps(dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype), device),
+                               1 / step if step else float("inf")), requires_grad)
+
+
+def _check_frequencies(n: Any, dtype: Any, name: str) -> None:
+    if not hasattr(n, "__index__"):
+        raise TypeError(f"fft_{name}(): argument 'n' (position 1) must be int, not {type(n).__name__}")
+    if dtype is not None and dtypes.as_dtype(dtype).category < dtypes.FLOATING:
+        raise RuntimeError(f"{name} requires a floating point or complex dtype")
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+
+
+@fft_function
+def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+            pin_memory: bool = False) -> Any:
+    """The frequencies of the results of `fft` of n samples at distances d: 0, 1, …, −2, −1 over n·d. https://pytorch.org/docs → torch.fft.fftfreq
+
+    >>> import tensorgrad as torch
+    >>> torch.fft.fftfreq(4)
+    tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
+    """
+    _check_frequencies(n, dtype, "fftfreq")
+
+    def steps(dtype: Any, device: Any) -> Any:
+        return xp.concat([arange(0, (n + 1) // 2, dtype=dtype, device=device), arange(-(n // 2), 0, dtype=dtype, device=device)], axis=0)
+    return _frequencies(steps, n, d, dtype, device, requires_grad)
+
+
+@fft_function
+def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+             pin_memory: bool = False) -> Any:
+    """The frequencies of the results of `rfft` of n samples at distances d. https://pytorch.org/docs → torch.fft.rfftfreq
+
+    >>> import tensorgrad as torch
+    >>> torch.fft.rfftfreq(4)
+    tensor([0.0000, 0.2500, 0.5000])
+    """
+    _check_frequencies(n, dtype, "rfftfreq")
+    return _frequencies(lambda dtype, device: arange(n // 2 + 1, dtype=dtype, device=device), n, d, dtype, device, requires_grad)
+
+
+def _shifted(input: Any, dim: Any, back: bool) -> Any:
+    ndim = input.array.ndim
+    axes = range(ndim) if dim is None else [normalize_dim(d, ndim) for d in ((dim,) if isinstance(dim, int) else dim)]
+    if not len(axes):
+        raise RuntimeError("`shifts` required")
+    shifts = tuple((input.array.shape[a] + int(back)) // 2 for a in axes)
+    return xp.roll(input, shift=shifts, axis=tuple(axes))
+
+
+def fftshift(input: Any, dim: Any = None) -> Any:
+    """The results of `fft` with the frequency zero in the middle. https://pytorch.org/docs → torch.fft.fftshift
+
+    >>> import tensorgrad as torch
+    >>> torch.fft.fftshift(torch.fft.fftfreq(4))
+    tensor([-0.5000, -0.2500,  0.0000,  0.2500])
+    """
+    check_tensor(input, "fft_fftshift", "input", 1)
+    return _shifted(input, dim, False)
+
+
+def ifftshift(input: Any, dim: Any = None) -> Any:
+    """The inverse of `fftshift`. https://pytorch.org/docs → torch.fft.ifftshift
+
+    >>> import tensorgrad as torch
+    >>> torch.fft.ifftshift(torch.tensor([1, 2, 3]))
+    tensor([2, 3, 1])
+    """
+    check_tensor(input, "fft_ifftshift", "input", 1)
+    return _shifted(input, dim, True)
+
+
+FFT.update(fftshift=_with_synonyms(fftshift, ("input", "dim")), ifftshift=_with_synonyms(ifftshift, ("input", "dim")))

@@ -1,0 +1,11 @@
+"""Discrete Fourier transforms. https://pytorch.org/docs/stable/fft.html
+
+>>> import tensorgrad as torch
+>>> torch.fft.fft(torch.tensor([1., 2., 3., 4.]))
+tensor([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j])
+"""
+from .api.fourier import FFT as _FFT
+
+globals().update(_FFT)
+
+__all__ = sorted(_FFT)

@@ -1,0 +1,11 @@
+"""Windows: weights for the pieces of a signal. https://pytorch.org/docs/stable/signal.html
+
+>>> import tensorgrad as torch
+>>> torch.signal.windows.hann(5)
+tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
+"""
+from ..api.windows import WINDOWS as _WINDOWS
+
+globals().update(_WINDOWS)
+
+__all__ = sorted(_WINDOWS)
