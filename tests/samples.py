@@ -21,7 +21,7 @@ def same(names, *samples):
 
 # ── elementwise: one input, by domain ─────────────────────────────────────────────────────────────────────────────────
 
-same("negative square sign absolute floor ceil trunc nan_to_num conj angle isnan isinf isfinite logical_not clone signbit",
+same("negative square sign sgn absolute floor ceil trunc nan_to_num conj angle isnan isinf isfinite logical_not clone signbit",
      S(real(3, 4)))
 same("exp exp2 expm1 sigmoid sin cos arctan sinc deg2rad rad2deg sinh cosh tanh arcsinh", S(real(3, 4)))
 same("log log2 log10 log1p sqrt rsqrt reciprocal", S(positive(3, 4)))

@@ -1,4 +1,4 @@
-"""What tests share: the device under test, programs in a process of their own, and the rows of the op samples."""
+"""What tests share: the device under test, programs in a process of their own, programs that are run beside PyTorch."""
 import os
 import subprocess
 import sys
@@ -6,6 +6,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
+for _pool in ("OMP", "OPENBLAS", "MKL", "NUMEXPR"):          # before NumPy is imported: tests run beside each other
+    os.environ.setdefault(f"{_pool}_NUM_THREADS", "1")
 
 ROOT = Path(__file__).parents[1]
 CHOICES = ("cpu", "cuda")

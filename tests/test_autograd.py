@@ -186,6 +186,22 @@ def grad_towards_a_step_and_what_it_came_from(torch):
 
 
 @program
+def the_old_name_of_upstream_gradients(torch):
+    x = leaf(torch, 1., 2.)
+    torch.autograd.backward(x * 2, grad_variables=torch.tensor([1., 3.]))
+    return x.grad
+
+
+@program
+def variables(torch):
+    x = torch.ones(2)
+    v = torch.autograd.Variable(x, requires_grad=True)
+    (v * 2).sum().backward()
+    return (v, v.grad, x.requires_grad, v.data_ptr() == x.data_ptr(), isinstance(x, torch.autograd.Variable), isinstance(3, torch.autograd.Variable),
+            torch.autograd.Variable(v * 2), torch.autograd.Variable().shape)
+
+
+@program
 def unused_inputs(torch):
     x, w, v = leaf(torch, 1.), leaf(torch, 2., 3.), leaf(torch, 2., dtype=torch.float64)
     y = (x * x).sum()
@@ -634,6 +650,7 @@ ERRORS = {
     "the edge of what needs no gradient": lambda torch: torch.autograd.graph.get_gradient_edge(torch.tensor([1.])),
     "a step copied deeply": lambda torch: __import__("copy").deepcopy(leaf(torch, 1.) * 2),
     "only some of the gradients": lambda torch: torch.autograd.backward([leaf(torch, 1.), leaf(torch, 1.)], [torch.tensor([1.])]),
+    "a variable of a list": lambda torch: torch.autograd.Variable([1.]),
     "a gradient accumulated in itself": lambda torch: (lambda x: setattr(x, "grad", x))(leaf(torch, 1.)),
 }
 
@@ -787,6 +804,28 @@ def test_a_chain_of_200000_steps(shallow_stack, device):
     assert x.grad.tolist() == [1., 1.]
     del y
     gc.collect()
+
+
+def test_long_chains_of_other_kinds_end_without_recursion(shallow_stack):
+    class Same(tensorgrad.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+    x = leaf(tensorgrad, 1.)
+    for step in (Same.apply, lambda y: y.view(1), lambda y: y.unbind()[0].reshape(1), lambda y: y.detach()):
+        y = x
+        for _ in range(10_000):
+            y = step(y)
+        if y.requires_grad:
+            x.grad = None
+            y.backward()
+            assert x.grad.tolist() == [1.]
+        del y
 
 
 def test_a_chain_of_views_and_of_second_derivatives(shallow_stack):

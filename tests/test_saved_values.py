@@ -178,6 +178,25 @@ def versions(torch):
 
 
 @program
+def saved_values_can_be_looked_at(torch):
+    x, w = leaf(torch, 1., 2.), leaf(torch, 3., 4.)
+    y, z = x * w, x.exp()
+    return y.grad_fn._saved_self, y.grad_fn._saved_other, z.grad_fn._saved_result, z.grad_fn._saved_result.grad_fn is z.grad_fn
+
+
+@program
+def saved_values_that_are_gone(torch):
+    y = leaf(torch, 1., 2.).exp()
+    y.sum().backward()
+    return y.grad_fn._saved_result
+
+
+@program
+def values_that_are_not_saved(torch):
+    return [hasattr((leaf(torch, 1.) + 1).grad_fn, name) for name in ("_saved_self", "_saved_result", "no_such_name")]
+
+
+@program
 def hooks_on_saved_values(torch):
     seen = []
 

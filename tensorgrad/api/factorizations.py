@@ -29,7 +29,7 @@ from ._register import public
 
 def _cholesky(a: Any, upper: bool, check_errors: bool, name: str) -> Any:
     check_tensor(a, name.replace(".", "_"), "input", 1)
-    check_matrix(a, "linalg.cholesky", kernel="cholesky_cpu")
+    check_matrix(a, "linalg.cholesky" if "." in name else name, kernel="cholesky_cpu")
     factor, info = xp.cholesky_factor(adjoint(a) if upper else a)
     if check_errors:
         check_info(info, name, NOT_POSITIVE)
@@ -63,8 +63,9 @@ def cholesky(input: Any, *, upper: bool = False) -> Any:
 @public(name="cholesky", out=True)
 def _root_cholesky(input: Any, upper: bool = False) -> Any:
     """L of L·Lᴴ = A, or Lᴴ: `linalg.cholesky`. https://pytorch.org/docs → torch.cholesky"""
-    check_kernel(input, "cholesky_cpu", "cholesky", "input")
-    return cholesky(input, upper=upper)
+    if getattr(getattr(input, "array", None), "ndim", 0) > 1:
+        check_kernel(input, "cholesky_cpu", "cholesky", "input")
+    return _cholesky(input, upper, True, "cholesky")[0]
 
 
 @public(out=True)

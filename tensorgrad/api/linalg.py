@@ -34,7 +34,7 @@ from .shape import diagonal as _diagonal
 
 
 @linalg()
-def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
+def vector_norm(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
     """(Σ |x|^ord)^(1/ord) over axes; the greatest |x| for ∞, the least for −∞, the number of nonzero x for 0.
     https://pytorch.org/docs → torch.linalg.vector_norm
 
@@ -42,7 +42,8 @@ def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *,
     >>> torch.linalg.vector_norm(torch.tensor([3., 4.]))
     tensor(5.)
     """
-    return _reduction.vector_norm(x, ord, dim, keepdim, dtype=dtype)
+    check_tensor(input, "linalg_vector_norm", "input", 1)
+    return _reduction.vector_norm(input, ord, dim, keepdim, dtype=dtype)
 
 
 @linalg()
@@ -225,6 +226,7 @@ def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     >>> torch.linalg.diagonal(torch.tensor([[1., 2.], [3., 4.]]))
     tensor([1., 4.])
     """
+    check_tensor(A, "linalg_diagonal", "A", 1)
     return _diagonal(A, offset, dim1, dim2)
 
 
@@ -409,8 +411,8 @@ def _check_precision(x: Any) -> None:
 # ── inverses ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _inverse(a: Any, check_errors: bool, name: str, argument: str = "A") -> Any:
-    check_matrix(a, "linalg.inv", argument=argument)
+def _inverse(a: Any, check_errors: bool, name: str) -> Any:
+    check_matrix(a, "linalg.inv")
     inverse, info = xp.inverse_matrix(a)
     if check_errors:
         check_info(info, name, SINGULAR)
@@ -450,7 +452,8 @@ def inverse(input: Any) -> Any:
     >>> torch.inverse(torch.tensor([[2.]]))
     tensor([[0.5000]])
     """
-    return _inverse(input, True, "linalg.inv", "input")[0]
+    check_tensor(input, "inverse", "input", 1)
+    return _inverse(input, True, "linalg.inv")[0]
 
 
 def _tolerances(input: Any, atol: Any, rtol: Any, function: str) -> tuple[Any, Any]:

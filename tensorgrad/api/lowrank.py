@@ -26,10 +26,8 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
 
     >>> import tensorgrad as torch
     >>> U, S, V = torch.svd_lowrank(torch.diag(torch.tensor([3., 2., 0.])), q=2)
-    >>> S, (U * S) @ V.mT
-    (tensor([3., 2.]), tensor([[3., 0., 0.],
-            [0., 2., 0.],
-            [0., 0., 0.]]))
+    >>> S, torch.dist((U * S) @ V.mT, torch.diag(torch.tensor([3., 2., 0.]))) < 1e-6
+    (tensor([3., 2.]), tensor(True))
     """
     m, n = A.shape[-2:]
     if M is not None:

@@ -94,7 +94,7 @@ def sign(input: Any) -> Any:
     """
     if input.array.dtype.kind == "c":
         raise RuntimeError("Unlike NumPy, torch.sign doesn't support complex numbers. Use torch.sgn instead")
-    return sgn(input)
+    return xp.clone(input) if input.array.dtype.kind == "b" else xp.sign(input)
 
 
 @public(inplace=True, out=True)
@@ -105,7 +105,7 @@ def sgn(input: Any) -> Any:
     >>> torch.sgn(torch.tensor([3+4j, 0j]))
     tensor([0.6000+0.8000j, 0.0000+0.0000j])
     """
-    return xp.clone(input) if input.array.dtype.kind == "b" else xp.sign(input)
+    return xp.sgn(input) if input.array.dtype.kind == "c" else sign(input)
 
 
 @public(out=True)

@@ -10,9 +10,10 @@ _HOME = {
     "Function": "function", "FunctionCtx": "function",
     "enable_grad": "mode", "inference_mode": "mode", "no_grad": "mode", "set_grad_enabled": "mode",
     "detect_anomaly": "anomaly", "set_detect_anomaly": "anomaly",
+    "Variable": "variable",
     "gradcheck": "gradcheck", "gradgradcheck": "gradcheck", "GradcheckError": "gradcheck",
 }
-_MODULES = ("function", "graph", "anomaly")
+_MODULES = ("function", "graph", "anomaly", "variable")
 
 
 def __getattr__(name: str) -> _Any:
@@ -23,6 +24,8 @@ def __getattr__(name: str) -> _Any:
         return found
     if name in _MODULES:
         return _import_module(f"{__name__}.{name}")
+    if name == "grad_mode":
+        return _import_module(f"{__name__}.mode")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

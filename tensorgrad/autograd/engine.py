@@ -121,6 +121,22 @@ def _relinked(node: Any, plan: Any, place: int, v: Any) -> Any:
     return wrap(v.array, v.storage, Output(node, origin - arity, v.array) if floating else None)
 
 
+def saved_value(node: Any, name: str) -> Any:
+    """`_saved_self`, `_saved_other`, `_saved_result` of a step: what it keeps of its inputs and its result, under PyTorch's names or our own."""
+    plan = getattr(node, "plan", None) if name.startswith("_saved_") else None
+    if plan is None:
+        raise AttributeError(f"'{type(node).__name__}' object has no attribute {name!r}")
+    if node.saved is FREED:
+        raise second_time()
+    inputs = type(node).inputs
+    wanted = dict(zip(("self", "other"), inputs), result="out").get(asked := name.removeprefix("_saved_"), asked)
+    if wanted not in plan.names:
+        raise AttributeError(f"'{type(node).__name__}' object has no attribute {name!r}")
+    place = plan.names.index(wanted)
+    return _relinked(node, plan, place, node.saved[place])
+
+
+Op.__getattr__ = saved_value  # type: ignore[attr-defined]
 Op.pull = pull  # type: ignore[attr-defined]
 Op.pull_tensors = pull_tensors  # type: ignore[attr-defined]
 
@@ -512,7 +528,13 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
 
     dL/dx = Σ over the ways from L to x of the product of the steps' derivatives.
     """
-    roots = _roots(_tuple(tensors), grad_tensors if grad_variables is None else grad_variables, create_graph)
+    if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use "
+                               "`grad_tensors`.")
+        grad_tensors = grad_variables
+    roots = _roots(_tuple(tensors), grad_tensors, create_graph)
     keep = create_graph if retain_graph is None else retain_graph
     if inputs is None:
         sweep(roots, create_graph=create_graph, retain_graph=keep)

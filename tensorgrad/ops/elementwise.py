@@ -315,13 +315,26 @@ class Round(Rounding):
     def grad_x(xp, g):                 return xp.zeros_like(g)
 
 
-class Sign(Elementwise):
-    """x / |x|, 0 at 0: the sign of a real number, the direction of a complex one"""
+class Sign(Rounding):
+    """−1, 0 or 1"""
 
-    torch_name = "Sgn"
-    analytic = False
+    kinds = "iuf"
 
     def forward(xp, x): return xp.sign(x)
+    def grad_x(xp, g):  return xp.zeros_like(g)
+
+
+class Sgn(Elementwise):
+    """x / |x|, 0 at 0: the sign of a real number, the direction of a complex one"""
+
+    native = False
+    analytic = False
+
+    def forward(xp, x):
+        if x.dtype.kind != "c":
+            return xp.sign(x)
+        size = xp.absolute(x)
+        return xp.where(size == 0, 0, x / xp.where(size == 0, 1, size))
 
     def grad_x(xp, g, x, out):
         if not is_complex(x):
@@ -340,7 +353,7 @@ class Absolute(Elementwise):
     kinds = "iufc"
 
     def forward(xp, x):    return xp.absolute(x)
-    def grad_x(xp, g, x):  return g * xp.sign(x)
+    def grad_x(xp, g, x):  return g * xp.sgn(x)
 
 
 class Copysign(Floating):

@@ -183,16 +183,16 @@ class VectorNorm(Op):
         if ord == 0:
             return xp.zeros_like(x)
         if ord == 1:
-            return g * xp.sign(x)
+            return g * xp.sgn(x)
         if ord in (float("inf"), -float("inf")):
             chosen = xp.absolute(x) == out
-            return xp.where(chosen, g / xp.sum(chosen, axis=axis, keepdims=True), 0) * xp.sign(x)
+            return xp.where(chosen, g / xp.sum(chosen, axis=axis, keepdims=True), 0) * xp.sgn(x)
         slope = xp.where(out == 0, 0, g / xp.power(xp.where(out == 0, 1, out), ord - 1))
         if ord == 2:
             return slope * x
         size = xp.absolute(x)
         steep = xp.where(size == 0, 0, xp.power(xp.where(size == 0, 1, size), ord - 1))
-        return slope * xp.sign(x) * steep
+        return slope * xp.sgn(x) * steep
 
 
 def norm(xp, size, ord, axis, keepdims):
