@@ -31,6 +31,8 @@ takes PyTorch's arguments and gives PyTorch's results.
 * Random numbers on the CPU are PyTorch's, bit for bit; on CUDA they are reproducible, but not PyTorch's.
 * A change of shape in place (`t_()`, `unsqueeze_()`) in `no_grad` mode of a tensor that was recorded keeps its gradient
   right, where PyTorch's backward raises.
+* NumPy's warnings of overflow, of division by zero and of invalid numbers are off in threads that compute with tensors: infinities and NaN come
+  silently, as in PyTorch. `numpy.errstate` turns them on again where they are wanted.
 * `x.data = …` and `x.set_(…)` count as a write: a backward that saved x's old values raises rather than use the new ones.
 * `tensor` is a function, as in PyTorch. The enumerations `OP`, `DEVICE` and `DTYPE` are in `tensorgrad.const`; `DTYPE.FLOAT32 is
   tensorgrad.float32`, and a device equals its spelling.

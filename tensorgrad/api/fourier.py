@@ -90,7 +90,7 @@ def _axes_and_sizes(x: Any, s: Any, dim: Any, last_is_half: bool = False) -> tup
 
 def _along_one(input: Any, n: Any, dim: int, norm: Any, name: str, inverse: bool) -> Any:
     x, norm = _checked(input, norm, name)
-    x, axis = _complex(x), _axis(x, dim)
+    axis = _axis(x, dim)
     size = _length(x.array.shape[axis] if n is None else n)
     return xp.fourier_transform(resized(x, (size,), (axis,)), axes=(axis,), inverse=inverse, norm=norm)
 
@@ -188,8 +188,8 @@ def ihfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = No
 def _along_many(input: Any, s: Any, dim: Any, norm: Any, name: str, inverse: bool) -> Any:
     x, norm = _checked(input, norm, name)
     axes, sizes = _axes_and_sizes(x, s, dim)
-    x = resized(_complex(x), sizes, axes)
-    return xp.fourier_transform(x, axes=axes, inverse=inverse, norm=norm) if axes else x
+    x = resized(x, sizes, axes)
+    return xp.fourier_transform(x, axes=axes, inverse=inverse, norm=norm) if axes else _complex(x)
 
 
 @fft_function

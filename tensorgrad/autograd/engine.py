@@ -174,6 +174,7 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
     {node: gradient} of what reached them is returned.
     """
     order, waiting = _route(grads)
+    roots = set(grads) if wanted is not None and len(grads) == 1 else ()     # PyTorch runs the hooks of a single root in any case
     useful = None if wanted is None else _useful(order, wanted)
     found: dict[Any, Any] = {}
     owned: set[Any] = set()            # nodes whose waiting gradient is memory that nobody else holds
@@ -185,7 +186,7 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
             on(leaf, _arrive)(leaf, grads.pop(leaf), False, create_graph, wanted, found)
         for node in order:
             g = grads.pop(node, None)
-            if g is not None and (useful is None or node in useful):
+            if g is not None and (useful is None or node in useful or node in roots):
                 needed, arrived = True, g
                 if node.hooks is not None and type(g) is not list:
                     g = hooked(node, g, create_graph)

@@ -7,18 +7,32 @@ SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}      
 
 
 class FourierTransform(Op):
-    """out[k] = Σ x[j]·exp(∓2πi·jk/n) along axes, with + for the inverse; it is its own transpose"""
+    """out[k] = Σ x[j]·exp(∓2πi·jk/n) along axes, with + for the inverse; as a matrix it is symmetric"""
 
     torch_name = "FftC2C"
-    kinds = "c"
+    kinds = "fc"
 
     def forward(xp, x, *, axes, inverse=False, norm="backward"):
+        if x.dtype.kind == "f":
+            return mirrored(xp, x, axes, inverse, norm)
         if len(axes) == 1:
             return (xp.fft.ifft if inverse else xp.fft.fft)(x, axis=axes[0], norm=norm)
         return (xp.fft.ifftn if inverse else xp.fft.fftn)(x, axes=axes, norm=norm)
 
     def grad_x(xp, g, axes, inverse=False, norm="backward"):
         return xp.fourier_transform(g, axes=axes, inverse=inverse, norm=norm)
+
+
+def mirrored(xp, x, axes, inverse, norm):
+    """The transform of real numbers: half of it is computed, and the other is its mirror image."""
+    *others, last = axes
+    half = (xp.fft.rfftn(x, axes=axes, norm=SWAPPED[norm] if inverse else norm) if others else
+            xp.fft.rfft(x, axis=last, norm=SWAPPED[norm] if inverse else norm))
+    half = half.conj() if inverse else half
+    image = half[(slice(None),) * (last % x.ndim) + (slice((x.shape[last] - 1) // 2, 0, -1),)].conj()
+    for axis in others:
+        image = xp.roll(xp.flip(image, axis), 1, axis)
+    return xp.concatenate([half, image], last)
 
 
 class HalfSpectrum(Op):

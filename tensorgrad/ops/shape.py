@@ -148,10 +148,16 @@ class UnfoldAdd(Movement):
     """Windows added up where they came from: the adjoint of `unfold`."""
 
     def forward(xp, x, *, shape, axis, size, step):
+        count, spans, lead = x.shape[axis], -(-size // step), (slice(None),) * axis
+        x = xp.moveaxis(x, -1, axis + 1)
+        out = xp.zeros((*shape[:axis], count - 1 + spans, step, *shape[axis + 1:]), dtype=x.dtype)
+        for k in range(spans):     # the k-th step of all windows at a time: each adds to distinct elements
+            part = x[(*lead, slice(None), slice(k * step, (k + 1) * step))]
+            out[(*lead, slice(k, k + count), slice(0, part.shape[axis + 1]))] += part
+        line = out.reshape((*shape[:axis], (count - 1 + spans) * step, *shape[axis + 1:]))
         out = xp.zeros(shape, dtype=x.dtype)
-        count = x.shape[axis]
-        for j in range(size):      # a window position at a time: each adds to distinct elements
-            out[(slice(None),) * axis + (slice(j, j + (count - 1) * step + 1, step),)] += x[..., j]
+        whole = (*lead, slice(0, min(shape[axis], line.shape[axis])))
+        out[whole] = line[whole]
         return out
 
     def grad_x(xp, g, axis, size, step):
