@@ -73,5 +73,5 @@ def reduced(tensor: Any) -> Any:
 def rebuild(cls: Any, values: Any, axes: tuple[int, ...], dtype_name: str, device: str, requires_grad: bool, attributes: dict[str, Any]) -> Any:
     """Make a pickled tensor again."""
     backend = backend_of(device)
-    array = backend.asarray(values.view(dtypes.NAMED[dtype_name].numpy)).transpose([axes.index(i) for i in range(len(axes))])
-    return made(cls, array, backend(), requires_grad, attributes)
+    values = values.view(dtypes.NAMED[dtype_name].numpy).transpose([axes.index(i) for i in range(len(axes))])
+    return made(cls, backend.asarray(values), backend(), requires_grad, attributes)

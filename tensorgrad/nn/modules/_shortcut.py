@@ -21,6 +21,8 @@ class Shortcut:
     def __get__(self, module, cls=None):
         if module is None:
             raise AttributeError(f"type object '{cls.__name__}' has no attribute '{self.name}'")
+        if cls.__getattr__ is not self.owner.__getattr__:      # a class below, with one of its own: it wants to be asked
+            raise AttributeError(self.name)
         try:
             return module.__dict__[self.table][self.name]
         except KeyError:
