@@ -91,7 +91,7 @@ def lobpcg(A: Any, k: int | None = None, B: Any = None, X: Any = None, n: int | 
     n = (k if X is None else X.array.shape[-1]) if n is None else n
     largest = True if largest is None else largest
     if m < 3 * n:
-        raise ValueError(f"LPBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of "
+        raise ValueError(f"LOBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of "
                          "requested eigenpairs "
                          f"(={n})")
     if A.requires_grad or B is not None and B.requires_grad:

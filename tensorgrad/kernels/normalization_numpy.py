@@ -39,11 +39,11 @@ def standardized(rows: Any, eps: float) -> tuple[Any, Any]:
     return out, scale
 
 
-def pulled(g: Any, x: Any, scale: Any, along: Any, inner: Any) -> Any:
+def pulled(g: Any, x: Any, scale: Any, along: Any, inner: Any, scratch: Any = None) -> Any:
     """dL/dx of rows, given ĝ (which is overwritten), x̂, 1/σ, and the row sums of ĝ and ĝ x̂."""
     n = g.shape[1]
     g -= (along / n)[:, None]
-    g -= x * (inner / n)[:, None]
+    g -= np.multiply(x, (inner / n)[:, None], out=scratch)
     g *= scale[:, None]
     return g
 
@@ -71,7 +71,7 @@ class LayerNorm:
         gx = None
         if needs[0]:
             flat = ones(normed.shape[1], rows) if w is None else w.reshape(-1)
-            gx = pulled(rows * flat, normed, scale, rows @ flat, product @ flat).reshape(g.shape)
+            gx = pulled(rows * flat, normed, scale, rows @ flat, product @ flat, scratch=product).reshape(g.shape)
         return [gx, gw, gb]
 
 
@@ -96,9 +96,9 @@ class RmsNorm:
         gx = None
         if needs[0]:
             flat = ones(normed.shape[1], rows) if w is None else w.reshape(-1)
-            product_sums = product @ flat
+            inner = product @ flat / rows.shape[1]
             gx = rows * flat
-            gx -= np.multiply(normed, (product_sums / rows.shape[1])[:, None], out=product)
+            gx -= np.multiply(normed, inner[:, None], out=product)
             gx *= scale[:, None]
             gx = gx.reshape(g.shape)
         return [gx, gw]
