@@ -1,11 +1,9 @@
 """How many threads BLAS may use: the only ones that run here. https://pytorch.org/docs → torch.set_num_threads"""
 from __future__ import annotations
 
-import ctypes
 import os
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,8 @@ PREFIXES, SUFFIXES = ("scipy_openblas", "openblas"), ("64_", "", "_64")
 @cache
 def _openblas() -> tuple[Callable[..., Any], Callable[..., Any]] | None:
     """(set, get) of the OpenBLAS that came with NumPy; None if NumPy uses another BLAS."""
+    import ctypes
+    from pathlib import Path
     package = Path(np.__file__).parent
     for path in [*(package.parent / "numpy.libs").glob("*openblas*"), *(package / ".dylibs").glob("*openblas*")]:
         try:

@@ -507,13 +507,12 @@ def pinverse(input: Any, rcond: float = 1e-15) -> Any:
 
 
 def _rank_of(sizes: Any, atol: Any, rtol: Any) -> Any:
-    """How many of the singular values, which come sorted, count."""
+    """How many of the singular values count."""
     if not sizes.array.shape[-1]:
         return xp.sum(xp.cast(sizes, dtype="int64"), axis=(-1,), keepdims=False)
-    def column(bound: Any) -> Any:
-        return as_column(bound) if isinstance(bound, TensorBase) else bound
-    relative = xp.multiply(_reduction.amax(sizes, -1, True), column(rtol))
-    return xp.sum(xp.greater(sizes, xp.maximum(relative, column(atol))), axis=(-1,), keepdims=False)
+    atol, rtol = (as_column(bound) if isinstance(bound, TensorBase) else bound for bound in (atol, rtol))
+    least = xp.maximum(xp.multiply(_reduction.amax(sizes, -1, True), rtol), atol)
+    return xp.sum(xp.greater(sizes, least), axis=(-1,), keepdims=False)
 
 
 @linalg()

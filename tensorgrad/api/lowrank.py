@@ -25,9 +25,10 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
     https://pytorch.org/docs → torch.svd_lowrank
 
     >>> import tensorgrad as torch
-    >>> U, S, V = torch.svd_lowrank(torch.diag(torch.tensor([3., 2., 0.])), q=2)
-    >>> S, torch.dist((U * S) @ V.mT, torch.diag(torch.tensor([3., 2., 0.]))) < 1e-6
-    (tensor([3., 2.]), tensor(True))
+    >>> A = torch.diag(torch.tensor([3., 2., 0.]))
+    >>> U, S, V = torch.svd_lowrank(A, q=2)
+    >>> torch.allclose((U * S) @ V.mT, A, atol=1e-5)
+    True
     """
     m, n = A.shape[-2:]
     if M is not None:
@@ -55,8 +56,8 @@ def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 
 
     >>> import tensorgrad as torch
     >>> U, S, V = torch.pca_lowrank(torch.tensor([[0., 0.], [2., 2.], [4., 4.]]), q=1)
-    >>> S
-    tensor([4.])
+    >>> torch.allclose(S, torch.tensor([4.]))
+    True
     """
     m, n = A.shape[-2:]
     if q is None:
@@ -82,8 +83,8 @@ def lobpcg(A: Any, k: int | None = None, B: Any = None, X: Any = None, n: int | 
 
     >>> import tensorgrad as torch
     >>> values, vectors = torch.lobpcg(torch.diag(torch.arange(1., 10.)), k=2)
-    >>> values
-    tensor([9.0000, 8.0000])
+    >>> torch.allclose(values, torch.tensor([9., 8.]), atol=1e-3)
+    True
     """
     check_tensor(A, "lobpcg", "A", 1)
     m = A.array.shape[-1]

@@ -8,7 +8,7 @@ indices=tensor([1, 0]))
 """
 from __future__ import annotations
 
-from collections import namedtuple
+from operator import itemgetter
 from typing import Any
 
 FIELDS = {
@@ -30,13 +30,18 @@ def _shown(self: Any) -> str:
 
 
 def _record(name: str, fields: str) -> type:
-    base = namedtuple(name, fields)
+    """A tuple whose parts have names. (collections.namedtuple compiles each class anew, which import would have to wait for.)"""
+    names = tuple(fields.split())
 
     def __new__(cls: Any, *parts: Any) -> Any:
         """From the parts, or from one sequence of them."""
-        return base.__new__(cls, *(parts[0] if len(parts) == 1 else parts))
-    return type(name, (base,), {"__slots__": (), "__new__": __new__, "__repr__": _shown, "__module__": __name__,
-                                "__doc__": f"The results of `{name}`: {', '.join(fields.split())}."})
+        parts = tuple(parts[0] if len(parts) == 1 else parts)
+        if len(parts) != len(names):
+            raise TypeError(f"torch.return_types.{name}() takes {len(names)} parts ({', '.join(names)}), not {len(parts)}")
+        return tuple.__new__(cls, parts)
+    return type(name, (tuple,), {"__slots__": (), "_fields": names, "__match_args__": names, "__new__": __new__, "__repr__": _shown,
+                                 "__module__": __name__, "__doc__": f"The results of `{name}`: {', '.join(names)}.",
+                                 **{field: property(itemgetter(i)) for i, field in enumerate(names)}})
 
 
 globals().update({name: _record(name, fields) for name, fields in FIELDS.items()})

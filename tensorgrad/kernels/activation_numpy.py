@@ -83,15 +83,15 @@ class Silu:
         if not served(x):
             return NotImplemented
         s = sigmoid(x)
-        y = x * s
-        return y, (s, y)
+        return x * s, (x, s)
 
     @staticmethod
     def backward(g: Any, residual: Any, needs: Any) -> Any:
-        s, y = residual                   # s + y (1 − s)
-        out = s * y
-        np.subtract(y, out, out=out)
-        out += s
+        x, s = residual
+        out = 1 - s
+        out *= x
+        out += 1
+        out *= s
         out *= g
         return [out]
 
@@ -189,13 +189,12 @@ class LogSoftmax:
         y = rows - rounded[:, None]
         if np.abs(rounded).max() > 2:         # what rounding took away counts beside the rounding of y
             y -= (logs - rounded).astype(x.dtype)[:, None]
-        y = y.reshape(x.shape)
-        return y, (e, 1 / sums, y)
+        return y.reshape(x.shape), (e, 1 / sums)
 
     @staticmethod
     def backward(g: Any, residual: Any, needs: Any) -> Any:
-        e, share, y = residual
+        e, share = residual
         rows = g.reshape(e.shape)
         out = e * (row_sums(rows) * share)[:, None]
         np.subtract(rows, out, out=out)
-        return [out.reshape(y.shape)]
+        return [out.reshape(g.shape)]

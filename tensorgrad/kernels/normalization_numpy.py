@@ -84,7 +84,7 @@ class RmsNorm:
         rows = x.reshape(-1, prod(x.shape[x.ndim - ndim:]))
         scale = 1 / np.sqrt(np.einsum("ij,ij->i", rows, rows) / rows.shape[1] + x.dtype.type(eps))
         normed = rows * scale[:, None]
-        out = normed if w is None else normed * w.reshape(-1)
+        out = normed.copy() if w is None else normed * w.reshape(-1)
         return out.reshape(x.shape), (normed, scale, w)
 
     @staticmethod
