@@ -14,15 +14,28 @@ from .tape import FREED, Output, TensorBase, alias, new, show
 class Residual:
     """What a node of a pair remembers: its arguments, and what the forward kernel kept for the backward kernel.
 
-    `checked` are the arguments and results among the latter: they must not be written to.
+    `checked` are the arguments and results among the latter: they must not be written to. Arguments are read from their tensors, which
+    get other memory when an op in place takes theirs.
     """
 
-    __slots__ = ("pair", "args", "kept", "checked")
+    __slots__ = ("pair", "args", "kept", "checked", "borrowed")
 
     def __init__(self, pair: Pair, args: Any, outs: Any, kept: Any) -> None:
         self.pair, self.args, self.kept = pair, args, kept
-        held = {id(k) for k in kept} if isinstance(kept, (tuple, list)) else {id(kept)}
-        self.checked = tuple(a for a in args if id(getattr(a, "array", a)) in held) + tuple(alias(o) for o in outs if id(o.array) in held)
+        parts = kept if isinstance(kept, (tuple, list)) else (kept,)
+        self.borrowed = tuple((i, a) for i, part in enumerate(parts) if part is not None for a in args if getattr(a, "array", None) is part)
+        self.checked = tuple(a for _, a in self.borrowed) + tuple(alias(o) for o in outs for part in parts if o.array is part)
+
+    def values(self) -> Any:
+        """What the forward kernel kept."""
+        if not self.borrowed:
+            return self.kept
+        if not isinstance(self.kept, (tuple, list)):
+            return self.borrowed[0][1].array
+        values = list(self.kept)
+        for i, tensor in self.borrowed:
+            values[i] = tensor.array
+        return tuple(values)
 
 
 def record_pair(op: type[Op], pair: Pair, args: Any, edges: Any, params: Any, outs: Any, kept: Any) -> None:
@@ -50,7 +63,7 @@ def _pull(node: Any, g: Any, useful: Any) -> Any:
     for tensor in residual.checked:
         _check(node, tensor)
     needs = tuple(e is not None and (useful is None or e in useful) for e in node.edges)
-    gradients = residual.pair.backward(g, residual.kept, needs)
+    gradients = residual.pair.backward(g, residual.values(), needs)
     xp = node.storage.xp
     return [(e, ge if ge.shape == e.shape and ge.dtype is e.dtype else fitted(xp, ge, e))
             for e, ge in zip(node.edges, gradients, strict=False) if e is not None and ge is not None]
