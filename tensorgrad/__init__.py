@@ -12,12 +12,14 @@ from typing import Any as _Any
 from . import api as _api
 from . import autograd
 from . import kernels as _kernels
+from ._overriding import namespaced as _namespaced
 from .api import *  # noqa: F403
 
 __version__ = "0.1.0"
+globals().update(_namespaced(_api.FUNCTIONS, __name__))
 
 _LAZY = ("nn", "optim", "utils", "linalg", "fft", "special", "signal", "func", "distributions", "cuda", "random", "const", "viz", "backends", "storage", "ops",
-         "kernels", "dispatch", "testing", "return_types", "amp", "jit", "version", "multiprocessing")
+         "kernels", "dispatch", "testing", "return_types", "amp", "jit", "version", "multiprocessing", "overrides", "_C")
 
 
 def __getattr__(name: str) -> _Any:

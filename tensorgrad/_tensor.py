@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _copying, _printing, dispatch
+from . import _copying, _overriding, _printing, dispatch
 from . import dtype as dtypes
 from .autograd import engine
 from .autograd.inplace import address
@@ -38,6 +38,16 @@ class Tensor(TensorBase):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Nothing is left to do: `__new__` made the tensor."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.__torch_function__ is not _overriding.disabled:
+            _overriding.arm()
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """What a subclass answers to functions of its instances: the same, with results of the subclass. Subclasses override it."""
+        return _overriding.answer(cls, func, types, args, kwargs)
 
     @staticmethod
     def _make_subclass(cls: Any, data: Any, require_grad: bool = False) -> Any:
@@ -378,6 +388,9 @@ class Tensor(TensorBase):
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))  # type: ignore[attr-defined]
 
+    def __reversed__(self) -> Any:
+        return self.flip(0) if self.array.ndim else self  # type: ignore[attr-defined]
+
     def __bool__(self) -> bool:
         if self.array.size != 1:
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous" if not self.array.size else
@@ -421,7 +434,8 @@ class Tensor(TensorBase):
         return _printing.tensor_repr(
             _shown(self), dtype_name=self.dtype.name, requires_grad=self.requires_grad,
             grad_fn_name=None if fn is None else fn.name(), device_text=None if self.is_cpu else str(self.device),
-            default_dtype_name=dtypes.get_default_dtype().name, shape=self.array.shape)
+            default_dtype_name=dtypes.get_default_dtype().name, shape=self.array.shape,
+            prefix="tensor" if type(self) in PLAIN else type(self).__name__)
 
     def __format__(self, spec: str) -> str:
         if not self.array.ndim and type(self) in PLAIN:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._overriding import namespaced as _namespaced
 from .api import FUNCTIONS as _FUNCTIONS
 from .api.special import SPECIAL as _SPECIAL
 
@@ -22,6 +23,6 @@ def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
     return _FUNCTIONS["log_softmax"](input, dim, dtype=dtype)
 
 
-globals().update(_SPECIAL)
+globals().update(_namespaced({**_SPECIAL, "softmax": softmax, "log_softmax": log_softmax}, __name__))
 
 __all__ = sorted([*_SPECIAL, "log_softmax", "softmax"])

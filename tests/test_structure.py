@@ -18,8 +18,8 @@ LAYERS = [
     "const",
     "dispatch autograd",
     "kernels",
-    "_copying",
-    "_tensor",
+    "_copying _overriding",
+    "_tensor overrides _C",
     "api return_types",
     "nn optim utils func cuda linalg fft special signal random distributions serialization autograd.gradcheck autograd.functional "
     "autograd.forward_ad autograd.profiler",
@@ -34,6 +34,7 @@ UPWARD = {
     ("_tensor", "viz"): "Tensor.render draws the graph",
     ("_tensor", "utils"): "pickling and printing of rarer kinds",
     ("_tensor", "serialization"): "torch.save's way to pickle a storage",
+    ("overrides", "nn"): "the list of what can be overridden",
     ("autograd.graph", "api"): "tools over the public functions",
     ("api", "nn"): "torch.f where the function lives in nn.functional",
 }

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._overriding import ARMED, arm, overriding, state
 from .._tensor import Tensor
 from ..autograd.inplace import in_place
 from ..autograd.mode import mode
@@ -23,6 +24,14 @@ def operand(value: Any) -> Any:
     return fresh(value, NumpyStorage) if isinstance(value, np.ndarray) else NotImplemented
 
 
+def foreign(name: str, a: Any, b: Any) -> Any:
+    """What the other class makes of an operator, if it overrides functions and is seen for the first time."""
+    if state.classes and not ARMED and overriding((a, b)):
+        arm()
+        return getattr(Tensor, name)(a, b)
+    return NotImplemented
+
+
 def _self(value: Any) -> Any:
     """What a method is called on, which may be no tensor if it was taken from the class."""
     if not isinstance(value, Tensor):
@@ -30,19 +39,19 @@ def _self(value: Any) -> Any:
     return value
 
 
-def forward(op: str, function: Callable[..., Any], numbers: Any = NUMBERS) -> Callable[[Any, Any], Any]:
+def forward(name: str, op: str, function: Callable[..., Any], numbers: Any = NUMBERS) -> Callable[[Any, Any], Any]:
     """`a ∘ b` through a fast lane of the op; `function` takes what does not fit there."""
     def other_ways(a: Any, b: Any) -> Any:
-        b = operand(b)
-        return NotImplemented if b is NotImplemented else function(_self(a), b)
+        other = operand(b)
+        return foreign(name, a, b) if other is NotImplemented else function(_self(a), other)
     return binary(OPS[op], other_ways, numbers)
 
 
-def reflected(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+def reflected(name: str, function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     """`b ∘ a` where a is no Tensor."""
     def method(b: Any, a: Any) -> Any:
-        a = operand(a)
-        return NotImplemented if a is NotImplemented else function(a, _self(b))
+        other = operand(a)
+        return foreign(name, b, a) if other is NotImplemented else function(other, _self(b))
     return method
 
 
@@ -123,19 +132,19 @@ def _attach(name: str, method: Any, doc: str) -> None:
 
 
 for _name, (_sign, _op, _function) in ARITHMETIC.items():
-    _attach(f"__{_name}__", forward(_op, _function), f"self {_sign} other")
-    _attach(f"__r{_name}__", reflected(_function), f"other {_sign} self, where other is no tensor")
+    _attach(f"__{_name}__", forward(f"__{_name}__", _op, _function), f"self {_sign} other")
+    _attach(f"__r{_name}__", reflected(f"__r{_name}__", _function), f"other {_sign} self, where other is no tensor")
     _attach(f"__i{_name}__", in_its_place(_op, _function), f"self {_sign}= other, in place")
 for _name, (_sign, _op) in COMPARISONS.items():
-    _attach(f"__{_name}__", forward(_op, getattr(comparison, _name)), f"self {_sign} other, element by element")
+    _attach(f"__{_name}__", forward(f"__{_name}__", _op, getattr(comparison, _name)), f"self {_sign} other, element by element")
 
 for _name, _op in {"add_": "add", "sub_": "subtract", "mul_": "multiply", "div_": "divide"}.items():
     setattr(Tensor, _name, with_lane(_op, getattr(Tensor, _name)))
 
-_attach("__rsub__", forward("rsub", math.rsub), "other - self, where other is no tensor")
+_attach("__rsub__", forward("__rsub__", "rsub", math.rsub), "other - self, where other is no tensor")
 _attach("__rtruediv__", _reflected_divide, "other / self, where other is no tensor")
-_attach("__matmul__", forward("matmul", _matmul, numbers=()), "self @ other: the matrix product")
-_attach("__rmatmul__", reflected(_matmul), "other @ self, where other is no tensor")
+_attach("__matmul__", forward("__matmul__", "matmul", _matmul, numbers=()), "self @ other: the matrix product")
+_attach("__rmatmul__", reflected("__rmatmul__", _matmul), "other @ self, where other is no tensor")
 _attach("__neg__", unary(OPS["negative"], pointwise.neg), "-self")
 _attach("__invert__", _invert, "~self: not, bit by bit")
 Tensor.__radd__, Tensor.__rmul__ = Tensor.__add__, Tensor.__mul__  # type: ignore[attr-defined]

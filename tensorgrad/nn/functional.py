@@ -4,6 +4,7 @@
 >>> torch.nn.functional.relu(torch.tensor([-1., 2.]))
 tensor([0., 2.])
 """
+from .._overriding import namespaced as _namespaced
 from ..api import conv1d, conv2d, conv3d, conv_tbc, conv_transpose1d, conv_transpose2d, conv_transpose3d  # noqa: F401
 from . import _functions
 from ._functions.activation import *  # noqa: F403
@@ -26,3 +27,5 @@ _FAMILIES = (_functions.activation, _functions.attention, _functions.distance, _
 
 __all__ = sorted({"conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"}
                  | {name for family in _FAMILIES for name in family.__all__ if not name.startswith("_")})
+
+globals().update(_namespaced({_name: globals()[_name] for _name in __all__}, __name__))

@@ -2,6 +2,7 @@
 from collections import OrderedDict
 
 from .. import api as tg
+from .._overriding import disabled
 from ..dispatch import PLAIN
 
 __all__ = ["Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer", "UninitializedTensorMixin",
@@ -34,6 +35,7 @@ class Parameter(tg.Tensor, metaclass=_Marked):
     """
 
     _mark = "_is_param"
+    __torch_function__ = disabled
 
     def __new__(cls, data=None, requires_grad=True):
         if data is None:
@@ -97,6 +99,7 @@ class Buffer(tg.Tensor, metaclass=_Marked):
     """
 
     _mark = "_is_buffer"
+    __torch_function__ = disabled
 
     def __new__(cls, data=None, *, persistent=True):
         if data is None:
@@ -116,6 +119,8 @@ class UninitializedTensorMixin:
     All use of a tensor begins with its `array`, so that is what raises. An empty tensor of the right dtype, on the right
     device, stands for what there is to move and cast.
     """
+
+    __torch_function__ = disabled
 
     @classmethod
     def _make(cls, requires_grad, device, dtype):

@@ -1,0 +1,227 @@
+"""`__torch_function__`: how classes of a program's own answer for the functions of this package. https://pytorch.org/docs → Extending PyTorch
+
+Plain tensors pay nothing for it. Functions of the namespaces pass through `overridable`; Tensor's methods, operators and properties do not, until a
+class that overrides them, or a mode, is first seen: then `arm` puts forms of them in place that ask.
+"""
+from __future__ import annotations
+
+import threading
+from types import FunctionType
+from typing import Any
+
+from .dispatch import PLAIN
+
+
+class State(threading.local):
+    """What is asked in this thread: the classes of arguments, and the modes that are on, the innermost last."""
+
+    classes = True
+    modes: tuple[Any, ...] = ()
+
+
+state = State()
+ARMED: list[Any] = []       # [Tensor], once something overrides its methods
+
+# Not asked about: how objects are made and looked at.
+NEVER = frozenset("__class__ __class_getitem__ __delattr__ __dict__ __dir__ __doc__ __getattribute__ __hash__ __init__ __init_subclass__ __iter__ __module__ "
+                  "__new__ __setattr__ __slots__ __subclasshook__ __torch_function__ _make_subclass as_subclass new new_empty new_empty_strided new_full "
+                  "new_ones new_tensor new_zeros stride unflatten".split())
+# Operators that PyTorch names after their method.
+METHODS = {f"__{sign}__": name for sign, name in (
+    ("add", "add"), ("radd", "add"), ("iadd", "add_"), ("sub", "sub"), ("isub", "sub_"), ("mul", "mul"), ("rmul", "mul"), ("imul", "mul_"),
+    ("truediv", "div"), ("itruediv", "div_"), ("ifloordiv", "floor_divide_"), ("mod", "remainder"), ("imod", "remainder_"), ("matmul", "matmul"),
+    ("ne", "ne"), ("lt", "lt"), ("le", "le"), ("gt", "gt"), ("ge", "ge"), ("rand", "bitwise_and"), ("ror", "bitwise_or"), ("rxor", "bitwise_xor"),
+    ("neg", "neg"), ("pos", "positive"), ("abs", "abs"))}
+BINARY = frozenset(f"__{r}{sign}__" for sign in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split() for r in ("", "r", "i"))
+
+
+class DisableTorchFunctionSubclass:
+    """In a `with` block: no class is asked."""
+
+    def __enter__(self) -> None:
+        self.before, state.classes = state.classes, False
+
+    def __exit__(self, *exception: object) -> None:
+        state.classes = self.before
+
+
+class DisableTorchFunction:
+    """In a `with` block: neither classes nor modes are asked."""
+
+    def __enter__(self) -> None:
+        self.before = state.classes, state.modes
+        state.classes, state.modes = False, ()
+
+    def __exit__(self, *exception: object) -> None:
+        state.classes, state.modes = self.before
+
+
+def disabled(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """The `__torch_function__` of subclasses of Tensor that are treated as Tensor itself."""
+    with DisableTorchFunctionSubclass():
+        return func(*args, **(kwargs or {}))
+
+
+def overriding(args: Any) -> list[Any]:
+    """One argument of each class that overrides functions: from left to right, subclasses before their bases."""
+    found: list[Any] = []
+    for a in args:
+        kind = type(a)
+        if kind in PLAIN or kind in ORDINARY:
+            continue
+        if kind is tuple or kind is list:
+            for inner in overriding(a):
+                _place(found, inner)
+        elif getattr(kind, "__torch_function__", disabled) is not disabled:
+            _place(found, a)
+    return found
+
+
+ORDINARY = {int, float, bool, str, complex, type(None)}
+
+
+def _place(found: list[Any], value: Any) -> None:
+    kind = type(value)
+    if all(type(other) is not kind for other in found):
+        place = next((i for i, other in enumerate(found) if issubclass(kind, type(other))), len(found))
+        found.insert(place, value)
+
+
+def ask(function: Any, found: list[Any], args: Any, kwargs: Any) -> Any:
+    """What the innermost mode, or else the first class that knows, answers in the function's place."""
+    types = tuple(type(a) for a in found)
+    if modes := state.modes:
+        state.modes = modes[:-1]
+        try:
+            answer = modes[-1].__torch_function__(function, types, args, kwargs)
+        finally:
+            state.modes = modes
+        if answer is not NotImplemented:
+            return answer
+    for value in found:
+        answer = value.__torch_function__(function, types, args, kwargs)
+        if answer is not NotImplemented:
+            return answer
+    return NotImplemented
+
+
+def asked(function: Any, found: list[Any], args: Any, kwargs: Any) -> Any:
+    """`ask`, and the error if nobody knows."""
+    answer = ask(function, found, args, kwargs)
+    if answer is NotImplemented:
+        refusals = [f"  - mode object {mode!r}" for mode in state.modes[-1:]] + [f"  - tensor subclass {type(a)!r}" for a in found]
+        module = (function.__module__ or "").partition(".")[2]
+        name = f"Tensor.{function.__name__}" if module.startswith(("api", "_tensor")) else ".".join(filter(None, (module, function.__name__)))
+        raise TypeError(f"Multiple dispatch failed for 'torch.{name}'; all __torch_function__ handlers returned NotImplemented:\n\n" + "\n".join(refusals))
+    return answer
+
+
+# Functions that look at objects of any class: modes are asked, classes are not.
+OF_ANYTHING = frozenset("as_tensor asarray from_numpy is_storage is_tensor save tensor typename".split())
+
+
+def overridable(function: Any, namespace: str, name: str) -> Any:
+    """A function of a namespace, in the form that asks its arguments.
+
+    A class that is no subclass of Tensor is noticed when the function first fails to make anything of it.
+    """
+    classes = name not in OF_ANYTHING
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if ARMED:
+            found = overriding((*args, *kwargs.values())) if classes and state.classes else []
+            return asked(call, found, args, kwargs) if found or state.modes else function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except Exception:
+            found = overriding((*args, *kwargs.values())) if classes and state.classes else []
+            if not found:
+                raise
+        arm()
+        return asked(call, found, args, kwargs)
+    call.__module__, call.__name__, call.__qualname__, call.__doc__ = namespace, name, name, function.__doc__
+    call.__wrapped__ = function  # type: ignore[attr-defined]
+    return call
+
+
+def namespaced(functions: dict[str, Any], namespace: str) -> dict[str, Any]:
+    """The functions of a namespace in the form that asks; classes and other values as they are."""
+    return {name: overridable(value, namespace, name) if type(value) is FunctionType else value for name, value in functions.items()}
+
+
+# ── methods ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class AskingProperty(property):
+    """A property of Tensor that asks the class of the tensor. Functions know it as `Tensor.shape.__get__`."""
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        found = _found((instance,), {})
+        return super().__get__(instance, owner) if found is None else asked(self.__get__, found, (instance,), {})
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        found = _found((instance, value), {})
+        if found is None:
+            super().__set__(instance, value)
+        else:
+            asked(self.__set__, found, (instance, value), {})
+
+
+def _found(args: Any, kwargs: Any) -> list[Any] | None:
+    """The arguments to ask; None if there is nobody."""
+    found = overriding((*args, *kwargs.values()) if kwargs else args) if state.classes else []
+    return found if found or state.modes else None
+
+
+def _asking(method: Any, name: str, owner: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = _found(args, kwargs)
+        if found is None:
+            return method(*args, **kwargs)
+        function = getattr(owner, METHODS.get(name, name))
+        return ask(function, found, args, kwargs) if name in BINARY else asked(function, found, args, kwargs)
+    call.__module__, call.__name__, call.__qualname__, call.__doc__ = method.__module__, name, f"Tensor.{name}", method.__doc__
+    call.__wrapped__ = method  # type: ignore[attr-defined]
+    return call
+
+
+def arm() -> None:
+    """From now on Tensor's methods ask the classes of their arguments, and the modes."""
+    if ARMED:
+        return
+    from . import dispatch
+    Tensor = dispatch.Tensor
+    ARMED.append(Tensor)
+    for name, value in list(vars(Tensor).items()):
+        if name in NEVER:
+            continue
+        if type(value) is property:
+            setattr(Tensor, name, AskingProperty(value.fget, value.fset, value.fdel, value.__doc__))
+        elif type(value) is FunctionType:
+            setattr(Tensor, name, _asking(value, name, Tensor))
+
+
+# ── what Tensor itself answers for its subclasses ─────────────────────────────────────────────────────────────────────
+
+
+def answer(cls: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """Run the function on the tensors as they are; Tensors among its results become instances of the subclass."""
+    if not all(issubclass(cls, t) for t in types):
+        return NotImplemented
+    with DisableTorchFunctionSubclass():
+        result = func(*args, **(kwargs or {}))
+    Tensor = ARMED[0] if ARMED else cls
+    return result if func in (Tensor._base.__get__, Tensor.grad.__get__) else _converted(result, cls, Tensor)
+
+
+def _converted(result: Any, cls: Any, Tensor: Any) -> Any:
+    if cls is Tensor:
+        return result
+    if isinstance(result, Tensor) and not isinstance(result, cls):
+        return result.as_subclass(cls)
+    if isinstance(result, (tuple, list)):
+        parts = [_converted(part, cls, Tensor) for part in result]
+        return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
+    return result

@@ -1,0 +1,209 @@
+"""Tools for classes and modes that override functions of tensors. https://pytorch.org/docs → torch.overrides
+
+A class with a `__torch_function__` classmethod answers for every function that one of its instances is handed to:
+
+>>> import tensorgrad as torch
+>>> class Scaled:
+...     def __init__(self, data, factor):
+...         self.data, self.factor = data, factor
+...     @classmethod
+...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+...         return func(*[a.data * a.factor if isinstance(a, cls) else a for a in args], **(kwargs or {}))
+>>> torch.add(torch.ones(2), Scaled(torch.ones(2), 3))
+tensor([4., 4.])
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, wraps
+from types import FunctionType
+from typing import Any
+
+from . import _overriding
+from ._overriding import NEVER, DisableTorchFunction, DisableTorchFunctionSubclass, overriding, state
+from ._tensor import Tensor
+
+__all__ = ["BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode", "enable_reentrant_dispatch",
+           "get_default_nowrap_functions", "get_ignored_functions", "get_overridable_functions", "get_testing_overrides", "handle_torch_function",
+           "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property",
+           "resolve_name", "wrap_torch_function"]
+
+# Functions of the root package that make tensors or settings, rather than take tensors.
+PLAIN_FUNCTIONS = ("arange as_strided as_tensor asarray bartlett_window blackman_window broadcast_shapes can_cast empty empty_permuted empty_strided eye "
+                   "fill frombuffer from_file from_numpy full get_default_device get_default_dtype get_num_interop_threads get_num_threads get_rng_state "
+                   "hamming_window hann_window initial_seed is_grad_enabled is_inference_mode_enabled is_storage is_tensor kaiser_window linspace load "
+                   "logspace manual_seed normal ones promote_types rand rand_like randint randint_like randn randn_like randperm range result_type save "
+                   "scalar_tensor seed set_default_device set_default_dtype set_grad_enabled set_num_interop_threads set_num_threads set_printoptions "
+                   "set_rng_state tensor tril_indices triu_indices typename vander zeros").split()
+
+
+class TorchFunctionMode:
+    """While it is on, every function call goes to its `__torch_function__`. https://pytorch.org/docs → torch.overrides.TorchFunctionMode
+
+    >>> import tensorgrad as torch
+    >>> class Names(torch.overrides.TorchFunctionMode):
+    ...     def __torch_function__(self, func, types, args=(), kwargs=None):
+    ...         print(torch.overrides.resolve_name(func))
+    ...         return func(*args, **(kwargs or {}))
+    >>> x = torch.ones(2)
+    >>> with Names():
+    ...     y = torch.exp(x) + x
+    torch.exp
+    torch.Tensor.add
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        _overriding.arm()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise NotImplementedError
+
+    def __enter__(self) -> TorchFunctionMode:
+        state.modes = (*state.modes, self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        state.modes = state.modes[:-1]
+
+    @classmethod
+    def push(cls, *args: Any, **kwargs: Any) -> TorchFunctionMode:
+        """An instance, by an older spelling."""
+        import warnings
+        warnings.warn("`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`", stacklevel=2)
+        return cls(*args, **kwargs)
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that changes nothing."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+@contextmanager
+def enable_reentrant_dispatch() -> Iterator[None]:
+    """In a `with` block inside an override: classes are asked again."""
+    before, state.classes = state.classes, True
+    try:
+        yield
+    finally:
+        state.classes = before
+
+
+def has_torch_function(relevant_args: Any) -> bool:
+    """Whether one of these arguments overrides functions, or a mode is on. https://pytorch.org/docs → torch.overrides.has_torch_function"""
+    return bool(state.modes or state.classes and overriding(relevant_args))
+
+
+def has_torch_function_unary(tensor: Any) -> bool:
+    """`has_torch_function` for one argument."""
+    return has_torch_function((tensor,))
+
+
+def has_torch_function_variadic(*relevant_args: Any) -> bool:
+    """`has_torch_function` for arguments given one by one."""
+    return has_torch_function(relevant_args)
+
+
+def handle_torch_function(public_api: Callable[..., Any], relevant_args: Any, *args: Any, **kwargs: Any) -> Any:
+    """What the overriding arguments answer for a function; TypeError if none does. https://pytorch.org/docs → torch.overrides.handle_torch_function"""
+    found = overriding(relevant_args)
+    answer = _overriding.ask(public_api, found, args, kwargs)
+    if answer is NotImplemented:
+        name = f"{public_api.__module__}.{public_api.__name__}"
+        message = f"no implementation found for '{name}' on types that implement __torch_function__: {[type(a) for a in found]}"
+        raise TypeError(message + (f" nor in mode {state.modes[-1]}" if state.modes else ""))
+    return answer
+
+
+def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[[Any], Any]:
+    """Make a function of one's own overridable; `dispatcher` gives the arguments that matter.
+
+    https://pytorch.org/docs → torch.overrides.wrap_torch_function
+    """
+    def attach(function: Any) -> Any:
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            relevant = dispatcher(*args, **kwargs)
+            return handle_torch_function(call, relevant, *args, **kwargs) if has_torch_function(relevant) else function(*args, **kwargs)
+        return call
+    return attach
+
+
+def is_tensor_like(inp: Any) -> bool:
+    """Whether it is a tensor, or of a class that answers for one. https://pytorch.org/docs → torch.overrides.is_tensor_like"""
+    return type(inp) is Tensor or hasattr(inp, "__torch_function__")
+
+
+def get_default_nowrap_functions() -> set[Any]:
+    """Functions whose results stay plain tensors for subclasses."""
+    return {Tensor._base.__get__, Tensor.grad.__get__}  # type: ignore[attr-defined]
+
+
+def _namespaces() -> dict[str, Any]:
+    from importlib import import_module
+    import_module(f"{__package__}.nn.functional")
+    names = ("", ".nn.functional", ".linalg", ".fft", ".special")
+    return {f"torch{name}": import_module(f"{__package__}{name}") for name in names}
+
+
+@cache
+def get_overridable_functions() -> dict[Any, list[Any]]:
+    """{namespace: its overridable functions}. https://pytorch.org/docs → torch.overrides.get_overridable_functions"""
+    ignored = get_ignored_functions()
+    found: dict[Any, list[Any]] = {module: [f for n in module.__all__ if type(f := getattr(module, n)) is FunctionType and f not in ignored]
+                                   for module in _namespaces().values()}
+    found[Tensor] = [v.__get__ if isinstance(v, property) else v for n, v in vars(Tensor).items()
+                     if n not in NEVER and (isinstance(v, property) or type(v) is FunctionType)]
+    return found
+
+
+@cache
+def get_ignored_functions() -> set[Any]:
+    """Functions that no class overrides. https://pytorch.org/docs → torch.overrides.get_ignored_functions"""
+    root = _namespaces()["torch"]
+    return {getattr(root, name) for name in PLAIN_FUNCTIONS if hasattr(root, name)} | {getattr(Tensor, name) for name in NEVER if hasattr(Tensor, name)
+                                                                                       and getattr(Tensor, name).__hash__}
+
+
+@cache
+def get_testing_overrides() -> dict[Any, Any]:
+    """{overridable function: a function of the same signature that gives −1}. https://pytorch.org/docs → torch.overrides.get_testing_overrides"""
+    import inspect
+    overrides: dict[Any, Any] = {}
+    for functions in get_overridable_functions().values():
+        for function in functions:
+            stand_in: Any = lambda *args, **kwargs: -1  # noqa: E731
+            try:
+                stand_in.__signature__ = inspect.signature(function)
+            except (TypeError, ValueError):
+                stand_in.__signature__ = inspect.Signature([inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)])
+            overrides[function] = stand_in
+    return overrides
+
+
+@cache
+def _names() -> dict[Any, str]:
+    names: dict[Any, str] = {}
+    for prefix, module in reversed(_namespaces().items()):
+        names |= {f: f"{prefix}.{n}" for n in module.__all__ if type(f := getattr(module, n)) is FunctionType}
+    for n, v in reversed(vars(Tensor).items()):
+        if isinstance(v, property):
+            names |= {v.__get__: f"torch.Tensor.{n}.__get__", v.__set__: f"torch.Tensor.{n}.__set__"}
+        elif type(v) is FunctionType:
+            names[v] = f"torch.Tensor.{n if v.__name__ not in vars(Tensor) else v.__name__}"
+    return names
+
+
+def resolve_name(f: Any) -> str | None:
+    """The public name of an overridable function, None for others. https://pytorch.org/docs → torch.overrides.resolve_name"""
+    if isinstance(f, str):
+        return f
+    return _names().get(f)
+
+
+def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
+    """Whether it is a method or a property of Tensor. https://pytorch.org/docs → torch.overrides.is_tensor_method_or_property"""
+    return (resolve_name(func) or "").startswith("torch.Tensor.") or getattr(func, "__name__", "") == "__get__"

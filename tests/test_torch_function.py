@@ -1,0 +1,244 @@
+"""`__torch_function__`: subclasses, classes of a program's own, and modes, beside PyTorch."""
+import numpy as np
+import pytest
+from support import Programs
+
+import tensorgrad as tg
+
+program = Programs()
+
+
+def logging_class(torch, log):
+    class Logged(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            log.append((torch.overrides.resolve_name(func).rpartition(".")[2], [t.__name__ for t in types]))
+            return super().__torch_function__(func, types, args, kwargs)
+    return Logged
+
+
+@program
+def results_are_of_the_subclass(torch):
+    class Sub(torch.Tensor):
+        pass
+    x = torch.ones(2, 2).as_subclass(Sub)
+    plain = torch.ones(2, 2)
+    results = [x + 1, 1 - x, plain * x, x @ x, x.sum(), torch.relu(x), torch.cat([plain, x]), x.data, x.detach(), x[0], x.T, torch.ones_like(x),
+               x.unbind()[0], torch.max(x, 0).values, torch.nn.functional.softmax(x, 0), torch.nn.Linear(2, 2)(x), Sub([1., 2.]), x.clone().add_(1)]
+    return [type(r).__name__ for r in results], repr(x), repr(x.shape), type(x.shape).__name__, type(x.tolist()).__name__
+
+
+@program
+def plain_results_of_a_disabled_class(torch):
+    class Sub(torch.Tensor):
+        __torch_function__ = torch._C._disabled_torch_function_impl
+    x = torch.ones(2).as_subclass(Sub)
+    return type(x + 1).__name__, type(x.sum()).__name__, type(torch.nn.Parameter(torch.ones(1)) * 2).__name__
+
+
+@program
+def every_way_to_call_is_seen(torch):
+    log = []
+    x = torch.ones(2, 2).as_subclass(logging_class(torch, log))
+    i = torch.ones(2, dtype=torch.int64).as_subclass(type(x))
+    _ = x + 1, 1 + x, 1 - x, 2 / x, x / 2, x // 2, x % 2, x ** 2, 2 ** x, x == 1, x != 1, x < 2, -x, abs(x), x @ x, i & 1, 1 | i, ~i, i << 1
+    _ = x.shape, x.dtype, x.device, x.ndim, x.T, x.mean(dim=0), x.to("cpu"), x.requires_grad, x.is_cuda, len(x), bool(x[0, 0]), float(x[0, 0])
+    _ = torch.relu(x), torch.nn.functional.relu(x), torch.stack([x, x]), torch.linalg.norm(x), torch.fft.fft(x), torch.special.erf(x)
+    y = x.clone()
+    y += 1
+    y *= 2
+    y[0] = 3
+    y.requires_grad = True
+    return log
+
+
+@program
+def a_class_of_its_own(torch):
+    handled = {}
+
+    class Diagonal:
+        def __init__(self, n, value):
+            self.n, self.value = n, value
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if func not in handled or not all(issubclass(t, (torch.Tensor, Diagonal)) for t in types):
+                return NotImplemented
+            return handled[func](*args, **(kwargs or {}))
+
+    def implements(*functions):
+        return lambda f: [handled.setdefault(function, f) for function in functions]
+
+    @implements(torch.mean)
+    def mean(input):
+        return float(input.value) / input.n
+
+    @implements(torch.add, torch.Tensor.add)
+    def add(input, other):
+        return "sum", type(input).__name__, type(other).__name__
+
+    @implements(torch.nn.functional.mse_loss)
+    def loss(input, target, reduction="mean", **kwargs):
+        return "loss", reduction
+
+    d = Diagonal(4, 2)
+    return (torch.mean(d), torch.add(d, torch.ones(1)), torch.ones(1) + d, torch.nn.functional.mse_loss(d, d, reduction="sum"), torch.is_tensor(d),
+            torch.overrides.is_tensor_like(d), torch.overrides.has_torch_function((d,)), torch.overrides.has_torch_function((torch.ones(1), 2)))
+
+
+@program
+def nobody_knows(torch):
+    class Silent:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+    refusals = []
+    for call in (lambda: torch.exp(Silent()), lambda: torch.ones(1) + Silent(), lambda: torch.cat([torch.ones(1), Silent()])):
+        try:
+            call()
+            raise AssertionError
+        except TypeError as error:
+            refusals.append(str(error).split("\n")[0])
+    return refusals
+
+
+@program
+def subclasses_go_first(torch):
+    order = []
+
+    class A(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            order.append((cls.__name__, sorted(t.__name__ for t in types)))
+            return NotImplemented if cls.__name__ == "B" else super().__torch_function__(func, (cls,), args, kwargs or {})
+
+    class B(A):
+        pass
+    a, b = torch.ones(1).as_subclass(A), torch.ones(1).as_subclass(B)
+    result = torch.add(a, b)
+    return order, type(result).__name__
+
+
+@program
+def a_mode_sees_plain_tensors(torch):
+    class Log(torch.overrides.TorchFunctionMode):
+        def __init__(self):
+            super().__init__()
+            self.seen = []
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            self.seen.append(torch.overrides.resolve_name(func))
+            return func(*args, **(kwargs or {}))
+    with Log() as outer:
+        x = torch.zeros(2)
+        with Log() as inner:
+            y = torch.exp(x) + 1
+        y.sum()
+    torch.exp(x)
+    return outer.seen, inner.seen, y
+
+
+@program
+def a_mode_replaces_results(torch):
+    class Ones(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {})) if func is not torch.zeros else torch.ones(*args, **(kwargs or {}))
+    with Ones():
+        x = torch.zeros(3)
+    return x, torch.zeros(3)
+
+
+@program
+def functions_of_a_library(torch):
+    def relevant(a, b=None):
+        return a, b
+
+    @torch.overrides.wrap_torch_function(relevant)
+    def twice(a, b=None):
+        return a * 2
+
+    class Answer:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func.__name__, len(args), sorted(kwargs or {})
+    return twice(torch.ones(1)), twice(Answer()), twice(torch.ones(1), b=Answer())
+
+
+@program
+def switched_off(torch):
+    class Sub(torch.Tensor):
+        pass
+    x = torch.ones(2).as_subclass(Sub)
+    with torch._C.DisableTorchFunctionSubclass():
+        y = x + 1
+    return type(y).__name__, type(x + 1).__name__
+
+
+@program
+def gradients_flow_through(torch):
+    class Sub(torch.Tensor):
+        pass
+    x = torch.tensor([1., 2.], requires_grad=True)
+    y = (x.as_subclass(Sub) ** 2).sum()
+    y.backward()
+    return x.grad, type(y).__name__, y.requires_grad
+
+
+@program
+def attributes_of_subclasses(torch):
+    class Tagged(torch.Tensor):
+        @staticmethod
+        def __new__(cls, data, tag):
+            return torch.Tensor._make_subclass(cls, data)
+
+        def __init__(self, data, tag):
+            self.tag = tag
+
+        def clone(self, *args, **kwargs):
+            return Tagged(super().clone(*args, **kwargs), self.tag)
+    t = Tagged(torch.ones(2), "a")
+    return t.tag, t.clone().tag, hasattr(t + 1, "tag"), type(t.clone()).__name__
+
+
+@program
+def units(torch):
+    """A class that wraps a tensor and keeps a unit with it."""
+    class Quantity:
+        def __init__(self, value, unit):
+            self.value, self.unit = value, unit
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            unit = next(a.unit for a in args if isinstance(a, cls))
+            return cls(func(*[a.value if isinstance(a, cls) else a for a in args], **(kwargs or {})), unit)
+    q = torch.add(Quantity(torch.ones(2), "m"), Quantity(torch.ones(2), "m"))
+    r = torch.ones(2) * q
+    return q.value, q.unit, r.value, torch.sum(r).value
+
+
+test_programs = program.test()
+
+
+def test_lists_of_functions():
+    functions = tg.overrides.get_overridable_functions()
+    assert tg.add in functions[tg] and tg.nn.functional.relu in functions[tg.nn.functional]
+    assert tg.Tensor.add in functions[tg.Tensor] and tg.Tensor.shape.__get__ in functions[tg.Tensor]
+    assert tg.tensor in tg.overrides.get_ignored_functions()
+    assert set(tg.overrides.get_testing_overrides()) >= set(functions[tg])
+    assert tg.overrides.is_tensor_method_or_property(tg.Tensor.add) and not tg.overrides.is_tensor_method_or_property(tg.add)
+
+
+@pytest.mark.parametrize("name", ["add", "nn.functional.relu", "linalg.norm", "fft.fft", "special.erf"])
+def test_functions_pickle_by_name(name):
+    import operator
+    import pickle
+    function = operator.attrgetter(name)(tg)
+    assert pickle.loads(pickle.dumps(function)) is function
+    assert function.__wrapped__ is not None
+
+
+def test_numpy_arrays_need_no_override():
+    class Sub(tg.Tensor):
+        pass
+    x = tg.ones(2) + np.ones(2, np.float32)
+    assert type(x) is tg.Tensor and type(tg.ones(2).as_subclass(Sub)) is Sub
