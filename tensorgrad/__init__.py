@@ -7,6 +7,7 @@
 tensor([2., 4., 6.])
 """
 from importlib import import_module as _import_module
+from math import e, inf, nan, pi  # noqa: F401
 from typing import Any as _Any
 
 from . import api as _api
@@ -19,28 +20,53 @@ __version__ = "0.1.0"
 globals().update(_namespaced(_api.FUNCTIONS, __name__))
 
 _LAZY = ("nn", "optim", "utils", "linalg", "fft", "special", "signal", "func", "distributions", "cuda", "random", "const", "viz", "backends", "storage", "ops",
-         "kernels", "dispatch", "testing", "return_types", "amp", "jit", "version", "multiprocessing", "overrides", "_C")
+         "kernels", "dispatch", "testing", "return_types", "amp", "jit", "version", "multiprocessing", "overrides", "_C", "_VF", "array_api", "settings", "serialization",
+         "accelerator", "ao", "compiler", "cpu", "distributed", "export", "functional", "futures", "fx", "hub", "library", "mps", "mtia", "nested", "onnx",
+         "profiler", "quantization", "sparse", "torch_version", "types", "xpu", "_dynamo", "_jit_internal", "_tensor", "_utils")
+_ELSEWHERE = {name: module for module, names in {
+    "amp": "GradScaler autocast",
+    "amp.autocast_mode": "clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled "
+                         "is_autocast_cpu_enabled is_autocast_enabled set_autocast_cache_enabled set_autocast_dtype set_autocast_enabled",
+    "_VF": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
+    "_C": "DisableTorchFunction DisableTorchFunctionSubclass",
+    "_as_torch": "install_as_torch uninstall_as_torch",
+    "compiler": "compile",
+    "futures": "Future",
+    "jit": "ScriptFunction ScriptModule fork wait",
+    "types": "SymBool SymFloat SymInt",
+    "const": "DEVICE DTYPE OP",
+    "api.typed": "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor "
+                 "set_default_tensor_type",
+    "cuda": "OutOfMemoryError",
+    "cuda.any_device": "Event Stream",
+    "dispatch": "OpDispatch",
+    "func": "vmap",
+    "serialization": "load save",
+    "settings": "are_deterministic_algorithms_enabled get_deterministic_debug_mode get_float32_matmul_precision init_num_threads "
+                "is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled set_anomaly_enabled set_deterministic_debug_mode "
+                "set_float32_matmul_precision set_warn_always use_deterministic_algorithms",
+}.items() for name in names.split()}
+newaxis = None
+legacy_contiguous_format = _api.contiguous_format
 
 
 def __getattr__(name: str) -> _Any:
     """Larger parts of the package are loaded when they are first used."""
-    if name in _LAZY:
-        try:
-            return _import_module(f"{__name__}.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"{__name__}.{name}":
-                raise
-    elif name in ("OP", "DEVICE", "DTYPE"):
-        return getattr(_import_module(f"{__name__}.const"), name)
-    elif name == "is_cuda_available":
-        return _import_module(f"{__name__}.cuda").is_available
-    elif name == "OpDispatch":
-        return _import_module(f"{__name__}.dispatch").OpDispatch
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = name if name in _LAZY else _ELSEWHERE.get(name)
+    if module is None:
+        from ._missing import MissingName
+        raise MissingName(__name__, name)
+    found = _import_module(f"{__name__}.{module}")
+    return found if module == name else getattr(found, name)
+
+
+def is_cuda_available() -> bool:
+    """Whether there is a CUDA device, or a simulated one."""
+    return _import_module(f"{__name__}.cuda").is_available()  # type: ignore[no-any-return]
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, *_ELSEWHERE})
 
 
 __all__ = [*_api.__all__, "autograd"]

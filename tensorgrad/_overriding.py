@@ -9,6 +9,7 @@ import threading
 from types import FunctionType
 from typing import Any
 
+from ._keywords import odd, places
 from .dispatch import PLAIN
 
 
@@ -125,23 +126,35 @@ def overridable(function: Any, namespace: str, name: str) -> Any:
 
     A class that is no subclass of Tensor is noticed when the function first fails to make anything of it.
     """
-    classes = name not in OF_ANYTHING
+    classes, counted = name not in OF_ANYTHING, places(function)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if ARMED:
             found = overriding((*args, *kwargs.values())) if classes and state.classes else []
-            return asked(call, found, args, kwargs) if found or state.modes else function(*args, **kwargs)
+            if found or state.modes:
+                return asked(call, found, args, kwargs)
         try:
+            if (kwargs or counted) and odd(args, kwargs, counted) and (better := instead(None, function, namespace, name, args, kwargs)):
+                return better.result()
             return function(*args, **kwargs)
-        except Exception:
-            found = overriding((*args, *kwargs.values())) if classes and state.classes else []
+        except Exception as error:
+            found = overriding((*args, *kwargs.values())) if classes and state.classes and not ARMED else []
             if not found:
-                raise
+                better = instead(error, function, namespace, name, args, kwargs)
+                if better is None:
+                    raise
+                return better.result()
         arm()
         return asked(call, found, args, kwargs)
     call.__module__, call.__name__, call.__qualname__, call.__doc__ = namespace, name, name, function.__doc__
     call.__wrapped__ = function  # type: ignore[attr-defined]
     return call
+
+
+def instead(error: Exception | None, *call: Any) -> Any:
+    """What comes in place of a function's error, if PyTorch says something else of the call."""
+    from .api._parsing import function_instead
+    return function_instead(error, *call)
 
 
 def namespaced(functions: dict[str, Any], namespace: str) -> dict[str, Any]:

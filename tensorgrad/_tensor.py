@@ -30,10 +30,10 @@ class Tensor(TensorBase):
     __slots__ = ()
     __array_priority__ = 1000     # NumPy's operators defer to ours
 
-    def __new__(cls, *args: Any, device: Any = None, **kwargs: Any) -> Any:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """The old constructor: sizes give uninitialised memory, a list, array or tensor gives its values, in the default dtype."""
         from .api.creation import legacy_tensor
-        made = legacy_tensor(*args, device=device, **kwargs)
+        made = legacy_tensor(*args, **kwargs)
         return made if cls is Tensor else cls._make_subclass(cls, made)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -158,6 +158,7 @@ class Tensor(TensorBase):
 
     def data_ptr(self) -> int:
         """The address of the first element."""
+        _check_memory(self)
         return address(self.array) if self.array.size else 0
 
     def is_contiguous(self, memory_format: Any = dtypes.contiguous_format) -> bool:
@@ -220,7 +221,8 @@ class Tensor(TensorBase):
 
     @property
     def requires_grad(self) -> bool:
-        return node_of(self) is not None
+        node = node_of(self)
+        return node is not None and node.requires_grad
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -230,7 +232,7 @@ class Tensor(TensorBase):
                 raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
                                    "subgraph that doesn't require differentiation use var_no_grad = var.detach().")
             self._node = None
-        elif node is None:
+        elif node is None or not node.requires_grad:
             if self.array.dtype.kind not in "fcV":
                 raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
             if self.storage.inference and not mode.inference:
@@ -238,6 +240,8 @@ class Tensor(TensorBase):
             if self.origin is None and self.storage.memory is not None and not self.storage.watched:
                 self.storage.rebased = next(clock)       # its views require grad now, too
             self._node = Leaf(self)
+            if node is not None and mode.see is not None:
+                mode.see.hand_on(node, self._node)
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         """Ask for gradients with respect to this tensor, or no longer."""
@@ -249,19 +253,19 @@ class Tensor(TensorBase):
     @property
     def is_leaf(self) -> bool:
         node = node_of(self)
-        return node is None or type(node) is Leaf
+        return node is None or type(node) is Leaf or not node.requires_grad
 
     @property
     def grad_fn(self) -> Any:
         """The step of the tape that this tensor is the result of."""
         node = node_of(self)
-        return None if node is None or type(node) is Leaf else node.as_function()[0]
+        return None if node is None or type(node) is Leaf or not node.requires_grad else node.as_function()[0]
 
     @property
     def output_nr(self) -> int:
         """Which of the step's results it is."""
         node = node_of(self)
-        return 0 if node is None or type(node) is Leaf else node.as_function()[1]
+        return 0 if node is None or type(node) is Leaf or not node.requires_grad else node.as_function()[1]
 
     @property
     def grad(self) -> Any:
@@ -283,10 +287,11 @@ class Tensor(TensorBase):
             if type(value.storage) is not type(self.storage):
                 raise RuntimeError(f"attempting to assign a gradient with device type '{value.device.type}' to a tensor with device type "
                                    f"'{self.device.type}'. Please ensure that the gradient and the tensor are on the same device")
-            if value.array.dtype != self.array.dtype:
+            expected = self.__dict__.get("_grad_dtype", self.dtype)
+            if expected not in (None, value.dtype):
                 raise RuntimeError(
                     f"attempting to assign a gradient with dtype '{C_NAMES[value.dtype.name]}' to a tensor with grad_dtype "
-                    f"'{dispatch.SCALAR_TYPES[self.dtype.name]}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's "
+                    f"'{dispatch.SCALAR_TYPES[expected.name]}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's "
                     "dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set grad_dtype "
                     "with caution. Diverging the dtypes of a tensor and its gradient may break downstream systems that assume they match.")
             if value.array.shape != self.array.shape:
@@ -305,14 +310,14 @@ class Tensor(TensorBase):
     def register_hook(self, hook: Any) -> Any:
         """Call `hook(gradient)` when the gradient of this tensor is known; what it returns replaces the gradient."""
         node = node_of(self)
-        if node is None:
+        if node is None or not node.requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         return Hooks.of(node).tensor.add(hook)
 
     def register_post_accumulate_grad_hook(self, hook: Any) -> Any:
         """Call `hook(tensor)` after backward() added to the .grad of this leaf."""
         node = node_of(self)
-        if node is None:
+        if node is None or not node.requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if type(node) is not Leaf:
             raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
@@ -322,7 +327,7 @@ class Tensor(TensorBase):
         """Keep the gradient of this tensor in .grad, though it is no leaf."""
         import weakref
         node = node_of(self)
-        if node is None:
+        if node is None or not node.requires_grad:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
         if type(node) is not Leaf:
             Hooks.of(node).retained = weakref.ref(self)
@@ -343,6 +348,7 @@ class Tensor(TensorBase):
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers."""
+        _check_memory(self)
         host = self._host()
         return (host.astype(np.float32) if host.dtype.kind == "V" else host).tolist()
 
@@ -351,6 +357,7 @@ class Tensor(TensorBase):
 
     def numpy(self, *, force: bool = False) -> Any:
         """The values as a NumPy array, in the same memory. https://pytorch.org/docs → torch.Tensor.numpy"""
+        _check_memory(self)
         if not force:
             if self.device.type != "cpu":
                 raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory "
@@ -395,7 +402,7 @@ class Tensor(TensorBase):
         if self.array.size != 1:
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous" if not self.array.size else
                                "Boolean value of Tensor with more than one value is ambiguous")
-        return bool(self.item())
+        return bool(self.array if type(self.storage).rank else self.item())
 
     def __int__(self) -> int:
         return int(self._number("int64_t"))
@@ -430,12 +437,14 @@ class Tensor(TensorBase):
     # ── printing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
+        if type(self.storage).rank:
+            return _batch_repr(self)
         fn = self.grad_fn
         return _printing.tensor_repr(
             _shown(self), dtype_name=self.dtype.name, requires_grad=self.requires_grad,
-            grad_fn_name=None if fn is None else fn.name(), device_text=None if self.is_cpu else str(self.device),
+            grad_fn_name=None if fn is None else fn.name().rpartition("::")[2], device_text=None if self.is_cpu else str(self.device),
             default_dtype_name=dtypes.get_default_dtype().name, shape=self.array.shape,
-            prefix="tensor" if type(self) in PLAIN else type(self).__name__)
+            prefix="tensor" if type(self) in PLAIN else type(self).__name__, notes=() if mode.see is None else mode.see.notes(self))
 
     def __format__(self, spec: str) -> str:
         if not self.array.ndim and type(self) in PLAIN:
@@ -471,6 +480,19 @@ def _alias(tensor: Any, shared: bool) -> Any:
         storage = type(storage)()
         storage.memory = tensor.storage.memory
     return wrap(tensor.array, storage)
+
+
+def _check_memory(tensor: Any) -> None:
+    if type(tensor.storage).rank:
+        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+
+
+def _batch_repr(tensor: Any) -> str:
+    """What vmap hides, with the batch in front."""
+    from .autograd.batching import shown
+    depth = type(tensor.storage).rank
+    inside = repr(shown(tensor.detach(), 0, depth, tensor.array.hidden[-1])).replace("\n", "\n    ")
+    return f"BatchedTensor(lvl={depth}, bdim=0, value=\n    {inside}\n)"
 
 
 def _shown(tensor: Any) -> Any:

@@ -102,6 +102,9 @@ def get_default_device() -> device:
     return _global_default[0] if _global_default else CPU
 
 
-def set_default_device(device_: Any, /) -> None:
+_Device = device
+
+
+def set_default_device(device: Any) -> None:
     """Choose the device that new tensors are made on; None stands for the CPU."""
-    _global_default[:] = [] if device_ is None else [device(device_)]
+    _global_default[:] = [] if device is None else [_Device(device)]

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
-from operator import attrgetter
 from typing import Any
 
 from numpy import asarray, generic
@@ -76,6 +75,7 @@ def apply(op: type[Op], *args: Any, **params: Any) -> Any:
             arrays.append(a.item() if isinstance(a, generic) else a)    # a NumPy scalar counts as the Python number it stands for
             edges.append(None)
             number = number or a is not None
+            mixed = mixed or type(a) is complex
         bit <<= 1
     if backend is None:
         raise refused(op, args[0])
@@ -183,34 +183,43 @@ def parts(op: type[Op], parent: Any, arrays: Any) -> list[Any]:
 
 
 class MOVE:
-    """Stands for the backend while 0-d tensors still have to be brought to the device of the others."""
+    """Stands for the backend while operands still have to be brought to the device, or the level of vmap, of the others."""
 
     rank = -1
 
 
 def meet(op: type[Op], args: Any) -> Any:
-    """The backend for operands of several: the interpreter of highest rank, or the device that 0-d CPU tensors go along to."""
-    tensors = [a for a in args if isinstance(a, TensorBase)]
-    backends = {type(t.storage) for t in tensors}
-    top = max(backends, key=attrgetter("rank"))
-    if top.rank:
-        return top
-    devices = {type(t.storage): t.storage.device for t in tensors if t.array.ndim or str(t.storage.device) != "cpu"}
+    """Operands of several backends: those on one device can meet, at the deepest level of vmap, and 0-d CPU tensors go along to others."""
+    devices = {t.storage.device: None for t in args if isinstance(t, TensorBase) and (t.array.ndim or str(t.storage.device) != "cpu")}
     if len(devices) > 1:
-        first, second, *_ = devices.values()
+        first, second, *_ = devices
         raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
                            f"{first} and {second}! (when checking the arguments of {op.opname})")
     return MOVE
 
 
 def _gathered(op: type[Op], args: Any) -> list[Any]:
+    if any(type(a.storage).rank for a in args if isinstance(a, TensorBase)):
+        from .autograd.batching import gathered
+        return gathered(args)
     target = next(type(a.storage) for a in args if isinstance(a, TensorBase) and (a.array.ndim or str(a.storage.device) != "cpu"))
     return [move(a, target) if isinstance(a, TensorBase) and type(a.storage) is not target else a for a in args]
+
+
+def level_of(other: Any, tensor: Any) -> Any:
+    """A tensor for each example of the batch that another is, if vmap hides one: with memory that can take the other's values."""
+    if not type(other.storage).rank:
+        return tensor
+    from .autograd.batching import with_memory
+    return with_memory(tensor, other)
 
 
 def move(tensor: Any, target: Any, source: Any = None) -> Any:
     """A copy on another device, recorded."""
     op, source = OPS["to_device"], type(tensor.storage)
+    if source.rank:
+        from .autograd.batching import moved
+        return moved(tensor, target)
     out = fresh(op.forward(source.xp, tensor.array, source=source, target=target), target)
     node = node_of(tensor)
     if node is not None and (record := mode.record):
@@ -425,8 +434,31 @@ def namespace(backend: type[Storage]) -> TensorNamespace:
     return TensorNamespace(backend)
 
 
+def viewing(op: type[Op]) -> Callable[..., Any]:
+    """Ops whose result is, or may be, a view of their one tensor."""
+    kernels, always = op.kernels, op.view == "always"
+
+    def call(a: Any, *positional: Any, **params: Any) -> Any:
+        if not positional and type(a) in PLAIN and (storage := a.storage).rank == 0 and type(kernel := kernels[backend := type(storage)]) is not Pair:
+            try:
+                y = kernel(x := a.array, **params)
+            except ValueError as error:
+                raise explained(op, (a.array,), error) from None
+            node = a._node if a.origin is None else node_of(a)
+            if always or backend.aliases(y, x):
+                return view(op, (a,), (node,), 0 if node is None else 1, params, y)
+            out = fresh(y, backend)
+            if node is not None and (record := mode.record):
+                record(op, 1, (a,), (node,), params, out)
+            return out
+        return apply(op, a, *positional, **params)
+    return call
+
+
 def lane(op: type[Op]) -> Callable[..., Any]:
     """How Tensors call an op."""
+    if op.view and op.arity == 1 and op.differentiable and not (op.several or op.sequence or op.composite) and set("biufcV") <= set(op.kinds):
+        return viewing(op)
     if op.arity in (1, 2) and not (op.view or op.several or op.composite):
         if not op.parameters:
             return (unary if op.arity == 1 else binary)(op)

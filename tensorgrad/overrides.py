@@ -58,7 +58,7 @@ class TorchFunctionMode:
         _overriding.arm()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not say what it does with calls: define __torch_function__")
 
     def __enter__(self) -> TorchFunctionMode:
         state.modes = (*state.modes, self)

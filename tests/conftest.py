@@ -34,7 +34,24 @@ def nothing_left_behind():
     from tensorgrad.autograd.mode import mode
 
     def state():
-        return mode.grad, mode.inference, mode.anomaly, mode.hooks, tensorgrad.get_default_dtype(), tensorgrad.get_default_device()
+        return mode.grad, mode.inference, mode.anomaly, mode.hooks, mode.batches, tensorgrad.get_default_dtype(), tensorgrad.get_default_device()
     before = state()
     yield
     assert state() == before
+
+
+@pytest.fixture
+def two_devices(monkeypatch):
+    """Two simulated CUDA devices, whatever the tests run on."""
+    from support import has_gpu
+
+    from tensorgrad.storage import Storage, cuda
+    if DEVICE == "cuda" and has_gpu():
+        pytest.skip("about simulated devices")
+    before = dict(Storage.by_device)
+    monkeypatch.setenv("TENSORGRAD_SIMULATED_CUDA", "2")
+    cuda.device_count.cache_clear()
+    yield
+    Storage.by_device.clear()
+    Storage.by_device.update(before)
+    cuda.device_count.cache_clear()

@@ -62,7 +62,7 @@ same("hypot copysign heaviside nextafter logaddexp logaddexp2 arctan2", S(real(3
 same("xlogy", S(real(3, 4), positive(4)))
 same("xlog1py", S(real(3, 4), between(-0.9, 2, 4)))
 same("zeta", S(between(1.5, 4, 3, 1), positive(4)))
-same("igamma igammac", S(positive(3, 1), positive(4)), S(positive(2, 3), between(3, 9, 2, 3)))
+same("igamma igammac", S(fixed(3, 1), positive(4)), S(fixed(2, 3), between(3, 9, 2, 3)))
 same("equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor",
      S(whole(0, 3, 3, 4), whole(0, 3, 4)), S(real(3, 4), 0.5))
 same("bitwise_and bitwise_or bitwise_xor", S(whole(-8, 8, 3, 4), whole(-8, 8, 4)), S(mask(3, 4), mask(4)))
@@ -115,6 +115,7 @@ SAMPLES |= {
     "restride": [S(real(2, 2), source=((2, 2), (1, 2), 1), target=((2, 3), (3, 1), 0), length=6)],
     "unbind": [S(real(3, 2), axis=0), S(real(2, 3, 2), axis=1)],
     "split_sizes": [S(real(5, 2), sizes=(2, 0, 3), axis=0)],
+    "split_with_sizes": [S(real(5, 2), sizes=(2, 0, 3), axis=0)],
     "concat": [S(real(2, 3), real(1, 3), real(0, 3), axis=0), S(real(2, 3), real(2, 1), axis=1)],
     "stack": [S(real(2, 3), real(2, 3), axis=1), S(real(), real())],
     "flip": [S(real(3, 4), axis=(0, 1)), S(real(3, 4), axis=(1,))],
@@ -147,7 +148,10 @@ SAMPLES |= {
     "embedding_bag": [S(real(5, 3), index(5, 6), np.array([0, 0, 1, 1, 1, 3]), real(6), bags=4),
                       S(real(5, 3), index(5, 4), np.array([0, 1, 1, 2]), None, bags=3)],
     "take_axis": [S(real(3, 4), index(4, 6), axis=1)],
+    "index_select": [S(real(3, 4), index(4, 6), axis=1), S(real(3, 4), index(3, 5), axis=0)],
+    "border": [S(real(3, 4), index(4, 6), axis=1)],
     "add_axis": [S(real(3, 6), index(4, 6), size=4, axis=1)],
+    "average": [S(real(2, 4, 3), fixed(5, 4), axis=1)],
     "resample": [S(real(2, 4), fixed(3, 4), axis=1), S(real(2, 4, 3), fixed(5, 4), axis=1)],
 }
 
@@ -252,6 +256,7 @@ SAMPLES |= {
                            S(real(2, 2, 3, 6), real(2, 4, 5, 4), size=(3, 2), groups=2, **ODD_2D)],
     "columns": [S(real(2, 1, 5, 4), kernel=(3, 2), **ODD_2D)],
     "columns_added": [S(real(2, 1, 3, 2, 3, 6), size=(5, 4), **ODD_2D)],
+    "region_max": [S(real(2, 5, 4), index(20, 2, 3, 4), ndim=2), S(real(2, 6), index(6, 2, 3, 2), ndim=1)],
     "window_sum": [S(real(2, 5, 4), kernel=(3, 2), stride=(2, 1), widths=((1, 1), (0, 1)), scale=0.5),
                    S(real(1, 2, 6), kernel=(2,), stride=(2,), widths=((0, 0),))],
     "window_spread": [S(real(2, 3, 4), size=(5, 4), kernel=(3, 2), stride=(2, 1), widths=((1, 1), (0, 1)), scale=0.5)],
@@ -276,6 +281,14 @@ SAMPLES |= {
                    S(real(3, 3), real(2, 1), real(2, 2), real(8, 3), real(8, 1), None, None, real(1, 2), reverse=True, sizes=(2, 1))],
     "gru_layer": [S(real(3, 2, 3), real(2, 2), real(6, 3), real(6, 2), real(6), real(6)),
                   S(real(5, 3), real(3, 2), real(6, 3), real(6, 2), None, None, reverse=True, sizes=(3, 2))],
+}
+
+# ── random numbers ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+SAMPLES |= {     # by the parameter, a number changes as it would in being drawn, which the sample given to the op does not
+    "standard_gamma": [S(positive(3, 4), fixed(3, 4)).without("gradient", "second")],
+    "standard_gamma_grad": [S(fixed(3, 4), fixed(3, 4))],
+    "dirichlet_grad": [S(between(0.1, 0.9, 3, 4), positive(3, 4), between(3.5, 5, 3, 4)), S(between(0.1, 0.9, 30), between(6, 8, 30), between(16, 20, 30))],
 }
 
 # ── losses ────────────────────────────────────────────────────────────────────────────────────────────────────────────

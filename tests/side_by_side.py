@@ -1,5 +1,6 @@
 """Run a small program with tensorgrad and with PyTorch, and compare all that it returns, raises and warns of."""
 import importlib
+import re
 import warnings
 from collections import UserList
 
@@ -58,3 +59,16 @@ def compare(ours, theirs, rtol, atol, where):
         np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=atol, err_msg=where)
     else:
         assert ours == theirs, (where, ours, theirs)
+
+
+def attempt(function, whole=False):
+    """What a part of a program gives, or its error: the type and the first line, or all, of its message.
+
+    Where PyTorch's NotImplementedError says nothing, ours says what: that is left out.
+    """
+    try:
+        return function()
+    except Exception as error:
+        text = str(error).replace('tensorgrad', 'torch')
+        says = not isinstance(error, NotImplementedError) or text.endswith(' mode') or not re.search('does not implement|is not known', text)
+        return type(error).__name__.lstrip('_'), (text if whole else text.split('\n')[0]) if says else ''

@@ -602,3 +602,20 @@ def test_nothing_to_prefetch():
 def test_more_workers_than_processors():
     with pytest.warns(UserWarning, match='This DataLoader will create 1000 worker processes in total.'):
         DataLoader(Numbers(), num_workers=1000)
+
+
+def shares(torch):
+    """Every index of every process, of several sizes and epochs."""
+    found = []
+    for options in ({}, {'shuffle': False}, {'drop_last': True}, {'seed': 4}):
+        for length, count, epoch in ((10, 3, 0), (10, 3, 2), (2, 5, 1), (9, 3, 5)):
+            for rank in range(count):
+                sampler = torch.utils.data.DistributedSampler(range(length), num_replicas=count, rank=rank, **options)
+                sampler.set_epoch(epoch)
+                found.append((len(sampler), list(sampler)))
+    return found
+
+
+def test_shares_of_processes():
+    same(shares)
+    same(lambda torch: torch.utils.data.distributed.DistributedSampler(range(3), num_replicas=2, rank=2))

@@ -1,11 +1,14 @@
 """DOCS.md and the stub are what the code says, and every block of code in the documents runs."""
 import ast
+import functools
 import re
+import types
 
 import pytest
 from support import ROOT, fresh_process
 
 import tensorgrad
+from tensorgrad.docs.names import absent
 
 
 def blocks(name):
@@ -44,3 +47,32 @@ def test_modules_say_what_they_take_and_give():
     missing = {n: [b for b in ("Parameters:", "Input:", "Output:", "Weights:") if b not in (c.__doc__ or "")] for n, c in layers.items()}
     containers = {"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "DataParallel"}
     assert not {n: m for n, m in missing.items() if m and n not in containers}
+
+
+# ── the list of what is not there ─────────────────────────────────────────────────────────────────────────────────────
+
+
+NAMESPACES = ("", "Tensor", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "nn.utils.parametrize", "nn.utils.parametrizations", "optim",
+              "optim.lr_scheduler", "linalg", "fft", "special", "signal.windows", "distributions", "autograd.functional", "func", "cuda", "amp", "random")
+
+
+def public_names(home):
+    """Names of functions and classes that belong to PyTorch: those that it lists, or those that it defines."""
+    listed = home.__all__ if hasattr(home, "__all__") and home.__name__ != "torch" else [n for n in dir(home) if not n.startswith("_")]
+    return [n for n in listed if callable(value := getattr(home, n)) and not isinstance(value, types.ModuleType) and n != "Tensor"
+            and str(getattr(value, "__module__", None) or "torch").startswith(("torch", "builtins"))]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("namespace", NAMESPACES)
+def test_names_of_pytorch_are_there_or_listed(namespace):
+    torch = pytest.importorskip("torch")
+    home, ours = (functools.reduce(getattr, filter(None, namespace.split(".")), library) for library in (torch, tensorgrad))
+    missing = [f"{namespace}.{n}".lstrip(".") for n in public_names(home) if not hasattr(ours, n)]
+    assert not [name for name in missing if absent(name) is None]
+
+
+def test_names_that_are_there_are_not_listed_as_absent():
+    torch = pytest.importorskip("torch")
+    listed = [n for n in public_names(torch) if absent(n) and hasattr(tensorgrad, n)]
+    assert not [n for n in listed if not n.endswith("Type")]

@@ -811,3 +811,30 @@ def test_prefixes_are_taken_off(prefix):
         lib.nn.modules.utils.consume_prefix_in_state_dict_if_present(state, prefix)
         states.append((list(state), list(state._metadata)))
     assert states[0] == states[1]
+
+
+def test_a_causal_hint_stands_for_the_mask():
+    """Where no weights are asked for, PyTorch goes by the hint alone, also over the keys that are added."""
+    from nn_oracle import agree
+
+    def program(torch):
+        found = []
+        x = torch.randn(3, 2, 4)
+        for options in ({}, {"add_bias_kv": True}, {"add_zero_attn": True}):
+            attention = torch.nn.MultiheadAttention(4, 2, **options)
+            mask = torch.ones(3, 3).triu(1).bool()
+            found += [attention(x, x, x, attn_mask=mask, is_causal=True, need_weights=needed)[0] for needed in (True, False)]
+        return found
+    agree(program)
+
+
+@pytest.mark.parametrize("name", ["ReLU", "Softmax", "Hardtanh", "MSELoss", "CrossEntropyLoss", "Linear", "Conv2d", "LSTM", "LayerNorm", "Embedding", "Fold"])
+def test_arguments_that_do_not_fit(name):
+    """Python's own errors, whichever way the constructor is made."""
+    from nn_oracle import agree, raising
+
+    def program(torch):
+        layer = getattr(torch.nn, name)
+        return [raising(lambda args=args, options=options: layer(*args, **options)) for args, options in (
+            ((1,) * 20, {}), ((), {"foo": 1}), ((2,), {"foo": 1}), ((2, 2), {"foo": 1, "bar": 2}))]
+    agree(program)

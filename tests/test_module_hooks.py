@@ -306,3 +306,35 @@ def test_hook_on_the_last_node_of_a_call_by_keyword():
         module(x=torch.ones(2, requires_grad=True))
         module(torch.ones(2))
     agree(program)
+
+
+def test_handles_of_several_tables():
+    def program(torch):
+        import copy
+        import pickle
+        from collections import OrderedDict
+        hooks, marks, others = OrderedDict(), OrderedDict(), OrderedDict()
+        first = torch.utils.hooks.RemovableHandle(hooks)
+        second = torch.utils.hooks.RemovableHandle(hooks, extra_dict=[marks, others])
+        for handle in first, second:
+            hooks[handle.id] = marks[handle.id] = others[handle.id] = 1
+        with first:
+            before = len(hooks)
+        second.remove()
+        second.remove()
+        module = torch.nn.Linear(2, 2)
+        module.handle = module.register_forward_hook(raising, always_call=True)
+        counts = []
+        for copied in copy.deepcopy(module), pickle.loads(pickle.dumps(module)):
+            copied.handle.remove()
+            counts.append((len(copied._forward_hooks), len(copied._forward_hooks_always_called), len(module._forward_hooks)))
+        return before, len(hooks), len(marks), len(others), second.id - first.id, counts
+    agree(program)
+
+
+def test_names_in_errors_of_writes_to_what_a_hook_watches():
+    def program(torch):
+        module = torch.nn.Linear(2, 2)
+        module.register_full_backward_hook(lambda m, gi, go: None)
+        module(torch.ones(1, 2, requires_grad=True)).add_(1)
+    agree(program)

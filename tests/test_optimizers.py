@@ -480,3 +480,21 @@ def test_error(program):
 def test_error_text(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize('name', ['Adam', 'NAdam', 'ASGD', 'RMSprop'])
+def test_graphs_of_a_gpu_are_not_for_the_cpu(name):
+    def program(torch):
+        weight = torch.nn.Parameter(torch.ones(2))
+        optimizer = getattr(torch.optim, name)([weight], capturable=True)
+        optimizer.step()
+        weight.grad = torch.ones(2)
+        optimizer.step()
+    same(program)
+
+
+def test_a_parameter_twice_in_a_group():
+    def program(torch):
+        weight = torch.nn.Parameter(torch.ones(2))
+        return len(torch.optim.SGD([weight, weight]).param_groups)
+    same(program)

@@ -18,12 +18,12 @@ LAYERS = [
     "const",
     "dispatch autograd",
     "kernels",
-    "_copying _overriding",
+    "_copying _keywords _overriding",
     "_tensor overrides _C",
     "api return_types",
-    "nn optim utils func cuda linalg fft special signal random distributions serialization autograd.gradcheck autograd.functional "
+    "settings amp nn optim utils func cuda accelerator linalg fft special signal random distributions serialization autograd.gradcheck autograd.functional "
     "autograd.forward_ad autograd.profiler",
-    "viz docs testing symbolic layers experiment distributed legacy amp jit backends multiprocessing version",
+    "_VF array_api viz docs testing symbolic layers experiment distributed legacy jit backends multiprocessing version",
     "__init__ __main__",
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names.split()}
@@ -36,6 +36,8 @@ UPWARD = {
     ("_tensor", "serialization"): "torch.save's way to pickle a storage",
     ("overrides", "nn"): "the list of what can be overridden",
     ("autograd.graph", "api"): "tools over the public functions",
+    ("_overriding", "api._parsing"): "an error is put in PyTorch's words, once a call has failed",
+    ("api", "array_api"): "the namespace that a tensor names as its own",
     ("api", "nn"): "torch.f where the function lives in nn.functional",
 }
 LOADED_LATER = "nn optim distributions func utils viz linalg fft special cuda symbolic layers experiment serialization testing".split()

@@ -24,13 +24,15 @@ from ..dtype import can_cast, dtype, finfo, get_default_dtype, iinfo, layout, me
 from ..generator import Generator, default_generator
 from ..size import Size
 from ..threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
-from ._register import FUNCTIONS
+from ._register import FUNCTIONS, explain_methods
 
 FAMILIES = ("creation", "conversion", "pointwise", "math", "comparison", "matrix", "einsum", "factorizations", "linalg", "special", "operators", "reduction",
             "statistics", "cumulative", "sorting", "shape", "indexing",
-            "copies", "random", "lowrank", "stft", "windows", "linear", "activation", "convolution", "pooling", "normalization", "distance", "shuffle", "loss")
+            "copies", "random", "lowrank", "stft", "windows", "linear", "activation", "convolution", "pooling", "normalization", "distance", "shuffle",
+            "sampling", "segments", "loss", "seldom", "removed")
 for _family in FAMILIES:
     _import_module(f"{__name__}.{_family}")
+explain_methods()
 
 DTYPES: dict[str, Any] = {name: value for name, value in vars(_dtypes).items() if isinstance(value, (dtype, layout, memory_format))}
 globals().update(FUNCTIONS)

@@ -1,11 +1,15 @@
 """Checks of arguments that many functions share."""
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any
+
+import numpy as np
 
 from .. import dtype as dtypes
 from ..autograd.tape import TensorBase
-from ..dispatch import apply, result_type
+from ..dispatch import apply, explained, result_type
 from ..ops.base import OPS
 
 
@@ -13,12 +17,23 @@ def normalize_dim(dim: Any, ndim: int) -> int:
     """An axis counted from the front; IndexError if there is none such. A 0-d tensor counts as having one."""
     n = ndim or 1
     if type(dim) is not int:
-        if not hasattr(dim, "__index__") or isinstance(dim, bool):
-            raise TypeError(f"argument 'dim' must be int, not {type(dim).__name__}")
-        dim = dim.__index__()
+        dim = integer(dim, "dim")
     if not -n <= dim < n:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})")
     return dim + n if dim < 0 else dim
+
+
+def integer(value: Any, argument: str) -> int:
+    """An argument that counts something. PyTorch takes integers, also NumPy's, and 0-d integer tensors; TypeError for others."""
+    if type(value) is int:
+        return value
+    if isinstance(value, TensorBase):
+        fits = not value.array.ndim and value.array.dtype.kind in "iu"
+    else:
+        fits = hasattr(value, "__index__") and not isinstance(value, bool) and not hasattr(value, "__array_finalize__")
+    if not fits:
+        raise TypeError(f"argument '{argument}' must be int, not {type(value).__name__}")
+    return int(value.__index__())
 
 
 def normalize_dims(dims: Any, ndim: int) -> tuple[int, ...]:
@@ -44,6 +59,49 @@ def check_tensors(input: Any, other: Any, function: str) -> None:
     check_tensor(other, function, "other", 2)
 
 
+def is_batched(tensor: Any) -> bool:
+    """Whether a tensor is a batch that vmap hides."""
+    return type(tensor.storage).rank > 0
+
+
+def in_batch(*values: Any) -> bool:
+    """Whether any of these is a batch that vmap hides."""
+    return any(isinstance(v, TensorBase) and type(v.storage).rank for v in values)
+
+
+def each_example(function: Any, *args: Any, **params: Any) -> Any:
+    """A function whose result depends on numbers that it must look at: run for one example of a batch after the other."""
+    from ..autograd.batching import one_by_one
+    return one_by_one(function, args, params)
+
+
+def anywhere(condition: Any) -> bool:
+    """Whether a condition holds for any element; inside vmap, of any example."""
+    return bool(condition.array.any())
+
+
+def check_list(tensors: Any, function: str) -> None:
+    """TypeError for something else than a list or tuple."""
+    if not isinstance(tensors, (tuple, list)):
+        raise TypeError(f"{function}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}")
+
+
+def check_elements(tensors: Any) -> None:
+    """TypeError if a list of tensors holds something else."""
+    for place, value in enumerate(tensors):
+        if not isinstance(value, TensorBase):
+            from ._parsing import typename
+            raise TypeError(f"expected Tensor as element {place} in argument 0, but got {typename(value)}")
+
+
+def broadcast_shape(*tensors: Any) -> tuple[int, ...]:
+    """The shape that tensors broadcast to; RuntimeError for two that do not."""
+    try:
+        return np.broadcast_shapes(*(t.array.shape for t in tensors))
+    except ValueError as error:
+        raise explained(OPS["where"], [t.array for t in tensors], error) from None
+
+
 def promoted(*tensors: Any) -> tuple[Any, ...]:
     """The tensors in their common dtype."""
     target = result_type(*tensors)
@@ -58,3 +116,45 @@ def in_dtype(tensor: Any, dtype: dtypes.dtype) -> Any:
 def floating(tensor: Any) -> Any:
     """Integers and bools in the default dtype."""
     return in_dtype(tensor, dtypes.get_default_dtype()) if tensor.array.dtype.kind in "biu" else tensor
+
+
+WARNED: set[str] = set()
+
+
+def warn(message: str) -> None:
+    """A warning, once in a process as PyTorch gives it, that names the program's line, however many of ours lie between."""
+    if message in WARNED:
+        return
+    WARNED.add(message)
+    level, frame, own = 1, sys._getframe(), __name__.partition(".")[0]
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == own:
+        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
+    warnings.warn(message, UserWarning, stacklevel=level)
+
+
+# ── numbers ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+C_TYPES = {"float32": "float", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float64": "double", "complex64": "c10::complex<float>", "int32": "int"}
+LARGEST = {"float32": 3.4028234663852886e38, "complex64": 3.4028234663852886e38, "float16": 65504.0, "bfloat16": 3.3895313892515355e38}
+
+
+def converted(number: Any, dtype: dtypes.dtype, single: bool = False) -> Any:
+    """A Python number as a dtype takes it: RuntimeError if it is out of range; unsigned dtypes wrap negative integers around.
+
+    A single element of 16 bits takes what is too large for it as infinity.
+    """
+    kind, fits, most, name = dtype.numpy.kind, True, 0, dtype.name
+    if kind == "b":
+        return number != 0
+    single = single and name in ("float16", "bfloat16")
+    if isinstance(number, complex) and kind != "c":
+        fits, number = number.imag == 0, number.real
+    if kind in "iu":
+        most = 2 ** (8 * dtype.itemsize - (kind == "i")) - 1
+        least = -most - 1 if kind == "i" else -most if isinstance(number, int) else 0
+        fits = fits and least <= number <= most
+    elif name in LARGEST and not single:
+        fits = fits and not LARGEST[name] < abs(number) < float("inf")
+    if not fits:
+        raise RuntimeError(f"value cannot be converted to type {'double' if single else C_TYPES.get(name, f'{name}_t')} without overflow")
+    return int(number) % (most + 1) if kind == "u" else number

@@ -64,9 +64,10 @@ def check_kernel(x: Any, kernel: str, function: str, argument: str = "A") -> Non
 def check_info(info: Any, function: str, message: str, error: type[Exception] = LinAlgError) -> None:
     """Raise for the first matrix of a stack whose `info` is not zero; {} in the message is that."""
     if info.array.any():
-        found = type(info.storage).host(info.array).ravel().tolist()
+        codes = type(info.storage).seen(info.array)
+        found = codes.ravel().tolist()
         place = next(i for i, code in enumerate(found) if code)
-        where = f"(Batch element {place}): " if info.array.ndim else ""
+        where = f"(Batch element {place}): " if codes.ndim else ""
         raise error(f"{function}: {where}{message.replace('{}', str(found[place]))}")
 
 

@@ -7,16 +7,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from types import FunctionType
 from typing import Any
 
+from .._keywords import odd, places
 from .._tensor import Tensor
 from ..autograd import inplace
 from ..autograd.tape import TensorBase
+from ..dtype import SCALAR_TYPES, as_dtype, can_cast, strided
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}    # everything that becomes a name of the root package
 C_NAMES = {"bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
            "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double", "complex64": "c10::complex<float>",
            "complex128": "c10::complex<double>", "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t"}
+DTYPE_ERRORS = {    # what functions with words of their own say of an `out=` of another dtype: {0}, {1} in C, {2}, {3} as PyTorch's scalar types
+    "take": "take(): self and out expected to have the same dtype, but got self.dtype = {2} and out.dtype = {3}",
+    "index_select": "index_select(): self and result must have the same scalar type",
+    "masked_select": "masked_select(): self and result must have the same scalar type",
+    "nonzero": "nonzero: Expected out tensor to have scalar type {2} but got scalar type{3}",
+    "multinomial": "multinomial expects {2} tensor out, got: {3}",
+    "tensordot": "tensordot: Expected the output tensor to have dtype {2}, but got an output tensor with dtype {3}",
+    "dot": "result dtype {3} does not match input dtype {2}",
+    "vdot": "result dtype {3} does not match input dtype {2}",
+    "amax": "Expected the dtype for input and out to match, but got {2} for input's dtype and {3} for out's dtype.",
+    "amin": "Expected the dtype for input and out to match, but got {2} for input's dtype and {3} for out's dtype.",
+    "complex": "Expected object of scalar type {2} but got scalar type {3} for argument 'out'",
+    "polar": "Expected object of scalar type {2} but got scalar type {3} for argument 'out'",
+    "histc": "torch.histogram: input tensor and hist tensor should have the same dtype, but got input {0} and hist {1}",
+}
+EXPLAINED: set[Any] = set()                      # methods whose errors are PyTorch's already
+JOINING = frozenset("cat column_stack dstack hstack stack vstack".split())
+VARIADIC = 4 | 8                                 # a code object's flags for *args and **kwargs
 SYNONYMS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
 
 
@@ -25,15 +46,17 @@ def public(*aliases: str, name: str | None = None, function: bool = True, method
     """Attach a function under its name and aliases.
 
     function: as a name of the root package; method: as a method of Tensor (the first argument is the tensor); inplace: also with a trailing
-    underscore; out: the root function takes `out=`, of any dtype that the result can be cast to, or of the result's own ("same"), and, for "apart",
-    in memory that no argument lies in.
+    underscore; out: the root function takes `out=`, of any dtype that the result can be cast to. A string says more of it, in words: "same", it must
+    have the result's own dtype; "parts", only if there are several; "apart", no argument may lie in its memory; "given", its dtype is that of the
+    result unless `dtype=` is there.
     """
     def attach(raw: Any) -> Any:
         kept = name or raw.__name__
         takes = raw.__code__.co_varnames[:raw.__code__.co_argcount + raw.__code__.co_kwonlyargcount]
-        call = _with_synonyms(raw, takes)
+        call = _with_layout(raw) if "layout" in takes and not raw.__module__.endswith("windows") else _with_synonyms(raw, takes)
         if out:
-            call_with_out = _with_out(call, exact=out in ("same", "apart"), apart=out == "apart")
+            words = str(out).split()
+            call_with_out = _with_out(call, "same" in words, "apart" in words, "given" in words, "parts" in words, "device" in takes)
         for n in (kept, *aliases):
             if function:
                 FUNCTIONS[n] = call_with_out if out else call
@@ -45,6 +68,21 @@ def public(*aliases: str, name: str | None = None, function: bool = True, method
     return attach
 
 
+def _with_layout(raw: Any) -> Any:
+    @wraps(raw)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if "layout" in kwargs:
+            check_layout(kwargs["layout"])
+        return raw(*args, **kwargs)
+    return call
+
+
+def check_layout(layout: Any) -> None:
+    """RuntimeError for tensors that are not to be strided: there are no others."""
+    if layout not in (None, strided):
+        raise RuntimeError(f"tensors of the layout {layout} are not supported: only torch.strided is")
+
+
 def _with_synonyms(raw: Any, takes: Any) -> Any:
     renamed = {old: new for old, new in SYNONYMS.items() if new in takes and old not in takes}
     if not ({"dim", "keepdim"} & set(takes)):
@@ -52,58 +90,137 @@ def _with_synonyms(raw: Any, takes: Any) -> Any:
 
     @wraps(raw)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            for old in renamed.keys() & kwargs.keys():
-                kwargs[renamed[old]] = kwargs.pop(old)
-        return raw(*args, **kwargs)
+        return raw(*args, **translate(renamed, kwargs)) if kwargs else raw(*args)
+    call.translates = raw, renamed  # type: ignore[attr-defined]
     return call
 
 
-def _with_out(call: Any, exact: bool = False, apart: bool = False) -> Any:
+def translate(renamed: dict[str, str], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Keywords with PyTorch's names in place of NumPy's, but for arguments that are given twice."""
+    if renamed.keys().isdisjoint(kwargs):
+        return kwargs
+    return {renamed[k] if k in renamed and renamed[k] not in kwargs else k: v for k, v in kwargs.items()}
+
+
+def _with_out(call: Any, exact: bool = False, apart: bool = False, given: bool = False, parts: bool = False, places: bool = False) -> Any:
     @wraps(call)
     def with_out(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        if apart and out is not None and any(o is a for o in out for a in args):
+        if out is None:
+            return call(*args, **kwargs)
+        if type(out) is Tensor:
+            if apart:
+                inplace.check_writeable(out)
+            for a in args:
+                for t in a if apart and isinstance(a, (tuple, list)) else (a,):
+                    if isinstance(t, TensorBase) and (apart or t.storage is out.storage):
+                        inplace.check_overlap(out.array, t.array, apart=apart)
+            if given:
+                kwargs["dtype"] = _given_dtype(out, kwargs.get("dtype"))
+                if places:
+                    kwargs.setdefault("device", out.device)
+        elif apart and any(o is a for o in out for a in args):
             raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
                                "location. Please clone() the tensor before performing the operation.")
-        if type(out) is Tensor:
-            for a in args:
-                if isinstance(a, TensorBase) and a.storage is out.storage:
-                    inplace.check_overlap(out.array, a.array)
-        result = call(*args, **kwargs)
-        return result if out is None else write_out(result, out, exact, call.__name__)
+        return write_out(call(*args, **kwargs), out, exact or parts and type(out) is not Tensor, call.__name__)
     return with_out
+
+
+def _given_dtype(out: Any, dtype: Any) -> Any:
+    """The dtype of `out=`, which `dtype=` may not contradict."""
+    if dtype not in (None, out.dtype):
+        raise RuntimeError(f"dtype {SCALAR_TYPES[as_dtype(dtype).name]} does not match dtype of out parameter ({SCALAR_TYPES[out.dtype.name]})")
+    return out.dtype
 
 
 def in_place_form(call: Any, name: str) -> Any:
     """The method with a trailing underscore."""
+    counted = places(call)
+
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return inplace.in_place(self, call, *args, **kwargs)
+        try:
+            if (kwargs or counted) and odd((self, *args), kwargs, counted) and (better := instead(None, method, f"{name}_", (self, *args), kwargs)):
+                return better.result()
+            return inplace.in_place(self, call, *args, **kwargs)
+        except Exception as error:
+            better = instead(error, method, f"{name}_", (self, *args), kwargs)
+            if better is None:
+                raise
+            return better.result()
+    EXPLAINED.add(method)
     method.__name__, method.__qualname__ = f"{name}_", f"Tensor.{name}_"
     method.__doc__ = f"In-place version of `{name}`: the tensor takes the result's values."
     return method
+
+
+def instead(error: Exception | None, *call: Any) -> Any:
+    """What comes in place of a method's error, if PyTorch says something else of the call."""
+    from ._parsing import method_instead
+    return method_instead(error, *call)
+
+
+def explain_methods() -> None:
+    """Put the methods that take arguments in the form that has its errors explained."""
+    for name, value in list(vars(Tensor).items()):
+        if type(value) is FunctionType and ".api." in value.__module__ and value not in EXPLAINED and not name.startswith("_"):
+            code = value.__code__
+            if code.co_argcount + code.co_kwonlyargcount > 1 or code.co_flags & VARIADIC:
+                setattr(Tensor, name, _explained(value, name))
+
+
+def _explained(method: Any, name: str) -> Any:
+    raw, renamed = getattr(method, "translates", (method, None))
+    counted = places(raw)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            if (kwargs or counted) and odd(args, kwargs, counted) and (better := instead(None, raw, name, args, kwargs)):
+                return better.result()
+            return raw(*args, **translate(renamed, kwargs)) if kwargs and renamed else raw(*args, **kwargs)
+        except Exception as error:
+            better = instead(error, method, name, args, kwargs)
+            if better is None:
+                raise
+            return better.result()
+    call.__module__, call.__name__, call.__qualname__, call.__doc__ = method.__module__, method.__name__, method.__qualname__, method.__doc__
+    call.__wrapped__ = method  # type: ignore[attr-defined]
+    EXPLAINED.add(call)
+    return call
 
 
 def write_out(result: Any, out: Any, exact: bool = False, name: str = "function") -> Any:
     """Put a result into the tensors that `out=` gave, and return these."""
     if isinstance(result, (tuple, list)):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
-            raise TypeError(f"out must be a tuple of {len(result)} tensors")
+            raise TypeError(f"expected tuple of {len(result)} elements but got {len(out) if isinstance(out, (tuple, list)) else 1}")
+        for r, o in zip(result, out, strict=True):
+            _check_out(r, o, exact, name)
         written = [write_out(r, o, exact, name) for r, o in zip(result, out, strict=True)]
         return type(result)(*written) if hasattr(result, "_fields") else type(result)(written)
-    if not isinstance(out, TensorBase):
+    _check_out(result, out, exact, name)
+    if result.array.shape != out.array.shape:
+        _resize(out, result.array.shape)
+    inplace.write(out, result.array)
+    return out
+
+
+def _check_out(result: Any, out: Any, exact: bool, name: str) -> None:
+    if not isinstance(out, Tensor):
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
-    if result._node is not None or out.requires_grad:  # type: ignore[attr-defined]
+    if result._node is not None and not result._node.requires_grad:
+        raise NotImplementedError(f"Trying to use forward AD with {name}_out that does not support it because it is an out= function")
+    if result._node is not None or out.requires_grad:
         raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires "
                            "grad.")
+    if type(result.storage).rank or type(out.storage).rank:
+        raise RuntimeError(f"Batching rule not implemented for aten::{name}.out; the fallback path doesn't work on out= or view ops.")
     if type(result.storage) is not type(out.storage):
         raise RuntimeError(f"Expected out tensor to be on {result.device}, but got {out.device} instead")
     if exact and result.array.dtype != out.array.dtype:
-        raise RuntimeError(f"Expected out tensor to have dtype {C_NAMES[result.dtype.name]}, but got {C_NAMES[out.dtype.name]} instead")
-    if result.array.shape != out.array.shape:
-        _resize(out, result.array.shape)
-    inplace.check_result(out, result)
-    inplace.write(out, result.array)
-    return out
+        said = DTYPE_ERRORS.get(name, "Expected out tensor to have dtype {0}, but got {1} instead")
+        raise RuntimeError(said.format(C_NAMES[result.dtype.name], C_NAMES[out.dtype.name], *(SCALAR_TYPES[t.dtype.name] for t in (result, out))))
+    if name in JOINING and not can_cast(result.dtype, out.dtype):
+        raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {SCALAR_TYPES[out.dtype.name]}")
+    inplace.check_cast(out, result)
 
 
 def _resize(out: Any, shape: Any) -> None:

@@ -10,7 +10,7 @@ from ..dtype import as_dtype
 from ..ops.shape import inverse
 from ._arguments import check_tensor, in_dtype, normalize_dim
 from ._register import FUNCTIONS, in_place_form, public
-from .random import generator_of
+from .random import generator_of, tensor_of
 
 # ── lines with a bend ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -131,7 +131,7 @@ def along_axis(run: Any, input: Any, dim: Any, dtype: Any) -> Any:
     return run(input, axis=axis) if input.array.ndim else run(input.reshape(1), axis=0).reshape(())
 
 
-@public(out=True)
+@public(out="same")
 def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     """exp(x) / Σ exp(x) along an axis. https://pytorch.org/docs → torch.nn.functional.softmax
 
@@ -142,7 +142,7 @@ def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     return along_axis(xp.softmax, input, dim, dtype)
 
 
-@public(out=True)
+@public(out="same")
 def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
     """x − log Σ exp(x) along an axis. https://pytorch.org/docs → torch.nn.functional.log_softmax
 
@@ -160,12 +160,12 @@ def noise_for(input: Any, draw: Any) -> Any:
     """A tensor of numbers like `input`, drawn in the order of its memory."""
     array, backend = input.array, type(input.storage)
     if array.flags.c_contiguous:
-        return fresh(backend.asarray(draw(array.shape)), backend)
+        return tensor_of(draw(array.shape), backend)
     ordered = memory_order(array)
     if not ordered.flags.c_contiguous:       # it has gaps, or overlaps: PyTorch lays out the noise anew
-        return fresh(backend.asarray(draw(array.shape)), backend)
+        return tensor_of(draw(array.shape), backend)
     axes = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
-    return fresh(backend.asarray(draw(ordered.shape).transpose(inverse(axes))), backend)
+    return tensor_of(draw(ordered.shape).transpose(inverse(axes)), backend)
 
 
 def _check_probability(p: float) -> None:
@@ -205,7 +205,7 @@ def _for_channels(input: Any, draw: Any) -> Any:
     if input.array.ndim < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     backend = type(input.storage)
-    return fresh(backend.asarray(draw((*input.array.shape[:2], *(1,) * (input.array.ndim - 2)))), backend)
+    return tensor_of(draw((*input.array.shape[:2], *(1,) * (input.array.ndim - 2))), backend)
 
 
 @public(method=False)

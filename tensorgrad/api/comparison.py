@@ -135,7 +135,7 @@ def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, e
     return bool(xp.all(isclose(input, other, rtol, atol, equal_nan)).item())
 
 
-@public(method=False, out=True)
+@public(method=False, out="same")
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
     """Whether each element is one of `test_elements`. https://pytorch.org/docs → torch.isin
 

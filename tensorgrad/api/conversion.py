@@ -51,7 +51,7 @@ def to(input: Any, *args: Any, device: Any = None, dtype: Any = None, non_blocki
     out = input
     if device is not None:
         target = backend_of(device)
-        if target is not input.storage.__class__:
+        if target is not input.storage.__class__ and target.device != input.storage.device:
             out, copy = move(input, target), False
     if dtype is not None:
         out = cast(out, as_dtype(dtype), copy)
@@ -79,7 +79,8 @@ def cuda(input: Any, device: Any = None, non_blocking: bool = False, memory_form
 
 def _caster(name: str, dtype: dtypes.dtype) -> None:
     def method(input: Any, memory_format: Any = None) -> Any:
-        return cast(input, dtype)
+        out = cast(input, dtype)
+        return out if memory_format in (None, dtypes.preserve_format) else out.contiguous(memory_format=memory_format)
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"The tensor in {dtype}. https://pytorch.org/docs → torch.Tensor.{name}"
     public(function=False)(method)
@@ -97,8 +98,7 @@ def type_as(input: Any, other: Any) -> Any:
     return to(input, other)
 
 
-LEGACY_TYPES = {f"torch.{SCALAR_TYPES[d.name]}Tensor": d for d in dtypes.ALL if not d.is_complex and "uint" not in d.name} | {
-    "torch.ByteTensor": dtypes.uint8}
+LEGACY_TYPES = {f"torch.{SCALAR_TYPES[d.name]}Tensor": d for d in dtypes.ALL} | {"torch.ByteTensor": dtypes.uint8}
 
 
 @public(function=False)
@@ -107,11 +107,16 @@ def type(input: Any, dtype: Any = None, non_blocking: bool = False, **kwargs: An
     if dtype is None:
         name = f"{SCALAR_TYPES[FROM_NUMPY[input.array.dtype].name]}Tensor"
         return f"torch.{'cuda.' if input.is_cuda else ''}{name}"
-    if isinstance(dtype, str) and dtype.replace("cuda.", "") in LEGACY_TYPES:
-        out = cast(input, LEGACY_TYPES[dtype.replace("cuda.", "")])
-        return out.cuda() if "cuda." in dtype else out.cpu()
-    legacy = getattr(dtype, "_tensor_dtype", None)
-    return cast(input, legacy if legacy is not None else as_dtype(dtype))
+    if isinstance(dtype, dtypes.dtype):
+        return cast(input, dtype)
+    if not isinstance(dtype, (str, object.__class__)):
+        raise TypeError("dtype must be a type, str, or dtype object")
+    name = dtype if isinstance(dtype, str) else "torch.Tensor" if dtype is Tensor else f"{dtype.__module__}.{dtype.__qualname__}"
+    kind, cuda = name.replace("torch.cuda.", "torch."), name.startswith("torch.cuda.")
+    if kind not in LEGACY_TYPES and name != "torch.Tensor":
+        raise ValueError(f"invalid type: '{dtype if isinstance(dtype, str) else dtype.__name__}'")
+    out = cast(input, LEGACY_TYPES.get(kind) or dtypes.get_default_dtype())
+    return out if out.is_cuda == cuda else out.cuda() if cuda else out.cpu()
 
 
 @public(method=False)
@@ -150,7 +155,7 @@ def copy_(input: Any, src: Any, non_blocking: bool = False) -> Any:
 
 def _copied(input: Any, src: Any) -> Any:
     backend = input.storage.__class__
-    if src.storage.__class__ is not backend:
+    if src.storage.__class__ is not backend and src.storage.device != input.storage.device:
         src = move(src, backend)
     if src.array.dtype != input.array.dtype:
         src = cast(src, FROM_NUMPY[input.array.dtype])

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..dispatch import SCALAR_TYPES, xp
+from ._arguments import integer
 from ._register import public
 
 
@@ -15,7 +16,7 @@ def several(value: Any, n: int, name: str) -> tuple[int, ...]:
         if len(value) not in (1, n):
             raise RuntimeError(f"expected {name} to be a single integer value or a list of {n} values to match the convolution dimensions, but got "
                                f"{name}={list(value)}")
-        return tuple(map(int, value)) * (n if len(value) == 1 else 1)
+        return tuple(v if type(v) is int else integer(v, name) for v in value) * (n if len(value) == 1 else 1)
     if not hasattr(value, "__index__"):
         raise TypeError(f"argument '{name}' must be tuple of ints, not {type(value).__name__}")
     return (value.__index__(),) * n

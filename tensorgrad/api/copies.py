@@ -9,7 +9,7 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..autograd.tape import TensorBase
 from ..dispatch import fresh, xp
-from ._arguments import normalize_dim
+from ._arguments import each_example, in_batch, normalize_dim
 from ._register import FUNCTIONS, public
 
 VIEWS = {"alias": lambda input: input, "as_strided": Tensor.as_strided, "detach": Tensor.detach, "diagonal": Tensor.diagonal,  # type: ignore[attr-defined]
@@ -28,7 +28,7 @@ def _copier(name: str, look: Any) -> None:
         return tuple(xp.clone(f) for f in found) if isinstance(found, tuple) else xp.clone(found)
     function.__name__ = function.__qualname__ = f"{name}_copy"
     function.__doc__ = f"`{name}`, in memory of its own. https://pytorch.org/docs → torch.{name}_copy"
-    public(method=False, out=True)(function)
+    public(method=False, out="same")(function)
 
 
 for _name, _look in VIEWS.items():
@@ -43,6 +43,8 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: Any = None, *, outpu
     >>> torch.tensor([1, 2]).repeat_interleave(2)
     tensor([1, 1, 2, 2])
     """
+    if in_batch(repeats):
+        return each_example(repeat_interleave, input, repeats, dim)
     if repeats is None:                          # the numbers of the repeats: [2, 1] → [0, 0, 1]
         counts = input
         return fresh(type(counts.storage).xp.repeat(type(counts.storage).xp.arange(counts.array.size), counts.array), type(counts.storage))
@@ -57,7 +59,7 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: Any = None, *, outpu
     if counts.size and int(counts.min()) < 0:
         raise RuntimeError("repeats can not be negative")
     backend = type(x.storage)
-    places = fresh(backend.xp.repeat(backend.xp.arange(n), counts if counts.size == n else int(counts[0])), backend)
+    places = fresh(backend.xp.repeat(backend.xp.arange(n), int(counts[0]) if counts.size == 1 else counts), backend)
     return x.index_select(d, places)
 
 
@@ -66,10 +68,10 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """Numbers of elements as their coordinates. https://pytorch.org/docs → torch.unravel_index"""
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     if indices.array.dtype.kind not in "iu":
-        raise ValueError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     if any(n < 0 for n in shape):
         raise ValueError(f"'shape' cannot have negative values, but got {shape}")
-    out, rest = [], indices
+    out, rest = [], indices.long()
     for n in reversed(shape):
         out.append(rest % n)
         rest = rest // n
@@ -92,6 +94,8 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
 @public(out=True)
 def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
     """`nonzero` cut or filled to a number of rows. https://pytorch.org/docs → torch.nonzero_static"""
+    if in_batch(input):
+        return each_example(nonzero_static, input, size=size, fill_value=fill_value)
     found = FUNCTIONS["nonzero"](input)[:size]
     missing = size - found.array.shape[0]
     return FUNCTIONS["cat"]([found, found.new_full((missing, input.array.ndim), fill_value)]) if missing > 0 else found

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math as _math
 import warnings
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,11 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..autograd.mode import mode
 from ..autograd.tape import TensorBase, new
-from ..dispatch import fresh, wrap, xp
+from ..dispatch import fresh, level_of, wrap, xp
 from ..dtype import FROM_NUMPY, as_dtype
-from ..size import Size
 from ..storage.base import backend_of
-from ._register import public
+from ._arguments import converted, each_example, in_batch, warn
+from ._register import check_layout, public
 
 # ── from values ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -67,9 +68,7 @@ def _host_array(data: Any, dtype: Any, copy: bool = False) -> Any:
 def _from_python(data: Any, wanted: Any) -> Any:
     if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
         return _host_array(np.asarray(data), wanted, copy=True)
-    if type(data) in dtypes.PYTHON:
-        return np.array(data, (wanted or dtypes.PYTHON[type(data)]).numpy)
-    nested, inner = _plain(data)
+    nested, inner = (data, None) if type(data) in dtypes.PYTHON else _plain(data)
     try:
         array = np.array(nested)
     except ValueError:
@@ -77,6 +76,10 @@ def _from_python(data: Any, wanted: Any) -> Any:
         raise
     except OverflowError:
         raise RuntimeError("Overflow when unpacking long long") from None
+    if array.dtype == object and array.size and all(type(n) in dtypes.PYTHON for n in array.flat):      # integers of more than 64 bits
+        if wanted is None or wanted.numpy.kind in "iu":
+            raise (RuntimeError if wanted is None else ValueError)("Overflow when unpacking long long")
+        array = array.astype(np.complex128 if wanted.is_complex else np.float64)
     if array.dtype == object or array.dtype.kind in "USMm":
         _explain_ragged(nested)
         raise _invalid(array.flat[0] if array.size else data)
@@ -86,22 +89,34 @@ def _from_python(data: Any, wanted: Any) -> Any:
             wanted = dtypes.get_default_dtype()
         elif inner is not None:
             return array
-        elif kind == "u" and array.dtype == np.uint64:
+        elif kind == "u":
             raise RuntimeError("Overflow when unpacking long long")
         else:
             wanted = {"f": dtypes.get_default_dtype(), "c": dtypes.default_complex(), "b": dtypes.bool}.get(kind, dtypes.int64)
-    if array.dtype.kind in "if" and wanted.numpy.kind in "iu":
+    elif inner is None:
         _check_range(array, wanted)
     return array.astype(wanted.numpy)
 
 
 def _check_range(array: Any, wanted: Any) -> None:
+    """Raise PyTorch's error for Python numbers that a dtype does not hold. Negative integers wrap around in unsigned ones."""
+    kind, target = array.dtype.kind, wanted.numpy.kind
+    if kind == "c" and target not in "cb":
+        raise TypeError("must be real number, not complex" if target in "fV" else "'complex' object cannot be interpreted as an integer")
+    if target not in "iu" or not array.size or kind == "b":
+        return
+    if wanted is dtypes.uint64:
+        if kind == "f":
+            raise TypeError("an integer is required")
+        if array.min() < 0:
+            raise OverflowError("can't convert negative int to unsigned")
+        return
+    if kind == "u":
+        raise ValueError("Overflow when unpacking long long")
     limits = np.iinfo(wanted.numpy)
-    if array.dtype.kind == "i" and array.size and (array.max() > limits.max or (array.min() < limits.min and limits.min < 0)):
-        raise RuntimeError(f"value cannot be converted to type {_C_NAMES.get(wanted.name, wanted.name)} without overflow")
-
-
-_C_NAMES = {"int8": "int8_t", "int16": "int16_t", "int32": "int", "uint8": "uint8_t", "int64": "int64_t"}
+    least = limits.min if target == "i" or kind == "f" else -limits.max
+    if not least <= array.min() <= array.max() <= limits.max:
+        raise RuntimeError(f"value cannot be converted to type {wanted.name} without overflow")
 
 
 def _plain(data: Any) -> tuple[Any, Any]:
@@ -168,7 +183,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
 
 
 @public(method=False)
-def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: Any = None, requires_grad: bool = False) -> Any:
+def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: Any = None, requires_grad: bool | None = None) -> Any:
     """A tensor of an array, tensor, DLPack or buffer object or nested sequence; `copy` forces or forbids copying.
 
     https://pytorch.org/docs → torch.asarray
@@ -178,12 +193,21 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: Any = None
     shares = isinstance(obj, (TensorBase, np.ndarray))
     if copy is False and not shares:
         raise ValueError("can't alias arbitrary sequence into a tensor.")
-    out = as_tensor(obj, dtype=dtype, device=device)
+    tracked = isinstance(obj, TensorBase) and obj.requires_grad  # type: ignore[attr-defined]
+    wanted = tracked if requires_grad is None else requires_grad
+    if tracked and requires_grad is None:
+        warn("torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of False. Pass requires_grad=False explicitly to get the "
+             "old behavior and silence this warning.")
+    source = obj.detach() if isinstance(obj, TensorBase) and (obj.is_leaf or not wanted) else obj  # type: ignore[attr-defined]
+    out = as_tensor(source, dtype=dtype, device=device)
     if copy:
-        out = out.detach().clone()
+        out = out.clone() if out is source else out
     elif copy is False and out.array.__array_interface__["data"] != getattr(obj, "array", obj).__array_interface__["data"]:
         raise ValueError("can't alias tensor with a different dtype or device")
-    return as_leaf(out.detach(), True) if requires_grad else out
+    elif isinstance(obj, TensorBase) and out is source and obj.is_leaf:  # type: ignore[attr-defined]
+        obj.requires_grad = wanted  # type: ignore[attr-defined]
+        return obj
+    return as_leaf(out, wanted and not out.requires_grad)
 
 
 @public(method=False)
@@ -209,12 +233,27 @@ def from_numpy(ndarray: Any) -> Any:
     return wrap(plain, storage)
 
 
+class _Capsule:
+    """What `to_dlpack` gave, on the CPU, as an object that hands it over."""
+
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
 @public(method=False)
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: Any = None) -> Any:
     """A tensor in the memory of an object of another library. https://pytorch.org/docs → torch.from_dlpack"""
     if isinstance(ext_tensor, TensorBase):
         out = ext_tensor.detach()  # type: ignore[attr-defined]
         return out.clone() if copy else out
+    if type(ext_tensor).__name__ == "PyCapsule":
+        ext_tensor = _Capsule(ext_tensor)
     kind = ext_tensor.__dlpack_device__()[0] if hasattr(ext_tensor, "__dlpack_device__") else 1
     if int(kind) == 2:
         backend = backend_of("cuda")
@@ -246,39 +285,34 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
     return as_leaf(out, requires_grad)
 
 
-def legacy_tensor(*args: Any, device: Any = None, dtype: Any = None) -> Any:
+def legacy_tensor(*args: Any, **kwargs: Any) -> Any:
     """What `torch.Tensor(…)` gives: sizes make uninitialised memory, anything else its values, in the default dtype."""
-    kind = dtypes.get_default_dtype() if dtype is None else dtype
-    if len(args) == 1 and not isinstance(args[0], int) and not isinstance(args[0], Size):
-        (data,) = args
-        if isinstance(data, TensorBase):
-            if FROM_NUMPY[data.array.dtype] is not kind:
-                raise TypeError(f"expected {_type_name(kind)} (got {_type_name(FROM_NUMPY[data.array.dtype])})")
-            return data.detach()  # type: ignore[attr-defined]
-        return tensor(data, dtype=kind, device=device)
-    return empty(*args, dtype=kind, device=device) if args else empty(0, dtype=kind, device=device)
-
-
-def _type_name(d: Any) -> str:
-    from ..dispatch import SCALAR_TYPES
-    return f"torch.{SCALAR_TYPES[d.name]}Tensor"
+    from .typed import constructed, default_backend
+    return constructed(dtypes.get_default_dtype(), default_backend(), args, kwargs, "Tensor")
 
 
 # ── filled ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def shape_of(size: Any) -> tuple[int, ...]:
+def shape_of(size: Any, function: str = "") -> tuple[int, ...]:
     """The shape meant by `f(2, 3)` or `f((2, 3))`."""
     shape = size[0] if len(size) == 1 and not isinstance(size[0], (int, np.integer)) and not (
         isinstance(size[0], TensorBase) and size[0].array.ndim == 0) else size
-    try:
-        shape = tuple(n if type(n) is int else n.__index__() for n in shape)
-    except (TypeError, AttributeError):
-        bad = next((type(n).__name__ for n in (shape if isinstance(shape, (tuple, list)) else [shape]) if not hasattr(n, "__index__")), "?")
-        raise TypeError(f"empty(): argument 'size' must be tuple of ints, but found element of type {bad} at pos 0") from None
+    shape = tuple(n if type(n) is int else length(n) for n in shape)
     if any(n < 0 for n in shape):
-        raise RuntimeError(f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}")
+        raise RuntimeError("zeros: Dimension size must be non-negative." if function == "zeros" else
+                           f"Trying to create tensor with negative dimension {min(shape)}: {list(shape)}")
     return shape
+
+
+def length(n: Any) -> int:
+    """The length of an axis; TypeError for what is no integer."""
+    if isinstance(n, bool):
+        raise TypeError("the length of an axis must be int, not bool")
+    return index(n)
+
+
+fill_memory = False     # use_deterministic_algorithms(True): nothing is left unfilled
 
 
 def made(maker: str, shape: tuple[int, ...], dtype: Any, device: Any, requires_grad: bool, *args: Any) -> Any:
@@ -290,6 +324,8 @@ def made(maker: str, shape: tuple[int, ...], dtype: Any, device: Any, requires_g
         storage.inference = True
     out = new(Tensor)
     out.array, out.storage, out._node, out._grad, out.origin = getattr(backend.xp, maker)(shape, *args, dtype=kind.numpy), storage, None, None, None
+    if fill_memory and maker == "empty":
+        out.array[...] = np.nan if kind.is_floating_point or kind.is_complex else True if kind is dtypes.bool else dtypes.iinfo(kind).max
     return as_leaf(out, requires_grad)
 
 
@@ -297,38 +333,57 @@ def _filler(name: str) -> Any:
     def make(*size: Any, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
              memory_format: Any = None, **keywords: Any) -> Any:
         if "size" in keywords:
+            if size:
+                raise TypeError(f"{name}() got multiple values for argument 'size'")
             size = (keywords.pop("size"),)
         if keywords:
             raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(keywords))}'")
-        return made(name, shape_of(size), dtype, device, requires_grad)
+        if not size:
+            raise TypeError(f"{name}() received an invalid combination of arguments - got (), but expected (tuple of ints size)")
+        if memory_format in (None, dtypes.contiguous_format):
+            return made(name, shape_of(size, name), dtype, device, requires_grad)
+        new = made(name, shape_of(size, name), dtype, device, False).contiguous(memory_format=memory_format)
+        return as_leaf(new.detach(), requires_grad)
     make.__name__ = make.__qualname__ = name
     what = {"zeros": "zeros", "ones": "ones", "empty": "memory that nobody filled"}[name]
     make.__doc__ = f"A tensor of {what}. https://pytorch.org/docs → torch.{name}"
-    return public(method=False, out=True)(make)
+    return public(method=False, out="given")(make)
 
 
 zeros, ones, empty = _filler("zeros"), _filler("ones"), _filler("empty")
 
 
-@public(method=False, out=True)
+@public(method=False, out="given")
 def full(size: Any, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
          pin_memory: bool = False) -> Any:
     """A tensor of one value, of the value's dtype. https://pytorch.org/docs → torch.full"""
     if isinstance(fill_value, TensorBase):
         fill_value = fill_value.item()  # type: ignore[attr-defined]
     kind = dtypes.PYTHON[type(fill_value)] if dtype is None and type(fill_value) in dtypes.PYTHON else dtype
-    return made("full", shape_of((size,)), kind, device, requires_grad, fill_value)
+    kind = dtypes.get_default_dtype() if kind is dtypes.float32 and dtype is None else kind
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
+    shape = shape_of((size,))
+    value = fill_value if kind is None else converted(fill_value, as_dtype(kind), single=_math.prod(shape) == 1)
+    return made("full", shape, kind, device, requires_grad, value)
 
 
 def _like(input: Any, dtype: Any, device: Any) -> tuple[Any, Any]:
     return FROM_NUMPY[input.array.dtype] if dtype is None else dtype, input.device if device is None else device
 
 
+def _beside(source: Any, made: Any) -> Any:
+    """A tensor that was made like another: inside vmap, with memory for each example if the other has that."""
+    if not type(source.storage).rank:
+        return made
+    return as_leaf(level_of(source, made.detach()), made.requires_grad)
+
+
 def _filler_like(name: str) -> Any:
     def make(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
              memory_format: Any = None) -> Any:
         kind, place = _like(input, dtype, device)
-        return made(name, input.array.shape, kind, place, requires_grad)
+        return _beside(input, made(name, input.array.shape, kind, place, requires_grad))
     make.__name__ = make.__qualname__ = f"{name}_like"
     make.__doc__ = f"`{name}` in the shape, dtype and device of a tensor. https://pytorch.org/docs → torch.{name}_like"
     return public(method=name != "empty")(make)
@@ -342,14 +397,16 @@ def full_like(input: Any, fill_value: Any, *, dtype: Any = None, layout: Any = N
               pin_memory: bool = False, memory_format: Any = None) -> Any:
     """`full` in the shape, dtype and device of a tensor. https://pytorch.org/docs → torch.full_like"""
     kind, place = _like(input, dtype, device)
-    return full(input.array.shape, fill_value, dtype=kind, device=place, requires_grad=requires_grad)
+    return _beside(input, full(input.array.shape, fill_value, dtype=kind, device=place, requires_grad=requires_grad))
 
 
 def _new(maker: Any, name: str) -> None:
     def method(self: Any, *args: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None,
                pin_memory: bool = False, **keywords: Any) -> Any:
+        check_layout(layout)
         kind, place = _like(self, dtype, device)
-        return maker(*args, dtype=kind, device=place, requires_grad=requires_grad, **keywords)
+        out = maker(*args, dtype=kind, device=place, requires_grad=requires_grad, **keywords)
+        return out if maker is tensor else _beside(self, out)
     method.__name__, method.__qualname__ = name, f"Tensor.{name}"
     method.__doc__ = f"`{name.removeprefix('new_')}` with the dtype and device of this tensor. https://pytorch.org/docs → torch.Tensor.{name}"
     setattr(Tensor, name, method)
@@ -377,7 +434,17 @@ Tensor.new_empty_strided = lambda self, size, stride, dtype=None, device=None, r
 def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
                    pin_memory: bool = False) -> Any:
     """Unfilled memory whose axes lie in a given order. https://pytorch.org/docs → torch.empty_permuted"""
-    order = tuple(physical_layout)
+    order, ndim = tuple(physical_layout), len(size)
+    if len(order) != ndim:
+        raise RuntimeError("Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = "
+                           f"{ndim} is not equal to len(physical_layout) = {len(order)}")
+    for i, axis in enumerate(order):
+        if not 0 <= axis < ndim:
+            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {ndim - 1}, but got {axis} at index {i}).  NB: negative dims "
+                               "not currently supported; file an issue if you want it.")
+        if axis in order[:i]:
+            raise RuntimeError("Duplicate dim not allowed")
+    shape_of((size,))
     stride, step = [0] * len(order), 1
     for axis in reversed(order):
         stride[axis] = step
@@ -396,21 +463,29 @@ def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any 
 # ── sequences ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@public(method=False, out=True)
-def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, layout: Any = None, device: Any = None,
+@public(method=False, out="given")
+def arange(start: Any = None, end: Any = None, step: Any = 1, *, dtype: Any = None, layout: Any = None, device: Any = None,
            requires_grad: bool = False, pin_memory: bool = False) -> Any:
     """start, start + step, … up to but not including end. https://pytorch.org/docs → torch.arange"""
-    start, end = (0, start) if end is None else (start, end)
+    if start is None and end is None:
+        raise TypeError("arange() received an invalid combination of arguments - got (), but expected one of: (Number end), (Number start, Number end)")
+    start, end = (0, start) if end is None else (0 if start is None else start, end)
     start, end, step = (v.item() if isinstance(v, TensorBase) else v for v in (start, end, step))
-    if step == 0:
-        raise RuntimeError("step must be nonzero")
-    if not all(_math.isfinite(v) for v in (start, end)):
-        raise RuntimeError(f"unsupported range: {start} -> {end}")
-    if (end - start) * step < 0:
-        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     if dtype is None:
         dtype = dtypes.get_default_dtype() if any(isinstance(v, float) for v in (start, end, step)) else dtypes.int64
     kind, backend = as_dtype(dtype), backend_of(device)
+    if not all(_math.isfinite(v) for v in (start, end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if kind.numpy.kind in "bc":
+        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dtypes.SCALAR_TYPES[kind.name]}'")
+    if step == 0 or step != step:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if kind is dtypes.int64:
+        start, end, step = int(start), int(end), int(step)
+        if not step:
+            raise ValueError("step must be nonzero")
     count = _math.ceil((end - start) / step)
     steps = backend.xp.arange(count, dtype="int64" if kind.numpy.kind in "iub" else "float64")
     if kind.numpy.kind in "iub":
@@ -421,20 +496,24 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, lay
     return as_leaf(out, requires_grad)
 
 
-@public("range", method=False, out=True, name="range")
+@public("range", method=False, out="given", name="range")
 def range_(start: Any, end: Any, step: Any = 1, *, dtype: Any = None, layout: Any = None, device: Any = None,
            requires_grad: bool = False) -> Any:
     """arange with the end included (deprecated in PyTorch). https://pytorch.org/docs → torch.range"""
     warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range "
                   "builtin. Instead, use torch.arange, which produces values in [start, end).", UserWarning, stacklevel=2)
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
     count = _math.floor((end - start) / step) + 1
     out = arange(count, dtype=dtypes.float64) * step + start
     return out.to(dtype=dtypes.get_default_dtype() if dtype is None else as_dtype(dtype), device=device).requires_grad_(requires_grad)
 
 
-@public(method=False, out=True)
+@public(method=False, out="given")
 def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """`steps` values from start to end, both included, evenly spaced. https://pytorch.org/docs → torch.linspace"""
+    if in_batch(start, end):
+        return each_example(linspace, start, end, steps, dtype=dtype, device=device)
     start, end = (v.item() if isinstance(v, TensorBase) else v for v in (start, end))
     if not hasattr(steps, "__index__"):
         raise TypeError(f"linspace(): argument 'steps' must be int, not {type(steps).__name__}")
@@ -444,6 +523,10 @@ def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None, layout: Any
     complex_ = isinstance(start, complex) or isinstance(end, complex)
     kind = (dtypes.default_complex() if complex_ else dtypes.get_default_dtype()) if dtype is None else as_dtype(dtype)
     backend = backend_of(device)
+    if kind is dtypes.bool:
+        raise NotImplementedError("\"linspace_cpu\" not implemented for 'Bool'")
+    if kind.numpy.kind in "iu":
+        start, end = (int(converted(v, kind)) for v in (start, end))
     # from both ends to the middle, so that both are met exactly and the values are symmetric
     wide = "complex128" if kind.is_complex else "float64"
     ramp = backend.xp.arange(steps, dtype="float64")
@@ -458,18 +541,22 @@ def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None, layout: Any
     return as_leaf(out, requires_grad)
 
 
-@public(method=False, out=True)
+@public(method=False, out="given")
 def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, layout: Any = None, device: Any = None,
              requires_grad: bool = False) -> Any:
     """base to the powers linspace(start, end, steps). https://pytorch.org/docs → torch.logspace"""
+    if in_batch(start, end, base):
+        return each_example(logspace, start, end, steps, base, dtype=dtype, device=device)
     base = base.item() if isinstance(base, TensorBase) else base
     kind = dtypes.get_default_dtype() if dtype is None else as_dtype(dtype)
+    if kind.numpy.kind in "iu":
+        start, end = (int(converted(v, kind)) for v in (start, end))
     powers = linspace(start, end, steps, dtype=dtypes.complex128 if kind.is_complex else dtypes.float64, device=device)
     out = fresh((base ** powers.array).astype(kind.numpy), type(powers.storage))
     return as_leaf(out, requires_grad)
 
 
-@public(method=False, out=True)
+@public(method=False, out="given")
 def eye(n: int, m: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
         pin_memory: bool = False) -> Any:
     """Ones on the diagonal of an n × m matrix, zeros elsewhere. https://pytorch.org/docs → torch.eye"""

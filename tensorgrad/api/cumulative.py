@@ -23,7 +23,7 @@ def along_axis(op: str, input: Any, dim: int) -> Any:
 # ── running results ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@public(inplace=True, out=True)
+@public(inplace=True, out="given")
 def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """out[i] = Σ input[j] for j ≤ i along an axis. https://pytorch.org/docs → torch.cumsum
 
@@ -34,7 +34,7 @@ def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
     return cast(along_axis("cumsum", cast(input, dtype), dim), dtype)
 
 
-@public(inplace=True, out=True)
+@public(inplace=True, out="given")
 def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """out[i] = Π input[j] for j ≤ i along an axis. https://pytorch.org/docs → torch.cumprod
 

@@ -7,7 +7,7 @@ from typing import Any
 from .. import dtype as dtypes
 from ..dispatch import namespace, xp
 from . import return_types
-from ._arguments import check_tensor
+from ._arguments import check_tensor, warn
 from ._linalg import (
     NOT_POSITIVE,
     SINGULAR,
@@ -282,18 +282,18 @@ def _lu_solve(packed: Any, pivots: Any, b: Any, turned: bool) -> Any:
 def _root_lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Any:
     """X of A·X = B = input: `linalg.lu_solve`. https://pytorch.org/docs → torch.lu_solve"""
     check_tensor(LU_data, "lu_solve", "LU_data", 2)
+    warn("torch.lu_solve is deprecated in favor of torch.linalg.lu_solveand will be removed in a future PyTorch release.\nNote that torch.linalg.lu_solve "
+         "has its arguments reversed.\nX = torch.lu_solve(B, LU, pivots)\nshould be replaced with\nX = torch.linalg.lu_solve(LU, pivots, B)")
     check_shape(LU_data, "torch.linalg.lu_solve")
     return lu_solve(LU_data, LU_pivots, input)
 
 
 @public(name="lu")
 def _root_lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
-    """LU, pivots and, with `get_infos`, info: `linalg.lu_factor_ex`. https://pytorch.org/docs → torch.lu
-
-    >>> import tensorgrad as torch
-    >>> torch.lu(torch.eye(2))[1]
-    tensor([1, 2], dtype=torch.int32)
-    """
+    """LU, pivots and, with `get_infos`, info: `linalg.lu_factor_ex`. https://pytorch.org/docs → torch.lu"""
+    warn("torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in a future PyTorch release.\nLU, "
+         "pivots = torch.lu(A, compute_pivots)\nshould be replaced with\nLU, pivots = torch.linalg.lu_factor(A, compute_pivots)\nand\nLU, pivots, info = "
+         "torch.lu(A, compute_pivots, get_infos=True)\nshould be replaced with\nLU, pivots, info = torch.linalg.lu_factor_ex(A, compute_pivots)")
     found = lu_factor_ex(A, pivot=pivot)
     results: Any = return_types._lu_with_info(*found) if get_infos else tuple(found[:2])
     if out is None:
@@ -385,6 +385,9 @@ def qr(A: Any, mode: str = "reduced") -> Any:
 def _root_qr(input: Any, some: bool = True) -> Any:
     """Q·R = A: `linalg.qr`. https://pytorch.org/docs → torch.qr"""
     check_tensor(input, "qr", "input", 1)
+    warn("torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future PyTorch release.\nThe boolean parameter 'some' has been "
+         "replaced with a string parameter 'mode'.\nQ, R = torch.qr(A, some)\nshould be replaced with\nQ, R = torch.linalg.qr(A, 'reduced' if some else "
+         "'complete')")
     return return_types.qr(*qr(input, "reduced" if some else "complete"))
 
 
@@ -581,7 +584,7 @@ def eigvals(input: Any) -> Any:
     tensor([2.+0.j, 1.+0.j])
     """
     _check_eig(input, "linalg.eigvals")
-    return xp.eig_pairs(input)[0] if input.requires_grad else xp.eig_values(input)
+    return xp.eig_pairs(input)[0] if input.node is not None else xp.eig_values(input)
 
 
 # ── singular values ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -641,14 +644,11 @@ def _root_svd(input: Any, some: bool = True, compute_uv: bool = True) -> Any:
 
 @public(out=True)
 def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False) -> Any:
-    """X of A·X = input, or of Aᵀ·X = input, for a triangle A; and a copy of A. https://pytorch.org/docs → torch.triangular_solve
-
-    >>> import tensorgrad as torch
-    >>> torch.triangular_solve(torch.tensor([[4.], [8.]]), torch.tensor([[2., 1.], [0., 4.]])).solution
-    tensor([[1.],
-            [2.]])
-    """
+    """X of A·X = input, or of Aᵀ·X = input, for a triangle A; and a copy of A. https://pytorch.org/docs → torch.triangular_solve"""
     check_tensor(A, "triangular_solve", "A", 2)
+    warn("torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangularand will be removed in a future PyTorch release.\n"
+         "torch.linalg.solve_triangular has its arguments reversed and does not return a copy of one of the inputs.\nX = torch.triangular_solve(B, "
+         "A).solution\nshould be replaced with\nX = torch.linalg.solve_triangular(A, B).")
     for name, t in (("b", input), ("A", A)):
         if t.array.ndim < 2:
             raise RuntimeError(f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has {t.array.ndim} dimensions instead")

@@ -10,271 +10,24 @@ from .._tensor import Tensor
 from ..autograd import inplace as _inplace
 from ..autograd.mode import mode
 from ..autograd.tape import TensorBase, node_of
-from ..dispatch import apply, fresh, result_type, xp
-from ..ops.base import OPS
+from ..dispatch import SCALAR_TYPES, fresh, level_of, result_type, xp
 from ..ops.indexing import ARRAY
-from ._arguments import in_dtype, normalize_dim
+from ._arguments import broadcast_shape, check_tensor, converted, each_example, in_batch, in_dtype, is_batched, normalize_dim, warn
 from ._register import public
 from .conversion import cast
+from .subscripts import as_value, getitem, in_backend
+from .subscripts import put as put_at
 
-INTEGERS = (int, np.integer)
 FULL = slice(None)
 
-# ── x[index] ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-
-def split_index(x: Any, index: Any) -> tuple[Any, Any, list[Any]]:
-    """An index as a basic one (a view) and, after it, a template of full slices and index tensors: (basic, template, tensors)."""
-    parts = list(index) if isinstance(index, tuple) else [index]
-    parts = [_part(x, p) for p in parts]
-    used = sum(p.array.ndim if isinstance(p, TensorBase) and p.array.dtype.kind == "b" else p is not None and p is not Ellipsis
-               and not isinstance(p, bool) for p in parts)
-    ndim = x.array.ndim
-    if used > ndim:
-        raise IndexError(f"too many indices for tensor of dimension {ndim}")
-    dots = [i for i, p in enumerate(parts) if p is Ellipsis]
-    if len(dots) > 1:
-        raise IndexError("an index can only have a single ellipsis ('...')")
-    fill = [FULL] * (ndim - used)
-    parts = parts[:dots[0]] + fill + parts[dots[0] + 1:] if dots else parts + fill
-    basic: list[Any] = []
-    template: list[Any] = []
-    tensors: list[Any] = []
-    axis = 0
-    for p in parts:
-        if isinstance(p, TensorBase) or isinstance(p, bool):
-            if isinstance(p, bool):                      # x[True]: a new axis of length 1, or 0 for False
-                basic.append(None)
-                masks: Any = (fresh(_like(x, "zeros", (1 if p else 0,), "int64"), type(x.storage)),)
-            elif p.array.dtype.kind == "b":
-                shape = x.array.shape[axis:axis + p.array.ndim]
-                if p.array.shape != shape:
-                    bad = next(i for i, (n, m) in enumerate(zip(p.array.shape, shape, strict=False)) if n != m)
-                    raise IndexError(f"The shape of the mask {list(p.array.shape)} at index {bad} does not match the shape of the indexed tensor "
-                                     f"{list(x.array.shape)} at index {axis + bad}")
-                masks = tuple(fresh(i, type(x.storage)) for i in p.array.nonzero()) if p.array.ndim else (
-                    fresh(_like(x, "zeros", (int(p.item()),), "int64"), type(x.storage)),)  # type: ignore[attr-defined]
-                basic.extend([FULL] * p.array.ndim if p.array.ndim else [None])
-                axis += p.array.ndim
-            else:
-                masks = (p,)
-                basic.append(FULL)
-                axis += 1
-            template.extend([ARRAY] * len(masks))
-            tensors.extend(masks)
-        elif p is None:
-            basic.append(None)
-            template.append(FULL)
-        elif isinstance(p, slice):
-            basic.append(p)
-            template.append(FULL)
-            axis += 1
-        else:
-            n = x.array.shape[axis]
-            if not -n <= p < n:
-                raise IndexError(f"index {p} is out of bounds for dimension {axis} with size {n}")
-            basic.append(p)
-            axis += 1
-    while template and template[-1] is FULL:
-        template.pop()
-    return tuple(basic), tuple(template), tensors
+def _scalar(t: Any) -> str:
+    return SCALAR_TYPES[t.dtype.name]
 
 
 def _like(x: Any, maker: str, shape: Any, dtype: str) -> Any:
     return getattr(type(x.storage).xp, maker)(shape, dtype=dtype)
 
-
-def _part(x: Any, p: Any) -> Any:
-    """One part of an index: an int, a slice, None, Ellipsis, a bool or an index tensor."""
-    if p is None or p is Ellipsis or type(p) is bool:
-        return p
-    if isinstance(p, TensorBase):
-        kind = p.array.dtype.kind
-        if kind not in "iub":
-            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-        if p.array.dtype == np.uint8:
-            import warnings
-            warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", UserWarning, stacklevel=4)
-            p = cast(p, dtypes.bool)
-        elif p.array.ndim == 0 and kind != "b":
-            return int(p.item()) if not x.is_cuda or p.is_cpu else p.item()  # type: ignore[attr-defined]
-        backend = type(x.storage)
-        if type(p.storage) is not backend and not p.is_cpu:  # type: ignore[attr-defined]
-            raise RuntimeError(f"indices should be either on cpu or on the same device as the indexed tensor ({x.device})")
-        return p if type(p.storage) is backend else fresh(backend.asarray(type(p.storage).host(p.array)), backend)
-    if isinstance(p, INTEGERS):
-        return int(p)
-    if isinstance(p, slice):
-        step = 1 if p.step is None else p.step.__index__()
-        if step <= 0:
-            raise ValueError("step must be greater than zero")
-        bound = [None if b is None else b.__index__() for b in (p.start, p.stop)]
-        return slice(*bound, step)
-    if isinstance(p, (list, tuple, range, np.ndarray, np.bool_)):
-        array = np.asarray([q.item() if isinstance(q, TensorBase) else q for q in p] if isinstance(p, (list, tuple)) else p)
-        if array.size == 0 and array.dtype.kind == "f":
-            array = array.astype(np.int64)
-        if array.dtype.kind not in "iub":
-            raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got float)" if
-                             array.dtype.kind == "f" else f"too many or invalid indices (got {type(p).__name__})")
-        backend = type(x.storage)
-        return fresh(backend.asarray(array), backend)
-    if hasattr(p, "__index__"):
-        return p.__index__()
-    raise TypeError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
-                    f"(got {type(p).__name__})")
-
-
-def _is_trivial(basic: Any) -> bool:
-    return all(type(p) is slice and p == FULL or p is FULL for p in basic)
-
-
-def _viewed(x: Any, basic: Any) -> Any:
-    """The view that a basic index shows."""
-    op = xp.get_item if any(type(p) is int for p in basic) and all(type(p) is int or p == FULL for p in basic) else xp.get_slice
-    while basic and type(basic[-1]) is slice and basic[-1] == FULL:
-        basic = basic[:-1]
-    return op(x, index=basic)
-
-
-def getitem(self: Any, index: Any) -> Any:
-    """x[index]: a view for numbers, slices, None and …; a copy for index tensors and masks."""
-    if type(index) is int and self.array.ndim:                       # the two most common ones, without ceremony
-        n = self.array.shape[0]
-        if -n <= index < n:
-            return xp.get_item(self, index=(index,))
-    elif type(index) is slice and index.step is None and self.array.ndim:
-        return xp.get_slice(self, index=(_part(self, index),))
-    basic, template, tensors = split_index(self, index)
-    if not basic and not self.array.ndim and isinstance(index, INTEGERS):
-        raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to "
-                         "a number")
-    if not tensors:
-        return _viewed(self, basic)
-    x = self if _is_trivial(basic) else _viewed(self, basic)
-    _check_bounds(x, template, tensors)
-    return xp.index(x, *tensors, template=template)
-
-
-def _check_bounds(x: Any, template: Any, tensors: Any) -> None:
-    shapes = [t.array.shape for t in tensors]
-    try:
-        np.broadcast_shapes(*shapes)
-    except ValueError:
-        raise IndexError("shape mismatch: indexing tensors could not be broadcast together with shapes "
-                         f"{', '.join(str(list(s)) for s in shapes)}") from None
-    axes = [i for i, p in enumerate(template) if p is ARRAY]
-    for axis, t in zip(axes, tensors, strict=True):
-        n = x.array.shape[axis]
-        if t.array.size:
-            low, high = int(t.array.min()), int(t.array.max())
-            if low < -n or high >= n:
-                raise IndexError(f"index {high if high >= n else low} is out of bounds for dimension {axis} with size {n}")
-
-
-def setitem(self: Any, index: Any, value: Any) -> None:
-    """x[index] = value, recorded."""
-    basic, template, tensors = split_index(self, index)
-    target = self if _is_trivial(basic) and (tensors or not basic) else _viewed(self, basic)
-    if tensors:
-        _check_bounds(target, template, tensors)
-        _put(target, template, tensors, value)
-    elif isinstance(value, TensorBase):
-        _assign(target, value)
-    else:
-        target.fill_(value) if not isinstance(value, (list, tuple, np.ndarray)) else _assign(target, _as_value(target, value))
-
-
-def _as_value(target: Any, value: Any) -> Any:
-    if isinstance(value, TensorBase):
-        return value
-    backend = type(target.storage)
-    if isinstance(value, (complex, np.complexfloating)) and target.array.dtype.kind != "c":
-        raise RuntimeError(f"value cannot be converted to type {target.dtype} without overflow")
-    return fresh(backend.asarray(np.asarray(value), target.array.dtype), backend)
-
-
-def _assign(target: Any, value: Any) -> None:
-    """Copy a value, broadcast, leading axes of length 1 left out, into a view."""
-    shape = value.array.shape
-    lead = 0
-    while len(shape) - lead > target.array.ndim and shape[lead] == 1:
-        lead += 1
-    if lead:
-        value = xp.reshape(value, shape=shape[lead:])
-    try:
-        np.broadcast_shapes(value.array.shape, target.array.shape)
-        fits = np.broadcast_shapes(value.array.shape, target.array.shape) == target.array.shape
-    except ValueError:
-        fits = False
-    if not fits:
-        a, b = target.array.shape, value.array.shape
-        bad = next((len(a) - k for k in range(1, min(len(a), len(b)) + 1) if b[-k] not in (1, a[-k])), None)
-        if bad is None:
-            raise RuntimeError(f"expand(torch.{value.type().removeprefix('torch.')}{{{list(b)}}}, size={list(a)}): the number of sizes provided "
-                               f"({len(a)}) must be greater or equal to the number of dimensions in the tensor ({len(b)})")
-        raise RuntimeError(f"The expanded size of the tensor ({a[bad]}) must match the existing size ({b[len(b) - len(a) + bad]}) at non-singleton "
-                           f"dimension {bad}.  Target sizes: {list(a)}.  Tensor sizes: {list(b)}")
-    target.copy_(value)
-
-
-def _put(target: Any, template: Any, tensors: Any, value: Any, accumulate: bool = False) -> None:
-    """Write at index tensors, in place."""
-    value = _as_value(target, value)
-    if value.array.dtype != target.array.dtype:
-        if isinstance(value, TensorBase) and value.array.ndim and accumulate:
-            raise RuntimeError(f"Index put requires the source and destination dtypes match, got {_scalar(target)} for the destination and "
-                               f"{_scalar(value)} for the source.")
-        value = cast(value, dtypes.FROM_NUMPY[target.array.dtype])
-    if type(value.storage) is not type(target.storage):
-        value = value.to(target.device)
-    shape = np.broadcast_shapes(*[t.array.shape for t in tensors])
-    result_shape = _indexed_shape(target.array.shape, template, shape)
-    vshape = value.array.shape
-    lead = 0
-    while len(vshape) - lead > len(result_shape) and vshape[lead] == 1:
-        lead += 1
-    if lead:
-        value = xp.reshape(value, shape=vshape[lead:])
-    try:
-        fits = np.broadcast_shapes(value.array.shape, result_shape) == result_shape
-    except ValueError:
-        fits = False
-    if not fits:
-        raise RuntimeError(f"shape mismatch: value tensor of shape {list(vshape)} cannot be broadcast to indexing result of shape "
-                           f"{list(result_shape)}")
-    recorded = mode.record and (node_of(target) is not None or value._node is not None)
-    if recorded:
-        put = OPS["index_put"]
-        _inplace.in_place(target, lambda x: apply(put, x, value, *tensors, template=template, accumulate=accumulate))
-        return
-    _inplace.check_mode(target)
-    _inplace.check_writeable(target)
-    from ..ops.indexing import filled
-    where = filled(template, [t.array for t in tensors])
-    if accumulate:
-        type(target.storage).xp.add.at(target.array, where, value.array)
-    else:
-        target.array[where] = value.array
-    target.storage.wrote()
-
-
-def _scalar(t: Any) -> str:
-    from ..dispatch import SCALAR_TYPES
-    return SCALAR_TYPES[t.dtype.name]
-
-
-def _indexed_shape(shape: Any, template: Any, broadcast: Any) -> tuple[int, ...]:
-    """The shape of x[template]: the axes of the index tensors come where they stood, or first if they were apart."""
-    places = [i for i, p in enumerate(template) if p is ARRAY]
-    rest = [n for i, n in enumerate(shape) if i not in places]
-    adjacent = places == list(range(places[0], places[0] + len(places)))
-    at = places[0] if adjacent else 0
-    return (*rest[:at], *broadcast, *rest[at:])
-
-
-Tensor.__getitem__ = getitem  # type: ignore[method-assign,attr-defined]
-Tensor.__setitem__ = setitem  # type: ignore[attr-defined]
 
 # ── index tensors as arguments ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -282,19 +35,23 @@ Tensor.__setitem__ = setitem  # type: ignore[attr-defined]
 @public(function=True, inplace=False)
 def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """x with values put (or added) at index tensors. https://pytorch.org/docs → torch.Tensor.index_put"""
+    for other in (values, *(i for i in indices if i is not None)):
+        input = level_of(other, input)
     return index_put_(xp.clone(input), indices, values, accumulate)
 
 
 @public(function=True)
 def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """`index_put` in place. https://pytorch.org/docs → torch.Tensor.index_put_"""
-    index = tuple(FULL if i is None else i for i in indices)
-    if accumulate and isinstance(values, TensorBase) and values.array.dtype != input.array.dtype:
-        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {_scalar(input)} for the destination and "
-                           f"{_scalar(values)} for the source.")
-    basic, template, tensors = split_index(input, index)
-    _check_bounds(input, template, tensors)
-    _put(input if _is_trivial(basic) else _viewed(input, basic), template, tensors, values, accumulate)
+    check_tensor(values, "index_put_", "values", 2)
+    for position, t in enumerate(indices):
+        if not isinstance(t, TensorBase):
+            raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(t).__name__}")
+    if len(indices) == 1 and input.array.ndim and not indices[0].array.ndim and indices[0].array.dtype.kind == "b" and values.array.size == 1:
+        return input.masked_fill_(indices[0], values.reshape(()))
+    if not indices:
+        raise RuntimeError("index_put_(): there are no indices")
+    put_at(input, tuple(in_backend(input, t) for t in indices), values, accumulate)
     return input
 
 
@@ -302,11 +59,12 @@ def _check_index(index: Any, name: str, dtypes_: str = "iu") -> None:
     if not isinstance(index, TensorBase):
         raise TypeError(f"{name}(): argument 'index' must be Tensor, not {type(index).__name__}")
     if index.array.dtype not in (np.int64, np.int32):
-        raise IndexError(f"{name}(): Expected dtype int32 or int64 for index") if name.startswith("index_select") else RuntimeError(
+        raise RuntimeError(
+            f"{name}(): Expected dtype int32 or int64 for index" if name == "index_select" else
             f"{name}(): Expected dtype int64 for index" if name != "gather" else "gather(): Expected dtype int32/int64 for index")
 
 
-@public(out=True)
+@public(out="same apart")
 def index_select(input: Any, dim: int, index: Any) -> Any:
     """Slices of one axis, by number. https://pytorch.org/docs → torch.index_select"""
     _check_index(index, "index_select")
@@ -321,9 +79,7 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
     n = input.array.shape[d]
     if index.array.size and (int(index.array.min()) < 0 or int(index.array.max()) >= n):
         raise IndexError("index out of range in self") if input.is_cpu else IndexError("index out of range")
-    if d == 0:
-        return xp.embedding(input, index)
-    return xp.index(input, index, template=(FULL,) * d + (ARRAY,))
+    return xp.index_select(input, index, axis=d)
 
 
 def _check_gather(input: Any, dim: int, index: Any, name: str) -> int:
@@ -343,7 +99,8 @@ def _check_gather(input: Any, dim: int, index: Any, name: str) -> int:
     if index.array.size:
         low, high = int(index.array.min()), int(index.array.max())
         if low < 0 or high >= n:
-            raise RuntimeError(f"index {high if high >= n else low} is out of bounds for dimension {d} with size {n}")
+            wrong = next(k for k in index.reshape(-1).tolist() if not 0 <= k < n)
+            raise RuntimeError(f"index {wrong} is out of bounds for dimension {d} with size {n}")
     return d
 
 
@@ -351,16 +108,23 @@ def _with_axis(x: Any) -> Any:
     return x if x.array.ndim else xp.reshape(x, shape=(1,))
 
 
-@public(out=True)
+def _of_shape(x: Any, shape: tuple[int, ...]) -> Any:
+    """Without that axis again."""
+    return x if x.array.shape == shape else xp.reshape(x, shape=shape)
+
+
+@public(out="same apart")
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     """out[i][j] = input[index[i][j]][j] for dim 0, and so on. https://pytorch.org/docs → torch.gather"""
-    index = index if index.array.size else cast(index, dtypes.int64)
+    if not index.array.size:
+        normalize_dim(dim, input.array.ndim)
+        return xp.index(xp.reshape(input, shape=(-1,)), index, template=(ARRAY,))
     d = _check_gather(input, dim, index, "gather")
     out = xp.gather(_with_axis(input), _with_axis(index), axis=d)
     return out if index.array.ndim else xp.reshape(out, shape=())
 
 
-@public(out=True)
+@public(out="same")
 def take_along_dim(input: Any, indices: Any, dim: Any = None) -> Any:
     """`gather` with broadcasting; without dim, of all elements. https://pytorch.org/docs → torch.take_along_dim"""
     if indices.array.dtype != np.int64:
@@ -379,7 +143,7 @@ def take_along_dim(input: Any, indices: Any, dim: Any = None) -> Any:
     return gather(input.expand(shape_a), d, indices.expand(shape_b))
 
 
-@public(out=True)
+@public(out="same apart")
 def take(input: Any, index: Any) -> Any:
     """Elements by their number in the flattened tensor. https://pytorch.org/docs → torch.take"""
     if index.array.dtype != np.int64:
@@ -388,9 +152,14 @@ def take(input: Any, index: Any) -> Any:
     n = flat.array.size
     if index.array.size and n == 0:
         raise IndexError("take(): tried to take from an empty tensor")
-    if index.array.size and not (-n <= int(index.array.min()) and int(index.array.max()) < n):
-        raise IndexError("out of range: tried to access index outside of the tensor")
+    _check_numbers(index, n)
     return xp.embedding(flat, index)
+
+
+def _check_numbers(index: Any, n: int) -> None:
+    if index.array.size and not (-n <= int(index.array.min()) and int(index.array.max()) < n):
+        wrong = next(k for k in index.reshape(-1).tolist() if not -n <= k < n)
+        raise IndexError(f"out of range: tried to access index {wrong} on a tensor of {n} elements.")
 
 
 @public(function=False)
@@ -410,8 +179,7 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
                            f"{_scalar(source)}")
     flat, index = input.reshape(-1), index.reshape(-1)
     n = flat.array.size
-    if index.array.size and not (-n <= int(index.array.min()) and int(index.array.max()) < n):
-        raise IndexError("out of range: tried to access index outside of the tensor")
+    _check_numbers(index, n)
     return xp.index_put(flat, source.reshape(-1), index, template=(ARRAY,), accumulate=accumulate).reshape(input.array.shape)
 
 
@@ -428,13 +196,16 @@ def _value_for(input: Any, index: Any, value: Any, name: str) -> Any:
     return value
 
 
-@public(inplace=True, out=True)
+@public(inplace=True, out="same")
 def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Any:
     """x with src (or a value) put at index along an axis. https://pytorch.org/docs → torch.scatter"""
     given = src if src is not None else value
     if reduce is not None:
         if reduce not in ("add", "multiply"):
             raise RuntimeError("reduce argument must be either add or multiply.")
+        if isinstance(given, TensorBase):
+            warn("The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch release. Use "
+                 "torch.scatter_reduce instead for more reduction options.")
         given = _value_for(input, index, given, "scatter")
         return scatter_reduce(input, dim, index, given, "sum" if reduce == "add" else "prod")
     if not index.array.size:
@@ -442,20 +213,20 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
     d = _check_gather(input, dim, index, "scatter")
     given = _value_for(input, index, given, "scatter")
     out = xp.scatter(_with_axis(input), _with_axis(given), _with_axis(index), axis=d)
-    return xp.reshape(out, shape=input.array.shape)
+    return _of_shape(out, input.array.shape)
 
 
-@public(inplace=True, out=True)
+@public(inplace=True, out="same")
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     """x with src added at index along an axis. https://pytorch.org/docs → torch.scatter_add"""
     if not index.array.size:
         return xp.clone(input)
     d = _check_gather(input, dim, index, "scatter_add")
     src = _value_for(input, index, src, "scatter")
-    return xp.reshape(xp.scatter_add(_with_axis(input), _with_axis(src), _with_axis(index), axis=d), shape=input.array.shape)
+    return _of_shape(xp.scatter_add(_with_axis(input), _with_axis(src), _with_axis(index), axis=d), input.array.shape)
 
 
-@public(inplace=True, out=True)
+@public(inplace=True, out="same")
 def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
     """x with src reduced into it at index: sum, prod, mean, amax or amin. https://pytorch.org/docs → torch.scatter_reduce"""
     from . import FUNCTIONS as f
@@ -471,13 +242,13 @@ def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, i
         base = input if include_self else xp.scatter(input, xp.zeros_like(src), index, axis=d)
         out = xp.scatter_add(base, src, index, axis=d)
         if reduce == "mean":
-            ones = fresh(type(input.storage).xp.ones_like(src.array), type(input.storage))
-            start = fresh(getattr(type(input.storage).xp, "ones_like" if include_self else "zeros_like")(input.array), type(input.storage))
+            ones = xp.ones_like(src)
+            start = getattr(xp, "ones_like" if include_self else "zeros_like")(input)
             count = xp.scatter_add(start, ones, index, axis=d)
             count = f["clamp"](count, min=1)
             out = f["div"](out, count, rounding_mode=None if input.array.dtype.kind in "fcV" else "floor")
-        return xp.reshape(out, shape=shape)
-    return xp.reshape(xp.scatter_extreme(input, src, index, axis=d, reduce=reduce, include_self=include_self), shape=shape)
+        return _of_shape(out, shape)
+    return _of_shape(xp.scatter_extreme(input, src, index, axis=d, reduce=reduce, include_self=include_self), shape)
 
 
 # ── whole slices by number ────────────────────────────────────────────────────────────────────────────────────────────
@@ -495,8 +266,9 @@ def _slices(input: Any, dim: int, index: Any, source: Any, name: str) -> tuple[A
         raise IndexError(f"index out of range in self" if name == "index_add" else f"{name}(): index out of range")  # noqa: F541
     if source is not None and isinstance(source, TensorBase):
         if source.array.dtype != input.array.dtype:
-            raise RuntimeError(f"{name}(): self and source expected to have the same dtype, but got (self) {_scalar(input)} and (source) "
-                               f"{_scalar(source)}")
+            raise RuntimeError(f"index_add_(): self ({_scalar(input)}) and source ({_scalar(source)}) must have the same scalar type"
+                               if name == "index_add" else f"{name}(): self and source expected to have the same dtype, but got (self) "
+                               f"{_scalar(input)} and (source) {_scalar(source)}")
         rows = source.array.shape[d] if source.array.ndim else 1
         if rows != index.array.size:
             raise RuntimeError(f"{name}(): Number of indices ({index.array.size}) should be equal to source.size(dim): ({rows}), for dim: {d}" if
@@ -509,21 +281,21 @@ def _slices(input: Any, dim: int, index: Any, source: Any, name: str) -> tuple[A
     return d, index, source
 
 
-@public(inplace=True, out=True)
+@public(inplace=True, out="same")
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
     """x with slices added at numbers of an axis. https://pytorch.org/docs → torch.index_add"""
     d, index, source = _slices(input, dim, index, source, "index_add")
     source = source if alpha == 1 else xp.multiply(source, alpha)
     out = xp.index_put(_with_axis(input), _with_axis(source), index, template=(FULL,) * d + (ARRAY,), accumulate=True)
-    return xp.reshape(out, shape=input.array.shape)
+    return _of_shape(out, input.array.shape)
 
 
-@public(inplace=True, out=True)
+@public(inplace=True, out="same")
 def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
     """x with slices written at numbers of an axis. https://pytorch.org/docs → torch.index_copy"""
     d, index, source = _slices(input, dim, index, source, "index_copy_")
     out = xp.index_put(_with_axis(input), _with_axis(source), index, template=(FULL,) * d + (ARRAY,))
-    return xp.reshape(out, shape=input.array.shape)
+    return _of_shape(out, input.array.shape)
 
 
 @public(inplace=True)
@@ -537,19 +309,20 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     elif isinstance(value, complex) and input.array.dtype.kind != "c":
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     else:
-        value = _as_value(input, value)
-    backend = type(input.storage)
+        value = as_value(input, value)
+    backend = type(level_of(index, input).storage)
     chosen = backend.xp.zeros(input.array.shape[d] if input.array.ndim else 1, dtype=bool)
     chosen[index.array] = True
     chosen = chosen.reshape([-1 if k == d else 1 for k in range(input.array.ndim)])
     return xp.masked_fill(input, value, fresh(chosen, backend))
 
 
-@public(inplace=True, out=True)
+@public(inplace=True, out="same")
 def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:
     """x with slices reduced into it: prod, mean, amax or amin. https://pytorch.org/docs → torch.index_reduce"""
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    warn("index_reduce() is in beta and the API may change at any time.")
     d, index, source = _slices(input, dim, index, source, "index_reduce_")
     source = _with_axis(source)
     wide = index.reshape([-1 if k == d else 1 for k in range(max(input.array.ndim, 1))]).expand(source.array.shape)
@@ -577,39 +350,45 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     if isinstance(value, TensorBase):
         if value.array.ndim:
             raise RuntimeError(f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.array.ndim} dimension(s).")
-        if value.dtype.category > input.dtype.category:  # type: ignore[attr-defined]
-            raise RuntimeError(f"value cannot be converted to type {input.dtype} without overflow")
+        if value.dtype.is_complex and not input.dtype.is_complex:  # type: ignore[attr-defined]
+            return masked_fill(input, mask, value.item())  # type: ignore[attr-defined]
         value = cast(value.to(input.device), dtypes.FROM_NUMPY[input.array.dtype])  # type: ignore[attr-defined]
     else:
-        if isinstance(value, complex) and input.array.dtype.kind != "c":
-            raise RuntimeError(f"value cannot be converted to type {input.dtype} without overflow")
-        value = _as_value(input, value)
+        value = as_value(input, value)
+    if mask.array.shape != input.array.shape:
+        broadcast_shape(mask, input)
     return xp.masked_fill(input, value, mask)
 
 
 @public(inplace=True)
 def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
     """x with the next element of source where the mask is true. https://pytorch.org/docs → torch.Tensor.masked_scatter"""
+    if in_batch(mask):
+        return each_example(masked_scatter, input, mask, source)
     _check_mask(mask, "masked_scatter")
     if source.array.dtype != input.array.dtype:
         raise RuntimeError(f"masked_scatter: expected self and source to have same dtypes but got {_scalar(input)} and {_scalar(source)}")
-    shape = np.broadcast_shapes(input.array.shape, mask.array.shape)
+    shape = broadcast_shape(mask, input)
     input, mask = input.expand(shape), mask.expand(shape)
-    places = [fresh(i, type(input.storage)) for i in mask.array.nonzero()]
+    places = [fresh(i, type(input.storage)) for i in (mask.array.nonzero() if shape else ())]
     count = places[0].array.size if places else int(mask.item())
     if source.array.size < count:
-        raise RuntimeError("masked_scatter: expected the number of elements in source to be at least the number of true elements in mask")
+        raise RuntimeError("Number of elements of source < number of ones in mask")
     values = source.reshape(-1)[:count]
     if not places:
         return values.reshape(()) if count else xp.clone(input)
     return xp.index_put(input, values, *places, template=(ARRAY,) * len(places))
 
 
-@public(out=True)
+@public(out="same apart")
 def masked_select(input: Any, mask: Any) -> Any:
     """The elements where the mask is true. https://pytorch.org/docs → torch.masked_select"""
     _check_mask(mask, "masked_select")
-    shape = np.broadcast_shapes(input.array.shape, mask.array.shape)
+    if is_batched(mask):
+        raise RuntimeError("vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this because for each batch this "
+                           "would return a differently shaped Tensor. Please file an issue at https://github.com/pytorch/pytorch/issues if you need "
+                           "this feature.")
+    shape = broadcast_shape(mask, input)
     out = getitem(input.expand(shape), mask.expand(shape))
     return out.reshape(-1)
 
@@ -640,7 +419,7 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
 Tensor.where = lambda self, condition, other: where(condition, self, other)  # type: ignore[attr-defined]
 
 
-@public(out=True)
+@public(out="same apart")
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     """The places of the elements that are not zero: a row each, or a tensor per axis. https://pytorch.org/docs → torch.nonzero"""
     backend = type(input.storage)
@@ -669,8 +448,7 @@ def fill_(input: Any, value: Any) -> Any:
         if value.array.ndim:
             raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.array.ndim} dimensions.")
         return input.copy_(value.expand(input.array.shape))  # type: ignore[attr-defined]
-    if isinstance(value, complex) and input.array.dtype.kind != "c":
-        raise RuntimeError(f"value cannot be converted to type {input.dtype} without overflow")
+    value = converted(value, input.dtype, single=input.array.size == 1)
     if mode.record and node_of(input) is not None:
         return _inplace.in_place(input, lambda x: xp.filled(x, value=value))
     _inplace.check_mode(input)
@@ -736,7 +514,7 @@ def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_off
 
 
 def _scattered(input: Any, src: Any, look: Any) -> Any:
-    out = xp.clone(input)
+    out = xp.clone(level_of(src, input))
     part = look(out)
     if part.array.shape != src.array.shape:
         raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(src.array.shape)}, slice size = "

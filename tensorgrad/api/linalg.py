@@ -444,7 +444,7 @@ def inv(A: Any) -> Any:
     return _inverse(A, True, "linalg.inv")[0]
 
 
-@public(out=True)
+@public(out="same")
 def inverse(input: Any) -> Any:
     """A⁻¹: `linalg.inv`. https://pytorch.org/docs → torch.inverse
 

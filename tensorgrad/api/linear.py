@@ -6,6 +6,7 @@ from typing import Any
 from ..autograd import inplace
 from ..dispatch import fresh, xp
 from ..dtype import int64
+from ._arguments import each_example, in_batch
 from ._register import FUNCTIONS, public
 
 # ── linear maps ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -154,16 +155,21 @@ def embedding_bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: b
     tensor([[3.],
             [4.]])
     """
+    if in_batch(indices, offsets):
+        return each_example(embedding_bag, weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset,
+                            padding_idx)
     _check_bags(weight, indices, offsets, padding_idx)
     bags = offsets.shape[0] - (1 if include_last_offset else 0)
-    bag = bag_numbers(offsets[:bags], indices.shape[0])
+    all_bags = bag = bag_numbers(offsets[:bags], indices.shape[0])
+    padded, quick = padding_idx is not None, _is_quick(weight, per_sample_weights)
     if padding_idx is not None:
         kept = indices != padding_idx % weight.shape[0]
         indices, bag = indices[kept], bag[kept]
         per_sample_weights = None if per_sample_weights is None else per_sample_weights[kept]
     sizes = xp.embedding_add(bag.new_ones(bag.shape), bag, rows=bags)
     if mode == 2:
-        return _largest(weight, indices, bag, sizes, bags)
+        out, places = _largest(weight, indices, bag, sizes, bags)
+        return out, all_bags, sizes, places
     scale = per_sample_weights
     if mode == 1:
         scale = (1 / sizes.clamp(min=1).to(weight.dtype))[bag]
@@ -172,7 +178,16 @@ def embedding_bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: b
         out = xp.embedding_add(gathered if scale is None else gathered * scale.unsqueeze(-1), bag, rows=bags)
     else:
         out = xp.embedding_bag(weight, indices, bag, scale, bags=bags)
-    return out, bag, sizes, bag.new_zeros(0)
+    if mode == 1:
+        return out, all_bags, sizes, sizes.clone()
+    # sums need no counts: PyTorch leaves them zero, with one for each offset where no gradient is asked for
+    unused = sizes.new_zeros(bags if weight.requires_grad else offsets.shape[0])
+    return out, all_bags if padded or not quick else bag.new_zeros(0), unused, unused.clone()
+
+
+def _is_quick(weight: Any, scale: Any) -> bool:
+    """Whether PyTorch adds the rows without a table of their bags."""
+    return weight.dtype.name in ("float32", "float16", "bfloat16") and weight.stride(1) == 1 and (scale is None or scale.stride(0) == 1)
 
 
 def _check_bags(weight: Any, indices: Any, offsets: Any, padding_idx: int | None) -> None:
@@ -195,10 +210,10 @@ def _largest(weight: Any, indices: Any, bag: Any, sizes: Any, bags: int) -> Any:
     """The largest value of each column in each bag; zero in empty bags."""
     longest = int(sizes.max()) if bags else 0
     if not longest:
-        return weight.new_zeros(bags, weight.shape[1]), bag, sizes, bag.new_zeros(bags, weight.shape[1])
+        return weight.new_zeros(bags, weight.shape[1]), bag.new_zeros(bags, weight.shape[1])
     starts = sizes.cumsum(0) - sizes
     place = starts.unsqueeze(1) + bag.new_tensor(range(longest), dtype=int64).minimum((sizes - 1).clamp(min=0).unsqueeze(1))
     table = indices[place.clamp(max=indices.shape[0] - 1)]
     values, which = xp.embedding(weight, table).max(dim=1)
     empty = (sizes == 0).unsqueeze(1)
-    return values.masked_fill(empty, 0), bag, sizes, table.gather(1, which).masked_fill(empty, -1)
+    return values.masked_fill(empty, 0), table.gather(1, which).masked_fill(empty, 0)

@@ -7,7 +7,8 @@ from __future__ import annotations
 from math import pi
 from typing import Any
 
-from ..dispatch import fresh, xp
+from ..dispatch import SCALAR_TYPES, fresh, xp
+from ._arguments import each_example, in_batch, in_dtype
 from ._register import public
 from .distance import pairwise_distance
 
@@ -27,7 +28,16 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
     >>> torch.binary_cross_entropy_with_logits(torch.tensor([0., 1000.]), torch.tensor([1., 1.]))
     tensor([0.6931, 0.0000])
     """
-    return xp.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction=NAMES[reduction])
+    if input.array.dtype.kind in "biu":
+        raise NotImplementedError(f"\"log_sigmoid_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+    if target.array.dtype.kind == "b":
+        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.")
+    if all(t is None or t.array.dtype == target.array.dtype for t in (input, weight, pos_weight)):
+        return xp.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction=NAMES[reduction])
+    if target.array.dtype.kind in "iu":
+        raise RuntimeError(f"result type {SCALAR_TYPES[input.dtype.name]} can't be cast to the desired output type {SCALAR_TYPES[target.dtype.name]}")
+    losses = xp.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction="none")
+    return reduced(in_dtype(losses, target.dtype), reduction)         # PyTorch computes in the memory of 1 − target
 
 
 @public(method=False)
@@ -80,7 +90,7 @@ def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0
     >>> torch.margin_ranking_loss(torch.tensor([1.]), torch.tensor([3.]), torch.tensor([1.]))
     tensor([2.])
     """
-    return reduced((margin - target * (input1 - input2)).clamp(min=0), reduction)
+    return reduced((-target * (input1 - input2) + float(margin)).clamp(min=0), reduction)
 
 
 @public(method=False)
@@ -142,6 +152,8 @@ def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: A
     >>> torch.ctc_loss(x, torch.tensor([[1]]), (2,), (1,))        # -log(3/4): 11, 01 and 10 of the four ways
     tensor([0.2877])
     """
+    if in_batch(targets, input_lengths, target_lengths):
+        return each_example(ctc_loss, log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
     batched = log_probs.ndim == 3
     x = log_probs if batched else log_probs.unsqueeze(1)
     steps, counts = (_lengths(v, x, name) for v, name in ((input_lengths, "input"), (target_lengths, "target")))

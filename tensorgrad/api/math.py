@@ -99,7 +99,11 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
         return xp.divide(input, other)
     if rounding_mode not in ("trunc", "floor"):
         raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
-    return xp.floor_divide(input, other) if rounding_mode == "floor" else xp.trunc_divide(input, other)
+    if rounding_mode == "floor":
+        return xp.floor_divide(input, other)
+    if result_type(input, other) is dtypes.bfloat16:
+        return xp.trunc(xp.divide(input, other))          # which rounds to bfloat16 in between
+    return xp.trunc_divide(input, other)
 
 
 @public(inplace=True, out=True)
@@ -438,6 +442,8 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if input.array.dtype.kind == "c":
         raise NotImplementedError("clamp is not supported for complex types")
+    if min is not None and max is not None and isinstance(min, Tensor) is not isinstance(max, Tensor):
+        raise TypeError("clamp(): both bounds must be numbers, or both tensors")
     return xp.clamp(input, min, max)
 
 

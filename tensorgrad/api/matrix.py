@@ -7,7 +7,7 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, namespace, xp
-from ._arguments import check_tensor, in_dtype, normalize_dim, promoted
+from ._arguments import check_tensor, in_dtype, normalize_dim, promoted, warn
 from ._register import C_NAMES, public
 
 # ── products ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -231,7 +231,7 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> A
     return _plus(input, matmul(mat, vec), beta, alpha)
 
 
-@public(inplace=True, out="same")
+@public(inplace=True, out=True)
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta·input + alpha·(vec1 ⊗ vec2). https://pytorch.org/docs → torch.addr
 
@@ -261,6 +261,7 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
     >>> torch.addbmm(torch.zeros(1, 1), torch.ones(5, 1, 2), torch.ones(5, 2, 1))
     tensor([[10.]])
     """
+    input = input.expand(batch1.size(1), batch2.size(2))
     total = xp.sum(bmm(batch1, batch2), axis=(0,), keepdims=False)
     return _plus(input, in_dtype(total, batch1.dtype), beta, alpha)
 
@@ -273,6 +274,7 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
     >>> torch.baddbmm(torch.zeros(1), torch.ones(2, 1, 3), torch.ones(2, 3, 1)).flatten()
     tensor([3., 3.])
     """
+    input = input.expand(batch1.size(0), batch1.size(1), batch2.size(2))
     return _plus(*_wider(out_dtype, input), bmm(batch1, batch2, out_dtype), beta, alpha)
 
 
@@ -281,13 +283,9 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
 
 @public(method=False)
 def chain_matmul(*matrices: Any) -> Any:
-    """The product of matrices, in the order that costs least. https://pytorch.org/docs → torch.chain_matmul
-
-    >>> import tensorgrad as torch
-    >>> torch.chain_matmul(torch.ones(2, 3), torch.ones(3, 4), torch.ones(4, 1))
-    tensor([[12.],
-            [12.]])
-    """
+    """The product of matrices, in the order that costs least. https://pytorch.org/docs → torch.chain_matmul"""
+    warn("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot instead, which accepts a list of two "
+         "or more tensors rather than multiple parameters.")
     matrices = matrices[0] if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)) else matrices
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
@@ -423,7 +421,11 @@ def _dot_axes(a: Any, b: Any, dims: Any) -> tuple[list[int], list[int]]:
         if dims > min(a.array.ndim, b.array.ndim):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         return list(range(a.array.ndim - dims, a.array.ndim)), list(range(dims))
-    first, second = ([d] if isinstance(d, int) else list(d) for d in dims)
+    if not isinstance(dims, (tuple, list)):
+        raise RuntimeError("tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing two lists, but got "
+                           f"dims={dims}")
+    one, other = dims
+    first, second = ([d] if isinstance(d, int) else list(d) for d in (one, other))
     if len(first) != len(second):
         raise RuntimeError("both dimension lists should have same length")
     return [normalize_dim(d, a.array.ndim) for d in first], [normalize_dim(d, b.array.ndim) for d in second]
@@ -449,13 +451,15 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     """input × other of vectors with three elements along an axis: the first such axis, unless told. https://pytorch.org/docs → torch.cross
 
     >>> import tensorgrad as torch
-    >>> torch.cross(torch.tensor([1., 0., 0.]), torch.tensor([0., 1., 0.]))
+    >>> torch.cross(torch.tensor([1., 0., 0.]), torch.tensor([0., 1., 0.]), dim=0)
     tensor([0., 0., 1.])
     """
     check_tensor(other, "cross", "other", 2)
     if input.array.ndim != other.array.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     if dim is None:
+        warn("Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or simply use torch.linalg.cross.\nThe "
+             "default value of dim will change to agree with that of linalg.cross in a future release.")
         dim = next((i for i, n in enumerate(input.array.shape) if n == 3), None)
         if dim is None:
             raise RuntimeError("no dimension of size 3 in input")

@@ -5,7 +5,8 @@ from typing import Any
 
 from ..autograd import inplace
 from ..dispatch import SCALAR_TYPES, xp
-from ..dtype import finfo
+from ..dtype import finfo, float32, promote_types
+from ._arguments import in_dtype
 from ._register import public
 
 
@@ -62,8 +63,18 @@ def _affine_of_nothing(input: Any, weight: Any, bias: Any) -> Any:
     return out if b is None else out + b
 
 
+def check_room(running: Any, value: Any) -> None:
+    """Raise if statistics differ from example to example of a vmap, and there is one memory for them."""
+    if getattr(type(value), "depth", 0) > type(running.storage).rank:
+        raise RuntimeError(
+            "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, were not batched.\nIf you "
+            "are using a module and do not need eval mode, please set `track_running_stats` to be False.If you are using a prebuilt module and do not "
+            "need eval mode, please see the functorch website for resources on how to patch your module to work with vmap")
+
+
 def _move_towards(running: Any, value: Any, momentum: float) -> None:
     """running = (1 − momentum) · running + momentum · value, off the tape."""
+    check_room(running, value)
     inplace.write(running, running.array * (1 - momentum) + value * momentum)
 
 
@@ -85,6 +96,7 @@ def instance_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running
     out = batch_norm(as_channels, w, b, mean, variance, use_input_stats, momentum, eps)
     for running, all_ in ((running_mean, mean), (running_var, variance)):
         if running is not None and use_input_stats:
+            check_room(running, all_.array)
             inplace.write(running, all_.array.reshape(samples, channels).mean(axis=0))
     return out.reshape(input.shape)
 
@@ -132,8 +144,16 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float |
     >>> torch.rms_norm(torch.tensor([[1., 7.]]), (2,))
     tensor([[0.2000, 1.4000]])
     """
-    shape = _shape_of(normalized_shape, input, "rms_norm", weight, star="*")
-    return xp.rms_norm(input, weight, ndim=len(shape), eps=finfo(input.dtype).eps if eps is None else eps)
+    ndim = len(_shape_of(normalized_shape, input, "rms_norm", weight, star="*"))
+    if input.array.dtype.kind in "biu":
+        raise NotImplementedError(f"\"rms_norm\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+    wide = promote_types(input.dtype, float32)
+    eps = finfo(wide).eps if eps is None else eps
+    x, w = in_dtype(input, wide), None if weight is None else in_dtype(weight, wide)
+    if not wide.is_complex:
+        return in_dtype(xp.rms_norm(x, w, ndim=ndim, eps=eps), input.dtype)
+    out = x / ((x * x).mean(tuple(range(-ndim, 0)), keepdim=True) + eps).sqrt()
+    return out if w is None else out * w
 
 
 @public(method=False)

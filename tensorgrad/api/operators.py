@@ -72,7 +72,7 @@ def directly(op: str, a: Any, b: Any) -> bool:
     x, backend = a.array, type(a.storage)
     if type(b) in PLAIN:
         y = b.array
-        if y.dtype is not x.dtype or type(b.storage) is not backend or b.storage is a.storage or (mode.record and b.requires_grad):
+        if y.dtype is not x.dtype or type(b.storage) is not backend or b.storage is a.storage or (mode.record and b.node is not None):
             return False
         if y.shape != x.shape and y.ndim:
             return False

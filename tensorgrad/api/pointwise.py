@@ -93,7 +93,7 @@ def sign(input: Any) -> Any:
     tensor([-1.,  0.,  1.])
     """
     if input.array.dtype.kind == "c":
-        raise RuntimeError("Unlike NumPy, torch.sign doesn't support complex numbers. Use torch.sgn instead")
+        raise NotImplementedError("Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.")
     return xp.clone(input) if input.array.dtype.kind == "b" else xp.sign(input)
 
 
@@ -112,7 +112,7 @@ def sgn(input: Any) -> Any:
 def signbit(input: Any) -> Any:
     """Whether the sign bit is set: below zero, or −0. https://pytorch.org/docs → torch.signbit"""
     if input.array.dtype.kind == "c":
-        raise RuntimeError("signbit is not implemented for complex tensors.")
+        raise NotImplementedError("signbit is not implemented for complex tensors.")
     return xp.signbit(input)
 
 
@@ -280,7 +280,7 @@ def conj_physical(input: Any) -> Any:
     >>> torch.conj_physical(torch.tensor([1+2j]))
     tensor([1.-2.j])
     """
-    return xp.conj(input) if input.array.dtype.kind == "c" else xp.clone(input)
+    return xp.conj(input) if input.array.dtype.kind == "c" else input
 
 
 @public(out=True)
@@ -315,7 +315,7 @@ def complex_(real: Any, imag: Any) -> Any:
     return xp.make_complex(real, imag)
 
 
-@public(method=False, out=True)
+@public(method=False, out="same")
 def polar(abs: Any, angle: Any) -> Any:
     """abs·(cos angle + i·sin angle). https://pytorch.org/docs → torch.polar
 
@@ -379,12 +379,18 @@ def is_neg(input: Any) -> bool:
 @public()
 def resolve_conj(input: Any) -> Any:
     """The tensor itself, its conjugation done. https://pytorch.org/docs → torch.resolve_conj"""
-    return input
+    return _same(input)
 
 
 @public()
 def resolve_neg(input: Any) -> Any:
     """The tensor itself, its negation done. https://pytorch.org/docs → torch.resolve_neg"""
+    return _same(input)
+
+
+def _same(input: Any) -> Any:
+    if not isinstance(input, Tensor):
+        raise TypeError("no tensor")
     return input
 
 

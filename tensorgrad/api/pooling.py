@@ -281,7 +281,7 @@ def adaptive_avg_pool(n: int, input: Any, output_size: Any) -> Any:
         d = input.shape[axis]
         means = [[1 / (b - a) if a <= j < b else 0.0 for j in range(d)] for a, b in bounds(d, s)]
         matrix = backend.xp.asarray(means, dtype=input.array.dtype if input.array.dtype.kind == "f" else "float32").reshape(s, d)
-        out = xp.resample(out, fresh(matrix, backend), axis=axis)
+        out = xp.average(out, fresh(matrix, backend), axis=axis)
     return out
 
 
@@ -304,21 +304,18 @@ def window_table(starts: Any, ends: Any) -> list[list[int]]:
 
 def max_over(input: Any, tables: list[list[list[int]]]) -> tuple[Any, Any]:
     """The largest value of windows given by the places that they cover along each axis, and its place in the plane."""
+    return tuple(xp.region_max(input, window_places(input, tables), ndim=len(tables)))
+
+
+def window_places(input: Any, tables: list[list[list[int]]]) -> Any:
+    """The places in the flattened plane that each window covers, along a last axis."""
     n, size = len(tables), input.shape[-len(tables):]
-    if not all(tables):
-        shape = (*input.shape[:-n], *map(len, tables))
-        return input.new_zeros(shape), input.new_zeros(shape, dtype=int64)
     place: Any = 0
     for i, table in enumerate(tables):
-        t = input.new_tensor(table, dtype=int64)
-        place = place + t.reshape([1] * i + [len(table)] + [1] * (n - 1) + [len(table[0])] + [1] * (n - 1 - i)) * prod(size[i + 1:])
-    outs, cells = tuple(place.shape[:n]), prod(place.shape[n:])
-    place = place.reshape(prod(outs), cells)
-    windows = input.reshape(*input.shape[:-n], prod(size))[..., place]
-    values, which = windows.max(dim=-1)
-    indices = place.expand(*which.shape, cells).gather(-1, which.unsqueeze(-1)).squeeze(-1)
-    shape = (*input.shape[:-n], *outs)
-    return values.reshape(shape), indices.reshape(shape)
+        count, span = len(table), len(table[0]) if table else 1
+        t = input.new_tensor(table, dtype=int64).reshape([1] * i + [count] + [1] * (n - 1) + [span] + [1] * (n - 1 - i))
+        place = place + t * prod(size[i + 1:])
+    return place.reshape(*place.shape[:n], prod(place.shape[n:]))
 
 
 def adaptive_max_pool(n: int, input: Any, output_size: Any) -> tuple[Any, Any]:

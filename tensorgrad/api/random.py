@@ -39,8 +39,24 @@ def cuda_generator(index: int) -> Generator:
 _cuda_seed: list[int] = []      # what manual_seed asked of devices that nobody has used yet
 
 
-def generator_of(backend: Any, generator: Any) -> Generator:
-    """The generator to draw from: the one given, or the default of the device."""
+def generator_of(backend: Any, generator: Any) -> Any:
+    """The generator to draw from: the one given, or the default of the device; inside vmap, for a batch."""
+    found = device_generator(backend, generator)
+    if mode.batches:
+        from ._batched_random import Draws
+        return Draws(found)
+    return found
+
+
+def tensor_of(values: Any, backend: Any) -> Any:
+    """A tensor of numbers that were drawn on the host."""
+    if mode.batches:
+        from ._batched_random import placed
+        return placed(values, backend)
+    return fresh(backend.asarray(values), backend)
+
+
+def device_generator(backend: Any, generator: Any) -> Generator:
     if generator is not None:
         if generator.device.type != backend.device.type:
             raise RuntimeError(f"Expected a '{backend.device.type}' device type for generator but found '{generator.device.type}'")
@@ -161,8 +177,7 @@ def drawn(method: str, shape: tuple[int, ...], dtype: Any, device: Any, generato
     backend = backend_of(device)
     kind = dtypes.get_default_dtype() if dtype is None else as_dtype(dtype)
     values = getattr(generator_of(backend, generator), method)(shape, *args, dtype=kind.numpy)
-    out = fresh(backend.asarray(values), backend)
-    return as_leaf(out, requires_grad)
+    return as_leaf(tensor_of(values, backend), requires_grad)
 
 
 def _sampler(name: str, method: str, what: str) -> Any:
@@ -172,6 +187,8 @@ def _sampler(name: str, method: str, what: str) -> Any:
             size = (keywords.pop("size"),)
         if keywords:
             raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(keywords))}'")
+        if not size:
+            raise TypeError(f"{name}() received an invalid combination of arguments - got (), but expected (tuple of ints size)")
         kind = out.dtype if out is not None and dtype is None else dtype
         made = drawn(method, shape_of(size), kind, device if out is None else out.device, generator, requires_grad)
         return made if out is None else write_out(made, out)
@@ -213,7 +230,7 @@ def randint(low: Any = None, high: Any = None, size: Any = None, *, generator: A
     kind = dtypes.int64 if dtype is None and out is None else out.dtype if dtype is None else as_dtype(dtype)
     backend = backend_of(device if out is None else out.device)
     values = generator_of(backend, generator).randint(low, high, shape_of((size,)), kind.numpy)
-    made = fresh(backend.asarray(values), backend)
+    made = tensor_of(values, backend)
     if out is not None:
         return write_out(made, out)
     return as_leaf(made, requires_grad)
@@ -233,7 +250,7 @@ def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = dty
              requires_grad: bool = False, pin_memory: bool = False) -> Any:
     """The numbers 0 … n − 1 in random order. https://pytorch.org/docs → torch.randperm"""
     backend = backend_of(device if out is None else out.device)
-    made = fresh(backend.asarray(generator_of(backend, generator).randperm(n, (as_dtype(dtype) if out is None else out.dtype).numpy)), backend)
+    made = tensor_of(generator_of(backend, generator).randperm(n, (as_dtype(dtype) if out is None else out.dtype).numpy), backend)
     return made if out is None else write_out(made, out)
 
 
@@ -246,14 +263,17 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
         made = drawn("normal", shape_of((() if size is None else size,)), dtype, device, generator, requires_grad, float(mean), float(std))
     else:
         backend = type(tensors[0].storage)
-        bare = [type(t.storage).host(t.array) if isinstance(t, TensorBase) else float(t) for t in (mean, std)]
-        made = fresh(backend.asarray(generator_of(backend, generator).normal_around(*bare)), backend)
+        bare = [_host(t) if isinstance(t, TensorBase) else float(t) for t in (mean, std)]
+        made = tensor_of(generator_of(backend, generator).normal_around(*bare), backend)
         for t in tensors:
             made = _of(t.expand(made.array.shape), made)
     return made if out is None else write_out(made, out)
 
 
 def _host(t: Any) -> Any:
+    if mode.batches:
+        from ._batched_random import probabilities
+        return probabilities(t)
     return type(t.storage).host(t.array)
 
 
@@ -264,7 +284,7 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
     source = generator_of(backend, generator)
     values = source.bernoulli(_host(input), None, input.array.dtype) if p is None else source.bernoulli(
         _host(p) if isinstance(p, TensorBase) else float(p), input.array.shape, input.array.dtype)
-    return _of(input, fresh(backend.asarray(values), backend))
+    return _of(input, tensor_of(values, backend))
 
 
 def _of(source: Any, drawn: Any) -> Any:
@@ -272,32 +292,52 @@ def _of(source: Any, drawn: Any) -> Any:
     return xp.copied(source, drawn) if mode.record and node_of(source) is not None else drawn
 
 
-@public(method=True, out=True)
+@public(method=True, out="same")
 def multinomial(input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
     """Indices drawn in proportion to the weights of each row. https://pytorch.org/docs → torch.multinomial"""
     backend = type(input.storage)
-    return fresh(backend.asarray(generator_of(backend, generator).multinomial(_host(input), num_samples, replacement)), backend)
+    return tensor_of(generator_of(backend, generator).multinomial(_host(input), num_samples, replacement), backend)
 
 
 @public(method=False)
 def poisson(input: Any, generator: Any = None) -> Any:
     """Poisson numbers, one for each rate. https://pytorch.org/docs → torch.poisson"""
     backend = type(input.storage)
-    return fresh(backend.asarray(generator_of(backend, generator).poisson(_host(input))), backend)
+    return tensor_of(generator_of(backend, generator).poisson(_host(input)), backend)
 
 
 @public(method=False)
 def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
     """Successes in `count` trials. https://pytorch.org/docs → torch.binomial"""
     backend = type(count.storage)
-    return fresh(backend.asarray(generator_of(backend, generator).binomial(_host(count), _host(prob))), backend)
+    return tensor_of(generator_of(backend, generator).binomial(_host(count), _host(prob)), backend)
 
 
 @public(method=False, name="_standard_gamma")
 def standard_gamma(input: Any, generator: Any = None) -> Any:
-    """Gamma numbers of scale 1 (torch._standard_gamma)."""
+    """Gamma numbers of scale 1, differentiable by their shape parameters (torch._standard_gamma)."""
     backend = type(input.storage)
-    return fresh(backend.asarray(generator_of(backend, generator).standard_gamma(_host(input))), backend)
+    drawn = tensor_of(generator_of(backend, generator).standard_gamma(_host(input)), backend)
+    return xp.standard_gamma(input, drawn) if mode.record and node_of(input) is not None else drawn
+
+
+@public(method=False, name="_standard_gamma_grad")
+def standard_gamma_grad(input: Any, output: Any) -> Any:
+    """How gamma numbers change with their shape parameters (torch._standard_gamma_grad)."""
+    return xp.standard_gamma_grad(input, output)
+
+
+@public(method=False, name="_sample_dirichlet")
+def sample_dirichlet(input: Any, generator: Any = None) -> Any:
+    """Points of the simplex; the concentrations stand along the last axis (torch._sample_dirichlet)."""
+    backend = type(input.storage)
+    return tensor_of(generator_of(backend, generator).dirichlet(_host(input)), backend)
+
+
+@public(method=False, name="_dirichlet_grad")
+def dirichlet_grad(x: Any, alpha: Any, total: Any) -> Any:
+    """How Dirichlet numbers change with their concentrations: PyTorch's part of the formula (torch._dirichlet_grad)."""
+    return xp.dirichlet_grad(x, alpha, total)
 
 
 # ── filling tensors ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -305,6 +345,9 @@ def standard_gamma(input: Any, generator: Any = None) -> Any:
 
 def filled(input: Any, draw: Any) -> Any:
     """Write the numbers that draw(generator, shape, dtype) gives, in place; the history gives no gradient."""
+    if mode.batches:
+        from ._batched_random import check_in_place
+        check_in_place(input)
     if mode.record and node_of(input) is not None:
         _inplace.check(input)
         return _inplace.in_place(input, lambda x: xp.copied(x, _drawn_like(x, draw)))
@@ -319,7 +362,7 @@ def _drawn_like(input: Any, draw: Any) -> Any:
     steps = input.array.strides
     order = tuple(sorted(range(len(shape)), key=lambda d: -steps[d])) if not input.array.flags.c_contiguous else tuple(range(len(shape)))
     values = draw(generator_of(backend, None), tuple(shape[d] for d in order), input.array.dtype)
-    return fresh(backend.asarray(values.transpose(inverse(order)) if len(shape) > 1 else values), backend)
+    return tensor_of(values.transpose(inverse(order)) if len(shape) > 1 else values, backend)
 
 
 def _filler(name: str, what: str, **defaults: Any) -> None:

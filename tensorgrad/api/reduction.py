@@ -37,7 +37,7 @@ def _kind(input: Any) -> str:
 # ── sums, means, products ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@public(out=True)
+@public(out="given")
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A001
     """Σ input, over all axes or some; integers and bools add up as int64. https://pytorch.org/docs → torch.sum
 
@@ -55,7 +55,7 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
     return xp.sum(input, axis=axes(dim, input.array.ndim), keepdims=keepdim)
 
 
-@public(out=True)
+@public(out="given")
 def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Σ input, where NaN counts as zero. https://pytorch.org/docs → torch.nansum
 
@@ -105,7 +105,7 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     return xp.divide(nansum(input, dim, keepdim, dtype=dtype), numbers)
 
 
-@public(out=True)
+@public(out="given")
 def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Π input, over all axes or one; integers and bools multiply as int64. https://pytorch.org/docs → torch.prod
 
@@ -246,7 +246,7 @@ def _extreme(input: Any, dim: Any, keepdim: bool, name: str, of_all: str, along_
     return getattr(return_types, name)(*along(along_dim, input, dim, keepdim, name))
 
 
-@public(out="same")
+@public(out="parts")
 def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:  # noqa: A001
     """The greatest element; with `dim` the greatest along an axis, and where it is; with another tensor `maximum`.
     https://pytorch.org/docs → torch.max
@@ -264,7 +264,7 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     return _extreme(input, dim, keepdim, "max", "greatest_of_all", "max_dim")
 
 
-@public(out="same")
+@public(out="parts")
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:  # noqa: A001
     """The least element; with `dim` the least along an axis, and where it is; with another tensor `minimum`.
     https://pytorch.org/docs → torch.min
@@ -450,10 +450,12 @@ def dist(input: Any, other: Any, p: Any = 2) -> Any:
     >>> torch.dist(torch.tensor([1., 1.]), torch.tensor([4., 5.]))
     tensor(5.)
     """
+    check_tensor(input, "dist", "input", 1)
+    check_tensor(other, "dist", "other", 2)
     return vector_norm(xp.subtract(input, other), p)
 
 
-@public(inplace=True, out=True)
+@public(inplace=True, out="same")
 def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     """The slices along an axis, those of a norm above `maxnorm` scaled down to it. https://pytorch.org/docs → torch.renorm
 
@@ -470,6 +472,7 @@ def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     if ndim < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {ndim} dimensions")
     axis = normalize_dim(dim, ndim)
-    size = vector_norm(input, p, tuple(a for a in range(ndim) if a != axis), True)
-    factor = xp.where(xp.greater(size, maxnorm), xp.divide(maxnorm, xp.add(size, 1e-7)), 1)
-    return xp.multiply(input, factor)
+    others = tuple(a for a in range(ndim) if a != axis)
+    above = xp.greater(vector_norm(input.detach(), p, others, True), maxnorm)
+    size = vector_norm(xp.where(above, input, 1), p, others, True)       # of what is not scaled, NaN included, no gradient is to flow through it
+    return xp.multiply(input, xp.where(above, xp.divide(maxnorm, xp.add(size, 1e-7)), 1))

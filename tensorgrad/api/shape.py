@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from math import prod
+from operator import index
 from typing import Any
 
 from .. import dtype as dtypes
@@ -10,10 +11,10 @@ from ..autograd import inplace as _inplace
 from ..autograd.inplace import address
 from ..autograd.mode import mode
 from ..autograd.tape import Leaf, TensorBase, node_of
-from ..dispatch import shared, view, wrap, xp
+from ..dispatch import SCALAR_TYPES, explained, shared, view, wrap, xp
 from ..ops.base import OPS
 from ..size import Size
-from ._arguments import normalize_dim, normalize_dims
+from ._arguments import check_elements, check_list, normalize_dim, normalize_dims, warn
 from ._register import FUNCTIONS, public
 from .creation import shape_of
 
@@ -44,11 +45,15 @@ def _sizes(shape: Any) -> tuple[int, ...]:
     return tuple(n if type(n) is int else n.__index__() for n in shape)
 
 
-def _by_name(function: str, argument: str, keywords: Any) -> tuple[Any, ...]:
-    """What was given by name, whichever of its names it was, in the place of numbers one by one."""
-    if not keywords:
+def _given(numbers: Any, function: str, argument: str, keywords: Any) -> Any:
+    """The numbers that were given one by one, or what was given by name in their place."""
+    if not keywords and numbers:
+        return numbers
+    if argument not in keywords and not numbers:
         raise TypeError(f'{function}() missing 1 required positional arguments: "{argument}"')
-    return tuple(keywords.values())
+    if numbers or len(keywords) > 1:
+        raise TypeError(f"{function}() got an unexpected keyword argument '{next((k for k in keywords if k != argument), argument)}'")
+    return (keywords[argument],)
 
 
 @public(method=False)
@@ -65,12 +70,12 @@ def reshape(input: Any, shape: Any) -> Any:
 
 def _reshape(self: Any, *shape: Any, **keywords: Any) -> Any:
     """The same elements in another shape. https://pytorch.org/docs → torch.Tensor.reshape"""
-    return xp.reshape(self, shape=resolved(_sizes(shape or _by_name("reshape", "shape", keywords)), self.array.size))
+    return xp.reshape(self, shape=resolved(_sizes(_given(shape, "reshape", "shape", keywords)), self.array.size))
 
 
 def _view(self: Any, *shape: Any, **keywords: Any) -> Any:
     """The same memory in another shape, or, given a dtype, read as that dtype. https://pytorch.org/docs → torch.Tensor.view"""
-    given = shape or _by_name("view", "size", keywords)
+    given = _given(shape, "view", "dtype" if "dtype" in keywords else "size", keywords)
     if len(given) == 1 and isinstance(given[0], dtypes.dtype):
         return _view_as_dtype(self, given[0])
     out = xp.reshape(self, shape=resolved(_sizes(given), self.array.size))
@@ -127,9 +132,11 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Any:
     """One axis made several. https://pytorch.org/docs → torch.unflatten"""
     shape = input.array.shape
     d = normalize_dim(dim, len(shape))
-    sizes = tuple(n.__index__() for n in sizes)
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
+    sizes = tuple(map(index, sizes))
+    if not shape:
+        raise RuntimeError("unflatten got an unexpected error:")
     try:
         inner = resolved(sizes, shape[d])
     except RuntimeError:
@@ -152,12 +159,18 @@ def squeeze(input: Any, dim: Any = None) -> Any:
     return xp.squeeze(input, axis=tuple(d for d in dims if shape[d] == 1))
 
 
-@public("swapaxes", "swapdims", inplace=True)
+@public("swapdims", inplace=True)
 def transpose(input: Any, dim0: int, dim1: int) -> Any:
     """Two axes exchanged. https://pytorch.org/docs → torch.transpose"""
     ndim = input.array.ndim
     a, b = normalize_dim(dim0, ndim), normalize_dim(dim1, ndim)
     return xp.swapaxes(input, axis1=a, axis2=b) if ndim else alias(input)
+
+
+@public(inplace=True)
+def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
+    """Two axes exchanged: NumPy's name of transpose. https://pytorch.org/docs → torch.swapaxes"""
+    return transpose(input, axis0, axis1)
 
 
 @public(inplace=True)
@@ -183,7 +196,7 @@ def permute(input: Any, dims: Any) -> Any:
 
 def _permute(self: Any, *dims: Any, **keywords: Any) -> Any:
     """Axes in another order. https://pytorch.org/docs → torch.Tensor.permute"""
-    return permute(self, _sizes(dims or _by_name("permute", "dims", keywords)))
+    return permute(self, _sizes(_given(dims, "permute", "dims", keywords)))
 
 
 Tensor.permute = _permute  # type: ignore[attr-defined]
@@ -209,22 +222,45 @@ def adjoint(input: Any) -> Any:
     return xp.conj(out) if out.array.dtype.kind == "c" else out
 
 
-Tensor.T = property(lambda self: xp.permute_dims(self, axes=tuple(reversed(range(self.array.ndim)))))  # type: ignore[attr-defined]
-Tensor.mT = property(lambda self: transpose(self, -2, -1))  # type: ignore[attr-defined]
-Tensor.H = Tensor.mH = property(adjoint)  # type: ignore[attr-defined]
+def _reversed(self: Any) -> Any:
+    """The axes in reverse order. https://pytorch.org/docs → torch.Tensor.T"""
+    if (ndim := self.array.ndim) != 2:
+        warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an error in a future release. "
+             "Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."
+             if ndim else "Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
+    return xp.permute_dims(self, axes=tuple(range(ndim))[::-1])
+
+
+def _matrix_property(name: str, form: Any, doc: str, most: Any = None) -> Any:
+    def attribute(self: Any) -> Any:
+        ndim = self.array.ndim
+        if ndim == 1 or most and ndim > most:
+            raise RuntimeError(f"tensor.{name} is only supported on matrices {'(2-D tensors)' if most else 'or batches of matrices'}. Got {ndim}-D tensor.")
+        if not ndim:
+            warn(f"Tensor.{name} is deprecated on 0-D tensors. This function is the identity in these cases.")
+            return self
+        return form(self)
+    attribute.__name__ = name
+    return property(attribute, doc=f"{doc} https://pytorch.org/docs → torch.Tensor.{name}")
+
+
+Tensor.T = property(_reversed)  # type: ignore[attr-defined]
+Tensor.mT = _matrix_property("mT", lambda self: transpose(self, -2, -1), "Matrices transposed.")  # type: ignore[attr-defined]
+Tensor.mH = _matrix_property("mH", adjoint, "Matrices transposed and conjugated.")  # type: ignore[attr-defined]
+Tensor.H = _matrix_property("H", adjoint, "A matrix transposed and conjugated.", 2)  # type: ignore[attr-defined]
 
 
 @public(function=False)
-def expand(input: Any, *size: Any, implicit: bool = False) -> Any:
+def expand(input: Any, *size: Any, implicit: bool = False, **keywords: Any) -> Any:
     """Axes of length 1, and new ones in front, repeated without copying. https://pytorch.org/docs → torch.Tensor.expand"""
-    sizes, shape = _sizes(size), input.array.shape
+    sizes, shape = _sizes(_given(size, "expand", "size", keywords)), input.array.shape
     lead = len(sizes) - len(shape)
     if lead < 0:
         raise RuntimeError(f"expand({input.type()}{{{list(shape)}}}, size={list(sizes)}): the number of sizes provided ({len(sizes)}) "
                            "must be greater "
                            f"or equal to the number of dimensions in the tensor ({len(shape)})")
     full = []
-    for i, n in enumerate(sizes):
+    for i, n in reversed(tuple(enumerate(sizes))):
         own = shape[i - lead] if i >= lead else None
         if n == -1 and own is None:
             raise RuntimeError(f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing dimension {i}")
@@ -232,7 +268,7 @@ def expand(input: Any, *size: Any, implicit: bool = False) -> Any:
             raise RuntimeError(f"The expanded size of the tensor ({n}) must match the existing size ({own}) at non-singleton dimension {i}.  Target "
                                f"sizes: {list(sizes)}.  Tensor sizes: {list(shape)}")
         full.append(own if n == -1 else n)
-    return xp.broadcast_to(input, shape=tuple(full))
+    return xp.broadcast_to(input, shape=tuple(reversed(full)))
 
 
 @public(function=False)
@@ -250,24 +286,30 @@ def broadcast_to(input: Any, size: Any) -> Any:
 @public(method=False)
 def broadcast_shapes(*shapes: Any) -> Size:
     """The shape that shapes broadcast to. https://pytorch.org/docs → torch.broadcast_shapes"""
-    sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
-    out = [1] * max(map(len, sizes), default=0)
-    for s in sizes:
-        for i, n in enumerate(s, len(out) - len(s)):
+    shapes = tuple((s,) if isinstance(s, int) else s for s in shapes)
+    out = [1] * max(map(len, shapes), default=0)
+    for position, shape in enumerate(shapes):
+        for i in range(-1, -len(shape) - 1, -1):
+            n = shape[i]
+            if n in (1, out[i]):
+                continue
+            if out[i] != 1:
+                raise RuntimeError(f"Attempting to broadcast a dimension of length {n} at {i}! Mismatching argument at index {position} had {shape}; "
+                                   f"but expected shape should be broadcastable to {out}")
             if n < 0:
-                raise RuntimeError(f"Trying to create tensor with negative dimension ({n}): ({n})")
-            if n != 1 and out[i] not in (1, n):
-                raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
-            out[i] = n if n != 1 else out[i]
+                raise ValueError("Attempting to broadcast a dimension with negative length!")
+            out[i] = n
     return Size(out)
 
 
 @public(method=False)
 def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     """Tensors expanded to their common shape. https://pytorch.org/docs → torch.broadcast_tensors"""
-    tensors = tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
-    shape = broadcast_shapes(*[t.array.shape for t in tensors])
-    return tuple(expand(t, shape) for t in tensors)
+    try:
+        shape = broadcast_shapes(*[t.array.shape for t in tensors])
+    except RuntimeError as error:
+        raise explained(OPS["add"], [t.array for t in tensors], error) from None  # type: ignore[arg-type]
+    return tuple(t if t.array.shape == shape else expand(t, shape) for t in tensors)
 
 
 def alias(input: Any) -> Any:
@@ -304,9 +346,9 @@ def _check_has_dims(input: Any, name: str) -> None:
 
 
 @public()
-def split(tensor: Any, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None) -> tuple[Any, ...]:
+def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
     """Pieces of one size, or of given sizes, along an axis. https://pytorch.org/docs → torch.split"""
-    size = split_size if split_size_or_sections is None else split_size_or_sections
+    size = split_size_or_sections
     _check_has_dims(tensor, "split")
     d = normalize_dim(dim, tensor.array.ndim)
     n = tensor.array.shape[d]
@@ -314,15 +356,27 @@ def split(tensor: Any, split_size_or_sections: Any = None, dim: int = 0, *, spli
         if sum(size) != n or any(s < 0 for s in size):
             raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at dimension {d}), but got "
                                f"split_sizes={list(size)}")
-        sizes = tuple(size)
+        return tuple(xp.split_with_sizes(tensor, sizes=tuple(size), axis=d))
     else:
-        size = size.__index__()
+        if isinstance(size, TensorBase):
+            size = int(size.item())  # type: ignore[attr-defined]
+        if type(size) is not int:
+            raise TypeError(f"split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not {type(size).__name__}")
         if size < 0:
             raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
         if size == 0 and n:
             raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}")
         sizes = tuple(min(size, n - i) for i in range(0, n, size)) if n else (0,)
     return tuple(xp.split_sizes(tensor, sizes=sizes, axis=d))
+
+
+def _split_method(self: Any, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
+    """Pieces of one size, or of given sizes, along an axis. https://pytorch.org/docs → torch.Tensor.split"""
+    return split(self, split_size, dim)
+
+
+_split_method.__name__, _split_method.__qualname__ = "split", "Tensor.split"
+Tensor.split = _split_method  # type: ignore[attr-defined]
 
 
 @public()
@@ -362,6 +416,8 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0, *, indices:
     d = normalize_dim(dim, input.array.ndim)
     n = input.array.shape[d]
     if isinstance(where, TensorBase):
+        if where.array.dtype.name != "int64":
+            raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {SCALAR_TYPES[where.dtype.name]}")  # type: ignore[attr-defined]
         where = where.tolist()  # type: ignore[attr-defined]
     if isinstance(where, int):
         if where <= 0:
@@ -378,7 +434,10 @@ def _narrowed(input: Any, d: int, start: int, end: int) -> Any:
 
 
 def _splitter(name: str, axis: Any) -> None:
-    def f(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
+    def f(input: Any, sections: Any = None, *, indices: Any = None) -> tuple[Any, ...]:
+        where = sections if indices is None else indices
+        if not isinstance(where, (tuple, list, TensorBase)):
+            where = index(where)
         needed = {"hsplit": 1, "vsplit": 2, "dsplit": 3}[name]
         ndim = input.array.ndim
         if ndim < needed:
@@ -386,10 +445,10 @@ def _splitter(name: str, axis: Any) -> None:
                                f"dimension{'s' * (ndim != 1)}!")
         d = axis(ndim)
         n = input.array.shape[d]
-        if isinstance(indices_or_sections, int) and (indices_or_sections == 0 or n % indices_or_sections):
+        if isinstance(where, int) and (where == 0 or n % where):
             raise RuntimeError(f"torch.{name} attempted to split along dimension {d}, but the size of the dimension {n} is not divisible by the "
-                               f"split_size {indices_or_sections}!")
-        return tensor_split(input, indices_or_sections, d)
+                               f"split_size {where}!")
+        return tensor_split(input, where, d)
     f.__name__ = f.__qualname__ = name
     f.__doc__ = f"tensor_split along one fixed axis. https://pytorch.org/docs → torch.{name}"
     public()(f)
@@ -403,7 +462,10 @@ _splitter("dsplit", lambda ndim: 2)
 @public()
 def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
     """The part of an axis from start on, of a length. https://pytorch.org/docs → torch.narrow"""
-    start = int(start)
+    if isinstance(start, TensorBase):
+        if start.array.ndim or start.array.dtype.kind not in "iu":
+            raise RuntimeError("start must be an 0-dim integral Tensor.")
+        start = start.item()
     if not input.array.ndim:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     d = normalize_dim(dim, input.array.ndim)
@@ -421,6 +483,8 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
 @public(out=True)
 def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
     """A copy of `narrow`. https://pytorch.org/docs → torch.narrow_copy"""
+    if dim >= input.array.ndim > 0:
+        raise RuntimeError("Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.")
     return xp.clone(narrow(input, dim, start, length))
 
 
@@ -446,7 +510,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     return xp.diagonal(input, offset=offset, axis1=a, axis2=b)
 
 
-@public(out=True)
+@public(out="same")
 def diag(input: Any, diagonal: int = 0) -> Any:
     """A vector as a diagonal matrix, or the diagonal of a matrix. https://pytorch.org/docs → torch.diag"""
     if input.array.ndim == 1:
@@ -519,10 +583,10 @@ def as_strided(input: Any, size: Any, stride: Any = None, storage_offset: Any = 
 # ── joining and repeating ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@public("concat", "concatenate", method=False, out=True)
+@public("concat", "concatenate", method=False, out="apart")
 def cat(tensors: Any, dim: Any = 0) -> Any:
     """Tensors one after the other along an axis. https://pytorch.org/docs → torch.cat"""
-    tensors = tuple(tensors)
+    check_list(tensors, "cat")
     if not tensors:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     for i, t in enumerate(tensors):
@@ -550,10 +614,10 @@ def _empty_rest(tensors: Any) -> Any:
     return next(t for t in tensors if t.array.shape == (0,))
 
 
-@public(method=False, out=True)
+@public(method=False, out="apart")
 def stack(tensors: Any, dim: int = 0) -> Any:
     """Tensors of one shape along a new axis. https://pytorch.org/docs → torch.stack"""
-    tensors = tuple(tensors)
+    check_list(tensors, "stack")
     if not tensors:
         raise RuntimeError("stack expects a non-empty TensorList")
     for i, t in enumerate(tensors):
@@ -620,6 +684,8 @@ def column_stack(tensors: Any) -> Any:
 @public(method=False)
 def block_diag(*tensors: Any) -> Any:
     """Matrices along the diagonal of one. https://pytorch.org/docs → torch.block_diag"""
+    if not tensors:
+        return FUNCTIONS["empty"](1, 0)
     for t in tensors:
         if t.array.ndim > 2:
             raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input has {t.array.ndim} dimensions")
@@ -634,9 +700,9 @@ def block_diag(*tensors: Any) -> Any:
 
 
 @public(function=False)
-def repeat(input: Any, *repeats: Any) -> Any:
+def repeat(input: Any, *repeats: Any, **keywords: Any) -> Any:
     """Copies side by side along each axis. https://pytorch.org/docs → torch.Tensor.repeat"""
-    counts, shape = _sizes(repeats), input.array.shape
+    counts, shape = _sizes(_given(repeats, "repeat", "repeats", keywords)), input.array.shape
     lead = len(counts) - len(shape)
     if lead < 0:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
@@ -657,13 +723,15 @@ def tile(input: Any, dims: Any) -> Any:
     return repeat(input, (1,) * (input.array.ndim - len(dims)) + dims)
 
 
-Tensor.tile = lambda self, *dims: tile(self, _sizes(dims))  # type: ignore[attr-defined]
+Tensor.tile = lambda self, *dims, **keywords: tile(self, _sizes(_given(dims, "tile", "dims", keywords)))  # type: ignore[attr-defined]
 
 
 @public(method=False)
 def meshgrid(*tensors: Any, indexing: Any = None) -> tuple[Any, ...]:
     """The coordinates of a grid, one tensor an axis. https://pytorch.org/docs → torch.meshgrid"""
     tensors = tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
     if indexing is None:
         import warnings
         warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", UserWarning, stacklevel=2)
@@ -685,6 +753,7 @@ def meshgrid(*tensors: Any, indexing: Any = None) -> tuple[Any, ...]:
 @public(method=False)
 def cartesian_prod(*tensors: Any) -> Any:
     """All combinations of elements, a row each. https://pytorch.org/docs → torch.cartesian_prod"""
+    check_elements(tensors)
     if len(tensors) == 1:
         return tensors[0]
     return stack([ravel(g) for g in meshgrid(*tensors, indexing="ij")], 1)
@@ -697,15 +766,17 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     from itertools import combinations_with_replacement as pick_again
     if input.array.ndim != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.array.shape)}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
     rows = list((pick_again if with_replacement else pick)(range(input.array.size), r))
-    index = FUNCTIONS["tensor"](rows, dtype=dtypes.int64, device=input.device).reshape(len(rows), r)
-    return xp.embedding(input, index)
+    places = FUNCTIONS["tensor"](rows, dtype=dtypes.int64, device=input.device).reshape(len(rows), r)
+    return xp.embedding(input, places)
 
 
 @public()
-def flip(input: Any, dims: Any = (), *more: Any) -> Any:
+def flip(input: Any, dims: Any) -> Any:
     """Axes run backwards. https://pytorch.org/docs → torch.flip"""
-    return xp.flip(input, axis=normalize_dims(tuple(dims) if isinstance(dims, (tuple, list)) else (dims, *more), input.array.ndim))
+    return xp.flip(input, axis=normalize_dims(tuple(dims), input.array.ndim))
 
 
 @public()
@@ -746,20 +817,22 @@ def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
 @public()
 def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
     """Elements pushed along axes, around the ends. https://pytorch.org/docs → torch.roll"""
-    shifts = (shifts,) if isinstance(shifts, int) else tuple(shifts)
-    if dims is None or dims == ():
+    shifts = tuple(shifts) if isinstance(shifts, (tuple, list)) else (index(shifts),)
+    dims = () if dims is None else tuple(dims) if isinstance(dims, (tuple, list)) else (index(dims),)
+    if not dims:
         if len(shifts) != 1:
             raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:0")
         return xp.reshape(xp.roll(ravel(input), shift=shifts, axis=(0,)), shape=input.array.shape)
-    dims = (dims,) if isinstance(dims, int) else tuple(dims)
     if not shifts:
         raise RuntimeError("`shifts` required")
+    if not input.array.size:
+        return xp.clone(input)
     if len(shifts) != len(dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     return xp.roll(input, shift=shifts, axis=tuple(normalize_dim(d, input.array.ndim) for d in dims))
 
 
-@public(inplace=True, out=True)
+@public(inplace=True, out="same")
 def tril(input: Any, diagonal: int = 0) -> Any:
     """The part of matrices on and below a diagonal. https://pytorch.org/docs → torch.tril"""
     if input.array.ndim < 2:
@@ -767,7 +840,7 @@ def tril(input: Any, diagonal: int = 0) -> Any:
     return xp.tril(input, k=diagonal)
 
 
-@public(inplace=True, out=True)
+@public(inplace=True, out="same")
 def triu(input: Any, diagonal: int = 0) -> Any:
     """The part of matrices on and above a diagonal. https://pytorch.org/docs → torch.triu"""
     if input.array.ndim < 2:
@@ -776,13 +849,13 @@ def triu(input: Any, diagonal: int = 0) -> Any:
 
 
 @public(function=False)
-def sum_to_size(input: Any, *size: Any) -> Any:
+def sum_to_size(input: Any, *size: Any, **keywords: Any) -> Any:
     """Summed over the axes that broadcasting from `size` would have repeated. https://pytorch.org/docs → torch.Tensor.sum_to_size"""
     from ..autograd.engine import sum_to
-    shape, own = shape_of(size), input.array.shape
+    shape, own = shape_of(_given(size, "sum_to_size", "size", keywords)), input.array.shape
     if len(shape) > len(own) or any(n not in (1, m) for n, m in zip(reversed(shape), reversed(own), strict=False)):
         raise RuntimeError(f"size {{{list(shape)}}} is not expandable to size {{{list(own)}}}.")
-    return sum_to(xp, input, shape)
+    return sum_to(xp, input, shape) if shape else input.sum()
 
 
 def _changing_geometry(name: str) -> None:
@@ -816,11 +889,11 @@ for _name in ("unsqueeze", "squeeze", "transpose", "swapaxes", "swapdims", "t", 
 
 
 @public(function=False)
-def resize_(input: Any, *sizes: Any, memory_format: Any = None) -> Any:
+def resize_(input: Any, *sizes: Any, memory_format: Any = None, **keywords: Any) -> Any:
     """Another shape, with the elements that are there, in order; new ones are left unfilled. https://pytorch.org/docs → torch.Tensor.resize_"""
     if node_of(input) is not None:
         raise RuntimeError("cannot resize variables that require grad")
-    shape = _sizes(sizes)
+    shape = _sizes(_given(sizes, "resize_", "size", keywords))
     backend = type(input.storage)
     memory = input.storage.memory if input.storage.memory is not None else input.array
     flat = memory.ravel("K")[input.storage_offset():]

@@ -4,7 +4,13 @@ from __future__ import annotations
 from typing import Any
 
 from ..dispatch import xp
+from ._arguments import converted
 from ._register import public
+
+
+def _apart(out: Any, input: Any) -> Any:
+    """The result in memory of its own, where nothing had to move."""
+    return xp.clone(out) if out.storage is input.storage else out
 
 
 @public(method=False)
@@ -26,7 +32,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
                            f"input.size(-3)={channels} is not divisible by {r * r}")
     n = len(lead)
     parts = input.reshape(*lead, channels // (r * r), r, r, height, width)
-    return parts.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2).reshape(*lead, channels // (r * r), height * r, width * r)
+    return _apart(parts.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2).reshape(*lead, channels // (r * r), height * r, width * r), input)
 
 
 @public(method=False)
@@ -48,7 +54,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
                                f"by {r}")
     n = len(lead)
     parts = input.reshape(*lead, channels, height // r, r, width // r, r)
-    return parts.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3).reshape(*lead, channels * r * r, height // r, width // r)
+    return _apart(parts.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3).reshape(*lead, channels * r * r, height // r, width // r), input)
 
 
 @public("native_channel_shuffle", method=False)
@@ -66,7 +72,7 @@ def channel_shuffle(input: Any, groups: int) -> Any:
     n, channels, *rest = input.shape
     if channels % groups:
         raise RuntimeError(f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups.")
-    return input.reshape(n, groups, channels // groups, *rest).transpose(1, 2).reshape(input.shape)
+    return _apart(input.reshape(n, groups, channels // groups, *rest).transpose(1, 2).reshape(input.shape), input)
 
 
 @public(method=False)
@@ -89,4 +95,4 @@ def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:
         if n + a + b < 0:
             raise RuntimeError(f"The input size {n}, plus negative padding {a} and {b} resulted in a negative output size, which is invalid. Check "
                                f"dimension {i} of your input.")
-    return xp.pad_constant(input, widths=widths, value=value)
+    return xp.pad_constant(input, widths=widths, value=converted(value, input.dtype))

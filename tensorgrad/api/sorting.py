@@ -73,13 +73,15 @@ def topk(input: Any, k: int, dim: int | None = None, largest: bool = True, sorte
     >>> torch.topk(torch.tensor([1., 5., 3.]), 2).values
     tensor([5., 3.])
     """
+    if input.array.dtype.kind in "bc":
+        raise RuntimeError(f"{'topk does not support bool' if input.array.dtype.kind == 'b' else ' topk does not support complex'} dtypes on CPU")
     axis = normalize_dim(-1 if dim is None else dim, input.array.ndim)
     if not 0 <= k <= (input.array.shape[axis] if input.array.ndim else 1):
         raise RuntimeError("selected index k out of range")
     return return_types.topk(*_on_line("topk", input, axis, k=int(k), largest=bool(largest), sorted=bool(sorted)))
 
 
-@public(out="apart")
+@public(out="same apart")
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """The k-th least element along an axis, and where it is. https://pytorch.org/docs → torch.kthvalue
 
@@ -170,6 +172,8 @@ def _check_search(sequence: Any, values: Any, right: bool, side: Any, sorter: An
     if len(shape) != 1 and not wanted:
         raise RuntimeError("torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries "
                            f"tensor dim({len(shape)}) and input value's dim(0) numel(1)")
+    if not shape:
+        raise RuntimeError("torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension")
     if len(shape) != 1 and shape[:-1] != wanted[:-1]:
         raise RuntimeError("torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and "
                            f"input value tensor must match, but we got boundaries tensor {list(shape)} and input value tensor {list(wanted)}")
@@ -180,7 +184,7 @@ def _check_search(sequence: Any, values: Any, right: bool, side: Any, sorter: An
         if sorter.dtype is not dtypes.int64:
             raise RuntimeError("torch.searchsorted(): sorter must be a tensor of long dtype but got dtype "
                                f"{SCALAR_TYPES[sorter.dtype.name]}")
-        if sorter.array.size and (sorter.min().item() < 0 or sorter.max().item() >= shape[-1]):
+        if sorter.array.size and (int(sorter.array.min()) < 0 or int(sorter.array.max()) >= shape[-1]):
             raise RuntimeError("torch.searchsorted(): sorter index out of range")
 
 

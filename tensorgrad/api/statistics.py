@@ -9,7 +9,7 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, xp
 from . import return_types
-from ._arguments import floating, in_dtype, normalize_dim
+from ._arguments import each_example, floating, in_batch, in_dtype, normalize_dim
 from ._register import public
 from .creation import linspace
 
@@ -90,7 +90,7 @@ def _check_quantile(input: Any, q: Any, shares: Any, interpolation: str, name: s
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
         raise RuntimeError(f"{name} interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}")
     if isinstance(q, Tensor):
-        if shares.array.size and not (shares.min().item() >= 0 and shares.max().item() <= 1):
+        if shares.array.size and not (float(shares.array.min()) >= 0 and float(shares.array.max()) <= 1):
             raise RuntimeError(f"{name} q values must be in the range [0, 1]")
     elif not 0 <= q <= 1:
         raise RuntimeError(f"{name} q must be in the range [0, 1] but got {q:g}")
@@ -143,7 +143,7 @@ def _weights(fweights: Any, aweights: Any, count: int) -> Any:
         if w.array.size != count:
             raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but got {w.array.size} != "
                                f"{count}")
-        if count and w.min().item() < 0:
+        if count and float(w.array.min()) < 0:
             raise RuntimeError(f"cov(): {name} cannot be negative")
     return aweights if fweights is None else fweights if aweights is None else fweights * aweights
 
@@ -185,7 +185,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
         raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
-    if input.array.ndim != 1 or input.array.size and input.min().item() < 0:
+    if input.array.ndim != 1 or input.array.size and int(input.array.min()) < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is None:
         return xp.bincount(input, None, minlength=minlength)
@@ -223,18 +223,22 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:  # no
         raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    if in_batch(input) and min == max:
+        return each_example(histc, input, bins, min, max)
     low, high = _range(input, (min, max), 1, "torch.histc")
     return in_dtype(xp.histc(input, bins=bins, low=low, high=high), input.dtype)
 
 
 @public(out="same")
-def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:  # noqa: A002
+def histogram(input: Any, bins: Any = 100, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:  # noqa: A002
     """How many elements, or how much of their weight, lie in each bin; and the edges of the bins. https://pytorch.org/docs → torch.histogram
 
     >>> import tensorgrad as torch
     >>> torch.histogram(torch.tensor([1., 2., 1.]), bins=3, range=(0., 3.)).hist
     tensor([0., 2., 1.])
     """
+    if in_batch(input, bins, weight):
+        return each_example(histogram, input, bins, range=range, weight=weight, density=density)
     points = xp.reshape(input, (input.array.size, 1))
     if weight is not None:
         if weight.array.shape != input.array.shape:

@@ -5,6 +5,7 @@ import warnings
 from typing import Any
 
 from ..dispatch import SCALAR_TYPES, xp
+from ..dtype import int64
 from ._arguments import check_tensor, promoted
 from ._register import public
 from .fourier import resized
@@ -44,18 +45,19 @@ def _center_padded(x: Any, width: int, mode: str) -> Any:
     *lead, size = x.array.shape
     if mode == "constant":
         return xp.pad_constant(x, widths=(*((0, 0) for _ in lead), (width, width)))
+    if mode == "circular":
+        return xp.concat([x.narrow(-1, size - width, width), x, x.narrow(-1, 0, width)], axis=len(lead))
+    places: Any = range(-width, size + width)
     if mode == "replicate":
-        ends = [x.narrow(-1, place, 1).expand(*lead, width) for place in (0, size - 1)]
-    elif mode == "circular":
-        ends = [x.narrow(-1, size - width, width), x.narrow(-1, 0, width)]
+        places = [min(max(i, 0), size - 1) for i in places]
     elif mode == "reflect":
         if width >= size:
             raise RuntimeError("Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
                                f"({width}, {width}) at dimension 2 of input {[1, *x.array.shape]}")
-        ends = [x.narrow(-1, 1, width).flip(-1), x.narrow(-1, size - 1 - width, width).flip(-1)]
+        places = [min(abs(i), 2 * (size - 1) - abs(i)) for i in places]
     else:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
-    return xp.concat([ends[0], x, ends[1]], axis=len(lead))
+    return xp.border(x, x.new_tensor(places, dtype=int64), axis=len(lead))
 
 
 # ── to spectra ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -69,7 +71,7 @@ def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int 
     https://pytorch.org/docs → torch.stft
 
     >>> import tensorgrad as torch
-    >>> torch.stft(torch.ones(8), n_fft=4, return_complex=True).shape
+    >>> torch.stft(torch.ones(8), n_fft=4, window=torch.ones(4), return_complex=True).shape
     torch.Size([3, 9])
     """
     check_tensor(input, "stft", "input", 1)

@@ -13,7 +13,7 @@ _HOME = {
     "Variable": "variable",
     "gradcheck": "gradcheck", "gradgradcheck": "gradcheck", "GradcheckError": "gradcheck",
 }
-_MODULES = ("function", "graph", "anomaly", "variable")
+_MODULES = ("function", "graph", "anomaly", "variable", "functional", "forward_ad")
 
 
 def __getattr__(name: str) -> _Any:

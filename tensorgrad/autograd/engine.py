@@ -63,9 +63,11 @@ def _pull_wide(node: Any, g: Any, values: Any, backend_xp: Any, useful: Any) -> 
     steps with several results."""
     parts = g if type(g) is list else [g]
     conjugate = type(node).analytic and any(part.dtype.kind == "c" for part in parts)
+    narrow = None
     if conjugate:
         parts = [part.conj() for part in parts]
     elif any(part.dtype.kind == "V" for part in parts):
+        narrow = parts[0].dtype
         parts = [part.astype("float32") for part in parts]
         values = [v.astype("float32") if getattr(getattr(v, "dtype", None), "kind", "") == "V" else v for v in values]
     g = parts if type(g) is list else parts[0]
@@ -74,24 +76,15 @@ def _pull_wide(node: Any, g: Any, values: Any, backend_xp: Any, useful: Any) -> 
         edge = node.edges[i]
         if useful is None or edge in useful:
             ge = formula(backend_xp, g, *[values[w] for w in wants])
+            if narrow is not None and ge.shape != edge.shape:     # as in PyTorch, rounded before it is summed up
+                ge = ge.astype(narrow).astype("float32")
             pulled.append((edge, fitted(backend_xp, ge.conj() if conjugate else ge, edge)))
     return pulled
 
 
 def pull_tensors(node: Any, g: Any, useful: Any) -> list[tuple[Any, Any]]:
     """The same on Tensors: the formulas are recorded, so the gradients can be differentiated again."""
-    saved, plan = node.saved, node.plan
-    if saved is FREED:
-        raise second_time()
-    if plan.saves_out and node.storage.written > node.time:
-        check_output(node)
-    values: list[Any] = []
-    for place, v in enumerate(saved):
-        if place < len(plan.origins):
-            v = _relinked(node, plan, place, v)
-        values.append(v)
-    for extra in plan.extras:
-        values.append(extra(node, values))
+    plan, values = node.plan, linked_values(node)
     conjugate = type(node).analytic and any(part.array.dtype.kind == "c" for part in (g if type(g) is list else [g]))
     if conjugate:
         g = [xp.conj(part) for part in g] if type(g) is list else xp.conj(g)
@@ -102,8 +95,32 @@ def pull_tensors(node: Any, g: Any, useful: Any) -> list[tuple[Any, Any]]:
         edge = node.edges[i]
         if useful is None or edge in useful:
             ge = formula(table, g, *[values[w] for w in wants])
-            pulled.append((edge, fitted_tensor(xp.conj(ge) if conjugate else ge, edge)))
+            ge = fitted_tensor(xp.conj(ge) if conjugate else ge, edge)
+            pulled.append((edge, _tied(ge, node.edges) if node.flat else ge))
     return pulled
+
+
+def linked_values(node: Any) -> list[Any]:
+    """What a step's formulas ask for: what it saved, on the tape again."""
+    saved, plan = node.saved, node.plan
+    if saved is FREED:
+        raise second_time()
+    if plan.saves_out and node.storage.written > node.time:
+        check_output(node)
+    values: list[Any] = []
+    for place, v in enumerate(saved):
+        values.append(_relinked(node, plan, place, v) if place < len(plan.origins) else v)
+    for extra in plan.extras:
+        values.append(extra(node, values))
+    return values
+
+
+def _tied(ge: Any, edges: Any) -> Any:
+    """A gradient that does not vary with the step's inputs, as a function of them: their own gradients will be zeros, not None."""
+    for edge in edges:
+        if edge is not None:
+            ge = xp.copied(wrap(ge.array, ge.storage, edge), ge)
+    return ge
 
 
 def _relinked(node: Any, plan: Any, place: int, v: Any) -> Any:
@@ -117,8 +134,8 @@ def _relinked(node: Any, plan: Any, place: int, v: Any) -> Any:
         return wrap(v.array, v.storage, node.edges[origin]) if isinstance(v, TensorBase) else v
     if type(node.dtype) is not tuple:
         return wrap(getattr(v, "array", v), node.storage, node)
-    floating = v.array.dtype.kind in "fcV"
-    return wrap(v.array, v.storage, Output(node, origin - arity, v.array) if floating else None)
+    result = node.results[origin - arity]      # as long as it lives, the very one that has the hooks
+    return wrap(v.array, v.storage, None if result is None else result() or Output(node, origin - arity, v.array))
 
 
 def saved_value(node: Any, name: str) -> Any:
@@ -173,13 +190,21 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
     Without `wanted`, leaves add what reaches them to their .grad. With it, only the ways to the wanted nodes are gone, and
     {node: gradient} of what reached them is returned.
     """
-    order, waiting = _route(grads)
+    order, waiting = _route(grads, 0 if wanted is None else min([n.time for n in wanted], default=0))
     roots = set(grads) if wanted is not None and len(grads) == 1 else ()     # PyTorch runs the hooks of a single root in any case
     useful = None if wanted is None else _useful(order, wanted)
     found: dict[Any, Any] = {}
     owned: set[Any] = set()            # nodes whose waiting gradient is memory that nobody else holds
     before, outer = mode.grad, mode.sweep
     mode.set_grad(create_graph)
+    if mode.levels:      # tangents go on into gradients, and what they are computed from is not freed
+        create_graph = retain_graph = True
+    detour = None
+    if mode.batches and any(isinstance(g, TensorBase) for g in grads.values()):      # a batch of gradients, for steps that know of none
+        from .batching import Detour
+        create_graph = True
+        if (detour := Detour(grads, order)).needed:
+            grads = detour.begin(grads)
     mode.sweep = Sweep(order, {*waiting, *grads}, useful)
     try:
         for leaf in [n for n in grads if type(n) is Leaf and n not in waiting]:
@@ -203,13 +228,15 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
                         step = _step if (guard := node.storage.guard) is None else guard(_step)
                         step(node, g, grads, owned, useful, create_graph, retain_graph)
             for e in node.edges:
-                if type(e) is Leaf:
+                if type(e) is Leaf and e in waiting:
                     waiting[e] -= 1
                     if not waiting[e] and e in grads:
                         on(e, _arrive)(e, grads.pop(e), e in owned, create_graph, wanted, found)
     finally:
         mode.set_grad(before)
         mode.sweep = outer
+        if detour is not None and detour.needed:
+            found = detour.end(found)
     return found
 
 
@@ -269,10 +296,10 @@ class Sweep:
         return node in self.useful if self.useful is not None else node in self.leaves or node in self.order
 
 
-def _route(roots: dict[Any, Any]) -> tuple[list[Any], dict[Any, int]]:
+def _route(roots: dict[Any, Any], oldest: int = 0) -> tuple[list[Any], dict[Any, int]]:
     """The nodes in the order in which to pull them, and how many steps each leaf has to wait for.
 
-    Creation order is topological order: the latest node first.
+    Creation order is topological order: the latest node first. Nothing that is older than all that is wanted leads there.
     """
     seen, todo = set(roots), [n for n in roots if type(n) is not Leaf]
     order: list[Any] = []
@@ -281,7 +308,7 @@ def _route(roots: dict[Any, Any]) -> tuple[list[Any], dict[Any, int]]:
         node = todo.pop()
         order.append(node)
         for e in node.edges:
-            if e is None:
+            if e is None or e.time < oldest:
                 continue
             if type(e) is Leaf:
                 waiting[e] = waiting.get(e, 0) + 1
@@ -479,15 +506,16 @@ def place_of(target: Any) -> Any:
 def _roots(outputs: tuple[Any, ...], gradients: Any, create_graph: bool) -> dict[Any, Any]:
     """{node: gradient} to start from."""
     given = (None,) * len(outputs) if gradients is None else _tuple(gradients)
+    tensors = create_graph or mode.levels or mode.batches and any(type(g.storage).rank for g in given if isinstance(g, TensorBase))
     roots: dict[Any, Any] = {}
     for i, (out, g) in enumerate(zip(outputs, given, strict=False)):
         node = place_of(out)
         if g is not None and not isinstance(g, TensorBase):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
-        if node is None:
+        if node is None or not node.requires_grad:
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
         g = _start(i, node, g)
-        g = fitted_tensor(g, node) if create_graph else g.array if g.array.dtype == node.dtype else g.array.astype(node.dtype)
+        g = fitted_tensor(g, node) if tensors else g.array if g.array.dtype == node.dtype else g.array.astype(node.dtype)
         roots[node] = roots[node] + g if node in roots else g
     if len(given) < len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(given)} gradients")
@@ -510,8 +538,11 @@ def _start(i: int, node: Any, g: Any) -> Any:
     if (g.array.dtype.kind == "c") != (dtype.kind == "c"):
         raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
                            f"grad_output[{i}] has a dtype of {names[g.array.dtype]} and output[{i}] has a dtype of {names[dtype]}.")
-    if type(g.storage) is not type(node.storage):
+    if g.storage.device != node.storage.device:
         raise RuntimeError(f"invalid gradient at index {i} - expected device {node.storage.device} but got {g.storage.device}")
+    if type(g.storage).rank < node.storage.rank:
+        from .batching import lifted
+        return lifted(g, type(node.storage))
     return g
 
 
@@ -537,6 +568,8 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
         grad_tensors = grad_variables
     roots = _roots(_tuple(tensors), grad_tensors, create_graph)
     keep = create_graph if retain_graph is None else retain_graph
+    if create_graph:
+        _warn_of_cycle()
     if inputs is None:
         sweep(roots, create_graph=create_graph, retain_graph=keep)
         return
@@ -555,6 +588,16 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
                 accumulate(node.tensor, g)
     finally:
         mode.set_grad(before)
+
+
+def _warn_of_cycle(warned: list[bool] = []) -> None:  # noqa: B006
+    """Once in the life of a program."""
+    if not warned:
+        warned.append(True)
+        warnings.warn("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can "
+                      "cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this "
+                      "function, make sure to reset the .grad fields of your parameters to None after use to break the cycle and avoid the leak.",
+                      UserWarning, stacklevel=4)
 
 
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
@@ -579,7 +622,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     if not targets:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     nodes = [place_of(target) for target in targets]
-    if None in nodes:
+    if any(node is None or not node.requires_grad for node in nodes):
         raise RuntimeError("One of the differentiated Tensors does not require grad")
     found = sweep(roots, create_graph=create_graph, retain_graph=create_graph if retain_graph is None else retain_graph,
                   wanted=frozenset(nodes))
@@ -597,11 +640,11 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
 
 def _batched_grad(outputs: Any, inputs: Any, given: Any, retain_graph: Any, create_graph: bool, allow_unused: bool,
                   materialize: bool) -> tuple[Any, ...]:
-    """One sweep for each of the gradients along the first axis."""
-    rows = []
+    """One sweep for a batch of gradients, along the first axis of each."""
+    from .batching import hidden, level, shown
     count = len(next(g for g in given if g is not None).array)
-    for k in range(count):
-        keep = retain_graph or create_graph or k < count - 1
-        rows.append(grad(outputs, inputs, [None if g is None else g[k] for g in given], keep, create_graph,
-                         allow_unused=None if materialize else allow_unused, materialize_grads=materialize))
-    return tuple(None if column[0] is None else xp.stack(column, axis=0) for column in zip(*rows, strict=True))
+    with level(count) as depth:
+        found = grad(outputs, inputs, [None if g is None else hidden(g, 0, depth) for g in given], retain_graph, create_graph,
+                     allow_unused=None if materialize else allow_unused, materialize_grads=materialize)
+        return tuple(None if g is None else shown(g, 0, depth, count) if type(g.storage).rank == depth else
+                     xp.stack([g] * count, axis=0) for g in found)

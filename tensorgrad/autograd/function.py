@@ -27,6 +27,8 @@ class FunctionCtx:
     _dirty: tuple[Any, ...] = ()
     _plain: tuple[Any, ...] = ()
     _materialize = True
+    _pushing = False                        # whether `jvp` runs
+    saved_for_forward: Any = None
     _step: Any = None                       # weakly: the tape step
 
     def save_for_backward(self, *tensors: Any) -> None:
@@ -54,7 +56,9 @@ class FunctionCtx:
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What was saved, unless it was changed or freed since."""
+        """What was saved, unless it was changed or freed since. In `jvp`, what was saved for that."""
+        if self._pushing and self.saved_for_forward is not None:
+            return tuple(self.saved_for_forward)
         if self._saved is FREED:
             raise second_time()
         step = self._step() if self._step is not None else None
@@ -82,8 +86,8 @@ class Saved:
             raise stale(step, tensor.array, tensor.storage, step if self.place is not None else tensor._node, self.version)
         elif self.place is None:
             return tensor
-        result = step is not None and self.place is not None and tensor.array.dtype.kind in "fcV"
-        return wrap(tensor.array, tensor.storage, Output(step, self.place or 0, tensor.array) if result else self.edge)
+        result = None if step is None or self.place is None else step.results[self.place]      # if it lives, the one that has the hooks
+        return wrap(tensor.array, tensor.storage, self.edge if result is None else result() or Output(step, self.place or 0, tensor.array))
 
 
 class FunctionNode(Node):
@@ -94,6 +98,8 @@ class FunctionNode(Node):
     places: list[int]                # which of the arguments are tensors
     arity: int
     backends: tuple[Any, ...]        # of the results: they may lie on several devices
+    results: list[Any]               # weak references to their places on the tape
+    inputs: tuple[Any, ...] = ()     # of a Function with `jvp`, the tensors among the arguments: shape, dtype and backend of each
     materialize = False              # the context decides, see `_backward`
     shares = True
 
@@ -202,6 +208,13 @@ class Function(metaclass=FunctionMeta):
         """The tangents of the outputs, given those of the inputs."""
         raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
 
+    generate_vmap_rule = False
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
+        """The function on a batch, which lies along the axes `in_dims` of the arguments: the results, and where they have it."""
+        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap static method or set generate_vmap_rule=True.")
+
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward, and write the step on the tape."""
@@ -211,8 +224,13 @@ class Function(metaclass=FunctionMeta):
             bound = signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
-        ctx.needs_input_grad = tuple(isinstance(a, TensorBase) and node_of(a) is not None for a in args)
-        before = mode.grad
+        if mode.batches:
+            from .batching import by_own_rule
+            if (found := by_own_rule(cls, args, apart)) is not NotImplemented:
+                return found
+        nodes = [node_of(a) if isinstance(a, TensorBase) else None for a in args]
+        ctx.needs_input_grad = tuple(node is not None and node.requires_grad for node in nodes)
+        before, mode.forward, forward = mode.grad, False, mode.forward
         mode.set_grad(False)
         try:
             if apart:
@@ -221,6 +239,7 @@ class Function(metaclass=FunctionMeta):
             else:
                 result = cls.forward(ctx, *args, **kwargs)
         finally:
+            mode.forward = forward
             mode.set_grad(before)
         outputs = result if isinstance(result, tuple) else (result,)
         for t in ctx._dirty:
@@ -228,7 +247,7 @@ class Function(metaclass=FunctionMeta):
                 raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
                                    "modified inplace must all be outputs of the Function.")
             t.storage.wrote()
-        if mode.record is None or not any(ctx.needs_input_grad) or not any(isinstance(o, TensorBase) for o in outputs):
+        if mode.record is None or not any(nodes) or not any(isinstance(o, TensorBase) for o in outputs):
             return result
         outputs = _recorded(cls, ctx, args, outputs)
         return outputs if isinstance(result, tuple) else outputs[0]
@@ -243,6 +262,8 @@ def _recorded(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[
     node = cls._node_class()
     node.places = [i for i, a in enumerate(args) if isinstance(a, TensorBase)]
     node.arity, node.edges, node.hooks = len(args), [node_of(args[i]) for i in node.places], None
+    if cls.jvp is not Function.jvp:
+        node.inputs = tuple((args[i].array.shape, args[i].array.dtype, type(args[i].storage)) for i in node.places)
     plain = [i for i, o in enumerate(outputs) if any(o is t for t in ctx._plain)]     # before inputs become views
     outputs = tuple(_result(o, args, ctx, len(outputs)) for o in outputs)
     tensors = [o if isinstance(o, TensorBase) else None for o in outputs]
@@ -253,18 +274,18 @@ def _recorded(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[
     places = {id(o): i for i, o in enumerate(tensors) if o is not None}
     node.ctx, node.time, ctx._step = ctx, next(clock), weakref.ref(node)
     ctx._saved, ctx._given = tuple(None if t is None else Saved(t, places.get(id(t))) for t in ctx._given), ()
-    dirty = [id(t) for t in ctx._dirty]
+    node.results, dirty = [None] * len(outputs), [id(t) for t in ctx._dirty]
     ctx._dirty = ctx._plain = ()             # they lead to the results, which lead here
     for i, o in enumerate(tensors):
         if o is None or o.array.dtype.kind not in "fcV" or i in plain:
             continue
         output = Output(node, i, o.array)
-        output.storage = o.storage.nowhere
+        output.storage, node.results[i] = o.storage.nowhere, weakref.ref(output)
         if id(o) in dirty:
             adopt(o, wrap(o.array, o.storage, output))
         else:
             o._node = output
-    show(node)
+    show(node, outputs)
     return outputs
 
 

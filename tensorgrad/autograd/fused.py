@@ -4,24 +4,24 @@ from __future__ import annotations
 from typing import Any
 
 from ..dtype import FROM_NUMPY
-from ..ops.base import Op, Pair, node_type
+from ..ops.base import OPS, Op, Pair, node_type
 from ..storage.base import clock
 from .fitting import fitted
 from .mode import mode
-from .tape import FREED, Output, TensorBase, alias, new, show
+from .tape import FREED, TensorBase, alias, link, new, show
 
 
 class Residual:
-    """What a node of a pair remembers: its arguments, and what the forward kernel kept for the backward kernel.
+    """What a node of a pair remembers: what the forward kernel kept for the backward kernel, and what the op's definition needs.
 
-    `checked` are the arguments and results among the latter: they must not be written to. Arguments are read from their tensors, which
-    get other memory when an op in place takes theirs.
+    `needed` is what its gradient formulas ask for, or, of a composite, the arguments. `checked` are the arguments and results among what was kept:
+    they must not be written to. Arguments are read from their tensors, which get other memory when an op in place takes theirs.
     """
 
-    __slots__ = ("pair", "args", "kept", "checked", "borrowed")
+    __slots__ = ("pair", "needed", "kept", "checked", "borrowed")
 
-    def __init__(self, pair: Pair, args: Any, outs: Any, kept: Any) -> None:
-        self.pair, self.args, self.kept = pair, args, kept
+    def __init__(self, pair: Pair, args: Any, outs: Any, kept: Any, needed: Any) -> None:
+        self.pair, self.needed, self.kept = pair, needed, kept
         parts = kept if isinstance(kept, (tuple, list)) else (kept,)
         self.borrowed = tuple((i, a) for i, part in enumerate(parts) if part is not None for a in args if getattr(a, "array", None) is part)
         self.checked = tuple(a for _, a in self.borrowed) + tuple(alias(o) for o in outs for part in parts if o.array is part)
@@ -42,17 +42,21 @@ def record_pair(op: type[Op], pair: Pair, args: Any, edges: Any, params: Any, ou
     """Write one application of a kernel pair on the tape."""
     node = new(_fused_type(op))
     node.edges, node.params, node.hooks, node.storage, node.plan = edges, params, None, outs[0].storage.nowhere, None
-    node.time, node.saved = next(clock), Residual(pair, args, outs, kept)
+    needed = args
+    if not op.composite:
+        plan = plan_of(op, edges)
+        needed = plan.save((*args, *(map(alias, outs) if op.several else [outs[0].array])))
+        if plan.saves_out:
+            node.storage = outs[0].storage
+    node.time, node.saved = next(clock), Residual(pair, args, outs, kept, needed)
     if op.several:
         node.shape, node.dtype = tuple(o.array.shape for o in outs), tuple(o.array.dtype for o in outs)
-        for i, out in enumerate(outs):
-            if out.array.dtype.kind in "fcV":
-                out._node = Output(node, i, out.array)
+        link(node, outs)
     else:
         (out,) = outs
         node.shape, node.dtype = out.array.shape, out.array.dtype
         out._node = node
-    show(node)
+    show(node, outs)
 
 
 def _pull(node: Any, g: Any, useful: Any) -> Any:
@@ -70,19 +74,44 @@ def _pull(node: Any, g: Any, useful: Any) -> Any:
 
 
 def _pull_tensors(node: Any, g: Any, useful: Any) -> Any:
-    """Gradients that can be differentiated again: the op's definition is written on the tape, and pulled."""
-    from ..dispatch import defined, wrap
+    """Gradients that can be differentiated again: those of the op's definition."""
     from .engine import sweep
     if node.saved is FREED:
         raise second_time()
-    op, residual = type(node), node.saved
-    args = [a if e is None else wrap(a.array, a.storage, e) for a, e in zip(residual.args, node.edges, strict=True)]
-    for tensor in residual.args:
-        _check(node, tensor)
-    y = defined(op, type(node.storage), args, node.edges, node.params)
-    roots = {o._node: gi for o, gi in zip(y, g, strict=True) if o._node is not None} if op.several else {y._node: g}
+    if not node.composite:
+        return redefined(node).pull_tensors(g, useful)
+    y = composed(node)
+    roots = {o._node: gi for o, gi in zip(y, g if node.several else [g], strict=True) if o._node is not None}
     wanted = frozenset(e for e in node.edges if e is not None and (useful is None or e in useful))
-    return list(sweep(roots, create_graph=True, retain_graph=True, wanted=wanted).items())
+    return list(sweep(roots, create_graph=mode.grad, retain_graph=True, wanted=wanted).items())
+
+
+def composed(node: Any) -> Any:
+    """The results of a step once more, on the tape, from the ops that define it."""
+    from ..dispatch import defined, wrap
+    op, residual, before = type(node), node.saved, mode.grad
+    args = [a if e is None else wrap(a.array, a.storage, e) for a, e in zip(residual.needed, node.edges, strict=True)]
+    for tensor in residual.needed:
+        _check(node, tensor)
+    mode.set_grad(True)
+    try:
+        y = defined(op, type(node.storage), args, node.edges, node.params)
+    finally:
+        mode.set_grad(before)
+    return y if op.several else [y]
+
+
+def redefined(node: Any) -> Any:
+    """The step, from now on one of the op's own formulas. It stays the same step: what these ask of its results leads to it, and to its hooks."""
+    residual: Residual = node.saved
+    op = OPS[node.opname]
+    node.saved, node.plan, node.__class__ = residual.needed, plan_of(op, node.edges), node_type(op)
+    return node
+
+
+def plan_of(op: type[Op], edges: Any) -> Any:
+    needs = sum(1 << i for i, e in enumerate(edges) if e is not None)
+    return op.plans[needs if op.arity else (needs, len(edges))]
 
 
 def _check(node: Any, tensor: Any) -> None:
@@ -113,7 +142,7 @@ def stale(node: Any, array: Any, storage: Any, source: Any, expected: int | None
     from ..dispatch import SCALAR_TYPES
     kind = f"{'torch' if storage.device.type == 'cpu' else 'torch.cuda'}.{SCALAR_TYPES[FROM_NUMPY[array.dtype].name]}Tensor"
     step, place = (None, 0) if source is None else source.as_function()
-    came_from = f", which is output {place} of {step.name().partition('Backward')[0]}," if step is not None and step.edges else ""
+    came_from = f", which is output {place} of {step.name().rpartition('Backward')[0]}," if step is not None and step.edges else ""
     return RuntimeError(
         f"one of the variables needed for gradient computation has been modified by an inplace operation: [{kind} {list(array.shape)}]"
         f"{came_from} is at version {storage.version}; expected {'an earlier version' if expected is None else f'version {expected}'} "

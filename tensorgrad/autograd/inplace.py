@@ -20,10 +20,12 @@ from .tape import Hooks, Leaf, TensorBase, node_of, root_of
 
 def check(target: Any) -> None:
     """Raise PyTorch's error if autograd would have to record a write to this tensor and cannot."""
+    if not mode.grad:      # only tangents are recorded
+        return
     kind = target.origin.kind if target.origin is not None else None
     node = node_of(target)
     if kind in ("several", "no_grad", "function"):
-        name = node.name().partition("Backward")[0] if node is not None else "a view function"
+        name = node.name().rpartition("Backward")[0] if node is not None else "a view function"
         if kind == "several":
             raise RuntimeError(f"Output {getattr(target, 'output_nr', 0)} of {name} is a view and is being modified inplace. This view is "
                                "the output of a function that returns multiple views. Such functions do not allow the output views to be "
@@ -78,7 +80,12 @@ def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
 
 def overwrite(target: Any, result: Any) -> Any:
     """Copy `result` into the memory of `target`, and take over its history."""
+    unlike = type(result.storage) is not type(target.storage)
+    if unlike:
+        check_room(target, result)
     check_result(target, result)
+    if unlike and type(result.storage).rank < type(target.storage).rank:
+        result = dispatch.level_of(target, result)
     recorded = mode.record and (result._node is not None or node_of(target) is not None)
     if recorded:
         check(target)
@@ -90,24 +97,38 @@ def overwrite(target: Any, result: Any) -> Any:
     return target
 
 
+def check_room(target: Any, *others: Any, name: str = "inplace arithmetic") -> None:
+    """Raise PyTorch's error for values of a batch that are to go where vmap sees memory for one example."""
+    if any(type(other.storage).rank > type(target.storage).rank for other in others):
+        raise RuntimeError(
+            f"vmap: {name}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements than `self`. "
+            "This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. Please try to use out-of-place operators "
+            f"instead of {name}. If said operator is being called inside the PyTorch framework, please file a bug report instead.")
+
+
 def check_result(target: Any, result: Any) -> None:
     """Raise PyTorch's error if a result cannot be written to this tensor."""
     if result.array.shape != target.array.shape:
         raise RuntimeError(f"output with shape {list(target.array.shape)} doesn't match the broadcast shape {list(result.array.shape)}")
+    check_cast(target, result)
+
+
+def check_cast(target: Any, result: Any) -> None:
+    """Raise PyTorch's error if a result's dtype cannot become this tensor's."""
     source, kept = FROM_NUMPY[result.array.dtype], FROM_NUMPY[target.array.dtype]
     if not can_cast(source, kept):
         raise RuntimeError(f"result type {dispatch.SCALAR_TYPES[source.name]} can't be cast to the desired output type "
                            f"{dispatch.SCALAR_TYPES[kept.name]}")
 
 
-def check_overlap(target: Any, other: Any, copying: bool = False) -> None:
-    """Raise PyTorch's error for an operand that is only in part the memory that is written to."""
-    if any(not (a.flags.c_contiguous or a.flags.f_contiguous) for a in (target, other)):
+def check_overlap(target: Any, other: Any, copying: bool = False, apart: bool = False) -> None:
+    """Raise PyTorch's error for an operand that is only in part the memory that is written to, or, if it must lie apart, at all."""
+    if not (apart and target is other) and any(not (a.flags.c_contiguous or a.flags.f_contiguous) for a in (target, other)):
         return        # too hard to tell, for PyTorch as well
     start, begin = address(target), address(other)
     end, stop = start + target.nbytes, begin + other.nbytes
     same = (start, end) == (begin, stop) and (target.strides == other.strides or (copying and target.flags.c_contiguous == other.flags.c_contiguous))
-    if max(start, begin) < min(end, stop) and not same:
+    if max(start, begin) < min(end, stop) and not same or apart and target is other:
         raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
                            "Please clone() the tensor before performing the operation.")
 
@@ -132,6 +153,8 @@ def write(target: Any, values: Any, one_value: bool = False) -> None:
     """Put values into a tensor's memory, and date the write. The tape is not touched. One value may go to memory that elements share."""
     if not one_value:
         check_writeable(target)
+    if target.storage.memory is not None and type(target.storage).rank:
+        target.array.check_room(values)
     target.array[...] = values
     target.storage.wrote()
 
@@ -150,8 +173,13 @@ def adopt(target: Any, result: Any) -> None:
                 made.storage = base.storage          # later writes must be noticed
     if base._node is not None and node is not None:
         Hooks.hand_on(base._node, node)
+    if not mode.grad and base._node is not None and base._node.requires_grad:
+        mode.see.hand_on(node, base._node)
+        return
     base._node = node
     target.storage.rebased = next(clock)
+    if mode.see is not None:
+        mode.see.track(base)
 
 
 def _chain(view: Any) -> tuple[Any, ...]:

@@ -19,6 +19,12 @@ class Mode(threading.local):
     watched: Any = None           # what writes it and shows each new step to the watchers
     watchers: tuple[Any, ...] = ()   # anomaly mode, hooks on saved values, the check for inference tensors
     sweep: Any = None             # the backward that is under way
+    levels: tuple[Any, ...] = ()  # of forward mode, from the outermost: tangents are recorded even where gradients are not
+    forward = True                # whether tangents go on from step to step
+    passing: frozenset[Any] = frozenset()   # steps that tangents, but no gradients, are being pushed through
+    keep = False                  # whether steps stay on the tape that no gradient goes on from
+    see: Any = None               # while there are levels: what pushes tangents through each new step, see forward.py
+    batches: tuple[Any, ...] = ()  # the vmaps that are under way, from the outermost
     anomaly = False
     check_nan = True
     hooks: tuple[Any, ...] = ()   # saved_tensors_hooks in force
@@ -29,7 +35,11 @@ class Mode(threading.local):
 
     def set_grad(self, on: bool) -> None:
         self.grad = on
-        self.record = None if not on or self.inference else self.watched if self.watchers else self.plain
+        self.record = None if self.inference or not (on or self.levels and self.forward) else self.watched if self.watchers or self.see else self.plain
+
+    def set_forward(self, on: bool) -> None:
+        self.forward = on
+        self.set_grad(self.grad)
 
     def watch(self, watcher: Any, on: bool = True) -> None:
         """Show each new step of the tape to `watcher(node)`, or no longer."""
@@ -42,7 +52,7 @@ mode = Mode()
 
 def refuse_inference(node: Any) -> None:
     """Raise if a step saved a tensor that was made in inference mode."""
-    for value in node.saved if type(node.saved) is tuple else node.saved.args:
+    for value in node.saved if type(node.saved) is tuple else node.saved.needed:
         if getattr(getattr(getattr(value, "tensor", value), "storage", None), "inference", False):
             raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
                                "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it "
@@ -106,9 +116,9 @@ class GradSwitch(Switch):
 
     on: bool
 
-    def __new__(cls, function: Any = None) -> Any:
+    def __new__(cls, orig_func: Any = None) -> Any:
         self = super().__new__(cls)
-        return self if function is None else self(function)   # @no_grad without parentheses
+        return self if orig_func is None else self(orig_func)   # @no_grad without parentheses
 
     def __enter__(self) -> None:
         self.before = mode.grad

@@ -106,10 +106,16 @@ def record_several(op: type[Op], needs: int, args: tuple[Any, ...], edges: Any, 
     node.edges, node.params, node.plan, node.hooks, node.storage = edges, params, plan, None, outs[0].storage.nowhere
     node.shape, node.dtype, node.time = tuple(o.array.shape for o in outs), tuple(o.array.dtype for o in outs), next(clock)
     node.saved = plan.save((*args, *[alias(o) for o in outs]))
+    link(node, outs)
+    show(node, outs)
+
+
+def link(node: Any, outs: Any) -> None:
+    """Hang the results of a step on it; it knows them weakly."""
     for i, out in enumerate(outs):
         if out.array.dtype.kind in "fcV":
             out._node = Output(node, i, out.array)
-    show(node)
+    node.results = [None if out._node is None else weakref.ref(out._node) for out in outs]
 
 
 def alias(tensor: TensorBase) -> TensorBase:
@@ -122,13 +128,15 @@ def alias(tensor: TensorBase) -> TensorBase:
 def record_watched(op: type[Op], needs: int, args: tuple[Any, ...], edges: Any, params: dict[str, Any], out: TensorBase) -> None:
     """`record`, while somebody watches."""
     record(op, needs, args, edges, params, out)
-    show(out._node)
+    show(out._node, (out,))
 
 
-def show(node: Node) -> None:
-    """Let the watchers see a new step."""
+def show(node: Node, outs: Any) -> None:
+    """Let the watchers see a new step, and forward mode push its tangents through it."""
     for watcher in mode.watchers:
         watcher(node)
+    if mode.see is not None:
+        mode.see(node, outs)
 
 
 Mode.plain = Mode.record = staticmethod(record)
@@ -159,7 +167,7 @@ def _rederived(tensor: Any) -> Any:
         if origin.kind == "function":
             if type(tensor._node) is not Output or not mode.grad:
                 break
-            raise RuntimeError(f"Output 0 of {tensor._node.name().partition('Backward')[0]} is a view and its base or another view of its "
+            raise RuntimeError(f"Output 0 of {tensor._node.name().rpartition('Backward')[0]} is a view and its base or another view of its "
                                "base has been modified inplace. This view was created inside a custom Function (or because an input was "
                                "returned as-is) and the autograd logic to handle view+inplace would override the custom backward associated "
                                "with the custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by "
@@ -167,7 +175,7 @@ def _rederived(tensor: Any) -> Any:
         if origin.kind == "several":
             if tensor._node is None and node_of(root_of(tensor)) is None:
                 break
-            name = tensor._node.name().partition("Backward")[0] if type(tensor._node) is Output else origin.op.torch_name
+            name = tensor._node.name().rpartition("Backward")[0] if type(tensor._node) is Output else origin.op.torch_name
             raise RuntimeError(f"Output {getattr(tensor._node, 'index', 0)} of {name} is a view and its base or another view of its base has been "
                                "modified inplace. This view is the output of a function that returns multiple views. Such functions do not "
                                "allow the output views to be modified inplace. You should replace the inplace operation by an out-of-place "
@@ -183,6 +191,8 @@ def _rederived(tensor: Any) -> Any:
         view._node = None
         if node is not None and view.array.dtype.kind in "fcV":
             record(origin.op, 1, origin.args, (node, *[None] * (len(origin.args) - 1)), origin.params, view)
+            if mode.see is not None:
+                mode.see(view._node, (view,), cut=False)
     return chain[0]._node if chain else tensor._node
 
 
@@ -194,18 +204,31 @@ def root_of(tensor: Any) -> Any:
 
 
 class RemovableHandle:
-    """Removes a hook: by hand, or at the end of a `with` block."""
+    """Removes a hook, by hand or at the end of a `with` block: from the dict of hooks, and what belongs to it from others.
 
-    _count = 0
+    https://pytorch.org/docs → torch.utils.hooks.RemovableHandle
+    """
 
-    def __init__(self, hooks: dict[int, Any]) -> None:
-        RemovableHandle._count += 1
-        self.id, self._hooks = RemovableHandle._count, weakref.ref(hooks)
+    next_id = 0
+
+    def __init__(self, hooks_dict: dict[int, Any], *, extra_dict: Any = None) -> None:
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
+        others = [] if extra_dict is None else [extra_dict] if isinstance(extra_dict, dict) else list(extra_dict)
+        self._dicts = tuple(weakref.ref(d) for d in (hooks_dict, *others))
 
     def remove(self) -> None:
-        hooks = self._hooks()
-        if hooks is not None:
-            hooks.pop(self.id, None)
+        for reference in self._dicts:
+            if (hooks := reference()) is not None:
+                hooks.pop(self.id, None)
+
+    def __getstate__(self) -> Any:
+        return self.id, tuple(reference() for reference in self._dicts)
+
+    def __setstate__(self, state: Any) -> None:
+        self.id, dicts = state
+        self._dicts = tuple(weakref.ref(HookDict() if d is None else d) for d in dicts)
+        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
 
     def __enter__(self) -> RemovableHandle:
         return self

@@ -44,18 +44,20 @@ class MaxPool:
         apart = all(s >= r for s, r in zip(stride, spread, strict=True))
         open_ = np.ones(out.shape, bool)
         hit, share = np.empty(out.shape, bool), np.empty(out.shape, out.dtype)
-        nan = np.isnan(out)
-        has_nan = bool(nan.any())
         for _, where in positions(kernel, length, stride, dilation):
             part = whole[(..., *where)]
             np.equal(part, out, out=hit)
-            if has_nan:
-                hit |= np.isnan(part)
             hit &= open_
             open_ ^= hit
             if apart:
                 np.multiply(g, hit, out=gx[(..., *where)])
             else:
                 gx[(..., *where)] += np.multiply(g, hit, out=share)
+        left = np.isnan(out)
+        if left.any():           # of several, the last one, as PyTorch finds it
+            for _, where in reversed(list(positions(kernel, length, stride, dilation))):
+                hit = left & np.isnan(whole[(..., *where)])
+                left ^= hit
+                gx[(..., *where)] += np.where(hit, g, 0)
         ends = tuple(slice(a, a + d) for (a, _), d in zip(widths, x.shape[x.ndim - len(kernel):], strict=True))
         return [np.ascontiguousarray(gx[(..., *ends)])]

@@ -1,10 +1,23 @@
 """Neural networks: modules, parameters, functions, initialization, utilities. See PyTorch's `torch.nn`."""
+from importlib import import_module as _import_module
+
 from . import functional, init, modules, parameter, utils
 from .modules import *  # noqa: F403
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "factory_kwargs",
            "functional", "init", "modules", "parameter", "utils", *modules.__all__]
+
+_LAZY = ("attention", "common_types", "grad", "parallel")
+
+
+def __getattr__(name):
+    """Parts that few programs use are loaded when they are first asked for."""
+    if name in _LAZY:
+        return _import_module(f"{__name__}.{name}")
+    if name == "DataParallel":
+        return _import_module(f"{__name__}.parallel").DataParallel
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def factory_kwargs(kwargs):

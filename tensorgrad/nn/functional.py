@@ -28,4 +28,4 @@ _FAMILIES = (_functions.activation, _functions.attention, _functions.distance, _
 __all__ = sorted({"conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"}
                  | {name for family in _FAMILIES for name in family.__all__ if not name.startswith("_")})
 
-globals().update(_namespaced({_name: globals()[_name] for _name in __all__}, __name__))
+globals().update(_namespaced({_name: globals()[_name] for _name in [*__all__, "_rnn"]}, __name__))

@@ -33,7 +33,14 @@ def log1p_exp(xp, x):
 # ── lines with a bend ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Relu(Activation):
+class Bent(Activation):
+    """Piecewise linear activations."""
+
+    __slots__ = ()
+    flat = True
+
+
+class Relu(Bent):
     """max(x, 0)"""
 
     kinds = "fiu"
@@ -42,7 +49,7 @@ class Relu(Activation):
     def grad_x(xp, g, out):    return g * (out != 0)        # NaN, too, lets the gradient through
 
 
-class LeakyRelu(Activation):
+class LeakyRelu(Bent):
     """x for x > 0, slope · x elsewhere"""
 
     kernel_name = "leaky_relu_cpu"
@@ -51,7 +58,7 @@ class LeakyRelu(Activation):
     def grad_x(xp, g, x, slope):     return xp.where(x > 0, g, g * slope)
 
 
-class Prelu(Activation):
+class Prelu(Bent):
     """x for x > 0, w · x elsewhere, with w learnt"""
 
     torch_name = "PreluKernel"
@@ -61,7 +68,7 @@ class Prelu(Activation):
     def grad_w(xp, g, x):       return xp.where(x > 0, 0, g * x)
 
 
-class RreluWithNoise(Activation):
+class RreluWithNoise(Bent):
     """x for x > 0, r · x elsewhere, with r drawn at random"""
 
     kernel_name = "leaky_relu_cpu"
@@ -70,7 +77,7 @@ class RreluWithNoise(Activation):
     def grad_x(xp, g, x, r):    return xp.where(x > 0, g, g * r)
 
 
-class Hardtanh(Activation):
+class Hardtanh(Bent):
     """x, kept within [low, high]"""
 
     kinds = "fiu"
@@ -79,7 +86,7 @@ class Hardtanh(Activation):
     def grad_x(xp, g, x, low, high):      return xp.where((x > low) & (x < high), g, 0)
 
 
-class Hardsigmoid(Activation):
+class Hardsigmoid(Bent):
     """x/6 + 1/2, kept within [0, 1]"""
 
     kernel_name = "hardsigmoid_cpu"
@@ -94,28 +101,28 @@ class Hardswish(Activation):
     kernel_name = "hardswish_cpu"
 
     def forward(xp, x):      return x * xp.clip(x + 3, 0, 6) / 6
-    def grad_x(xp, g, x):    return xp.where(x <= -3, 0, xp.where(x < 3, g * (x / 3 + 0.5), g))
+    def grad_x(xp, g, x):    return g * xp.where(x <= -3, 0, xp.where(x >= 3, 1, x / 3 + 0.5))
 
 
-class Hardshrink(Activation):
+class Hardshrink(Bent):
     """x where |x| > λ, 0 elsewhere"""
 
     kernel_name = "hardshrink_cpu"
 
     def forward(xp, x, *, lambd):    return xp.where((x >= -lambd) & (x <= lambd), 0, x)
-    def grad_x(xp, g, x, lambd):     return xp.where((x >= -lambd) & (x <= lambd), 0, g)
+    def grad_x(xp, g, x, lambd):     return xp.where((x < -lambd) | (x > lambd), g, 0)
 
 
-class Softshrink(Activation):
+class Softshrink(Bent):
     """x − λ above λ, x + λ below −λ, 0 between"""
 
     kernel_name = "softshrink_cpu"
 
     def forward(xp, x, *, lambd):    return xp.where(x > lambd, x - lambd, xp.where(x < -lambd, x + lambd, x * 0))
-    def grad_x(xp, g, x, lambd):     return xp.where((x >= -lambd) & (x <= lambd), 0, g)
+    def grad_x(xp, g, x, lambd):     return xp.where((x < -lambd) | (x > lambd), g, 0)
 
 
-class Threshold(Activation):
+class Threshold(Bent):
     """x where x > threshold, value elsewhere"""
 
     kinds = "fiu"
@@ -132,7 +139,7 @@ def elu(xp, x, alpha, scale, rate):
 
 
 def elu_slope(xp, x, alpha, scale, rate):
-    return xp.where(x > 0, scale, xp.exp(negative(xp, x) * rate) * (alpha * scale * rate))
+    return xp.where(x > 0, scale, xp.exp(xp.where(x >= 0, 0, x) * rate) * (alpha * scale * rate))
 
 
 class Elu(Activation):

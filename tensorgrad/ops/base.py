@@ -31,6 +31,7 @@ class Node:
     shape: Any
     dtype: Any
     storage: Any
+    requires_grad: bool = True        # whether a gradient goes anywhere from here: not from the duals of forward mode
 
     def name(self) -> str:
         """PyTorch's name of the step, such as 'MulBackward0'."""
@@ -54,16 +55,17 @@ class Node:
             return self._metadata
 
     def __repr__(self) -> str:
-        return f"<{self.name()} object at {id(self):#x}>"
+        return f"<{self.name().rpartition('::')[2]} object at {id(self):#x}>"
 
 
 class Op(Node):
     """One operation. See the module's docstring."""
 
-    __slots__ = ("saved", "params", "plan")
+    __slots__ = ("saved", "params", "plan", "results")
     saved: Any
     params: Any
     plan: Any
+    results: Any                                  # of a step with several: weak references to their places on the tape
     shares = False                                # whether a step may hand out arrays that others hold, as a program's own Function may
     materialize = True                            # gradients of unused results reach the formulas as zeros
 
@@ -78,6 +80,7 @@ class Op(Node):
     several: ClassVar[bool] = False               # forward returns a tuple
     analytic: ClassVar[bool] = True               # complex gradients: conjugate, apply the formula, conjugate
     view: ClassVar[str] = ""                      # the result shares the first input's memory: 'always', or 'maybe'
+    flat: ClassVar[bool] = False                  # the gradient is a function of the inputs, constant where it is one: differentiated again it is zero
     sequence: ClassVar[bool] = False              # the inputs come as one sequence: concat([a, b])
     explain: ClassVar[Any] = None                 # explain(*shapes): the error for operands that do not fit together
 
@@ -107,6 +110,14 @@ class Op(Node):
         OPS[cls.opname] = cls
 
     forward: ClassVar[Any]
+
+    def overload(self) -> int:
+        """Which of PyTorch's overloads this step stands for: the number at the end of its name."""
+        return 0
+
+    def name(self) -> str:
+        number = self.overload()
+        return f"{type(self).__name__[:-1]}{number}" if number else type(self).__name__
 
 
 def arguments(function: Any) -> tuple[tuple[str, ...], bool, dict[str, Any]]:
@@ -199,7 +210,7 @@ class Kernels(dict[Any, Any]):
             if backend.xp is not None:
                 backend.xp.__dict__.pop(self.op.opname, None)
                 if any(self.registered.get(cls) for cls in backend.__mro__):
-                    setattr(backend.xp, self.op.opname, _callable(self.op, self[backend]))
+                    setattr(backend.xp, self.op.opname, _callable(self.op, backend))
 
 
 def _descendants(cls: type) -> list[Any]:
@@ -207,9 +218,14 @@ def _descendants(cls: type) -> list[Any]:
     return [d for child in children for d in (child, *_descendants(child))]
 
 
-def _callable(op: type[Op], kernel: Any) -> Any:
+def _callable(op: type[Op], backend: type[Storage]) -> Any:
     """A kernel as `xp` offers it: a pair shows its result, not its residual, and parameters may follow the inputs, as in NumPy."""
-    run = (lambda *args, **params: kernel.forward(*args, **params)[0]) if isinstance(kernel, Pair) else kernel
+    kernel = op.kernels[backend]
+
+    def shown(*args: Any, **params: Any) -> Any:
+        served = kernel.forward(*args, **params)
+        return op.kernels.from_definition(backend)(*args, **params) if served is NotImplemented else served[0]
+    run = shown if isinstance(kernel, Pair) else kernel
     if not op.parameters or op.arity is None and not op.sequence:
         return run
     count, names = len(op.inputs), tuple(op.parameters)
@@ -233,7 +249,7 @@ class Pair:
 def _missing(cls: type[Storage], name: str) -> Any:
     if name not in OPS:
         raise AttributeError(f"the op table has no {name!r}, and neither has {cls.__name__}'s module")
-    return _callable(OPS[name], OPS[name].kernels[cls])
+    return _callable(OPS[name], cls)
 
 
 Storage.missing = classmethod(_missing)  # type: ignore[method-assign,assignment]
@@ -332,7 +348,8 @@ def node_type(op: type[Op]) -> type[Op]:
     """The class of an op's tape nodes: the op itself, under the name that PyTorch gives it."""
     found = op.__dict__.get("_node_type")
     if found is None:
-        found = type(f"{op.torch_name}Backward0", (op,), {"__slots__": (), "__module__": op.__module__, "__doc__": op.__doc__})
+        name = op.torch_name if op.torch_name in ("CopySlices", "CopyBackwards") else f"{op.torch_name}Backward0"
+        found = type(name, (op,), {"__slots__": (), "__module__": op.__module__, "__doc__": op.__doc__})
         op._node_type = found  # type: ignore[attr-defined]
     return found
 

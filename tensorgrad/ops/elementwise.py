@@ -60,7 +60,7 @@ class Divide(Floating):
 
     def forward(xp, a, b):      return xp.divide(a, b)
     def grad_a(xp, g, b):       return g / b
-    def grad_b(xp, g, b, out):  return -g * (out / b)
+    def grad_b(xp, g, a, b):    return -g * ((a / b) / b)       # and not out / b: programs write into quotients, as they may in PyTorch
 
 
 class Negative(Elementwise):
@@ -79,6 +79,7 @@ class Rsub(Elementwise):
     native = False
     kinds = "iufc"
 
+    def overload(self):    return int(self.edges[1] is None)
     def forward(xp, a, b): return xp.subtract(b, a)
     def grad_a(xp, g):     return -g
     def grad_b(xp, g):     return g
@@ -97,6 +98,9 @@ class Lerp(Elementwise):
     kernel_name = "lerp_cpu"
     native = False
     kinds = "fc"
+
+    def overload(self):
+        return int(self.edges[2] is not None)
 
     def forward(xp, a, b, t):
         span = b - a
@@ -117,6 +121,9 @@ class Truncating(Elementwise):
     native = False
     kinds = "iuf"
 
+    def overload(self):
+        return 2 if self.torch_name == "Div" else int(self.edges[1] is not None)
+
 
 def nonzero(xp, b):
     """Refuse a zero among integer divisors."""
@@ -129,6 +136,7 @@ class FloorDivide(Truncating):
     """⌊a / b⌋"""
 
     kernel_name = "div_floor_cpu"
+    torch_name = "Div"
 
     def forward(xp, a, b): return xp.floor_divide(a, nonzero(xp, b))
     def grad_a(xp, g):     return xp.zeros_like(g)
@@ -197,6 +205,10 @@ class Power(Elementwise):
     native = False
     kinds = "iufc"
 
+    def overload(self):
+        a, b = self.edges
+        return 0 if b is None else 2 if a is None else 1
+
     def forward(xp, a, b):
         return xp.power(a, b) if xp.result_type(a, b).kind in "fcV" else integer_power(xp, a, b)
 
@@ -206,9 +218,12 @@ class Power(Elementwise):
         return xp.where(b == 0, 0, g * (b * xp.power(a, xp.where(b == 0, 1, b - 1))))
 
     def grad_b(xp, g, a, b, out):
+        if is_number(a) and a != 0:
+            return g * (out * log_of(complex(a) if is_complex(out) and a < 0 else a))
+        at_zero = b.real >= 0 and b.imag == 0 if is_number(b) else (real(xp, b) >= 0) & (xp.imag(b) == 0) if is_complex(b) else b >= 0
         if is_number(a):
-            return xp.where(real(xp, b) >= 0, 0, g * out * -float("inf")) if a == 0 else g * (out * log_of(a))
-        at_zero = (a == 0) & (b >= 0 if is_number(b) else real(xp, b) >= 0)
+            return xp.where(at_zero, 0, g * out * -float("inf"))
+        at_zero = (a == 0) & at_zero
         return xp.where(at_zero, 0, g * (out * xp.log(xp.where(at_zero, 1, a))))
 
 
@@ -311,6 +326,7 @@ class Round(Rounding):
 
     kernel_name = "round_cpu"
 
+    def overload(self):                return int(self.params.get("decimals", 0) != 0)
     def forward(xp, x, *, decimals=0): return xp.round(x, decimals)
     def grad_x(xp, g):                 return xp.zeros_like(g)
 
@@ -363,7 +379,7 @@ class Copysign(Floating):
     kinds = "f"
 
     def forward(xp, a, b):      return xp.copysign(a, b)
-    def grad_a(xp, g, a, out):  return xp.where(a == 0, 0, g * (out / a))
+    def grad_a(xp, g, a, out):  return g * xp.where(a == 0, 0, out / a)
     def grad_b(xp, g):          return xp.zeros_like(g)
 
 
@@ -393,7 +409,7 @@ class Nextafter(Elementwise):
 
     def forward(xp, a, b):    return xp.nextafter(a, b)
     def grad_a(xp, g, a, b):  return xp.where(a == b, 0, g)
-    def grad_b(xp, g, a, b):  return xp.where(a == b, g, 0)
+    def grad_b(xp, g):        return xp.zeros_like(g)
 
 
 class NanToNum(Elementwise):
@@ -464,6 +480,9 @@ class Clamp(Elementwise):
 
     kinds = "iuf"
     native = False
+
+    def overload(self):
+        return int(not any(self.edges[1:]))
 
     def forward(xp, x, lo, hi):
         x = x if lo is None else xp.maximum(x, lo)

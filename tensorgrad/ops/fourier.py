@@ -12,6 +12,9 @@ class FourierTransform(Op):
     torch_name = "FftC2C"
     kinds = "fc"
 
+    def name(self):
+        return f"Fft{'C' if self.edges[0].dtype.kind == 'c' else 'R'}2CBackward0"
+
     def forward(xp, x, *, axes, inverse=False, norm="backward"):
         if x.dtype.kind == "f":
             return mirrored(xp, x, axes, inverse, norm)

@@ -54,6 +54,16 @@ class IndexPut(Movement):
         return xp.index(g, *indices, template=template)
 
 
+class IndexSelect(Movement):
+    """out[…, j, …] = x[…, index[j], …]: slices of one axis"""
+
+    def forward(xp, x, index, *, axis):
+        return xp.take(x, index, axis=axis)
+
+    def grad_x(xp, g, index, x_shape, axis):
+        return xp.index_add_into(g, index, shape=x_shape, template=(slice(None),) * axis + (ARRAY,))
+
+
 class Gather(Movement):
     """out[…, i, …] = x[…, index[…, i, …], …]; the index may be shorter than x along the other axes"""
 
@@ -124,6 +134,9 @@ class MaskedFill(Movement):
 
     elementwise = True
 
+    def overload(self):
+        return int(self.edges[1] is not None)
+
     def forward(xp, x, value, mask):      return xp.where(mask, value, x)
     def grad_x(xp, g, mask):              return xp.where(mask, xp.zeros_like(g), g)
     def grad_value(xp, g, mask):          return xp.where(mask, g, xp.zeros_like(g))
@@ -143,10 +156,10 @@ class ScatterExtreme(Movement):
         return out
 
     def grad_x(xp, g, x, value, index, out, axis, reduce, include_self=True):
-        return shares(xp, g, x, value, index, out, axis, reduce, include_self)[0]
+        return (factors if reduce == "prod" else shares)(xp, g, x, value, index, out, axis, reduce, include_self)[0]
 
     def grad_value(xp, g, x, value, index, out, axis, reduce, include_self=True):
-        return shares(xp, g, x, value, index, out, axis, reduce, include_self)[1]
+        return (factors if reduce == "prod" else shares)(xp, g, x, value, index, out, axis, reduce, include_self)[1]
 
 
 def neutral(dtype, reduce):
@@ -162,22 +175,27 @@ def neutral(dtype, reduce):
 
 
 def shares(xp, g, x, value, index, out, axis, reduce, include_self):
-    """How the gradient of a reduced place is shared among what was reduced there."""
+    """The gradient of an extreme: what equals it shares it, x as well where only `value` was reduced, as in PyTorch."""
     part = xp.get_slice(value, index=tuple(map(slice, index.shape)))
     there = lambda t: xp.gather(t, index, axis=axis)  # noqa: E731
-    spread = lambda base, t: xp.scatter_add(base, t, index, axis=axis)  # noqa: E731
-    kept = xp.zeros_like(g) if not include_self else xp.ones_like(g)
-    zero = xp.zeros(index.shape, dtype=g.dtype)
-    untouched = spread(xp.zeros_like(g), zero + 1) == 0
-    if reduce == "prod":
-        product = out
-        ratio_x, ratio_v = product / x, there(product) / part
-        gx, gv = g * ratio_x, there(g) * ratio_v
-        gx = xp.where(untouched, g, gx * kept)
-    else:
-        hit_x = xp.where(x == out, kept, xp.zeros_like(g))
-        hit_v = xp.where(part == there(out), zero + 1, zero)
-        count = spread(hit_x, hit_v)
-        gx, gv = g * hit_x / xp.where(count == 0, xp.ones_like(g), count), there(g) * hit_v / there(count)
-        gx = xp.where(untouched, g, gx)
-    return gx, grown(xp, gv, value.shape)
+    hit_x, hit_value = xp.where(x == out, xp.ones_like(g), 0), xp.where(part == there(out), xp.ones(index.shape, dtype=g.dtype), 0)
+    share = g / xp.scatter_add(hit_x, hit_value, index, axis=axis)
+    return outside(xp, hit_x * share, index, axis, include_self), grown(xp, hit_value * there(share), value.shape)
+
+
+def factors(xp, g, x, value, index, out, axis, reduce, include_self):
+    """The gradient of a product is that of the other factors; a zero is left out, not divided by."""
+    part = xp.get_slice(value, index=tuple(map(slice, index.shape)))
+    there = lambda t: xp.gather(t, index, axis=axis)  # noqa: E731
+    product = lambda x, part: xp.scatter_extreme(x, part, index, axis=axis, reduce=reduce, include_self=include_self)  # noqa: E731
+    filled_x, zero = xp.where(x == 0, 1, x), part == 0
+    zeros = there(xp.scatter_add(xp.zeros_like(g), xp.where(zero, xp.ones(index.shape, dtype=g.dtype), 0), index, axis=axis))
+    alone = zero & (zeros == 1)
+    to_x = outside(xp, g * product(filled_x, part) / filled_x, index, axis, include_self)
+    to_value = xp.where(alone, there(g * product(x, xp.where(alone, 1, part))), there(g * out) / xp.where(zero, 1, part))
+    return to_x, grown(xp, to_value, value.shape)
+
+
+def outside(xp, g, index, axis, include_self):
+    """The gradient of x, none of it where x was not reduced but replaced."""
+    return g if include_self else xp.scatter(g, xp.zeros(index.shape, dtype=g.dtype), index, axis=axis)

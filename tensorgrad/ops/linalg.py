@@ -171,8 +171,13 @@ class Determinant(OnMatrices):
 
     torch_name = "LinalgDet"
 
-    def forward(xp, a):      return xp.linalg.det(a)
-    def grad_a(xp, g, a):    return per_matrix(xp, g) * xp.cofactors(a)
+    def forward(xp, a):
+        return xp.linalg.det(a)
+
+    def grad_a(xp, g, a):
+        if 0 in a.shape:
+            return xp.zeros(a.shape, dtype=g.dtype)
+        return per_matrix(xp, g) * xp.cofactors(a) if a.shape[-1] > 1 else per_matrix(xp, g)
 
 
 class Cofactors(OnMatrices):

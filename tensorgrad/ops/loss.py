@@ -148,6 +148,11 @@ def class_weights(xp, like, target, w, ignore_index):
 class NllLoss(Op):
     """−w[t] · x[t] for the target class t along axis 1; 'mean' divides by the sum of the weights"""
 
+    flat = True
+
+    def name(self):
+        return f"NllLoss{'2D' if len(self.edges[0].shape) > 2 else ''}Backward0"
+
     def forward(xp, x, target, w, *, reduction, ignore_index):
         check_classes(xp, target, x.shape[1], ignore_index)
         weights, at = class_weights(xp, x, target, w, ignore_index)

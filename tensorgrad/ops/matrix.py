@@ -23,6 +23,9 @@ class Matmul(Op):
     native = True
     kinds = "iufc"
 
+    def name(self):
+        return f"{('Dot', 'Mv', 'Mm', 'Bmm')[min(len(self.shape), 3)]}Backward0"
+
     def forward(xp, a, b):
         return xp.matmul(a, b)
 

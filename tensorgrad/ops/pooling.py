@@ -7,10 +7,18 @@ from .base import Composite, Op
 from .convolution import positions
 
 
+def dimensional(self):
+    """The name of the step, with the number of dimensions in it; one counts as two."""
+    ndim = self.params["ndim"] if "ndim" in self.params else len(self.params["kernel"])
+    return type(self).__name__.replace("2D", f"{max(ndim, 2)}D")
+
+
 class WindowSum(Op):
     """out[l] = scale · Σ of x over the window at l. `widths` is the zero padding (before, after) of each dimension."""
 
     torch_name = "AvgPool2D"
+    flat = True
+    name = dimensional
     kernel_name = "avg_pool2d"
 
     def forward(xp, x, *, kernel, stride, widths, scale=1):
@@ -55,6 +63,7 @@ class MaxPool(Composite):
     """The largest value of each window."""
 
     torch_name = "MaxPool2DWithIndices"
+    name = dimensional
     kinds = "fiu"
 
     def forward(xp, x, *, kernel, stride, widths, dilation):
@@ -65,7 +74,9 @@ class WindowMax(Op):
     """The largest value of each window, and its place in the plane that it is in (the first one of equals; NaN is largest)."""
 
     torch_name = "MaxPool2DWithIndices"
+    name = dimensional
     kinds = "fiu"
+    flat = True
     outputs = ("values", "indices")
 
     def forward(xp, x, *, kernel, stride, widths, dilation):
@@ -91,6 +102,29 @@ class WindowMax(Op):
 
     def grad_x(xp, g, indices, x_shape, kernel):
         return planes(xp, g[0], indices, x_shape, len(kernel))
+
+
+class RegionMax(Op):
+    """The largest value of each region of a plane, and its place there; places[…, i, :] lists, along the flattened plane, what region i covers"""
+
+    torch_name = "AdaptiveMaxPool2D"
+    name = dimensional
+    kinds = "fiu"
+    flat = True
+    outputs = ("values", "indices")
+
+    def forward(xp, x, places, *, ndim):
+        lead, regions, cells = x.shape[:-ndim], places.shape[-ndim - 1:-1], places.shape[-1]
+        places = xp.broadcast_to(places, (*lead, *regions, cells))
+        values = xp.take_along_axis(x.reshape(*lead, prod(x.shape[-ndim:])), places.reshape(*lead, prod(regions) * cells), axis=-1)
+        values = values.reshape(places.shape)
+        nan = xp.flip(values != values, -1)      # of several, the last one, as PyTorch finds it
+        best = xp.where(xp.any(nan, axis=-1), cells - 1 - xp.argmax(nan, axis=-1), xp.argmax(values, axis=-1))
+        best = xp.expand_dims(best, -1)
+        return tuple(xp.take_along_axis(part, best, axis=-1).reshape(*lead, *regions) for part in (values, places))
+
+    def grad_x(xp, g, indices, x_shape, ndim):
+        return planes(xp, g[0], indices, x_shape, ndim)
 
 
 def planes(xp, g, indices, shape, ndim):

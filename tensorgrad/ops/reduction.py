@@ -44,8 +44,15 @@ def rounded(y, x):
     return y.astype(x.dtype) if x.dtype.itemsize == 2 and x.dtype.kind == "f" else y
 
 
+def with_axis(self):
+    """The overload that takes an axis."""
+    return int(self.params.get("axis") is not None)
+
+
 class Sum(Op):
     """Σ x"""
+
+    overload = with_axis
 
     def forward(xp, x, *, axis=None, keepdims=False):
         return rounded(xp.sum(x, axis=axis, dtype=wide(x), keepdims=keepdims), x)
@@ -58,6 +65,7 @@ class Mean(Op):
     """Σ x / n"""
 
     kinds = "fc"
+    overload = with_axis
 
     def forward(xp, x, *, axis=None, keepdims=False):
         return rounded(xp.sum(x, axis=axis, dtype=wide(x), keepdims=keepdims) / count_of(x.shape, axis), x)
@@ -69,6 +77,8 @@ class Mean(Op):
 
 class Prod(Op):
     """Π x, over all axes or one"""
+
+    overload = with_axis
 
     def forward(xp, x, *, axis=None, keepdims=False):
         return rounded(xp.prod(x, axis=axis, dtype=wide(x), keepdims=keepdims), x)
@@ -184,15 +194,16 @@ class VectorNorm(Op):
             return xp.zeros_like(x)
         if ord == 1:
             return g * xp.sgn(x)
-        if ord in (float("inf"), -float("inf")):
-            chosen = xp.absolute(x) == out
-            return xp.where(chosen, g / xp.sum(chosen, axis=axis, keepdims=True), 0) * xp.sgn(x)
-        slope = xp.where(out == 0, 0, g / xp.power(xp.where(out == 0, 1, out), ord - 1))
         if ord == 2:
-            return slope * x
+            return g * xp.where(out == 0, 0, x / out)
         size = xp.absolute(x)
-        steep = xp.where(size == 0, 0, xp.power(xp.where(size == 0, 1, size), ord - 1))
-        return slope * xp.sgn(x) * steep
+        if ord in (float("inf"), -float("inf")):
+            chosen = (size == out) | (size != size)
+            return g / xp.sum(chosen, axis=axis, keepdims=True) * chosen * xp.sgn(x)
+        if ord < 1:
+            return xp.where(x == 0, 0, xp.sgn(x) * xp.power(size, ord - 1)) * g * xp.power(out, 1 - ord)
+        steep = xp.sgn(x) * xp.power(size, ord - 1) if ord < 2 else x * xp.power(size, ord - 2)
+        return steep * xp.where(out == 0, 0, g / xp.power(out, ord - 1))
 
 
 def norm(xp, size, ord, axis, keepdims):
@@ -275,7 +286,8 @@ class GreatestOfAll(Extreme):
 
     torch_name = "Max"
 
-    def forward(xp, x): return xp.max(x)
+    def overload(self):  return 1
+    def forward(xp, x):  return xp.max(x)
     grad_x = shared_by_all
 
 
@@ -284,7 +296,8 @@ class LeastOfAll(Extreme):
 
     torch_name = "Min"
 
-    def forward(xp, x): return xp.min(x)
+    def overload(self):  return 1
+    def forward(xp, x):  return xp.min(x)
     grad_x = shared_by_all
 
 

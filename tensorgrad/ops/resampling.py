@@ -22,6 +22,14 @@ class Resample(Op):
         return xp.resample(g, xp.t(m), axis=axis)
 
 
+class Average(Op):
+    """`resample` with weights that make means of neighbours"""
+
+    torch_name = "AdaptiveAvgPool2D"
+    flat = True
+    forward, grad_x = Resample.forward, Resample.grad_x
+
+
 class TakeAxis(Movement):
     """out[…, j, …] = x[…, index[j], …]"""
 
@@ -29,6 +37,14 @@ class TakeAxis(Movement):
 
     def forward(xp, x, index, *, axis):           return xp.take(x, index, axis=axis)
     def grad_x(xp, g, index, x_shape, axis):      return xp.add_axis(g, index, size=x_shape[axis], axis=axis)
+
+
+class Border(Movement):
+    """`take_axis` with an index that repeats or mirrors what lies within"""
+
+    torch_name = "ReflectionPad1D"
+    flat = True
+    forward, grad_x = TakeAxis.forward, TakeAxis.grad_x
 
 
 class AddAxis(Op):

@@ -98,6 +98,14 @@ class GetSlice(Viewing):
     def grad_x(xp, g, x_shape, index):    return xp.place_slice(g, shape=x_shape, index=index)
 
 
+    def name(self):
+        """That of the last of the steps that PyTorch takes for such an index."""
+        index = self.params["index"]
+        steps = ["Unsqueeze" if part is None else "Slice" if isinstance(part, slice) else "Select" for part in index
+                 if part is not Ellipsis and (part != slice(None) or len(index) == 1)]
+        return f"{steps[-1] if steps else 'Alias'}Backward0"
+
+
 class PlaceSlice(Movement):
     """Zeros of a shape, with x at a basic index: the adjoint of `get_slice`."""
 
@@ -121,6 +129,8 @@ class Diagonal(Viewing):
 
 class DiagonalPlace(Movement):
     """Zeros of a shape with x on a diagonal: the adjoint of `diagonal`."""
+
+    torch_name = "DiagEmbed"
 
     def forward(xp, x, *, shape, offset=0, axis1=0, axis2=1):
         out = xp.zeros(shape, dtype=x.dtype)
@@ -221,6 +231,13 @@ class SplitSizes(Viewing):
 
     def grad_x(xp, g, axis):
         return xp.concat(g, axis=axis)
+
+
+class SplitWithSizes(Viewing):
+    """`split_sizes` for sizes that were listed"""
+
+    several = True
+    forward, grad_x = SplitSizes.forward, SplitSizes.grad_x
 
 
 class Concat(Movement):
@@ -327,17 +344,23 @@ def writeable(array):
 class Copied(Movement):
     """`src` in the place of x: what a copy in place is on the tape."""
 
-    torch_name = "Copy"
+    torch_name = "CopyBackwards"
 
-    def forward(xp, x, src):    return src.copy()
-    def grad_x(xp, g):          return xp.zeros(g.shape, dtype=g.dtype)
-    def grad_src(xp, g):        return g
+    def name(self):
+        return "torch::autograd::CopyBackwards"
+
+    def forward(xp, x, src):       return src.copy()
+    def grad_x(xp, g, x_shape):    return xp.zeros(x_shape, dtype=g.dtype)
+    def grad_src(xp, g):           return g
 
 
 class Filled(Movement):
     """A number in the place of each element of x."""
 
     torch_name = "Fill"
+
+    def overload(self):
+        return 2
 
     def forward(xp, x, *, value):    return xp.full(x.shape, value, dtype=x.dtype)
     def grad_x(xp, g):               return xp.zeros(g.shape, dtype=g.dtype)

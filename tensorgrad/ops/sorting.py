@@ -63,6 +63,9 @@ class Median(Choice):
 
     opname = "median_dim"
 
+    def overload(self):
+        return 1
+
     def forward(xp, x, *, axis, keepdims=False):
         places, n = order(xp, x, axis), x.shape[axis]
         nans = xp.sum(x != x, axis=axis, keepdims=True)
@@ -101,6 +104,9 @@ class Nanmedian(Choice):
     """The middle one of the numbers along an axis, the lower of two, and where it is"""
 
     opname = "nanmedian_dim"
+
+    def overload(self):
+        return 1
 
     def forward(xp, x, *, axis, keepdims=False):
         places, n = order(xp, x, axis), x.shape[axis]
@@ -164,12 +170,12 @@ class Bincount(Op):
 class Histc(Op):
     """How many elements lie in each of equal bins from low to high"""
 
-    kinds = "fiu"
+    kinds = "fiuV"
 
     def forward(xp, x, *, bins, low, high):
-        x = x.ravel()
+        x, low, high = x.ravel(), xp.asarray(low, dtype=x.dtype), xp.asarray(high, dtype=x.dtype)
         x = x[(x >= low) & (x <= high)]
-        places = ((x - low) / (high - low) * bins).astype("int64")
+        places = ((x - low) * bins / (high - low)).astype("int64")
         return xp.bincount(xp.minimum(places, bins - 1), minlength=bins)
 
 

@@ -67,7 +67,13 @@ class LogNdtr(Special):
     torch_name = "SpecialLogNdtr"
 
     def forward(xp, x):    return special.log_ndtr(xp, x)
-    def grad_x(xp, g, x):  return g * sqrt(2 / pi) / xp.erfcx(x * -sqrt(0.5))
+    def grad_x(xp, g, x):  return g * normal_hazard(xp, x)
+
+
+def normal_hazard(xp, x):
+    """Φ′(x) / Φ(x), where neither overflows"""
+    low, high = xp.where(x > 0, 0, x), xp.where(x > 0, x, 0)
+    return xp.where(x > 0, xp.exp(high * high * -0.5) / (sqrt(2 * pi) * xp.ndtr(high)), sqrt(2 / pi) / xp.erfcx(low * -sqrt(0.5)))
 
 
 class Ndtri(Special):
@@ -104,7 +110,7 @@ class Xlog1py(Special):
         return xp.where(dead, 0, g * xp.log1p(xp.where(dead, 0, b)))
 
     def grad_b(xp, g, a, b):
-        return g * (a / (b + 1))
+        return g * a / (b + 1)
 
 
 # ── the gamma function ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -144,6 +150,7 @@ class Igamma(Special):
     """P(a, x) = ∫₀ˣ tᵃ⁻¹ e⁻ᵗ dt / Γ(a)"""
 
     def forward(xp, a, x):    return special.igamma(xp, a, x)
+    def grad_a(xp, g):        raise NotImplementedError("the derivative for 'igamma: input' is not implemented.")
     def grad_x(xp, g, a, x):  return g * gamma_density(xp, a, x)
 
 
@@ -151,6 +158,7 @@ class Igammac(Special):
     """Q(a, x) = 1 − P(a, x)"""
 
     def forward(xp, a, x):    return special.igammac(xp, a, x)
+    def grad_a(xp, g):        raise NotImplementedError("the derivative for 'igammac: input' is not implemented.")
     def grad_x(xp, g, a, x):  return -g * gamma_density(xp, a, x)
 
 
@@ -202,7 +210,8 @@ class I1e(Special):
 
 def over(xp, y, x):
     """y / x for an odd function y of slope ½ at 0"""
-    return xp.where(x == 0, 0.5, y / xp.where(x == 0, 1, x))
+    tiny = xp.absolute(x) < 1e-9
+    return xp.where(tiny, 0.5, y / xp.where(tiny, 1, x))
 
 
 class ModifiedBesselK0(Special):

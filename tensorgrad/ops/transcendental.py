@@ -5,6 +5,7 @@ from math import log, pi
 
 from . import _special_functions as special
 from .base import Floating
+from .elementwise import is_complex
 
 LN2, LN10 = log(2), log(10)
 
@@ -108,7 +109,7 @@ class Xlogy(Floating):
         return xp.where(dead, 0, g * xp.log(xp.where(dead, 1, b)))
 
     def grad_b(xp, g, a, b):
-        return g * (a / b)
+        return g * a / b
 
 
 class Sigmoid(Floating):
@@ -196,14 +197,14 @@ class Arctan2(Floating):
     kinds = "f"
 
     def forward(xp, a, b):    return xp.arctan2(a, b)
-    def grad_a(xp, g, a, b):  return g * (b / radius(xp, a, b))
-    def grad_b(xp, g, a, b):  return -g * (a / radius(xp, a, b))
+    def grad_a(xp, g, a, b):  return g * over_square(xp, b, a, b)
+    def grad_b(xp, g, a, b):  return -g * over_square(xp, a, a, b)
 
 
-def radius(xp, a, b):
-    """a² + b², 1 at the origin"""
+def over_square(xp, x, a, b):
+    """x / (a² + b²), 0 at the origin"""
     square = a * a + b * b
-    return xp.where(square == 0, 1, square)
+    return xp.where(square == 0, 0, x / square)
 
 
 class Sinc(Floating):
@@ -215,14 +216,15 @@ class Sinc(Floating):
         return special.sinc(xp, x) if x.dtype.kind == "f" else xp.sinc(x)
 
     def grad_x(xp, g, x):
-        y = xp.where(x == 0, 1, x * pi)
-        return xp.where(x == 0, 0, g * ((y * xp.cos(y) - xp.sin(y)) / (y * y) * pi))
+        y, below = x * pi, x * x * pi
+        return g * xp.where(below == 0, 0, (y * xp.cos(y) - xp.sin(y)) / below)
 
 
 class Deg2rad(Floating):
     """x·π / 180"""
 
     kernel_name = "deg2rad_cpu"
+    torch_name = "Deg2Rad"
     kinds = "f"
 
     def forward(xp, x):  return xp.deg2rad(x)
@@ -233,6 +235,7 @@ class Rad2deg(Floating):
     """x·180 / π"""
 
     kernel_name = "rad2deg_cpu"
+    torch_name = "Rad2Deg"
     kinds = "f"
 
     def forward(xp, x):  return xp.rad2deg(x)
@@ -278,7 +281,7 @@ class Arccosh(Floating):
     torch_name = "Acosh"
 
     def forward(xp, x):    return xp.arccosh(x)
-    def grad_x(xp, g, x):  return g / (xp.sqrt(x - 1) * xp.sqrt(x + 1))
+    def grad_x(xp, g, x):  return g / (xp.sqrt(x - 1) * xp.sqrt(x + 1)) if is_complex(x) else g * xp.rsqrt(x * x - 1)
 
 
 class Arctanh(Floating):

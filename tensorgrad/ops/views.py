@@ -26,10 +26,13 @@ class SetView(Op):
 
     torch_name = "CopySlices"
 
+    def name(self):
+        return "torch::autograd::CopySlices"
+
     def forward(xp, x, value, *, view, written=False):
         if written:
             return x
-        out = x.copy(order="K")
+        out = xp.asarray(x).copy(order="K")                 # a NumPy scalar would not be written to
         look(xp, out, view)[...] = value
         return out
 

@@ -27,6 +27,8 @@ class ASGD(UpdateRule):
     (0.25, 0.375)
     """
 
+    captured = 'params, mus, etas, and state_steps'
+
     def __init__(self, params, lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0, foreach=None, maximize=False,
                  differentiable=False, capturable=False):
         check_rate(lr)

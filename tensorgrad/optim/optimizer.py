@@ -183,7 +183,7 @@ class Optimizer:
         params = set(group['params'])
         if len(params) < len(group['params']):
             warnings.warn('optimizer contains a parameter group with duplicate parameters; in future, this will cause '
-                          'an error', stacklevel=4)
+                          'an error; see github.com/pytorch/pytorch/issues/40967 for more information', stacklevel=4)
         for other in self.param_groups:
             if ('param_names' in group) != ('param_names' in other):
                 kind = 'with' if 'param_names' in group else 'without'

@@ -18,6 +18,8 @@ FORMER_OPTIONS = {
     'foreach': None, 'fused': None, 'maximize': False, 'differentiable': False, 'capturable': False,
     'nesterov': False, 'amsgrad': False, 'decoupled_weight_decay': False, 'momentum': 0, 'centered': False}
 
+CAPTURING = 'cuda', 'xpu', 'hpu', 'privateuseone', 'xla'  # devices of PyTorch whose graphs `capturable` is for
+
 COUNTERS = ('step', 'mu_product', 'eta', 'mu')  # scalars of the state that old checkpoints hold as numbers
 
 
@@ -30,6 +32,7 @@ class UpdateRule(Optimizer):
     """
 
     takes_complex = False  # does the rule, being linear, hold for complex numbers as they are?
+    captured = 'params and state_steps'  # what `capturable` keeps on the GPU
 
     def step(self, closure: Callable | None = None):
         with tg.set_grad_enabled(self.defaults.get('differentiable', False)):
@@ -43,6 +46,8 @@ class UpdateRule(Optimizer):
         return loss
 
     def _apply(self, param, grad, options) -> None:
+        if options.capturable and not param.is_cuda:
+            raise AssertionError(f'If capturable=True, {self.captured} must be on supported devices: {list(CAPTURING)}.')
         state = self.state.get(param)
         if not state:
             state = self.new_state(param, options)
@@ -86,7 +91,7 @@ def evaluate(closure: Callable | None):
 
 def read_options(group: dict[str, Any]) -> SimpleNamespace:
     """The options of a group as attributes, numbers in place of tensors that want no gradient."""
-    return SimpleNamespace(**({'maximize': False, 'differentiable': False}
+    return SimpleNamespace(**({'maximize': False, 'differentiable': False, 'capturable': False}
                               | {name: plain(value) for name, value in group.items()}))
 
 

@@ -51,7 +51,7 @@ class Storage:
     module: ClassVar[Any] = None        # functions on arrays under NumPy's names
     array_type: ClassVar[Any] = None    # the class of the arrays
     guard: ClassVar[Any] = None         # makes a function run with the right device current, where there is such a thing
-    rank: ClassVar[int] = 0             # interpreters (symbolic, batched) outrank the arrays they wrap
+    rank: ClassVar[int] = 0             # how many axes are hidden: one for each level of vmap
     xp: ClassVar[Any] = None
     nowhere: ClassVar[Any] = None       # stands on the tape for memory that nobody will look at again
     by_device: ClassVar[dict[str, type[Storage]]] = {}
@@ -97,6 +97,11 @@ class Storage:
     def host(cls, array: Any) -> np.ndarray[Any, Any]:
         """The values as a NumPy array; the same memory where the host can see it."""
         raise NotImplementedError(f"{cls.__name__} does not say how its arrays are read: define host")
+
+    @classmethod
+    def seen(cls, array: Any) -> np.ndarray[Any, Any]:
+        """All the values there are, for error messages."""
+        return cls.host(array)
 
     @classmethod
     def native(cls, op: Any) -> Any:

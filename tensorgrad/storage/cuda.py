@@ -20,6 +20,32 @@ class CudaStorage(Storage):
     index = 0
 
 
+class MissingCuda(ImportError, AssertionError):
+    """CuPy is not installed: an ImportError, and as well the AssertionError that a PyTorch built without CUDA raises."""
+
+
+class OutOfMemoryError(RuntimeError):
+    """A device has no memory left for an array. https://pytorch.org/docs → torch.OutOfMemoryError"""
+
+    @classmethod
+    def on(cls, index: int, size: int, total: int, free: int) -> OutOfMemoryError:
+        return cls(f"CUDA out of memory. Tried to allocate {in_units(size)}. GPU {index} has a total capacity of {in_units(total)} of which "
+                   f"{in_units(free)} is free.")
+
+
+def in_units(size: float) -> str:
+    """Bytes for people to read.
+
+    >>> in_units(1536), in_units(20 << 30)
+    ('1.50 KiB', '20.00 GiB')
+    """
+    for unit in ("bytes", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size} bytes" if unit == "bytes" else f"{size:.2f} {unit}"
+        size /= 1024
+    return f"{size:.2f} GiB"
+
+
 def simulated_count() -> int:
     return int(os.environ.get("TENSORGRAD_SIMULATED_CUDA") or 0)
 
@@ -28,7 +54,7 @@ def import_cupy() -> Any:
     try:
         import cupy  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError as error:
-        raise ImportError(
+        raise MissingCuda(
             "CUDA tensors need CuPy, which is not installed: pip install 'tensorgrad-engine[cuda13]' (or cuda12, to match "
             "the driver). Without a GPU, TENSORGRAD_SIMULATED_CUDA=1 gives a pretend device.") from error
     return cupy
@@ -88,6 +114,8 @@ def _simulated_backend(name: str, index_: int) -> None:
 
 def _cupy_backend(name: str, index_: int) -> None:
     cupy = import_cupy()
+    if not any(issubclass(backend, CudaStorage) for backend in Storage.by_device.values()):
+        report_full_memory(cupy)
 
     class CupyStorage(CudaStorage):
         device = name
@@ -111,3 +139,16 @@ def _cupy_backend(name: str, index_: int) -> None:
         return on_this_device
     if device_count() > 1:
         CupyStorage.guard = staticmethod(guard)
+
+
+def report_full_memory(cupy: Any) -> None:
+    """Let CuPy's allocator raise PyTorch's error where there is no memory left."""
+    allocate = cupy.cuda.get_allocator()
+
+    def allocated(size: int) -> Any:
+        try:
+            return allocate(size)
+        except cupy.cuda.memory.OutOfMemoryError as error:
+            free, total = cupy.cuda.Device().mem_info
+            raise OutOfMemoryError.on(cupy.cuda.Device().id, size, total, free) from error
+    cupy.cuda.set_allocator(allocated)

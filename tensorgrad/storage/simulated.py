@@ -1,16 +1,21 @@
 """Pretend CUDA devices on the CPU: arrays that refuse to mix, so that device bugs show on any machine.
 
 `TENSORGRAD_SIMULATED_CUDA=2` asks for two of them. As with CuPy, an array belongs to one device, host arrays and arrays
-of another device are refused in any computation, and only explicit transfers cross over; these are counted.
+of another device are refused in any computation, and only explicit transfers cross over; these are counted. So is the
+memory that the arrays of a device hold.
 """
 from __future__ import annotations
 
 import operator
+import threading
+import weakref
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+
+from .cuda import OutOfMemoryError
 
 transfers = {"to_device": 0, "to_host": 0, "between": 0}
 
@@ -23,15 +28,66 @@ WITHOUT = {"ctypes", "getfield", "resize", "setfield", "setflags", "to_device",
            "linalg.vecdot", "linalg.vector_norm"}
 
 
+class Block(weakref.ref):  # type: ignore[type-arg]
+    """A NumPy array that owns memory, for as long as it lives."""
+
+    __slots__ = ("key", "size")
+    key: int
+    size: int
+
+
+class Memory:
+    """What the arrays of one simulated device hold. An array counts until the last view of its memory is gone."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.live: dict[int, Block] = {}
+        self.current = self.peak = self.allocated = 0      # bytes: now, at most, and all that were ever asked for
+        self.blocks = self.full = 0                        # how often memory was asked for, and how often there was none
+        self.limit: int | None = None
+        self.lock = threading.RLock()                      # a garbage collection may end an array while another one is being counted
+
+    def hold(self, values: Any) -> None:
+        """Count the memory that `values` lie in, unless it is counted already."""
+        while (base := getattr(values, "base", None)) is not None:
+            values = base
+        key, size = id(values), getattr(values, "nbytes", 0)
+        if key in self.live or not size:
+            return
+        block = Block(values, self.release)
+        block.key, block.size = key, size
+        with self.lock:
+            if self.limit is not None and self.current + size > self.limit:
+                self.full += 1
+                raise OutOfMemoryError.on(self.index, size, self.limit, max(self.limit - self.current, 0))
+            self.live[key] = block
+            self.current += size
+            self.allocated += size
+            self.blocks += 1
+            if self.current > self.peak:
+                self.peak = self.current
+
+    def release(self, block: Block) -> None:
+        with self.lock:
+            del self.live[block.key]
+            self.current -= block.size
+
+
+@cache
+def memory_of(index: int) -> Memory:
+    return Memory(index)
+
+
 class SimulatedArray:
     """An array that pretends to live on device `index`. It works with numbers and its own kind only."""
 
-    __slots__ = ("values", "index", "owner")
+    __slots__ = ("values", "index")
     __array_priority__ = 1000
     __array_ufunc__ = None  # a NumPy array on the left defers to us, and is refused
 
-    def __init__(self, values: Any, index: int, owner: Any = None) -> None:
-        self.values, self.index, self.owner = values, index, owner
+    def __init__(self, values: Any, index: int) -> None:
+        self.values, self.index = values, index
+        memory_of(index).hold(values)
 
     shape = property(lambda self: self.values.shape)
     dtype = property(lambda self: self.values.dtype)

@@ -1,7 +1,7 @@
-"""Helpers around training (PyTorch: ``torch.utils``): ``data``, ``hooks``, …"""
+"""Helpers around training (PyTorch: ``torch.utils``): ``checkpoint``, ``data``, ``hooks``, …"""
 import importlib
 
-__all__ = ['data', 'hooks']
+__all__ = ['checkpoint', 'data', 'hooks']
 
 
 def __getattr__(name: str):

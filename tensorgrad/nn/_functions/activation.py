@@ -345,7 +345,7 @@ def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float =
     """
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
-    noise = -tg.empty(logits.shape, dtype=logits.dtype, device=logits.device).exponential_().log()
+    noise = -tg.empty_like(logits).exponential_().log()
     soft = tg.softmax((logits + noise) / tau, dim)
     if not hard:
         return soft

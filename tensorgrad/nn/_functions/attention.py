@@ -6,8 +6,11 @@ import warnings
 from typing import Any
 
 from ... import api as tg
+from ...api._arguments import anywhere
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention", "_canonical_mask", "_none_or_dtype"]
+
+viable = True          # whether `nn.attention.sdpa_kernel` allows a kernel that can run
 
 
 def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
@@ -31,12 +34,17 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
                            f"value.dtype: {_c(value)} instead.")
     if is_causal and attn_mask is not None:
         raise RuntimeError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+    if not viable:
+        raise RuntimeError("No viable backend for scaled_dot_product_attention was found. This is likely due to turning off both the math kernel and "
+                           "the fused kernels.")
     if enable_gqa:
         groups = query.size(-3) // key.size(-3)
         key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(query.size(-3) // value.size(-3), -3)
     if is_causal:
         attn_mask = tg.ones(query.size(-2), key.size(-2), dtype=tg.bool, device=query.device).tril()
-    return _attend(query, key, value, attn_mask, dropout_p, scale)[0]
+    kind, wide = query.dtype, tg.promote_types(query.dtype, tg.float32)         # 16 bits are rounded to once, at the end
+    mask = attn_mask if attn_mask is None or attn_mask.dtype is tg.bool else attn_mask.to(wide)
+    return _attend(query.to(wide), key.to(wide), value.to(wide), mask, dropout_p, scale)[0].to(kind)
 
 
 def _c(t: Any) -> str:
@@ -65,7 +73,7 @@ def _masked_softmax(scores: Any, allowed: Any) -> Any:
     from ..functional import softmax
     masked = scores.masked_fill(~allowed, float("-inf"))
     some = allowed.any(-1, keepdim=True)
-    if bool(some.all()):
+    if not anywhere(~some):
         return softmax(masked, -1)
     return softmax(masked.masked_fill(~some, 0.0), -1).masked_fill(~some, 0.0)
 
@@ -153,8 +161,10 @@ def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_
     sources = key.shape[0]
     key_padding_mask = _canonical_mask(key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype)
     if is_causal and attn_mask is None:
-        raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
-    attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
+        raise RuntimeError("Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
+                           "`generate_square_subsequent_mask` to create this mask.")
+    causal = is_causal and key_padding_mask is None and not need_weights      # then the hint counts, not the mask
+    attn_mask = None if causal else _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
     if width != embed_dim_to_check:
         raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}")
     head = width // num_heads
@@ -200,10 +210,13 @@ def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_
         key_padding_mask = None if key_padding_mask is None else pad(key_padding_mask, (0, 1))
     sources = k.shape[1]
     if key_padding_mask is not None:
-        if tuple(key_padding_mask.shape) != (batch, sources):
-            raise AssertionError(f"expecting key_padding_mask shape of {(batch, sources)}, but got {key_padding_mask.shape}")
+        for axis, expected in enumerate((batch, sources)):
+            if key_padding_mask.shape[axis] != expected:
+                raise AssertionError(f"Expected key_padded_mask.shape[{axis}] to be {expected}, but got {key_padding_mask.shape[axis]}")
         padding = key_padding_mask.reshape(batch, 1, 1, sources).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, sources)
         attn_mask = padding if attn_mask is None else attn_mask + padding
+    if causal:
+        attn_mask = tg.ones(length, sources, dtype=tg.bool, device=q.device).tril()
     out, weights = _attend(q, k, v, attn_mask, dropout_p if training else 0.0)
     out = out.transpose(0, 1).reshape(length * batch, width)
     out = linear(out, out_proj_weight, out_proj_bias).reshape(length, batch, -1)

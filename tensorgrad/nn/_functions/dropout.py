@@ -84,4 +84,4 @@ def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
                       "retain the behavior and silence this warning, please use dropout instead. Note that dropout3d exists to provide channel-wise "
                       "dropout on inputs with 3 spatial dimensions, a channel dimension, and an optional batch dimension (i.e. 4D or 5D inputs).",
                       stacklevel=2)
-    return _of_channels(input, p, training, inplace, input.ndim == 4)
+    return _of_channels(input, p, training, inplace, input.ndim != 5)

@@ -5,6 +5,7 @@ import warnings
 from typing import Any
 
 from ... import api as tg
+from ...api._arguments import each_example, in_batch, is_batched
 from ...api.linear import embedding_renorm_, linear
 
 __all__ = ["bilinear", "embedding", "embedding_bag", "linear", "one_hot"]
@@ -31,6 +32,8 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None, max_norm:
             raise AssertionError("Padding_idx must be within num_embeddings")
         padding_idx %= rows
     if max_norm is not None:
+        if in_batch(input, weight):
+            return each_example(embedding, input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
         embedding_renorm_(weight, input, max_norm, norm_type)
     return tg.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
@@ -105,6 +108,10 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return tensor.new_zeros(*tensor.shape, num_classes)
+    if is_batched(tensor):
+        if num_classes < 1:
+            raise RuntimeError("When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive num_classes argument.")
+        return (tensor.unsqueeze(-1) == tg.arange(num_classes, device=tensor.device)).long()
     if int(tensor.min()) < 0:
         raise RuntimeError("Class values must be non-negative.")
     most = int(tensor.max())

@@ -34,6 +34,11 @@ def _counts(size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) ->
     return [(d + 2 * p - e * (k - 1) - 1) // s + 1 for d, p, e, k, s in zip(size, padding, dilation, kernel, stride, strict=True)]
 
 
+def _check_dtype(input: Any, kernel: str) -> None:
+    if input.array.dtype.kind in "iu":
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+
+
 def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
     """All windows as columns: (N, C·K·K, L). https://pytorch.org/docs → torch.nn.functional.unfold
 
@@ -46,8 +51,7 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
     if input.ndim not in (3, 4) or 0 in input.shape[-3:]:
         raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: "
                            f"{list(input.shape)}")
-    if not (input.is_floating_point() or input.is_complex()):
-        raise NotImplementedError(f"\"im2col_out_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+    _check_dtype(input, "im2col_out_cpu")
     x = input if input.ndim == 4 else input.unsqueeze(0)
     counts = _counts(x.shape[2:], kernel, dilation, padding, stride)
     if min(counts) < 1:
@@ -71,6 +75,7 @@ def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padd
     if input.ndim not in (2, 3) or 0 in input.shape[-2:]:
         raise RuntimeError("Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for input, but got: "
                            f"{list(input.shape)}")
+    _check_dtype(input, "col2im_out_cpu")
     x = input if input.ndim == 3 else input.unsqueeze(0)
     cells = kernel[0] * kernel[1]
     if x.shape[1] % cells:

@@ -8,6 +8,7 @@ import warnings
 from typing import Any
 
 from ... import api as tg
+from ...api.sampling import cubic
 from ...dispatch import SCALAR_TYPES, xp
 from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
@@ -96,18 +97,29 @@ def _check_sizes(input: Any, sizes: list[int], mode: str) -> None:
 
 
 def _resized(input: Any, sizes: list[int], scales: list[Any], mode: str, align_corners: bool, antialias: bool) -> Any:
-    precise = input.dtype if input.dtype is tg.float64 else tg.float32
     rounded = input.dtype is tg.uint8 and not mode.startswith("nearest")
-    out = input.to(tg.float32) if rounded else input
-    for axis, (new, scale) in enumerate(zip(sizes, scales, strict=True), 2):
+    in_bytes = rounded and input.ndim == 4
+    precise = tg.float64 if input.dtype is tg.float64 or in_bytes else tg.float32
+    out = input.to(precise) if rounded else input
+    passes = list(zip(range(2, input.ndim), sizes, scales, strict=True))
+    for axis, new, scale in passes[::-1] if in_bytes else passes:
         old = input.shape[axis]
         if mode.startswith("nearest"):
             if new != old:
                 out = xp.take_axis(out, _nearest(old, new, scale, mode == "nearest-exact", input.device), axis=axis)
-        elif new != old or scale not in (None, 1.0) or antialias:
+        elif new != old or (scale not in (None, 1.0) or antialias) and not in_bytes:
             places = Places(old, new, scale, align_corners, precise, input.device)
-            out = xp.resample(out, (places.antialiased(mode) if antialias else places.weights(mode)).to(out.dtype), axis=axis)
+            weights = places.antialiased(mode) if antialias else places.weights(mode)
+            out = _bytes_resampled(out, weights, axis) if in_bytes else xp.resample(out, weights.to(out.dtype), axis=axis)
     return out.round().clamp(0, 255).to(tg.uint8) if rounded else out.clone() if out is input else out
+
+
+def _bytes_resampled(x: Any, weights: Any, axis: int) -> Any:
+    """One axis of an image of bytes as PyTorch computes it: with weights of 16 bits, rounded to bytes again."""
+    most = float(weights.max())
+    unit = 2 ** next(bits for bits in range(23) if bits == 22 or int(0.5 + most * 2 ** (bits + 1)) >= 1 << 15)
+    whole = (weights * unit + weights.sign() * 0.5).trunc()
+    return ((xp.resample(x, whole, axis=axis) + unit // 2) / unit).floor().clamp(0, 255)
 
 
 def _nearest(old: int, new: int, scale: Any, exact: bool, device: Any) -> Any:
@@ -149,13 +161,6 @@ class Places:
         inside = (self.j >= low.unsqueeze(1)) & (self.j < high.unsqueeze(1))
         weights = kernel(((self.j + 0.5 - centre.unsqueeze(1)) / width).abs()) * inside
         return weights / weights.sum(1, keepdim=True)
-
-
-def cubic(x: Any, a: float) -> Any:
-    """R. Keys's kernel (1981), for x ≥ 0."""
-    near = ((a + 2) * x - (a + 3)) * x * x + 1
-    far = ((x - 5) * x + 8) * x * a - 4 * a
-    return xp.where(x <= 1, near, xp.where(x < 2, far, far * 0))
 
 
 def triangle(x: Any) -> Any:

@@ -296,8 +296,6 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
     number = number_of(reduction, size_average, reduce)
     if tuple(target.shape) != tuple(input.shape):
         raise ValueError(f"Target size ({_size(target)}) must be the same as input size ({_size(input)})")
-    if not target.is_floating_point():
-        raise RuntimeError(f"result type Float can't be cast to the desired output type {SCALAR_TYPES[target.dtype.name]}")
     return tg.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)
 
 
@@ -398,7 +396,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     if weight is None:
         return xp.huber_loss(input, target, reduction=reduction, delta=delta)
-    return _weighed(xp.huber_loss(input, target, reduction="none", delta=delta), weight, reduction)
+    return reduced(xp.huber_loss(input, target, reduction="none", delta=delta) * weight, reduction)
 
 
 # ── distributions ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -5,7 +5,7 @@ from math import prod
 from typing import Any
 
 from ... import api as tg
-from ...dispatch import xp
+from ...dispatch import SCALAR_TYPES, xp
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "normalize", "rms_norm"]
 
@@ -104,7 +104,11 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
     if size <= 0:
         raise RuntimeError(f"kernel size should be greater than zero, but got kH: {size} kW: 1")
     flat = (input * input).reshape(input.shape[0], input.shape[1], -1)
-    mean = xp.window_sum(flat, kernel=(size, 1), stride=(1, 1), widths=((size // 2, (size - 1) // 2), (0, 0)), scale=1 / size)
+    whole = not (flat.is_floating_point() or flat.is_complex())
+    if whole and flat.dtype is not tg.int64:
+        raise NotImplementedError(f"\"avg_pool2d\" not implemented for '{SCALAR_TYPES[flat.dtype.name]}'")
+    mean = xp.window_sum(flat, kernel=(size, 1), stride=(1, 1), widths=((size // 2, (size - 1) // 2), (0, 0)), scale=1 if whole else 1 / size)
+    mean = mean // size if whole else mean
     return input / (mean.reshape(input.shape) * alpha + k) ** beta
 
 

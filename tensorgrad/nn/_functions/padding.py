@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import api as tg
+from ...api._arguments import converted
 from ...dispatch import xp
 
 __all__ = ["channel_shuffle", "native_channel_shuffle", "pad", "pixel_shuffle", "pixel_unshuffle"]
@@ -28,7 +29,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
             raise RuntimeError("narrow(): length must be non-negative.")
         padded = ((0, 0),) * (input.ndim - len(widths)) + tuple(widths[::-1])
         value = 0 if value is None else value
-        return xp.pad_constant(input, widths=padded, value=value if input.is_floating_point() or input.is_complex() else int(value))
+        return xp.pad_constant(input, widths=padded, value=converted(value, input.dtype))
     if mode not in BORDERS:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if value is not None and value != 0:
@@ -38,7 +39,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
         if before or after:
             axis = input.ndim - 1 - i
             places = tg.tensor(BORDERS[mode](input.shape[axis], before, after), dtype=tg.int64, device=input.device)
-            input = xp.take_axis(input, places, axis=axis)
+            input = (xp.take_axis if mode == "circular" else xp.border)(input, places, axis=axis)
     return input
 
 

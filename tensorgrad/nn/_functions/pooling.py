@@ -5,7 +5,8 @@ from math import prod
 from typing import Any
 
 from ... import api as tg
-from ...api.pooling import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_over, max_pool, per_dimension, window_table
+from ...api._arguments import anywhere, each_example, in_batch
+from ...api.pooling import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool, per_dimension, window_places, window_table
 from ...dispatch import SCALAR_TYPES, xp
 
 __all__ = ["adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool1d_with_indices",
@@ -70,7 +71,7 @@ def _check_unpool(input: Any, indices: Any, n: int, stride: Any, size: list[int]
     if n == 3 and min(stride) <= 0:
         raise RuntimeError(f"strides should be greater than zero, but got stride: {list(stride)}")
     wrong = (indices < 0) | (indices >= prod(size))
-    if indices.numel() and bool(wrong.any()):
+    if indices.numel() and anywhere(wrong):
         raise RuntimeError(f"Found an invalid max index: {int(indices[wrong][0])} (output volumes are of size {'x'.join(map(str, [*size, *column]))}")
 
 
@@ -222,15 +223,14 @@ def _fractional(n: int, input: Any, kernel_size: Any, output_size: Any, output_r
     count, channels = batched.shape[:2]
     if samples is None:
         samples = tg.rand(count, channels, n, dtype=input.dtype, device=input.device)
-    if not count * channels:
-        shape = (*input.shape[:-n], *outs)
-        return input.new_zeros(shape) + input.sum(), input.new_zeros(shape, dtype=tg.int64)
-    pooled = []
-    for plane, us in zip(batched.flatten(0, 1), samples[:count].flatten(0, 1).tolist(), strict=True):
+    if in_batch(input, samples):
+        return each_example(_fractional, n, input, kernel_size, output_size, output_ratio, samples)
+    places = []
+    for us in samples[:count].flatten(0, 1).tolist():
         starts = [_starts(u, *args) for u, args in zip(us[::-1] if n == 2 else us, zip(size, outs, kernel, strict=True), strict=True)]
-        pooled.append(max_over(plane, [window_table(s, [a + k for a in s]) for s, k in zip(starts, kernel, strict=True)]))
-    shape = (count, channels, *outs)
-    values, indices = (tg.stack([p[k] for p in pooled]).reshape(shape) for k in (0, 1))
+        places.append(window_places(input, [window_table(s, [a + k for a in s]) for s, k in zip(starts, kernel, strict=True)]))
+    each = (count, channels, *outs, prod(kernel))
+    values, indices = xp.region_max(batched, tg.stack(places).reshape(each) if places else input.new_zeros(each, dtype=tg.int64), ndim=n)
     return (values, indices) if batched is input else (values.squeeze(0), indices.squeeze(0))
 
 

@@ -62,6 +62,6 @@ def _check_cell(input: Any, hidden: Any, w_ih: Any, w_hh: Any) -> None:
     if input.size(-1) != w_ih.size(1):
         raise RuntimeError(f"input has inconsistent input_size: got {input.size(-1)} expected {w_ih.size(1)}")
     if hidden.size(-1) != w_hh.size(1):
-        raise RuntimeError(f"hidden has inconsistent hidden_size: got {hidden.size(-1)}, expected {w_hh.size(1)}")
+        raise RuntimeError(f"hidden0 has inconsistent hidden_size: got {hidden.size(-1)}, expected {w_hh.size(1)}")
     if input.size(0) != hidden.size(0):
-        raise RuntimeError(f"Input batch size {input.size(0)} doesn't match hidden batch size {hidden.size(0)}")
+        raise RuntimeError(f"Input batch size {input.size(0)} doesn't match hidden0 batch size {hidden.size(0)}")

@@ -9,7 +9,7 @@ import weakref
 from collections import OrderedDict
 from itertools import chain
 
-from ...autograd import tape
+from ...autograd.tape import RemovableHandle
 from ._backward_hooks import BackwardHook, watch_output_node
 
 __all__ = [
@@ -39,31 +39,6 @@ _global_forward_hooks = OrderedDict()
 _global_forward_hooks_always_called = OrderedDict()
 _global_forward_hooks_with_kwargs = OrderedDict()
 _global_is_full_backward_hook = None               # which kind of backward hooks is in use; None: neither yet
-
-
-class RemovableHandle(tape.RemovableHandle):
-    """Takes a hook out of several tables at once; copied and pickled along with its module, it acts on the copy."""
-
-    def __init__(self, hooks_dict, *, extra_dict=()):
-        super().__init__(hooks_dict)
-        self._marks = [weakref.ref(table) for table in extra_dict]
-
-    def remove(self):
-        super().remove()
-        for reference in self._marks:
-            if (table := reference()) is not None:
-                table.pop(self.id, None)
-
-    def __reduce__(self):
-        tables = [table for reference in (self._hooks, *self._marks) if (table := reference()) is not None]
-        return RemovableHandle._revive, (self.id, *tables)
-
-    @classmethod
-    def _revive(cls, key, hooks_dict=None, *marks):
-        handle = cls(OrderedDict() if hooks_dict is None else hooks_dict, extra_dict=marks)
-        handle.id = key
-        tape.RemovableHandle._count = max(tape.RemovableHandle._count, key)
-        return handle
 
 
 class BoundHook:

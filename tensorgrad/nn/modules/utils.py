@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable
 from inspect import Parameter as Argument
 from inspect import Signature
+from types import FunctionType
 
 from ... import api as tg
 from .. import init
@@ -58,8 +59,9 @@ class settings:
         def __init__(self, /, *args, **kwargs):
             try:
                 bound = signature.bind(self, *args, **kwargs)
-            except TypeError as error:
-                raise TypeError(f"{owner.__name__}.__init__() {error}") from None
+            except TypeError:
+                call_like_python(type(self) if owner.__name__.startswith("_") else owner, signature, self, args, kwargs)
+                raise
             bound.apply_defaults()
             Module.__init__(self)
             del bound.arguments["self"]
@@ -70,6 +72,18 @@ class settings:
         owner.__init__ = __init__
         if "__constants__" not in vars(owner):
             owner.__constants__ = [name for name in self.names if name not in DEPRECATED]
+
+
+def call_like_python(owner, signature, self, args, kwargs):
+    """Call a function with this signature that does nothing: its error is the one that Python has for such arguments."""
+    marks = [f"{p.name}{'' if p.default is p.empty else '=None'}" for p in signature.parameters.values()]
+    keyword_only = [p.kind is p.KEYWORD_ONLY for p in signature.parameters.values()]
+    if any(keyword_only):
+        marks.insert(keyword_only.index(True), "*")
+    names = {}
+    exec(f"def __init__({', '.join(marks)}): pass", names)
+    names["__init__"].__qualname__ = f"{owner.__name__}.__init__"
+    names["__init__"](self, *args, **kwargs)
 
 
 class Functional(Module):
@@ -99,8 +113,18 @@ class PerDimension:
         super().__init_subclass__(**kwargs)
         if dims is not None:
             cls._dims = dims
+            if isinstance(cls.__init__, FunctionType) and cls.__init__.__qualname__.startswith("_"):     # errors in calls name the class
+                cls.__init__ = renamed(cls.__init__, f"{cls.__name__}.__init__")
             axes = ("L", "H, W", "D, H, W")[dims - 1]
             cls.__doc__ = cls._doc.format(cls=cls, name=cls.__name__, n=dims, axes=axes, each=_ForEach(dims))
+
+
+def renamed(function, name):
+    """The same function under another name."""
+    twin = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    twin.__kwdefaults__, twin.__qualname__, twin.__doc__ = function.__kwdefaults__, name, function.__doc__
+    vars(twin).update(vars(function))
+    return twin
 
 
 class _ForEach(int):

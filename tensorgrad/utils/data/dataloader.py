@@ -131,7 +131,10 @@ class DataLoader(Generic[T_co]):
         return iterator
 
     def _get_iterator(self) -> Iterator[Any]:
-        return SingleProcessIterator(self) if self.num_workers == 0 else WorkerIterator(self)
+        if self.num_workers == 0:
+            return SingleProcessIterator(self)
+        self.check_worker_number_rationality()
+        return WorkerIterator(self)
 
     def __len__(self) -> int:
         if self._dataset_kind == _DatasetKind.Map:

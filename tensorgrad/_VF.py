@@ -1,0 +1,41 @@
+"""Recurrent networks as functions, under the names that PyTorch's modules call: `torch._VF.lstm`, `torch.lstm`, …
+
+Each takes either a padded batch, with `batch_first`, or the data of a packed sequence and its batch sizes.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from .api import Tensor
+from .nn._functions.recurrent import _rnn, _rnn_cell
+
+__all__ = ["gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell"]
+
+
+def _layers(mode: str, name: str) -> Any:
+    def function(*args: Any) -> Any:
+        if isinstance(args[3], Tensor) or isinstance(args[3], (list, tuple)):       # data, batch_sizes, hx, params, …
+            data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional = args
+            out, hidden = _rnn(mode, data, hx, params, has_biases, num_layers, dropout, train, bidirectional, False, batch_sizes)
+        else:
+            data, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first = args
+            out, hidden = _rnn(mode, data, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+        return (out, *hidden) if mode == "LSTM" else (out, hidden)
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = ("(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first) → outputs and last state. "
+                        f"See nn.{mode.partition('_')[0]}.")
+    return function
+
+
+def _cell(mode: str, name: str) -> Any:
+    def function(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+        return _rnn_cell(mode, input, hx, w_ih, w_hh, b_ih, b_hh)
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"One step: the new state. See nn.{mode.partition('_')[0]}Cell."
+    return function
+
+
+lstm, gru, rnn_tanh, rnn_relu = (_layers(mode, name) for mode, name in
+                                 (("LSTM", "lstm"), ("GRU", "gru"), ("RNN_TANH", "rnn_tanh"), ("RNN_RELU", "rnn_relu")))
+lstm_cell, gru_cell, rnn_tanh_cell, rnn_relu_cell = (_cell(mode, name) for mode, name in (
+    ("LSTM", "lstm_cell"), ("GRU", "gru_cell"), ("RNN_TANH", "rnn_tanh_cell"), ("RNN_RELU", "rnn_relu_cell")))

@@ -1,0 +1,101 @@
+"""Run an unchanged PyTorch program: `python -m tensorgrad program.py [argument …]`, or `python -m tensorgrad -m module [argument …]`.
+
+`import torch` means tensorgrad there. All else is as under `python program.py`: sys.argv, sys.path, `__main__`, exit codes, and tracebacks.
+"""
+from __future__ import annotations
+
+import sys
+from importlib.machinery import SourceFileLoader
+from importlib.util import find_spec
+from types import CodeType, ModuleType
+from typing import Any
+
+from ._as_torch import install_as_torch
+
+USAGE = """usage: python -m tensorgrad program.py [argument ...]
+       python -m tensorgrad -m module [argument ...]
+       python -m tensorgrad -c command [argument ...]
+
+Run a PyTorch program with tensorgrad in the place of torch."""
+
+
+def main(arguments: list[str]) -> None:
+    """Run what the command line asks for."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(USAGE, file=sys.stdout if arguments else sys.stderr)
+        raise SystemExit(0 if arguments else 2)
+    kind, rest = arguments[0], arguments[1:]
+    if kind in ("-m", "-c"):
+        if not rest:
+            raise SystemExit(f"{USAGE}\n\nArgument expected for the {kind} option")
+        what, rest = rest[0], rest[1:]
+    elif kind.startswith("-"):
+        raise SystemExit(f"{USAGE}\n\nunknown option {kind}: options of Python come before -m tensorgrad")
+    install_as_torch()
+    program = sys.modules["__main__"] = ModuleType("__main__")
+    names = vars(program)
+    names["__builtins__"] = __builtins__
+    try:
+        if kind == "-m":
+            code = _of_module(what, names, rest)
+        elif kind == "-c":
+            sys.argv[:], sys.path[0], code = ["-c", *rest], "", compile(what, "<string>", "exec", dont_inherit=True)
+        else:
+            code = _of_file(kind, names, rest)
+        exec(code, names)
+    except SystemExit:
+        raise
+    except BaseException:
+        _hide_ours()
+        raise
+
+
+def _of_file(path: str, names: dict[str, Any], rest: list[str]) -> CodeType:
+    """The code of a script, as `python path` finds it."""
+    import os.path
+    loader = SourceFileLoader("__main__", path)
+    try:
+        source = loader.get_data(path)
+    except OSError as error:
+        print(f"{sys.executable}: can't open file {os.path.abspath(path)!r}: [Errno {error.errno}] {error.strerror}", file=sys.stderr)
+        raise SystemExit(2) from None
+    names |= {"__file__": os.path.abspath(path), "__loader__": loader, "__cached__": None}
+    sys.argv[:], sys.path[0] = [path, *rest], os.path.dirname(os.path.realpath(path))
+    return compile(source, os.path.abspath(path), "exec", dont_inherit=True)
+
+
+def _of_module(name: str, names: dict[str, Any], rest: list[str]) -> CodeType:
+    """The code of a module, as `python -m name` finds it."""
+    spec = _spec(name)
+    if spec is not None and spec.submodule_search_locations is not None:
+        spec = _spec(f"{name}.__main__")
+    code: CodeType | None = getattr(spec.loader, "get_code", lambda name: None)(spec.name) if spec is not None else None
+    if spec is None or code is None:
+        raise SystemExit(f"{sys.executable}: No module named {name}")
+    names |= {"__spec__": spec, "__package__": spec.parent, "__loader__": spec.loader, "__file__": spec.origin, "__cached__": spec.cached}
+    sys.argv[:] = [spec.origin or name, *rest]
+    return code
+
+
+def _spec(name: str) -> Any:
+    try:
+        return find_spec(name)
+    except ModuleNotFoundError as error:
+        if name != error.name and not name.startswith(f"{error.name}."):
+            raise
+        return None
+
+
+def _hide_ours() -> None:
+    """Let the traceback of the error that ends the program begin in the program; the interpreter prints it and ends the process as it always does."""
+    plain = sys.excepthook
+
+    def excepthook(kind: Any, error: Any, trace: Any) -> None:
+        while trace is not None and trace.tb_frame.f_code.co_filename in (__file__, "<frozen runpy>"):
+            trace = trace.tb_next
+        plain(kind, error.with_traceback(trace), trace)
+    sys.excepthook = excepthook
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

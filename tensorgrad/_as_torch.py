@@ -1,0 +1,162 @@
+"""`import torch` as another name of this package, for programs that are to run unchanged.
+
+`torch` is a module of its own, since its version is that of PyTorch's interface, and has all names of this package. Every module below it is the
+very module of this package: `torch.nn.functional is tensorgrad.nn.functional`.
+"""
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+from ._missing import hint
+
+PACKAGE = __package__
+
+
+class Torch(ModuleType):
+    """The module `torch`: the names of this package."""
+
+    def __init__(self, package: ModuleType) -> None:
+        super().__init__("torch", package.__doc__)
+        from .version import __version__
+        vars(self).update({name: value for name, value in vars(package).items() if name not in vars(self) and name not in ("__getattr__", "__dir__")})
+        self.__version__, self._package = __version__, package
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._package, name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._package)
+
+
+class Loader:
+    """Loads `torch.x` as the module `x` of this package."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return Torch(sys.modules[PACKAGE]) if spec.name == "torch" else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        if module.__name__ != "torch":
+            sys.modules[module.__name__] = import_module(own_name(module.__name__))     # what stands there is what was imported
+
+
+def own_name(name: str) -> str:
+    """What `torch.x` is called in this package."""
+    return PACKAGE + name.removeprefix("torch")
+
+
+class Finder:
+    """Finds `torch` and all below it in this package; first on sys.meta_path."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if name != "torch" and not name.startswith("torch."):
+            return None
+        own = find_spec(own_name(name))
+        if own is None:
+            _explain(name)
+            return None
+        spec = ModuleSpec(name, Loader(), origin=own.origin, is_package=own.submodule_search_locations is not None)  # type: ignore[arg-type]
+        if name == "torch":
+            spec.submodule_search_locations = own.submodule_search_locations
+            spec.has_location = True                # torch.__file__
+        return spec
+
+    def find_distributions(self, context: Any) -> list[Any]:
+        """What importlib.metadata tells of the package `torch`."""
+        return [_distribution()] if context.name in (None, "torch") else []
+
+
+class Afterword:
+    """Last on sys.meta_path: `from torch.nn import X`, where there is no X, fails with a hint."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        if name.startswith(f"{PACKAGE}."):
+            _explain(name)
+
+
+def _explain(name: str) -> None:
+    """ImportError with a hint if a program imports the name. Nothing if it asks whether there is such a module: the frames tell one from the other."""
+    frame: Any = sys._getframe(2)
+    while frame is not None and frame.f_code.co_name in IMPORTING and "importlib" in frame.f_code.co_filename:
+        frame = frame.f_back
+    module, _, last = own_name(name).rpartition(".")
+    if frame is None or "importlib" not in frame.f_code.co_filename:
+        if name.startswith("torch"):
+            raise ModuleNotFoundError(f"No module named {name!r}{hint(module, last)}", name=name)
+    elif frame.f_code.co_name == "_handle_fromlist":
+        raise ImportError(f"cannot import name {last!r} from {module!r}{hint(module, last)}", name=module)
+
+
+IMPORTING = {"_find_spec", "_find_and_load", "_find_and_load_unlocked", "_call_with_frames_removed", "_gcd_import", "import_module"}
+
+
+def _distribution() -> Any:
+    from importlib.metadata import Distribution
+
+    from .version import __version__
+
+    class Stand(Distribution):
+        def read_text(self, filename: str) -> str | None:
+            return f"Metadata-Version: 2.1\nName: torch\nVersion: {__version__}\n" if filename in ("METADATA", "PKG-INFO") else None
+
+        def locate_file(self, path: Any) -> Any:
+            return path
+    return Stand()
+
+
+class Installed:
+    """Sent to child processes before what they are to run: it makes `torch` this package there, too."""
+
+    def __reduce__(self) -> Any:
+        return exec, (f"import sys; sys.path[:] = {sys.path!r}\nimport {PACKAGE}\n{PACKAGE}.install_as_torch()",)
+
+
+def install_as_torch() -> None:
+    """Make `import torch`, and all that is below it, mean this package: in this process and the ones that `multiprocessing` starts.
+
+    RuntimeError if PyTorch itself is already imported: both cannot be `torch`. Source: `python -m tensorgrad program.py` does this, then runs the program.
+
+    >>> import tensorgrad
+    >>> tensorgrad.install_as_torch()       # doctest: +SKIP
+    >>> import torch.nn.functional as F     # doctest: +SKIP
+    >>> F is tensorgrad.nn.functional       # doctest: +SKIP
+    True
+    """
+    there = sys.modules.get("torch")
+    if isinstance(there, Torch):
+        return
+    if there is not None:
+        raise RuntimeError(f"cannot install tensorgrad as torch: the module 'torch' is already imported, from {getattr(there, '__file__', None)}. "
+                           "Call install_as_torch() before anything imports torch.")
+    sys.meta_path.insert(0, Finder())           # type: ignore[arg-type]
+    sys.meta_path.append(Afterword())           # type: ignore[arg-type]
+    import_module("torch")
+    _tell_children(True)
+
+
+def uninstall_as_torch() -> None:
+    """Undo `install_as_torch`: `import torch` means PyTorch again. Modules that programs imported meanwhile keep what they have."""
+    if not isinstance(sys.modules.get("torch"), Torch):
+        return
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, (Finder, Afterword))]
+    for name in [name for name in sys.modules if name == "torch" or name.startswith("torch.")]:
+        del sys.modules[name]
+    _tell_children(False)
+
+
+def _tell_children(wanted: bool) -> None:
+    """Add `Installed` to what `multiprocessing` sends to children that start afresh; forked ones have it all."""
+    from multiprocessing import spawn
+    plain = getattr(spawn.get_preparation_data, "__wrapped__", spawn.get_preparation_data)
+
+    def get_preparation_data(name: str) -> dict[str, Any]:
+        data: dict[str, Any] = plain(name)
+        if name == "ignore":                # the fork server, which would import the program in advance, and without us
+            data.pop("init_main_from_path", None)
+        return {"tensorgrad": Installed(), **data}
+    get_preparation_data.__wrapped__ = plain                                # type: ignore[attr-defined]
+    spawn.get_preparation_data = get_preparation_data if wanted else plain

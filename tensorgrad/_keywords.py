@@ -1,0 +1,55 @@
+"""Types of arguments that need no second look. PyTorch refuses others, such as `keepdim=1`, that would pass for the right ones here."""
+from __future__ import annotations
+
+from typing import Any
+
+from .device import device
+from .dtype import dtype
+from .size import Size
+
+FLAGS = """
+    accumulate adjoint align_corners as_tuple assume_unique ceil_mode center check_errors compute_uv copy count_include_pad descending
+    equal_nan full_matrices hermitian implicit include_last_offset include_self increasing invert is_causal keepdim keepdims largest left
+    log_input log_target non_blocking normalized onesided out_int32 periodic pin_memory pivot replacement requires_grad return_complex
+    return_counts return_inverse right scale_grad_by_freq sorted sparse_grad stable train training transpose unbiased unitriangular
+    unpack_data unpack_pivots with_replacement zero_infinity
+"""
+INTEGERS = """
+    chunks col decimals diagonal dim0 dim1 dim2 edge_order end_dim groups hop_length ignore_index k length m minlength n n_fft num_classes
+    num_groups num_samples offset row sections split_size start_dim steps storage_offset win_length
+"""
+LISTS = """dilation dims kernel_size normalized_shape output_padding output_size pad padding repeats shifts size sizes split_size_or_sections split_sizes
+    stride"""
+NUMBERS = "alpha atol beta dropout_p eps fill_value lambd margin median momentum p rcond rtol sigma threshold value"
+WORDS = "approximate compute_mode driver indexing mode norm padding_mode reduce reduction rounding_mode side"
+NONE = type(None)
+USUAL: dict[str, frozenset[type]] = {
+    **dict.fromkeys(FLAGS.split(), frozenset((bool,))),
+    **dict.fromkeys(INTEGERS.split(), frozenset((int, NONE))),
+    **dict.fromkeys(LISTS.split(), frozenset((int, tuple, list, str, Size, NONE))),
+    **dict.fromkeys(NUMBERS.split(), frozenset((int, float, bool, complex, NONE))),
+    **dict.fromkeys(WORDS.split(), frozenset((str, NONE))),
+    **dict.fromkeys(("dim", "axis"), frozenset((int, tuple, list, Size, NONE))),
+    "dtype": frozenset((dtype, str, NONE)),      # names of dtypes are taken, too
+    "device": frozenset((str, device, NONE)),
+}
+COUNTED = frozenset(" ".join((FLAGS, INTEGERS, LISTS, NUMBERS)).split())
+
+
+def places(function: Any) -> tuple[tuple[int, frozenset[type]], ...]:
+    """Where a function takes flags and counts by position, and the usual types there."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    code = function.__code__
+    return tuple((i, USUAL[name]) for i, name in enumerate(code.co_varnames[:code.co_argcount]) if name in COUNTED)
+
+
+def odd(args: Any, kwargs: Any, places: Any) -> bool:
+    """Whether an argument has a type that PyTorch's parser should be asked about."""
+    for place, usual in places:
+        if place < len(args) and type(args[place]) not in usual:
+            return True
+    for name in kwargs:
+        if name in USUAL and type(kwargs[name]) not in USUAL[name]:
+            return True
+    return False

@@ -1,0 +1,56 @@
+"""The devices other than the CPU, whatever they are: here, CUDA's. https://pytorch.org/docs/stable/accelerator.html
+
+>>> import tensorgrad as torch
+>>> device = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else torch.device("cpu")
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from . import cuda
+from .device import device as Device
+
+
+def is_available() -> bool:
+    """Whether there is one. https://pytorch.org/docs → torch.accelerator.is_available"""
+    return cuda.is_available()
+
+
+def device_count() -> int:
+    """How many there are. https://pytorch.org/docs → torch.accelerator.device_count"""
+    return cuda.device_count()
+
+
+def current_accelerator(check_available: bool = False) -> Any:
+    """The kind of device, or None without one. https://pytorch.org/docs → torch.accelerator.current_accelerator"""
+    return Device("cuda") if is_available() else None
+
+
+def _needing_one(name: str, function: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not is_available():
+            raise RuntimeError("Cannot access accelerator device when none is available.")
+        return function(*args, **kwargs)
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"{(function.__doc__ or '').partition('https')[0].strip()} https://pytorch.org/docs → torch.accelerator.{name}"
+    return call
+
+
+_FUNCTIONS = {
+    "current_device_index": cuda.current_device, "current_device_idx": cuda.current_device, "set_device_index": cuda.set_device,
+    "set_device_idx": cuda.set_device, "current_stream": cuda.current_stream, "set_stream": cuda.set_stream, "synchronize": cuda.synchronize,
+    "get_device_capability": cuda.get_device_capability, "get_memory_info": cuda.mem_get_info, "empty_cache": cuda.empty_cache,
+    "memory_stats": cuda.memory_stats, "memory_allocated": cuda.memory_allocated, "memory_reserved": cuda.memory_reserved,
+    "max_memory_allocated": cuda.max_memory_allocated, "max_memory_reserved": cuda.max_memory_reserved,
+    "reset_peak_memory_stats": cuda.reset_peak_memory_stats, "reset_accumulated_memory_stats": cuda.reset_accumulated_memory_stats,
+}
+globals().update({name: _needing_one(name, function) for name, function in _FUNCTIONS.items()})
+
+
+class device_index(cuda.device):
+    """'cuda' stands for this device inside the block. https://pytorch.org/docs → torch.accelerator.device_index"""
+
+    __init__ = _needing_one("device_index", cuda.device.__init__)
+
+
+__all__ = ["current_accelerator", "device_count", "device_index", "is_available", *_FUNCTIONS]

@@ -1,0 +1,238 @@
+"""autocast: which functions run in half precision, and which in float32. https://pytorch.org/docs/stable/amp.html
+
+It is a mode, as `torch.overrides.TorchFunctionMode` is: while it is on, it sees every call, casts the arguments and hands the call on.
+"""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from .._overriding import arm, state
+from .._tensor import Tensor
+from ..device import device as Device
+from ..dtype import bfloat16, float16, float32, float64
+
+# PyTorch's lists, by the names of the functions: https://pytorch.org/docs/stable/amp.html#autocast-op-reference
+LOWER = frozenset("addbmm addmm baddbmm bmm chain_matmul conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d einsum inner linear "
+                  "matmul mm multi_dot multi_head_attention_forward scaled_dot_product_attention tensordot vecdot __rmatmul__ _rnn".split())
+LOWER_ON_CUDA = LOWER | frozenset("addmv addr mv prelu gru_cell lstm_cell rnn_tanh_cell rnn_relu_cell".split())
+FLOAT32 = frozenset("avg_pool3d binary_cross_entropy binary_cross_entropy_with_logits cdist cholesky cholesky_inverse cholesky_solve cosine_embedding_loss "
+                    "cross_entropy ctc_loss eig eigh eigvals eigvalsh fft fft2 fftn geqrf gaussian_nll_loss grid_sample grid_sampler hfft hinge_embedding_loss "
+                    "householder_product huber_loss ifft ifft2 ifftn ihfft inv inv_ex inverse irfft irfft2 irfftn kl_div kthvalue l1_loss lstsq lu_solve "
+                    "margin_ranking_loss matrix_power matrix_rank mode mse_loss multi_margin_loss multilabel_margin_loss nanquantile nll_loss ormqr pinv "
+                    "pinverse poisson_nll_loss polar prod qr quantile replication_pad3d rfft rfft2 rfftn smooth_l1_loss soft_margin_loss solve stft istft "
+                    "svd svd_lowrank svdvals tensorinv tensorsolve trace triangular_solve triplet_margin_loss view_as_complex".split())
+FLOAT32_ON_CUDA = FLOAT32 | frozenset("__pow__ __rpow__ acos asin cosh cosine_similarity cumprod cumsum dist erfinv exp expm1 gelu "
+                                      "group_norm instance_norm layer_norm log log10 log1p log2 log_softmax norm normalize pdist pow "
+                                      "reciprocal renorm rms_norm rsqrt sinh softmax softmin softplus sum tan".split())
+WIDEST = frozenset("addcdiv addcmul atan2 bilinear cat cross dot grid_sample index_copy index_put scatter_add stack vdot vstack hstack".split())
+DEFAULTS: dict[str, Any] = {"cpu": bfloat16, "cuda": float16}
+SUPPORTED = {"cpu": (bfloat16, float16), "cuda": (float16, bfloat16)}
+cache_enabled = [True]
+
+
+class Casting:
+    """What sees the calls inside an autocast block."""
+
+    def __init__(self, device: str, dtype: Any, enabled: bool) -> None:
+        self.device, self.dtype, self.enabled = device, dtype, enabled
+        self.lower, self.full = (LOWER, FLOAT32) if device == "cpu" else (LOWER_ON_CUDA, FLOAT32_ON_CUDA)
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = func.__name__
+        if self.enabled and (name.startswith("__") or not name.endswith("_")):
+            if name in self.lower and not (name == "_rnn" and args[0] == "GRU"):
+                args, kwargs = self._cast((args, kwargs), self.dtype, self._wide)
+            elif name in self.full:
+                args, kwargs = self._cast((args, kwargs), float32, self._narrow)
+            elif name in WIDEST:
+                found = [t.dtype for t in _tensors((args, kwargs)) if self._here(t)]
+                if len(set(found)) > 1:
+                    widest = float32 if any(d not in SUPPORTED[self.device] for d in found) else found[0]
+                    args, kwargs = self._cast((args, kwargs), widest, self._here)
+        return func(*args, **kwargs)
+
+    def _here(self, tensor: Any) -> bool:
+        return tensor.dtype.is_floating_point and tensor.dtype is not float64 and tensor.device.type == self.device
+
+    def _wide(self, tensor: Any) -> bool:
+        return self._here(tensor) and tensor.dtype is not self.dtype
+
+    def _narrow(self, tensor: Any) -> bool:
+        return self._here(tensor) and tensor.dtype is not float32
+
+    def _cast(self, value: Any, dtype: Any, which: Callable[[Any], bool]) -> Any:
+        if isinstance(value, Tensor):
+            return value.to(dtype) if which(value) else value
+        if type(value) in (list, tuple):
+            return type(value)(self._cast(part, dtype, which) for part in value)
+        if type(value) is dict:
+            return {key: self._cast(part, dtype, which) for key, part in value.items()}
+        return value
+
+
+def _tensors(value: Any) -> list[Any]:
+    if isinstance(value, Tensor):
+        return [value]
+    parts = value.values() if type(value) is dict else value if type(value) in (list, tuple) else ()
+    return [t for part in parts for t in _tensors(part)]
+
+
+class autocast:
+    """Functions inside the `with` block, or the decorated function, run in the precision that suits them. https://pytorch.org/docs → torch.autocast
+
+    Products of matrices and convolutions run in `dtype` (bfloat16 on the CPU, float16 on CUDA, unless said otherwise), losses and factorizations in
+    float32; what is added or multiplied element by element keeps its dtype. Parameters stay what they are, and so do their gradients.
+    """
+
+    def __init__(self, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = None) -> None:
+        if not isinstance(device_type, str):
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        self.device = Device(device_type).type
+        self.fast_dtype = get_autocast_dtype(self.device) if dtype is None else dtype
+        self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
+        if enabled and self.device == "cuda" and not _cuda_is_available():
+            warnings.warn("CUDA is not available or torch_xla is imported. Disabling autocast.", UserWarning, stacklevel=2)
+            enabled = False
+        elif enabled and self.fast_dtype not in SUPPORTED[self.device]:
+            shown = "torch.bfloat16, torch.float16" if self.device == "cpu" else "torch.bfloat16 and torch.float16"
+            warnings.warn(f"In {self.device.upper()} autocast, but the target dtype is not supported. Disabling autocast.\n"
+                          f"{self.device.upper()} Autocast only supports dtypes of {shown} currently.", UserWarning, stacklevel=2)
+            enabled = False
+        self._enabled = enabled
+
+    def __enter__(self) -> autocast:
+        arm()
+        self._before = state.modes
+        others = tuple(m for m in state.modes if not (isinstance(m, Casting) and m.device == self.device))
+        state.modes = (*others, Casting(self.device, self.fast_dtype, self._enabled))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        state.modes = self._before
+
+    def __call__(self, function: Any) -> Any:
+        @wraps(function)
+        def decorated(*args: Any, **kwargs: Any) -> Any:
+            with type(self).__new__(type(self))._like(self):
+                return function(*args, **kwargs)
+        return decorated
+
+    def _like(self, other: autocast) -> autocast:
+        self.device, self.fast_dtype, self._cache_enabled, self._enabled = other.device, other.fast_dtype, other._cache_enabled, other._enabled
+        return self
+
+
+def _cuda_is_available() -> bool:
+    from .. import cuda
+    return cuda.is_available()
+
+
+def _current(device_type: str) -> Casting | None:
+    return next((m for m in reversed(state.modes) if isinstance(m, Casting) and m.device == device_type), None)
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether the device knows autocast. https://pytorch.org/docs → torch.amp.is_autocast_available"""
+    return Device(device_type).type in SUPPORTED
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Whether an autocast block for the device is open. https://pytorch.org/docs → torch.is_autocast_enabled"""
+    found = _current(device_type)
+    return found is not None and found.enabled
+
+
+def get_autocast_dtype(device_type: str) -> Any:
+    """The dtype that autocast uses for products. https://pytorch.org/docs → torch.get_autocast_dtype"""
+    found = _current(device_type)
+    return DEFAULTS[device_type] if found is None else found.dtype
+
+
+def set_autocast_dtype(device_type: str, dtype: Any) -> None:
+    """Choose the dtype that autocast uses unless it is told another."""
+    DEFAULTS[device_type] = dtype
+
+
+def set_autocast_enabled(device_type: str, enabled: bool) -> None:
+    """Open or close autocast for the device, without a block."""
+    arm()
+    others = tuple(m for m in state.modes if not (isinstance(m, Casting) and m.device == device_type))
+    state.modes = (*others, Casting(device_type, DEFAULTS[device_type], enabled))
+
+
+def is_autocast_cache_enabled() -> bool:
+    """Whether casts of parameters are kept for a block: accepted, and without effect."""
+    return cache_enabled[0]
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Set it."""
+    cache_enabled[0] = enabled
+
+
+def clear_autocast_cache() -> None:
+    """Nothing is kept."""
+
+
+def _deprecated(old: str, new: str, value: Any) -> Any:
+    warnings.warn(f"torch.{old}() is deprecated. Please use torch.{new} instead.", DeprecationWarning, stacklevel=3)
+    return value
+
+
+def get_autocast_cpu_dtype() -> Any:
+    """`get_autocast_dtype('cpu')` by an older name."""
+    return _deprecated("get_autocast_cpu_dtype", "get_autocast_dtype('cpu')", get_autocast_dtype("cpu"))
+
+
+def get_autocast_gpu_dtype() -> Any:
+    """`get_autocast_dtype('cuda')` by an older name."""
+    return _deprecated("get_autocast_gpu_dtype", "get_autocast_dtype('cuda')", get_autocast_dtype("cuda"))
+
+
+def is_autocast_cpu_enabled() -> Any:
+    """`is_autocast_enabled('cpu')` by an older name."""
+    return _deprecated("is_autocast_cpu_enabled", "is_autocast_enabled('cpu')", is_autocast_enabled("cpu"))
+
+
+# ── custom Functions ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) -> Any:
+    """For the `forward` of a Function: what autocast does inside, and the dtype to cast inputs to first. https://pytorch.org/docs → torch.amp.custom_fwd"""
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+    if fwd is None:
+        return lambda function: custom_fwd(function, device_type=device_type, cast_inputs=cast_inputs)
+
+    @wraps(fwd)
+    def decorated(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        ctx._dtype, ctx._fwd_used_autocast = get_autocast_dtype(device_type), is_autocast_enabled(device_type)
+        if cast_inputs is None or not ctx._fwd_used_autocast:
+            return fwd(ctx, *args, **kwargs)
+        ctx._fwd_used_autocast = False
+        casting = Casting(device_type, cast_inputs, True)
+        args, kwargs = casting._cast((args, kwargs), cast_inputs, casting._wide)
+        with autocast(device_type, enabled=False):
+            return fwd(ctx, *args, **kwargs)
+    return decorated
+
+
+def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
+    """For its `backward`: the same autocast as in forward. https://pytorch.org/docs → torch.amp.custom_bwd"""
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+    if bwd is None:
+        return lambda function: custom_bwd(function, device_type=device_type)
+
+    @wraps(bwd)
+    def decorated(ctx: Any, *gradients: Any, **kwargs: Any) -> Any:
+        with autocast(device_type, dtype=ctx._dtype, enabled=ctx._fwd_used_autocast):
+            return bwd(ctx, *gradients, **kwargs)
+    return decorated
+
+
+__all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]

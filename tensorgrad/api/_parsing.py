@@ -1,0 +1,468 @@
+"""PyTorch's argument parser, for calls that have failed: what it says against the arguments, or how else it would have read them.
+
+Functions check by doing; nothing here runs until one of them raises. Then the call is held against the signatures in `_signatures`, by PyTorch's
+rules: if it fits none of them, the error is PyTorch's TypeError; if it fits one and only Python could not bind it (a deprecated order of arguments,
+numbers in place of a list), it is made again in the order that the function takes.
+"""
+from __future__ import annotations
+
+import inspect
+import re
+import warnings
+from collections.abc import Iterator
+from functools import cache, partial
+from operator import index
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..autograd.tape import TensorBase
+from ..device import device
+from ..dispatch import SCALAR_TYPES, result_type
+from ..dtype import can_cast, dtype, layout, memory_format
+from ..generator import Generator
+from ..size import Size
+from . import _signatures
+
+COMPILED = frozenset("""adaptive_avg_pool1d avg_pool1d avg_pool2d avg_pool3d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc
+    conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity elu_ gelu hardtanh_ leaky_relu_ linear logsigmoid native_channel_shuffle one_hot
+    pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu_ scaled_dot_product_attention selu_ softplus threshold_""".split())
+BY_PYTHON = frozenset(("istft",))      # methods that PyTorch writes in Python, though their functions are compiled
+PREFIXES = {"": "", "linalg": "linalg_", "fft": "fft_", "special": "special_"}
+SYNONYMS = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
+NUMBERS_COUNT = frozenset("add add_ div div_ divide divide_ mul mul_ multiply multiply_ sub sub_ subtract subtract_ true_divide true_divide_ copy_".split())
+EXPECTED = {"index": "int", "ints": "tuple of ints", "floats": "tuple of floats", "Tensors": "tuple of Tensors", "indices": "tuple of Tensors",
+            "Numbers": "tuple of Scalars", "names": "tuple of names", "dtype": "torch.dtype", "device": "torch.device", "layout": "torch.layout",
+            "memory_format": "torch.memory_format", "Generator": "torch.Generator", "Storage": "torch.Storage"}
+
+
+class Parameter(NamedTuple):
+    kind: str
+    name: str
+    default: str | None
+    nullable: bool
+    broadcast: bool          # one number may stand for a list
+    keyword_only: bool
+
+    def __str__(self) -> str:
+        return f"{EXPECTED.get(self.kind, self.kind)} {self.name}" + ("" if self.default is None else f" = {self.default}")
+
+
+class Signature(NamedTuple):
+    parameters: tuple[Parameter, ...]
+    hidden: bool
+
+    @property
+    def positional(self) -> int:
+        return sum(not p.keyword_only for p in self.parameters)
+
+    @property
+    def required(self) -> int:
+        return sum(p.default is None for p in self.parameters)
+
+    @property
+    def variadic(self) -> bool:
+        """Whether numbers one by one may stand for the only list."""
+        return self.positional == 1 and self.parameters[0].kind == "ints"
+
+    def __str__(self) -> str:
+        shown = [str(p) for p in self.parameters]
+        if self.positional < len(shown):
+            shown.insert(self.positional, "*")
+        return f"({', '.join(shown)})"
+
+
+# ── the table ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _rows(table: str) -> Iterator[tuple[list[str], str]]:
+    for row in table.replace("\n    ", " ").strip().splitlines():
+        names, _, signatures = row.partition(":")
+        yield names.split(), signatures
+
+
+@cache
+def _table(kind: str) -> dict[str, str]:
+    return {name: signatures for names, signatures in _rows(getattr(_signatures, kind)) for name in names}
+
+
+@cache
+def signatures(name: str, method: bool = False) -> tuple[Signature, ...] | None:
+    """What PyTorch's parser accepts for a compiled function or method; None where there is none of that name."""
+    functions, methods = _table("FUNCTIONS"), _table("METHODS")
+    if not method:
+        return tuple(map(_signature, functions[name].split("|"))) if name in functions else None
+    if name in methods:
+        return tuple(map(_signature, methods[name].split("|")))
+    found = None if name in BY_PYTHON else signatures(name)
+    if found is None:
+        return signatures(name[:-1], True) if name.endswith("_") else None
+    return tuple(_without_input(s) for s in found if any(p.name == "input" and p.kind == "Tensor" for p in s.parameters))
+
+
+def _without_input(signature: Signature) -> Signature:
+    return signature._replace(parameters=tuple(p for p in signature.parameters if p.name not in ("input", "out")))
+
+
+def _signature(text: str) -> Signature:
+    text = text.strip()
+    hidden, text = text.startswith("~"), text.removeprefix("~")
+    for short, full in _signatures.SHORTHANDS.items():
+        text = ", ".join(full if part == short else part for part in text.split(", "))
+    keyword_only, found = False, []
+    for part in text.split(", ") if text else ():
+        if part == "*":
+            keyword_only = True
+            continue
+        kind, _, rest = part.partition(" ")
+        name, equals, default = rest.partition("=")
+        plain = kind.rstrip("?").rstrip("0123456789")
+        found.append(Parameter(plain, name, default if equals else None, kind.endswith("?"), plain != kind.rstrip("?"), keyword_only))
+    return Signature(tuple(found), hidden)
+
+
+# ── what an argument may be ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _scalar_tensor(value: Any, kinds: str) -> bool:
+    return isinstance(value, TensorBase) and not value.array.ndim and value.array.dtype.kind in kinds and not value.requires_grad  # type: ignore[attr-defined]
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) or _scalar_tensor(value, "iu")
+
+
+def _is_index(value: Any) -> bool:
+    if isinstance(value, (bool, np.bool_)):
+        return False
+    try:
+        index(value)
+    except Exception:
+        return False
+    return not isinstance(value, np.ndarray) or not value.ndim
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number, np.bool_)) or _scalar_tensor(value, "biufVc")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, complex) or _is_float(value)
+
+
+CHECKS: dict[str, Any] = {
+    "Tensor": lambda v: isinstance(v, TensorBase),
+    "Number": _is_number,
+    "int": _is_int,
+    "index": _is_index,
+    "float": _is_float,
+    "bool": lambda v: isinstance(v, bool),
+    "str": lambda v: isinstance(v, (str, bytes)),
+    "dtype": lambda v: isinstance(v, dtype) or any(v is t for t in (float, int, bool, complex)),
+    "device": lambda v: isinstance(v, (str, bytes, device)) or _is_int(v) and not isinstance(v, TensorBase),
+    "Generator": lambda v: isinstance(v, Generator),
+    "layout": lambda v: isinstance(v, layout),
+    "memory_format": lambda v: isinstance(v, memory_format),
+    "object": lambda v: True,
+}
+ELEMENTS: dict[str, Any] = {"ints": _is_index, "floats": lambda v: isinstance(v, (int, float, np.number)), "Numbers": _is_number}
+
+
+def _fits(parameter: Parameter, value: Any) -> tuple[bool, int]:
+    """Whether a value is what a parameter takes, and the place of the element that is not."""
+    if isinstance(value, (tuple, list)):
+        if parameter.kind == "Tensors":
+            for place, element in enumerate(value):
+                if not isinstance(element, TensorBase):
+                    raise _NoTensor(place, element)
+            return True, -1
+        if parameter.kind == "indices":
+            return all(v is None or isinstance(v, TensorBase) for v in value), -1
+        if parameter.kind in ELEMENTS:
+            return (True, -1) if not value or ELEMENTS[parameter.kind](value[0]) else (False, 0)
+    if parameter.kind in ELEMENTS:
+        return parameter.broadcast and _is_index(value), -1
+    if parameter.kind.startswith("."):
+        return True, -1
+    check = CHECKS.get(parameter.kind)
+    return value is not None and check is not None and bool(check(value)) or parameter.kind == "object", -1
+
+
+class _NoTensor(Exception):
+    """A list of tensors holds something else: refused on the spot, whichever signature is tried."""
+
+
+def typename(value: Any) -> str:
+    """The name of a value's type as PyTorch writes it."""
+    kind = type(value)
+    if kind.__module__.partition(".")[0] == "numpy":
+        return f"numpy.{kind.__name__}"
+    return f"torch.{kind.__name__}" if isinstance(value, (dtype, device, layout, memory_format, Size, Generator)) else kind.__name__
+
+
+# ── one signature ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def bind(signature: Signature, name: str, args: Any, kwargs: Any) -> dict[str, Any]:
+    """The arguments by parameter; PyTorch's TypeError if they do not fit."""
+    if len(args) > signature.positional and not signature.variadic:
+        raise _too_many(signature, name, args)
+    bound: dict[str, Any] = {}
+    place, left = 0, len(kwargs)
+    for position, p in enumerate(signature.parameters):
+        named = place >= len(args)
+        if not named and p.keyword_only:
+            raise _too_many(signature, name, args)
+        spelled = next((n for n in (p.name, *SYNONYMS.get(p.name, ())) if n in kwargs), None) if named else None
+        given = not named or spelled is not None
+        value = None if not given else args[place] if not named else kwargs[spelled]
+        if not given:
+            if p.default is None:
+                raise _missing(signature, name, position)
+            continue
+        if value is None and p.nullable:
+            bound[p.name] = value
+        else:
+            fits, element = _fits(p, value)
+            if not fits and p.kind == "Tensor" and name in NUMBERS_COUNT:
+                fits = _is_number(value)
+            if not fits and signature.variadic and not named and place == 0 and isinstance(value, (tuple, list)) is False:
+                if all(map(_is_index, args[:1])):
+                    bound[p.name], place = args, len(args)
+                    continue
+                value, element = (args, 0) if len(args) > 1 else (value, element)
+            if not fits:
+                raise _refused(p, name, value, element, None if named else place + 1)
+            bound[p.name] = value
+        if named:
+            left -= 1
+        else:
+            place += 1
+    if place < len(args):
+        raise _too_many(signature, name, args)
+    if left:
+        raise _unknown(signature, name, kwargs, len(args))
+    return bound
+
+
+def _too_many(signature: Signature, name: str, args: Any) -> TypeError:
+    least, most, n = signature.required, signature.positional, len(args)
+    takes = f"from {least} to {most} positional arguments" if least != most else f"{most} positional argument{'' if most == 1 else 's'}"
+    return TypeError(f"{name}() takes {takes} but {n} {'was' if n == 1 else 'were'} given")
+
+
+def _missing(signature: Signature, name: str, position: int) -> TypeError:
+    names = [f'"{p.name}"' for p in signature.parameters[position:] if p.default is None]
+    return TypeError(f"{name}() missing {len(names)} required positional argument{'s' if len(names) == 1 else ''}: {', '.join(names)}")
+
+
+def _refused(p: Parameter, name: str, value: Any, element: int, position: int | None) -> TypeError:
+    where = "" if position is None else f" (position {position})"
+    got = f"not {typename(value)}" if element < 0 or position is None else f"but found element of type {typename(value[element])} at pos {element}"
+    return TypeError(f"{name}(): argument '{p.name}'{where} must be {EXPECTED.get(p.kind, p.kind)}, {got}")
+
+
+def _unknown(signature: Signature, name: str, kwargs: Any, positional: int) -> TypeError:
+    places = {p.name: i for i, p in enumerate(signature.parameters)}
+    for key in kwargs:
+        if key not in places:
+            return TypeError(f"{name}() got an unexpected keyword argument '{key}'")
+        if places[key] < positional:
+            return TypeError(f"{name}() got multiple values for argument '{key}'")
+    return TypeError("invalid keyword arguments")
+
+
+# ── several ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def parse(known: tuple[Signature, ...], name: str, args: Any, kwargs: Any) -> tuple[Signature, dict[str, Any]]:
+    """The first signature that the arguments fit, and they by parameter; PyTorch's TypeError if they fit none."""
+    try:
+        if len(known) == 1:
+            return known[0], bind(known[0], name, args, kwargs)
+        for signature in known:
+            try:
+                return signature, bind(signature, name, args, kwargs)
+            except TypeError:
+                pass
+        shown = [s for s in known if not s.hidden]
+        plausible = [s for s in shown if s.required <= len(args) + len(kwargs) <= len(s.parameters)]
+        if len(plausible) == 1:
+            bind(plausible[0], name, args, kwargs)
+    except _NoTensor as refusal:
+        place, element = refusal.args
+        raise TypeError(f"expected Tensor as element {place} in argument {_place_of_list(args)}, but got {typename(element)}") from None
+    raise TypeError(f"{name}() received an invalid combination of arguments - {_combination(shown, args, kwargs)}")
+
+
+def _later_element(bound: dict[str, Any], name: str) -> TypeError | None:
+    """The error for an element of a list of integers that is none: only the first is looked at when signatures are told apart."""
+    for argument, value in bound.items():
+        if isinstance(value, (tuple, list)) and value and _is_index(value[0]) and not all(isinstance(v, TensorBase) for v in value):
+            for place, element in enumerate(value, 1):
+                if not _is_index(element):
+                    return TypeError(f"{name}(): argument '{argument}' failed to unpack the object at pos {place} with error "
+                                     f'"type must be tuple of ints,but got {typename(element)}"')
+    return None
+
+
+def _place_of_list(args: Any) -> int:
+    return next((i for i, a in enumerate(args) if isinstance(a, (tuple, list))), 0)
+
+
+def _combination(shown: list[Signature], args: Any, kwargs: Any) -> str:
+    words = [typename(a) for a in args]
+    named = [f"{k}={typename(v)}" for k, v in reversed(kwargs.items())]
+    got = ", ".join(words + named) + ("" if words or not named else ", ")
+    if len(shown) > 1:
+        return f"got ({got}), but expected one of:\n" + "".join(f" * {s}\n" for s in shown)
+    plain = {p.name for p in shown[0].parameters[-len(kwargs):] if p.default is None}
+    if unknown := [k for k in reversed(kwargs) if k not in plain]:
+        return f"got unrecognized keyword arguments: {', '.join(unknown)}"
+    return f"got ({got}), but expected {shown[0]}"
+
+
+# ── after a failure ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Result:
+    """What a call came to after all."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def result(self) -> Any:
+        return self.value
+
+
+class Refusal:
+    """PyTorch's error for the arguments."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def result(self) -> Any:
+        raise self.error from None
+
+
+def function_instead(error: Exception | None, function: Any, namespace: str, name: str, args: Any, kwargs: Any) -> Result | Refusal | None:
+    """What comes in place of a function's error; None if the error stands."""
+    inner = namespace.partition(".")[2]
+    if inner in PREFIXES or inner == "nn.functional" and name in COMPILED:
+        known = signatures(full := PREFIXES.get(inner, "") + name)
+        if known is not None:
+            return _instead(error, function, known, full, args, kwargs)
+    return _handed_on(function, name, args, kwargs) if inner in ("", "nn.functional") else None
+
+
+def _handed_on(function: Any, name: str, args: Any, kwargs: Any) -> Refusal | None:
+    """The error of the compiled function that PyTorch's own, written in Python, calls."""
+    if name not in (rows := _interpreted()):
+        return None
+    compiled, known, sources = rows[name]
+    try:
+        call = inspect.signature(function).bind(*args, **kwargs)
+    except TypeError:
+        return None
+    call.apply_defaults()
+    parameters = known[0].parameters
+    given = {p.name: call.arguments.get(sources.get(p.name, p.name)) for p in parameters}
+    if parameters[0].name == "tensors" and len(args) == 1 and (len(known) > 1 or isinstance(args[0], (tuple, list))):
+        given["tensors"] = args[0]
+    for p in parameters:
+        if p.kind.startswith(".") and not hasattr(given[p.name], p.kind[1:]) and not (p.nullable and given[p.name] is None):
+            value = given[p.name]
+            subject = f"type object '{value.__name__}'" if isinstance(value, type) else f"'{typename(value)}' object"
+            return Refusal(AttributeError(f"{subject} has no attribute '{p.kind[1:]}'"))
+    try:
+        parse(known, compiled, [given[p.name] for p in parameters if not p.keyword_only], {p.name: given[p.name] for p in parameters if p.keyword_only})
+    except TypeError as refusal:
+        return Refusal(refusal.with_traceback(None))
+    return None
+
+
+@cache
+def _interpreted() -> dict[str, tuple[str, tuple[Signature, ...], dict[str, str]]]:
+    found = {}
+    for row in _signatures.INTERPRETED.strip().splitlines():
+        name, _, rest = row.partition(" -> ")
+        compiled, _, text = rest.partition(": ")
+        sources = dict(pair.split("<") for pair in text.replace(",", "").split() if "<" in pair)
+        found[name] = compiled, tuple(map(_signature, re.sub(r"<\w+", "", text).split("|"))), sources
+    return found
+
+
+def method_instead(error: Exception | None, function: Any, name: str, args: Any, kwargs: Any) -> Result | Refusal | None:
+    """What comes in place of a method's error; None if the error stands."""
+    known = signatures(name, True)
+    if known is None or not args or not isinstance(args[0], TensorBase):
+        return None
+    instance, *rest = args
+    if len(known) == 1 and not known[0].parameters and len(args) + len(kwargs) > 1:
+        return Refusal(TypeError(f"TensorBase.{name}() takes no " + ("keyword arguments" if kwargs else f"arguments ({len(rest)} given)")))
+    found = _instead(error, partial(function, instance), known, name, rest, kwargs)
+    if found is None and isinstance(error, NotImplementedError) and name.endswith("_"):
+        return _does_not_fit(instance, [*rest, *kwargs.values()])
+    return found
+
+
+def _does_not_fit(instance: Any, others: list[Any]) -> Refusal | None:
+    """A method that writes in place minds the dtype of its result before it looks for a kernel of that dtype."""
+    operands = [o for place, o in enumerate(others) if isinstance(o, TensorBase) or not place and _is_number(o)]
+    target = result_type(instance, *operands)
+    if can_cast(target, instance.dtype):
+        return None
+    return Refusal(RuntimeError(f"result type {SCALAR_TYPES[target.name]} can't be cast to the desired output type {SCALAR_TYPES[instance.dtype.name]}"))
+
+
+def _instead(error: Exception | None, function: Any, known: Any, name: str, args: Any, kwargs: Any) -> Result | Refusal | None:
+    try:
+        signature, bound = parse(known, name, args := tuple(args), kwargs)
+    except TypeError as refusal:
+        return Refusal(refusal.with_traceback(None))
+    if (later := _later_element(bound, name)) is not None:
+        return Refusal(later)
+    if not isinstance(error, (TypeError, AttributeError)):
+        return None
+    if signature.hidden:
+        _warn_once(name, signature, known)
+    plain = {p.name: _plain(p.kind, bound[p.name]) for p in signature.parameters if p.name in bound}
+    if not _unbound(error) and all(plain[n] is v and v is not args for n, v in bound.items()):
+        return None
+    first = (plain.pop("input"),) if "input" in plain else ()
+    try:
+        return Result(function(*first, **plain))
+    except TypeError:
+        return None
+
+
+WARNED: list[str] = []
+
+
+def _warn_once(name: str, signature: Signature, known: Any) -> None:
+    if not WARNED:
+        WARNED.append(name)
+        better = "".join(f"\n\t{name}{s}" for s in known if not s.hidden)
+        warnings.warn(f"This overload of {name} is deprecated:\n\t{name}{signature}\nConsider using one of the following signatures instead:{better}",
+                      UserWarning, stacklevel=5)
+
+
+def _plain(kind: str, value: Any) -> Any:
+    """An argument as Python's own numbers."""
+    if kind == "ints" and value is not None:
+        if not isinstance(value, (tuple, list)):
+            return value if type(value) is int else index(value)
+        return value if all(type(v) is int for v in value) else tuple(map(index, value))
+    if kind == "index":
+        return value if value is None else index(value)
+    if kind in ("int", "float", "Number") and isinstance(value, (TensorBase, np.generic)):
+        value = value.item()  # type: ignore[union-attr]
+    return value.real if kind in ("float", "Number") and isinstance(value, complex) and not value.imag else value
+
+
+def _unbound(error: Exception) -> bool:
+    """Whether Python could not bind the arguments: the error then comes from one of the wrappers, not from inside the function."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_globals.get("__name__", "").endswith(("_register", "_overriding", ".inplace"))

@@ -1,0 +1,143 @@
+"""Images read at places between their elements. https://pytorch.org/docs/stable/nn.functional.html#vision-functions"""
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+from typing import Any
+
+from ..dispatch import SCALAR_TYPES, xp
+from ._register import public
+
+MODES = ("bilinear", "nearest", "bicubic")
+PADDING_MODES = ("zeros", "border", "reflection")
+
+
+@public(method=False)
+def grid_sampler(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
+    """`nn.functional.grid_sample` with its modes as numbers. https://pytorch.org/docs → torch.nn.functional.grid_sample
+
+    interpolation_mode: 0 bilinear, 1 nearest, 2 bicubic; padding_mode, for what lies outside: 0 zeros, 1 border, 2 reflection.
+
+    >>> import tensorgrad as torch
+    >>> torch.grid_sampler(torch.tensor([[[[1., 3.]]]]), torch.zeros(1, 1, 1, 2), 0, 0, False)
+    tensor([[[[2.]]]])
+    """
+    mode, padding = MODES[interpolation_mode], PADDING_MODES[padding_mode]
+    _check(input, grid, mode)
+    n, sizes = input.ndim - 2, input.shape[2:]
+    flat = input.reshape(*input.shape[:2], prod(sizes))
+    points = grid.reshape(grid.shape[0], -1, n)
+    axes = [_unnormalized(points[..., n - 1 - i], d, align_corners) for i, d in enumerate(sizes)]      # the grid has x, of the last axis, first
+    border = [lambda at, d=d: _bordered(at, d, padding, align_corners) for d in sizes]
+    if mode != "bicubic":
+        axes = [inside(at) for inside, at in zip(border, axes, strict=True)]
+        border = [lambda at: at] * n
+    out = _read(flat, sizes, [TAPS[mode](at) for at in axes], border)
+    return out.reshape(*input.shape[:2], *grid.shape[1:-1])
+
+
+@public(method=False)
+def grid_sampler_2d(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
+    """`grid_sampler` for images (N, C, H, W) and grids (N, H', W', 2). https://pytorch.org/docs → torch.nn.functional.grid_sample"""
+    _check_rank(input, grid, 4)
+    return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+@public(method=False)
+def grid_sampler_3d(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
+    """`grid_sampler` for volumes (N, C, D, H, W) and grids (N, D', H', W', 3). https://pytorch.org/docs → torch.nn.functional.grid_sample"""
+    _check_rank(input, grid, 5)
+    return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+def _check_rank(input: Any, grid: Any, rank: int) -> None:
+    if grid.shape[-1] == input.ndim - 2 and not input.ndim == grid.ndim == rank:
+        raise RuntimeError(f"grid_sampler(): expected {rank}D input and grid with same number of dimensions, but got input with sizes "
+                           f"{list(input.shape)} and grid with sizes {list(grid.shape)}")
+
+
+def _check(input: Any, grid: Any, mode: str) -> None:
+    shapes = f"but got input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
+    if input.shape[0] != grid.shape[0]:
+        raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, {shapes}")
+    if grid.shape[-1] != input.ndim - 2:
+        raise RuntimeError(f"grid_sampler(): expected grid to have size {input.ndim - 2} in last dimension, but got grid with sizes "
+                           f"{list(grid.shape)}")
+    for i, d in enumerate(input.shape[2:], 2):
+        if d <= 0:
+            raise RuntimeError("grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
+                               f"{list(input.shape)} with dimension "
+                               f"{i} being empty")
+    if input.ndim not in (4, 5) or input.ndim != grid.ndim:
+        raise RuntimeError(f"grid_sampler(): expected {'5D' if input.ndim == 5 else '4D'} input and grid with same number of dimensions, {shapes}")
+    if mode == "bicubic" and input.ndim == 5:
+        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+    if not input.is_floating_point():
+        raise NotImplementedError(f"\"grid_sampler_{input.ndim - 2}d_cpu_kernel_impl\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+    if input.dtype is not grid.dtype:
+        raise RuntimeError(f"expected scalar type {SCALAR_TYPES[input.dtype.name]} but found {SCALAR_TYPES[grid.dtype.name]}")
+
+
+def _unnormalized(at: Any, d: int, aligned: bool) -> Any:
+    """From [−1, 1] to places along an axis."""
+    return (at + 1) / 2 * (d - 1) if aligned else ((at + 1) * d - 1) / 2
+
+
+def _bordered(at: Any, d: int, padding_mode: str, aligned: bool) -> Any:
+    """Places brought inside the axis; their gradient is zero where they are moved to an end."""
+    if padding_mode == "reflection":
+        at = _reflected(at, (0, d - 1) if aligned else (-0.5, d - 0.5))
+    return at if padding_mode == "zeros" else xp.where((at > 0) & (at < d - 1), at, at.detach().clamp(0, d - 1))
+
+
+def _reflected(at: Any, ends: tuple[float, float]) -> Any:
+    low, span = ends[0], ends[1] - ends[0]
+    if not span:
+        return at * 0
+    away = (at - low).abs()
+    times = (away.detach() / span).floor()
+    rest = away - times * span
+    return xp.where(times % 2 == 0, rest + low, span - rest + low)
+
+
+def _bilinear(at: Any) -> list[tuple[Any, Any]]:
+    first = at.detach().floor()
+    t = at - first
+    return [(first, 1 - t), (first + 1, t)]
+
+
+def _nearest(at: Any) -> list[tuple[Any, Any]]:
+    place = at.round()
+    return [(place.detach(), place - place.detach() + 1)]
+
+
+def _bicubic(at: Any) -> list[tuple[Any, Any]]:
+    first = at.detach().floor()
+    t = at - first
+    return [(first + k, cubic((t - k).abs(), -0.75)) for k in (-1, 0, 1, 2)]
+
+
+TAPS = {"bilinear": _bilinear, "nearest": _nearest, "bicubic": _bicubic}       # place along an axis → neighbours, with their weights
+
+
+def _read(flat: Any, sizes: Any, taps: Any, border: Any) -> Any:
+    """Σ over neighbours of weight · value; what lies outside is zero."""
+    total: Any = 0
+    for chosen in product(*taps):
+        index, weight = None, None
+        for (place, w), d, inside in zip(chosen, sizes, border, strict=True):
+            place = inside(place)
+            within = (place >= 0) & (place < d)
+            w = xp.where(within, w, 0)
+            place = xp.where(within, place, 0).long()
+            index, weight = (place, w) if index is None else (index * d + place, weight * w)
+        values = flat.gather(2, index.unsqueeze(1).expand(-1, flat.shape[1], -1))
+        total = total + values * weight.unsqueeze(1)
+    return total
+
+
+def cubic(x: Any, a: float) -> Any:
+    """R. Keys's kernel (1981), for x ≥ 0."""
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((x * a - 5 * a) * x + 8 * a) * x - 4 * a
+    return xp.where(x <= 1, near, xp.where(x < 2, far, far * 0))

@@ -1,0 +1,325 @@
+"""Methods that programs seldom need, some of them kept from the early days. https://pytorch.org/docs/stable/tensors.html"""
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from .. import dtype as dtypes
+from .._tensor import Tensor
+from ..autograd.tape import node_of
+from ..dtype import FROM_NUMPY
+from ._arguments import check_tensor
+from ._register import public
+from .conversion import copy_
+from .creation import empty, empty_like, from_numpy, ones_like, tensor
+from .reduction import norm
+
+
+@public(method=False)
+def detach(input: Any) -> Any:
+    """The same memory, without history. https://pytorch.org/docs → torch.detach"""
+    check_tensor(input, "detach", "input", 1)
+    return input.detach()
+
+
+@public(method=False)
+def get_device(input: Any) -> int:
+    """The index of the CUDA device, −1 on the CPU. https://pytorch.org/docs → torch.Tensor.get_device"""
+    check_tensor(input, "get_device", "input", 1)
+    return input.get_device()  # type: ignore[no-any-return]
+
+
+@public(method=False)
+def is_signed(input: Any) -> bool:
+    """Whether the dtype has negative numbers. https://pytorch.org/docs → torch.Tensor.is_signed"""
+    check_tensor(input, "is_signed", "input", 1)
+    return input.is_signed()  # type: ignore[no-any-return]
+
+
+@public(method=False)
+def is_inference(input: Any) -> bool:
+    """Whether it was made in inference mode. https://pytorch.org/docs → torch.Tensor.is_inference"""
+    check_tensor(input, "is_inference", "input", 1)
+    return input.is_inference()  # type: ignore[no-any-return]
+
+
+@public()
+def is_same_size(input: Any, other: Any) -> bool:
+    """Whether two tensors have one shape.
+
+    >>> import tensorgrad as torch
+    >>> torch.ones(2).is_same_size(torch.ones(2, 1))
+    False
+    """
+    check_tensor(other, "is_same_size", "other", 1)
+    return bool(input.array.shape == other.array.shape)
+
+
+@public(function=False)
+def dim_order(self: Any, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+    """The axes from the one with the longest steps in memory to the one with the shortest. https://pytorch.org/docs → torch.Tensor.dim_order
+
+    RuntimeError if that is not unique and `ambiguity_check` asks for it: True, or a list of memory formats of which exactly one has to fit.
+
+    >>> import tensorgrad as torch
+    >>> torch.ones(2, 3).T.dim_order()
+    (1, 0)
+    """
+    formats = ambiguity_check if isinstance(ambiguity_check, list) else []
+    if not isinstance(ambiguity_check, (bool, list)) or not all(isinstance(f, dtypes.memory_format) for f in formats):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    shape, strides = self.array.shape, self.stride()
+    unclear = any(n == 1 for n in shape) or len(set(strides)) < len(strides)
+    fitting = [f for f in formats if self.is_contiguous(memory_format=f)]
+    if (ambiguity_check is True and unclear) or (formats and len(fitting) != 1 and unclear):
+        raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact one of the given memory formats.")
+    if fitting and unclear:
+        return (0, *range(2, len(shape)), 1) if fitting[0] is not dtypes.contiguous_format else tuple(range(len(shape)))
+    steps = [s or (strides[i + 1] * shape[i + 1] if i + 1 < len(shape) else 0) for i, s in enumerate(strides)]     # expanded axes stay where they are
+    return tuple(sorted(range(len(shape)), key=lambda i: (-steps[i], i)))
+
+
+def _grad_dtype(self: Any) -> Any:
+    """The dtype that the gradient of this leaf is to have; None: any."""
+    if not self.is_leaf:
+        raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
+    return self.__dict__.get("_grad_dtype", self.dtype)
+
+
+def _set_grad_dtype(self: Any, value: Any) -> None:
+    if not self.is_leaf:
+        raise RuntimeError("grad_dtype can only be set on leaf tensors.")
+    if value is not None and not isinstance(value, dtypes.dtype):
+        raise RuntimeError(f"grad_dtype must be a torch.dtype or None, but got {type(value).__name__}")
+    self.__dict__["_grad_dtype"] = value
+    if self._node is not None:
+        self._node.dtype = (value or self.dtype).numpy
+
+
+Tensor.grad_dtype = property(_grad_dtype, _set_grad_dtype)  # type: ignore[attr-defined]
+
+
+@public()
+def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
+    """As split_with_sizes. https://pytorch.org/docs → torch.split"""
+    return input.split_with_sizes(split_sizes, dim)  # type: ignore[no-any-return]
+
+
+@public(function=False)
+def map2_(self: Any, x: Any, y: Any, callable: Any) -> Any:
+    """Replace each element by what a Python function makes of it and those of two other tensors: slow. https://pytorch.org/docs → torch.Tensor.map_"""
+    if node_of(self) is not None:
+        raise RuntimeError("Can't call map2_() on Variable that requires grad. Use var.detach().map2_() instead.")
+    for name, other in (("x", x), ("y", y)):
+        if other.array.dtype != self.array.dtype:
+            raise TypeError(f"map2_: expected {self.type()} for argument '{name}' (got {other.type()})")
+    columns = (t.detach().expand_as(self).reshape(-1).tolist() for t in (self, x, y))
+    return copy_(self, self.new_tensor([callable(*values) for values in zip(*columns, strict=True)]).reshape(self.shape))
+
+
+@public(function=False)
+def module_load(self: Any, other: Any, assign: bool = False) -> Any:
+    """How `Module.load_state_dict` puts a loaded tensor in the place of this one. https://pytorch.org/docs → torch.Tensor.module_load"""
+    return other.detach() if assign else self.copy_(other).detach()
+
+
+@public(function=False)
+def record_stream(self: Any, stream: Any) -> None:
+    """Keep the memory until the work of a CUDA stream is done: CuPy's memory pool sees to that. https://pytorch.org/docs → torch.Tensor.record_stream"""
+    if not hasattr(stream, "synchronize"):
+        raise RuntimeError("unknown parameter type")
+
+
+# ── NumPy's functions on tensors ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _array_wrap(self: Any, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+    """What NumPy's functions of this tensor give: a tensor again."""
+    return tensor(array) if not array.ndim else from_numpy(array.astype("uint8") if array.dtype == "bool" else array)
+
+
+Tensor.__array_wrap__ = _array_wrap  # type: ignore[attr-defined]
+
+
+# ── the array API standard ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+
+
+def _array_namespace(self: Any, *, api_version: Any = None) -> Any:
+    """The namespace of the array API standard. https://data-apis.org/array-api/2024.12/
+
+    >>> import tensorgrad as torch
+    >>> torch.ones(2).__array_namespace__().__array_api_version__
+    '2024.12'
+    """
+    if api_version not in (None, *VERSIONS):
+        raise ValueError(f"unrecognized version of the array API standard: {api_version!r}; known are {', '.join(VERSIONS)}")
+    from .. import array_api
+    return array_api
+
+
+def _to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
+    """`to`, as the standard calls it."""
+    if stream is not None:
+        raise ValueError("The stream argument to to_device() is not supported")
+    return self.to(device)
+
+
+def _imatmul(self: Any, other: Any) -> Any:
+    """self @= other"""
+    return self.copy_(self @ other)
+
+
+Tensor.__array_namespace__, Tensor.to_device, Tensor.__imatmul__ = _array_namespace, _to_device, _imatmul  # type: ignore[attr-defined]
+
+
+# ── from the early days ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public(function=False)
+def new(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Another tensor of this dtype and device: sizes make unfilled memory, a list or array gives its values."""
+    from .typed import constructed
+    return constructed(FROM_NUMPY[self.array.dtype], self.storage.__class__, args, kwargs, "new")
+
+
+@public(function=False)
+def resize(self: Any, *sizes: Any) -> Any:
+    """`reshape` by an older name."""
+    warnings.warn("non-inplace resize is deprecated", UserWarning, stacklevel=2)
+    wanted = empty(*sizes).shape
+    if wanted.numel() != self.array.size:
+        raise RuntimeError(f"requested resize to {' x '.join(map(str, wanted))} ({wanted.numel()} elements in total), but the given tensor has a size of "
+                           f"{'x'.join(map(str, self.array.shape))} ({self.array.size} elements). autograd's resize can only change the shape of a "
+                           "given tensor, while preserving the number of elements. ")
+    return self.reshape(wanted)
+
+
+@public(function=False)
+def resize_as(self: Any, tensor: Any) -> Any:
+    """`reshape` to the shape of another tensor, by an older name."""
+    warnings.warn("non-inplace resize_as is deprecated", UserWarning, stacklevel=2)
+    return self.reshape(tensor.array.shape)
+
+
+@public(function=False)
+def reinforce(self: Any, reward: Any) -> None:
+    """Gone: RuntimeError says what to use in its place."""
+    raise RuntimeError("reinforce() was removed.\nUse torch.distributions instead: add -m.log_prob(action) * reward of a distribution m to the loss.")
+
+
+@public(method=False)
+def is_storage(obj: Any, /) -> bool:
+    """Whether an object is the storage of a tensor. https://pytorch.org/docs → torch.is_storage"""
+    return type(obj).__name__ in ("UntypedStorage", "TypedStorage") and not isinstance(obj, Tensor)
+
+
+@public(method=False)
+def to_dlpack(tensor: Any) -> Any:
+    """The tensor's memory as a DLPack capsule, for other libraries. https://pytorch.org/docs → torch.utils.dlpack.to_dlpack"""
+    return tensor.__dlpack__()
+
+
+# ── functions that PyTorch's own composites are made of ───────────────────────────────────────────────────────────────
+
+
+@public(method=False)
+def frobenius_norm(input: Any, dim: Any, keepdim: bool = False) -> Any:
+    """√Σ |x|² over axes. https://pytorch.org/docs → torch.linalg.matrix_norm"""
+    _warn_of_norm("frobenius_norm", "vector_norm(A, 2., dim, keepdim)")
+    return norm(input, "fro", dim, keepdim)
+
+
+@public(method=False)
+def nuclear_norm(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The sum of the singular values. https://pytorch.org/docs → torch.linalg.matrix_norm"""
+    _warn_of_norm("nuclear_norm", "matrix_norm(A, 'nuc', dim, keepdim)")
+    return norm(input, "nuc", dim, keepdim)
+
+
+def _warn_of_norm(name: str, successor: str) -> None:
+    warnings.warn(f"at::{name} is deprecated and it is just left for JIT compatibility. It will be removed in a future PyTorch release. Please use "
+                  f"`linalg.{successor}` instead", UserWarning, stacklevel=3)
+
+
+@public(method=False)
+def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
+    """Norms over all axes but one, which keep their places; over all for dim = −1. Weight normalization uses it."""
+    if dim == -1:
+        return norm(v, pow)
+    return norm(v, pow, [d for d in range(v.array.ndim) if d != dim % v.array.ndim], True)
+
+
+@public(method=False)
+def native_dropout(input: Any, p: float, train: Any) -> tuple[Any, Any]:
+    """`dropout`, and the mask of the elements that are left. https://pytorch.org/docs → torch.nn.functional.dropout"""
+    if train is False or p == 0:
+        return input.clone(), ones_like(input, dtype=dtypes.bool)
+    mask = empty_like(input).bernoulli_(1 - p)
+    return input * mask * (0.0 if p == 1 else 1 / (1 - p)), mask.bool()
+
+
+@public()
+def is_distributed(input: Any) -> bool:
+    """Whether the tensor is spread over several processes: none is."""
+    return False
+
+
+@public(method=False)
+def set_flush_denormal(mode: bool) -> bool:
+    """Take denormal numbers for zero: the processor's switch for it is out of reach here. Whether it was set: False."""
+    return False
+
+
+@public(method=False)
+def get_file_path(*path_components: str) -> str:
+    """The path of a file of this package."""
+    from os.path import dirname, join
+    return join(dirname(dirname(__file__)), *path_components)
+
+
+# Numbers that stand for sizes: PyTorch's tracer makes symbols of them, here they are what they are.
+
+
+@public(method=False)
+def sym_int(a: Any) -> int:
+    """int(a)"""
+    return int(a)
+
+
+@public(method=False)
+def sym_float(a: Any) -> float:
+    """float(a)"""
+    return float(a)
+
+
+@public(method=False)
+def sym_not(a: Any) -> bool:
+    """not a"""
+    return not a
+
+
+@public(method=False)
+def sym_max(a: Any, b: Any) -> Any:
+    """The greater of two numbers."""
+    return max(a, b)
+
+
+@public(method=False)
+def sym_min(a: Any, b: Any) -> Any:
+    """The smaller of two numbers."""
+    return min(a, b)
+
+
+@public(method=False)
+def sym_sum(args: Any) -> Any:
+    """The sum of numbers."""
+    return sum(args)
+
+
+@public(method=False)
+def sym_ite(b: Any, t: Any, f: Any) -> Any:
+    """t if b, else f."""
+    return t if b else f

@@ -1,0 +1,368 @@
+"""x[index] and x[index] = value. https://pytorch.org/docs/stable/tensor_view.html, https://numpy.org/doc/stable/user/basics.indexing.html
+
+An index is read from left to right. Numbers, slices, None and … show a view; index tensors and masks wait for their axis of that view, and then
+read or write all at once.
+"""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from operator import index as as_integer
+from typing import Any
+
+import numpy as np
+
+from .. import dtype as dtypes
+from .._tensor import Tensor
+from ..autograd import inplace as _inplace
+from ..autograd.mode import mode
+from ..autograd.tape import TensorBase, node_of
+from ..dispatch import SCALAR_TYPES, apply, fresh, move, xp
+from ..ops.base import OPS
+from ..ops.indexing import ARRAY, filled
+from ._arguments import converted, is_batched
+from .conversion import cast
+from .creation import _host_array
+
+FULL = slice(None)
+LONGEST = 32                  # a list of this many parts is never taken for a tuple
+INVALID_SCALAR = ("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number")
+
+# ── what an index says ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def split_index(x: Any, index: Any) -> tuple[tuple[Any, ...], list[Any]]:
+    """The basic index of a view, and for the axes of the view the index tensors that wait there, or None."""
+    ndim, shape = x.array.ndim, x.array.shape
+    if not ndim and not isinstance(index, tuple):
+        _check_scalar(index)
+    parts = _as_tuple(index)
+    room = ndim - sum(map(_axes_of, parts))
+    if room < 0:
+        raise IndexError(f"too many indices for tensor of dimension {ndim}")
+    basic: list[Any] = []
+    waiting: list[Any] = []
+    axis, dots = 0, 0
+    for position, part in enumerate(parts):
+        p = _part(x, part)
+        if p is Ellipsis:
+            dots += 1
+            if dots == 1:
+                basic += [FULL] * room
+                waiting += [None] * room
+                axis += room
+        elif dots > 1 and room:                      # a second … leads past the last axis
+            raise _no_axis(axis + room, ndim)
+        elif p is None:
+            basic.append(None)
+            waiting.append(None)
+        elif isinstance(p, bool):                    # x[True]: a new axis of length 1, or 0 for False
+            basic.append(None)
+            waiting.append(fresh(type(x.storage).xp.zeros((int(p),), dtype="int64"), type(x.storage)))
+        elif isinstance(p, TensorBase):
+            n = p.array.ndim if _is_mask(p) else 1
+            basic += [FULL] * n
+            waiting.append(p)
+            axis += n
+        elif axis >= ndim:
+            raise _no_axis(axis, ndim)
+        else:
+            if isinstance(p, slice):
+                waiting.append(None)
+            elif not -shape[axis] <= p < shape[axis]:
+                raise IndexError(f"index {p} is out of bounds for dimension {position} with size {shape[axis]}")
+            basic.append(p)
+            axis += 1
+    if axis > ndim:
+        raise IndexError(f"too many indices for tensor of dimension {ndim} (got {axis})")
+    while waiting and waiting[-1] is None:
+        waiting.pop()
+    return tuple(basic), waiting
+
+
+def _no_axis(axis: int, ndim: int) -> IndexError:
+    return IndexError(f"Dimension out of range (expected to be in range of [{-max(ndim, 1)}, {max(ndim, 1) - 1}], but got {axis})")
+
+
+def _as_tuple(index: Any) -> tuple[Any, ...]:
+    """The parts of an index. A short list of more than numbers counts as a tuple, as it did in NumPy once."""
+    if isinstance(index, tuple):
+        return index
+    if isinstance(index, (list, str)) and len(index) < LONGEST and any(
+            p is None or p is Ellipsis or isinstance(p, (TensorBase, Sequence, np.ndarray, slice)) for p in index):
+        warnings.warn("Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use x[tuple(seq)] "
+                      "instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, x[torch.tensor(seq)], which will result either "
+                      "in an error or a different result", UserWarning, stacklevel=4)
+        return tuple(index)
+    return (index,)
+
+
+def _axes_of(p: Any) -> int:
+    """How many axes a part takes, as far as is known before lists become tensors."""
+    if p is None or p is Ellipsis or type(p) is bool:
+        return 0
+    return p.array.ndim if isinstance(p, TensorBase) and _is_mask(p) else 1
+
+
+def _is_mask(t: Any) -> bool:
+    return t.array.dtype.kind == "b" or t.array.dtype == np.uint8
+
+
+def _check_scalar(index: Any) -> None:
+    """PyTorch's errors for a number or slice as the index of a 0-d tensor."""
+    if isinstance(index, slice) and _slice(index):
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    if isinstance(index, (int, np.integer)) and not isinstance(index, bool):
+        raise IndexError(f"index {index} is out of bounds for dimension 0 with size 0" if index else INVALID_SCALAR)
+
+
+def _part(x: Any, p: Any) -> Any:
+    """One part of an index: an int, a slice, None, Ellipsis, a bool or an index tensor."""
+    if p is None or p is Ellipsis or type(p) is bool:
+        return p
+    if isinstance(p, TensorBase):
+        return _index_tensor(x, p)
+    if isinstance(p, (int, np.integer)):
+        if not -1 << 63 <= p < 1 << 63:
+            raise ValueError("Overflow when unpacking long long")
+        return int(p)
+    if isinstance(p, slice):
+        return _slice(p)
+    if isinstance(p, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(p).__name__}'")
+    if isinstance(p, (Sequence, np.ndarray)):
+        array = _host_array(p, None)
+        backend = type(x.storage)
+        return _index_tensor(x, fresh(backend.asarray(array if array.dtype in (np.bool_, np.uint8) else array.astype(np.int64)), backend))
+    if hasattr(p, "__index__") and not isinstance(p, np.generic):
+        return as_integer(p)
+    raise IndexError(f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {_type_name(p)})")
+
+
+def _type_name(value: Any) -> str:
+    kind = type(value)
+    return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
+
+
+def _slice(p: slice) -> slice:
+    if not all(b is None or hasattr(b, "__index__") for b in (p.start, p.stop, p.step)):
+        raise TypeError("slice indices must be integers or None or have an __index__ method")
+    start, stop = (None if b is None else as_integer(b) for b in (p.start, p.stop))
+    step = 1 if p.step is None else as_integer(p.step)
+    if step <= 0:
+        raise ValueError("step must be greater than zero" if step else "slice step cannot be zero")
+    return slice(start, stop, step)
+
+
+def _index_tensor(x: Any, p: Any) -> Any:
+    """An index tensor on the device of x; a number if it has no axes."""
+    if not p.array.ndim and p.array.dtype.kind in "iub" and not is_batched(p):
+        return bool(p.item()) if _is_mask(p) else int(p.item())
+    return in_backend(x, p)
+
+
+def in_backend(x: Any, p: Any) -> Any:
+    """An index tensor on the device of x."""
+    backend = type(x.storage)
+    if p.storage.device != x.storage.device and not p.is_cpu:
+        raise RuntimeError(f"indices should be either on cpu or on the same device as the indexed tensor ({x.device})")
+    if type(p.storage) is backend or p.storage.device == x.storage.device:
+        return p
+    return move(p, getattr(backend, "inner", backend))
+
+
+def as_template(view: Any, waiting: Any) -> tuple[tuple[Any, ...], list[Any]]:
+    """The template of full slices and index arrays for what waits at a view's axes, and the arrays: those of masks are where these are true."""
+    shape = view.array.shape
+    if len(waiting) > len(shape):
+        raise IndexError(f"too many indices for tensor of dimension {len(shape)} (got {len(waiting)})")
+    if any(t is not None and t.array.dtype not in (np.int64, np.int32, np.uint8, np.bool_) for t in waiting):
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    template: list[Any] = []
+    tensors: list[Any] = []
+    for t in waiting:
+        if t is None:
+            template.append(FULL)
+            continue
+        found = _places(t, shape, len(template)) if _is_mask(t) else (t,)
+        template += [ARRAY] * len(found)
+        tensors += found
+    if tensors and _check_places(shape, template, tensors):
+        tensors = [xp.zeros_like(t) for t in tensors]            # nothing will be read: any place does
+    return tuple(template), tensors
+
+
+def _places(mask: Any, shape: Any, axis: int) -> tuple[Any, ...]:
+    """Where a mask is true, an index tensor for each of its axes."""
+    if is_batched(mask):
+        raise RuntimeError("vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing with a "
+                           "boolean mask.")
+    if mask.array.dtype == np.uint8:
+        warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", UserWarning, stacklevel=5)
+        mask = cast(mask, dtypes.bool)
+    if not mask.array.ndim:
+        return ()
+    own, there = mask.array.shape, shape[axis:axis + mask.array.ndim]
+    if own != there:
+        bad = next((i for i, (n, m) in enumerate(zip(own, there, strict=False)) if n != m), len(there))
+        if axis + bad >= len(shape):
+            raise IndexError(f"too many indices for tensor of dimension {len(shape)}")
+        raise IndexError(f"The shape of the mask {list(own)} at index {bad} does not match the shape of the indexed tensor {list(shape)} at index "
+                         f"{axis + bad}")
+    return tuple(fresh(i, type(mask.storage)) for i in mask.array.nonzero())
+
+
+def _check_places(shape: Any, template: Any, tensors: Any) -> bool:
+    """IndexError for index tensors that do not fit together, or lie outside; whether there is nothing to read, wherever they lie."""
+    shapes = [t.array.shape for t in tensors]
+    try:
+        together = np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise IndexError("shape mismatch: indexing tensors could not be broadcast together with shapes "
+                         f"{', '.join(str(list(s)) for s in shapes)}") from None
+    sizes = [n for n, p in zip(shape, template, strict=False) if p is ARRAY]
+    if 0 in together:
+        return False
+    if 0 in sizes:
+        raise IndexError("index is out of bounds for dimension with size 0")
+    if 0 in shape:
+        return True
+    if any(int(t.array.min()) < -n or int(t.array.max()) >= n for n, t in zip(sizes, tensors, strict=True)):
+        places = np.broadcast_arrays(*(type(t.storage).host(t.array) for t in tensors))
+        outside = np.stack([((i < -n) | (i >= n)).reshape(-1) for i, n in zip(places, sizes, strict=True)], 1)
+        first, which = divmod(int(outside.argmax()), len(tensors))
+        raise IndexError(f"index {places[which].reshape(-1)[first]} is out of bounds for dimension {which} with size {sizes[which]}")
+    return False
+
+
+# ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def getitem(self: Any, index: Any) -> Any:
+    """x[index]: a view for numbers, slices, None and …; a copy for index tensors and masks."""
+    if type(index) is int and self.array.ndim:                       # the two most common ones, without ceremony
+        n = self.array.shape[0]
+        if -n <= index < n:
+            return xp.get_item(self, index=(index,))
+    elif type(index) is slice and index.step is None and self.array.ndim:
+        return xp.get_slice(self, index=(_slice(index),))
+    basic, waiting = split_index(self, index)
+    if not waiting:
+        return _viewed(self, basic)
+    view = self if _is_trivial(basic) else _viewed(self, basic)
+    template, tensors = as_template(view, waiting)
+    return xp.index(view, *tensors, template=template)
+
+
+def _is_trivial(basic: Any) -> bool:
+    return all(p is FULL or type(p) is slice and p in (FULL, slice(None, None, 1)) for p in basic)
+
+
+def _viewed(x: Any, basic: Any) -> Any:
+    """The view that a basic index shows."""
+    op = xp.get_item if any(type(p) is int for p in basic) and all(type(p) is int or p == FULL for p in basic) else xp.get_slice
+    while basic and type(basic[-1]) is slice and basic[-1] == FULL:
+        basic = basic[:-1]
+    return op(x, index=basic)
+
+
+# ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def setitem(self: Any, index: Any, value: Any) -> None:
+    """x[index] = value, recorded."""
+    number = isinstance(value, (int, float, complex, np.integer))
+    if not number and not isinstance(value, TensorBase):
+        raise TypeError(f"can't assign a {_type_name(value)} to a {self.type()}")
+    if isinstance(index, bool):
+        if not index:
+            return
+        index = None
+    basic, waiting = split_index(self, index)
+    view = self if _is_trivial(basic) and (waiting or not basic) else _viewed(self, basic)
+    if waiting:
+        put(view, waiting, as_value(view, value) if number else without_ones(value))
+    elif number:
+        view.fill_(value.item() if isinstance(value, np.integer) else value)
+    else:
+        _assign(view, value)
+
+
+def as_value(target: Any, value: Any) -> Any:
+    """A number as a 0-d tensor like the target; a tensor as it is."""
+    if isinstance(value, TensorBase):
+        return value
+    backend = type(target.storage)
+    return fresh(backend.asarray(np.asarray(converted(value, target.dtype)), target.array.dtype), backend)
+
+
+def without_ones(value: Any) -> Any:
+    """A value without its leading axes of length 1."""
+    shape = value.array.shape
+    lead = next((i for i, n in enumerate(shape) if n != 1), len(shape))
+    return xp.reshape(value, shape=shape[lead:]) if lead else value
+
+
+def _fits(shape: Any, target: Any) -> bool:
+    return len(shape) <= len(target) and all(n in (1, m) for n, m in zip(shape[::-1], target[::-1], strict=False))
+
+
+def _assign(target: Any, value: Any) -> None:
+    """Copy a value, broadcast, leading axes of length 1 left out, into a view."""
+    if value.array.shape != target.array.shape:
+        value = without_ones(value)
+    a, b = target.array.shape, value.array.shape
+    if not _fits(b, a):
+        bad = next((len(a) - k for k in range(1, min(len(a), len(b)) + 1) if b[-k] not in (1, a[-k])), None)
+        if bad is None or len(b) > len(a):
+            raise RuntimeError(f"expand({value.type()}{{{list(b)}}}, size={list(a)}): the number of sizes provided ({len(a)}) must be greater or equal "
+                               f"to the number of dimensions in the tensor ({len(b)})")
+        raise RuntimeError(f"The expanded size of the tensor ({a[bad]}) must match the existing size ({b[len(b) - len(a) + bad]}) at non-singleton "
+                           f"dimension {bad}.  Target sizes: {list(a)}.  Tensor sizes: {list(b)}")
+    target.copy_(value)
+
+
+def put(target: Any, waiting: Any, value: Any, accumulate: bool = False) -> None:
+    """Write, or add, a value at index tensors, in place."""
+    template, tensors = as_template(target, waiting)
+    if type(value.storage) is not type(target.storage):
+        value = value.to(target.device)
+        _inplace.check_room(target, value, name="index_put_")
+    _inplace.check_room(target, *tensors, name="index_put_")
+    shape = indexed_shape(target.array.shape, template, np.broadcast_shapes(*[t.array.shape for t in tensors]))
+    if not _fits(value.array.shape, shape):
+        raise RuntimeError(f"shape mismatch: value tensor of shape {list(value.array.shape)} cannot be broadcast to indexing result of shape "
+                           f"{list(shape)}")
+    if value.array.dtype != target.array.dtype:
+        chosen = [t for t in waiting if t is not None]
+        if accumulate or value.array.size != 1 or len(chosen) > 1 or chosen[0].array.dtype.kind != "b":        # one value at a mask is cast
+            raise RuntimeError(f"Index put requires the source and destination dtypes match, got {SCALAR_TYPES[target.dtype.name]} for the destination "
+                               f"and {SCALAR_TYPES[value.dtype.name]} for the source.")
+        value = cast(value, target.dtype)
+    if mode.record and (node_of(target) is not None or value._node is not None):
+        _inplace.in_place(target, lambda x: apply(OPS["index_put"], x, value, *tensors, template=template, accumulate=accumulate))
+        return
+    _inplace.check_mode(target)
+    _inplace.check_writeable(target)
+    backend, array = type(target.storage), value.array
+    places = [t.array for t in tensors]
+    if backend.rank:      # operands of fewer levels
+        array, *places = (backend.asarray(a) for a in (array, *places))
+    where = filled(template, places)
+    if accumulate:
+        backend.xp.add.at(target.array, where, array)
+    else:
+        target.array[where] = array
+    target.storage.wrote()
+
+
+def indexed_shape(shape: Any, template: Any, broadcast: Any) -> tuple[int, ...]:
+    """The shape of x[template]: the axes of the index tensors come where they stood, or first if they were apart."""
+    places = [i for i, p in enumerate(template) if p is ARRAY]
+    rest = [n for i, n in enumerate(shape) if i not in places]
+    at = places[0] if places == list(range(places[0], places[0] + len(places))) else 0
+    return (*rest[:at], *broadcast, *rest[at:])
+
+
+Tensor.__getitem__ = getitem  # type: ignore[method-assign,attr-defined]
+Tensor.__setitem__ = setitem  # type: ignore[attr-defined]

@@ -1,0 +1,254 @@
+"""Batches on the tape: where `vmap` hides an axis of a tensor and shows it again, and where tensors of several levels meet.
+
+Each of these steps is linear, and its gradient is another of them: hiding an axis and showing it, repeating a tensor for all examples
+and adding up over them.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import zip_longest
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import dispatch
+from ..dispatch import apply, wrap
+from ..ops.base import OPS, Node
+from ..storage import batched as batches
+from ..storage.base import clock
+from .mode import mode
+from .tape import TensorBase, new, node_of, show
+
+
+class Level:
+    """One vmap that is under way: the length of its batch, and what random functions are to do."""
+
+    __slots__ = ("size", "randomness")
+
+    def __init__(self, size: int, randomness: str = "error") -> None:
+        self.size, self.randomness = size, randomness
+
+
+@contextmanager
+def level(size: int, randomness: str = "error") -> Iterator[int]:
+    """One more batch for the length of a `with` block; gives its depth."""
+    mode.batches = (*mode.batches, Level(size, randomness))
+    try:
+        yield len(mode.batches)
+    finally:
+        mode.batches = mode.batches[:-1]
+
+
+class Crossing(Node):
+    """A step from one backend to another: `there(array)` forward, `back(array)` for gradients."""
+
+    __slots__ = ("there", "back", "label")
+    there: Any
+    back: Any
+    label: str
+    saved = ()
+    shares = True
+    materialize = True
+    flat = False
+
+    def name(self) -> str:
+        return f"{self.label}Backward0"
+
+    def pull(self, g: Any, useful: Any) -> Any:
+        (edge,) = self.edges
+        return [(edge, self.back(g))]
+
+    def pull_tensors(self, g: Any, useful: Any) -> Any:
+        (edge,) = self.edges
+        return [(edge, cross(g, self.back, self.there, self.label))]
+
+    def push(self, tangent: Any) -> Any:
+        """The tangent of the result, of that of the input."""
+        return cross(tangent, self.there, self.back, self.label)
+
+
+def cross(tensor: Any, there: Any, back: Any, label: str, storage: Any = None) -> Any:
+    """A tensor on another backend, recorded."""
+    array = there(tensor.array)
+    target = getattr(type(array), "storage", None) or (base_of(type(tensor.storage)) if storage is None else type(storage))
+    out = wrap(array, target() if storage is None else storage)
+    edge = node_of(tensor)
+    if edge is not None and mode.record:
+        out._node = node = new(Crossing)
+        node.there, node.back, node.label, node.edges, node.hooks = there, back, label, (edge,), None
+        node.storage, node.shape, node.dtype, node.time = target.nowhere, array.shape, array.dtype, next(clock)
+        show(node, (out,))
+    elif mode.inference:
+        out.storage.inference = True
+    return out
+
+
+def base_of(backend: Any) -> Any:
+    """The backend under all levels."""
+    return getattr(backend, "inner", backend)
+
+
+def lend(storage: Any, lender: Any) -> Any:
+    """Two storages of one memory: writes to either are known to both."""
+    storage.lender = lender
+    return storage
+
+
+def hidden(tensor: Any, axis: int, depth: int) -> Any:
+    """A tensor with one of its axes as the batch of a level."""
+    inner, size = base_of(type(tensor.storage)), tensor.array.shape[axis]
+    storage = lend(batches.batched_backend(inner, depth)(), tensor.storage)
+    return cross(tensor, lambda x: batches.hide(x, axis, depth, inner), lambda x: batches.show(x, axis, depth, size, inner), "AddBatchDim", storage)
+
+
+def shown(tensor: Any, axis: int, depth: int, size: int) -> Any:
+    """A tensor of a level with its batch as an axis."""
+    inner, storage = base_of(type(tensor.storage)), tensor.storage
+    target = batches.batched_backend(inner, depth - 1) if depth > 1 else inner
+    if storage.lender is None:
+        lender = target()
+        for name in ("written", "rebased", "version", "dates"):
+            setattr(lender, name, getattr(storage, name))
+        storage.lender = lender
+    kept = storage.lender if type(storage.lender) is target else target()
+    return cross(tensor, lambda x: batches.show(x, axis, depth, size, inner), lambda x: batches.hide(x, axis, depth, inner), "RemoveBatchDim", kept)
+
+
+def lifted(tensor: Any, target: Any, sizes: tuple[int, ...] = ()) -> Any:
+    """A tensor on a backend with more levels: the same for all examples of batches of these sizes."""
+    inner = target.inner
+    sizes = tuple(n if n != 1 else m for n, m in zip_longest(sizes, [each.size for each in mode.batches], fillvalue=1))
+    if base_of(type(tensor.storage)) is not inner:
+        tensor = dispatch.move(tensor, inner)
+    low, high = type(tensor.storage).rank, target.rank
+    return cross(tensor, lambda x: batches.lift(x, high, inner), lambda g: batches.total(g, low, high, sizes, inner), "Expand",
+                 lend(target(), tensor.storage))
+
+
+def moved(tensor: Any, target: Any) -> Any:
+    """A batch on another device."""
+    source = base_of(type(tensor.storage))
+
+    def carrier(one: Any, other: Any) -> Any:
+        def carry(array: Any) -> Any:
+            values, depth, *_ = batches.layers(array)
+            return batches.built(OPS["to_device"].forward(one.xp, values, source=one, target=other), depth, other)
+        return carry
+    return cross(tensor, carrier(source, target), carrier(target, source), "ToCopy")
+
+
+def for_each_example(tensor: Any) -> Any:
+    """A tensor on all levels that there are: what is differentiated by it is so in each example, not summed over them."""
+    depth = len(mode.batches)
+    if type(tensor.storage).rank >= depth:
+        return tensor
+    return lifted(tensor, batches.batched_backend(base_of(type(tensor.storage)), depth))
+
+
+def gathered(args: Any) -> list[Any]:
+    """Operands of several levels, each on the backend that has them all."""
+    tensors = [a for a in args if isinstance(a, TensorBase)]
+    deepest = max((type(t.storage) for t in tensors), key=attrgetter("rank"))
+    bases = [base_of(type(t.storage)) for t in tensors if t.array.ndim or str(t.storage.device) != "cpu"]
+    target = batches.batched_backend(bases[0] if bases else base_of(deepest), deepest.rank)
+    sizes = np.broadcast_shapes(*(t.array.hidden for t in tensors if type(t.storage).rank == target.rank))
+    return [lifted(a, target, sizes) if isinstance(a, TensorBase) and type(a.storage) is not target else a for a in args]
+
+
+def one_by_one(function: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """A function of tensors, run for each example of the innermost batch; its results make a batch again."""
+    depth = max(type(a.storage).rank for a in (*args, *params.values()) if isinstance(a, TensorBase))
+    outer, size = mode.batches, mode.batches[depth - 1].size
+    mode.batches = outer[:depth - 1]
+    try:
+        rows = {id(a): shown(a, 0, depth, size) for a in (*args, *params.values()) if isinstance(a, TensorBase) and type(a.storage).rank == depth}
+
+        def example(a: Any, i: int) -> Any:
+            return apply(OPS["get_item"], rows[id(a)], index=(i,)) if id(a) in rows else a
+        results = [function(*(example(a, i) for a in args), **{name: example(a, i) for name, a in params.items()}) for i in range(size)]
+        several = isinstance(results[0], (tuple, list))
+        columns = list(zip(*results, strict=True)) if several else [results]
+        outs = [hidden(apply(OPS["stack"], list(column), axis=0), 0, depth) for column in columns]
+    finally:
+        mode.batches = outer
+    kind = type(results[0])
+    return outs[0] if not several else kind(*outs) if hasattr(kind, "_fields") else kind(outs)
+
+
+def with_memory(tensor: Any, other: Any) -> Any:
+    """A copy of a tensor on the levels of another, repeated for each example: it can take the other's values."""
+    one, two = gathered((tensor, other))
+    sizes = np.broadcast_shapes(one.array.hidden, two.array.hidden, tuple(each.size for each in mode.batches[:one.array.depth]))
+    return wrap(one.array.repeated(sizes).copy(), type(one.storage)(), node_of(one))
+
+
+class VmapInfo(NamedTuple):
+    """What a Function's own rule for batches is told."""
+
+    batch_size: int
+    randomness: str
+
+
+SEE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
+
+
+def by_own_rule(function: Any, args: tuple[Any, ...], apart: bool) -> Any:
+    """A Function on batches by its own rule; NotImplemented if it is to run as it is, on batched tensors."""
+    depth = max((type(a.storage).rank for a in args if isinstance(a, TensorBase)), default=0)
+    if not depth:
+        return NotImplemented
+    name, own = function.__name__, "vmap" in {attribute for cls in function.__mro__[:-2] for attribute in cls.__dict__}
+    if not apart:
+        raise RuntimeError("In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the "
+                           f"setup_context staticmethod. {SEE}")
+    if function.generate_vmap_rule and own:
+        raise RuntimeError(f"You tried to vmap over {name}, but it has both generate_vmap_rule=True and an overridden vmap staticmethod. Please set "
+                           f"generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid ambiguity. {SEE}")
+    if function.generate_vmap_rule:
+        return NotImplemented
+    if not own:
+        raise RuntimeError(f"You tried to vmap over {name}, but it does not have vmap support. Please override and implement the vmap staticmethod or set "
+                           f"generate_vmap_rule=True. {SEE}")
+    outer, inside = mode.batches, mode.batches[depth - 1]
+    dims = tuple(0 if isinstance(a, TensorBase) and type(a.storage).rank == depth else None for a in args)
+    mode.batches = outer[:depth - 1]
+    try:
+        found = function.vmap(VmapInfo(inside.size, inside.randomness), dims,
+                              *(a if dim is None else shown(a, dim, depth, inside.size) for a, dim in zip(args, dims, strict=True)))
+        if not (isinstance(found, tuple) and len(found) == 2):
+            raise RuntimeError("Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible with the "
+                               f"output. Got a {type(found)} instead")
+        results, places = found
+        several = isinstance(results, tuple)
+        places = places if isinstance(places, tuple) else (places,) * (len(results) if several else 1)
+        outs = tuple(r if place is None else hidden(r, place % r.array.ndim, depth)
+                     for r, place in zip(results if several else (results,), places, strict=True))
+    finally:
+        mode.batches = outer
+    return outs if several else outs[0]
+
+
+class Detour:
+    """For a sweep that a batch of gradients starts: the levels that only these have, behind all that are on the way."""
+
+    def __init__(self, roots: dict[Any, Any], order: list[Any]) -> None:
+        self.low = max(node.storage.rank for node in roots)
+        self.high = max(type(g.storage).rank for g in roots.values())
+        self.by = max((node.storage.rank for node in order), default=0) - self.low
+        self.needed = self.high > self.low and self.by > 0
+        self.batches = mode.batches
+
+    def begin(self, grads: dict[Any, Any]) -> dict[Any, Any]:
+        grads = {node: self._along(g, batches.make_room, batches.take_room) for node, g in grads.items()}
+        mode.batches = (*self.batches[:self.low], *[Level(1)] * self.by, *self.batches[self.low:])
+        return grads
+
+    def end(self, found: dict[Any, Any]) -> dict[Any, Any]:
+        mode.batches = self.batches
+        return {node: self._along(g, batches.take_room, batches.make_room) for node, g in found.items()}
+
+    def _along(self, g: Any, one: Any, other: Any) -> Any:
+        low, high, by, inner = self.low, self.high, self.by, base_of(type(g.storage))
+        return cross(g, lambda x: one(x, low, high, by, inner), lambda x: other(x, low, high, by, inner), "Permute")

@@ -1,0 +1,401 @@
+"""Forward mode: tangents pushed through the steps of the tape, the mirror of the sweep.
+
+A step's tangent is what its Jacobian makes of those of its inputs: t = Σᵢ Jᵢ tᵢ. No op has a formula for it, since the gradient formulas
+tell: where the Jacobian is diagonal they are the same; a view's tangent is the view of the tangent; and everywhere else the product
+Jᵀu that the formula computes is linear in u, so that its own gradient, pulled for t, is J t.
+
+A `Level` holds the tangents of one derivative. While there is one, each new step of the tape is shown to `see`, which pushes the tangents
+through it at once, those of the outermost level first: the tangents of an inner level have tangents in the outer ones. A step that nothing
+but tangents came to is then forgotten: its result leads to a `Dual`, which keeps the tangents and leads nowhere.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from math import inf
+from operator import attrgetter
+from typing import Any
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from ..dispatch import apply, namespace, shared, wrap, xp
+from ..ops.base import OPS, Node, Op
+from ..storage.base import clock
+from .engine import grad, linked_values
+from .function import FunctionNode
+from .fused import Residual, composed, redefined
+from .mode import mode
+from .tape import Leaf, Output, TensorBase, node_of
+
+# ── one step forward ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def push(node: Any, tangents: list[Any]) -> Any:
+    """The tangent of a step's result (a list, if there are several), given those of its inputs; None is a tangent of zeros."""
+    if isinstance(node, FunctionNode):
+        return _through_function(node, tangents)
+    if isinstance(node, Op):
+        if type(node.saved) is Residual:
+            if node.composite:
+                return _through_definition(node, tangents)
+            node = redefined(node)
+        if node.opname == "cast":
+            return _cast(tangents[0], node.dtype)
+        if node.view and node.opname != "as_strided" and not any(node.edges[1:]):
+            return apply(OPS[node.opname], tangents[0], **node.params)
+        if node.elementwise and not node.several and (node.analytic or _real(node)):
+            return _along_diagonal(node, tangents)
+        if node.opname in LINEAR and (pushed := _one_by_one(node, tangents)) is not None:
+            return pushed
+    elif hasattr(node, "push"):
+        return node.push(*tangents)
+    return _transposed(node, tangents)
+
+
+def _real(node: Any) -> bool:
+    return node.dtype.kind != "c" and all(e is None or e.dtype.kind != "c" for e in node.edges)
+
+
+def _along_diagonal(node: Any, tangents: list[Any]) -> Any:
+    """An elementwise step: its gradient formulas, without the conjugation of the way back."""
+    backend: Any = type(node.storage)
+    values, table, total = linked_values(node), namespace(backend), None
+    for i, formula, wants in node.plan.steps:
+        if (t := tangents[i]) is None:
+            continue
+        if t.array.shape != node.shape:
+            t = xp.broadcast_to(t, shape=node.shape)
+        part = formula(table, t, *[values[w] for w in wants])
+        total = part if total is None else total + part
+    return _zeros(node.shape, node.dtype, node.storage) if total is None else _cast(total, node.dtype)
+
+
+# Ops that are linear in one input, or in two that are added up, while the others stay: for each, these groups of inputs.
+LINEAR: dict[str, tuple[str, ...]] = dict.fromkeys((
+    "sum mean cumsum flip roll tril triu clone contiguous place_slice diagonal_place unfold_add index index_add_into gather take_along_axis "
+    "place_along_axis take_axis add_axis border embedding embedding_add view fourier_transform half_spectrum from_half_spectrum columns columns_added "
+    "window_sum window_spread resample average").split(), ("x",))
+LINEAR |= {"matmul": ("a", "b"), "cross": ("a", "b"), "linear": ("x b", "w"), "linear_without_bias": ("x", "w"), "convolution": ("x b", "w"),
+           "convolution_input": ("y b", "w"), "convolution_weight": ("y", "x"), "concat": ("xs",), "stack": ("xs",)}
+
+
+def _one_by_one(node: Any, tangents: list[Any]) -> Any:
+    """A step of a linear op: the op itself, of the tangents of one group after the other. None where it takes something that was not saved."""
+    op = OPS[node.opname]
+    if op.sequence:
+        return None if any(t is None for t in tangents) else apply(op, tangents, **node.params)
+    if len(tangents) > len(op.inputs):
+        return None
+    moving, saved, total = dict(zip(op.inputs, tangents, strict=False)), None, None
+    groups = [group.split() for group in LINEAR[node.opname]]
+    added = {name for group in groups for name in group[1:]}       # what stays of these is added to no tangent
+    for group in groups:
+        if all(moving.get(name) is None for name in group):
+            continue
+        if saved is None:
+            saved = dict(zip(node.plan.names, linked_values(node), strict=False))
+        args = [moving[name] if name in group else None if name in added else saved.get(name) for name in moving]
+        if any(a is None and name not in added for name, a in zip(moving, args, strict=True)):
+            return None
+        if node.opname == "linear" and args[-1] is None:
+            op, args = OPS["linear_without_bias"], args[:-1]
+        part = apply(op, *args, **node.params)
+        total, op = part if total is None else total + part, OPS[node.opname]
+    return _cast(total, node.dtype)
+
+
+def _transposed(node: Any, tangents: list[Any]) -> Any:
+    """Any other step: Jᵀu is linear in u, and the gradient of ⟨Jᵀu, t⟩ with respect to u is J t."""
+    several, recording = type(node.dtype) is tuple, mode.grad
+    shapes, dtypes = (node.shape, node.dtype) if several else ((node.shape,), (node.dtype,))
+    deepest = max((node.storage, *(t.storage for t in tangents if t is not None)), key=attrgetter("rank"))
+    starts = [None if dtype is None or dtype.kind not in "fcV" else _zeros(shape, dtype, deepest)
+              for shape, dtype in zip(shapes, dtypes, strict=True)]
+    for u in starts:
+        if u is not None:
+            u._node = Leaf(u)
+    by_edge = {e: t for e, t in zip(node.edges, tangents, strict=True) if t is not None}
+    mode.set_grad(True)
+    try:
+        u = [_zeros(shape, dtype, deepest) if u is None and dtype is not None else u
+             for u, shape, dtype in zip(starts, shapes, dtypes, strict=True)]
+        pulled = [(ge, by_edge[e]) for e, ge in node.pull_tensors(u if several else u[0], by_edge) if node_of(ge) is not None]
+    finally:
+        mode.set_grad(recording)
+    wanted = [u for u in starts if u is not None]
+    found: Iterable[Any] = (None,) * len(wanted)
+    if pulled:
+        outs, seeds = zip(*pulled, strict=True)
+        differentiable = recording and not all(map(quiet, (*node.edges, *map(node_of, seeds))))
+        found = grad(outs, wanted, [_cast(t, ge.array.dtype) for ge, t in pulled], create_graph=differentiable, allow_unused=True)
+    results = iter([_zeros(u.array.shape, u.array.dtype, u.storage) if t is None else t for u, t in zip(wanted, found, strict=True)])
+    pushed = [None if u is None else next(results) for u in starts]
+    return pushed if several else pushed[0]
+
+
+def _through_definition(node: Any, tangents: list[Any]) -> Any:
+    """A step that other ops define: through theirs."""
+    passing, keep, mode.keep = mode.passing, mode.keep, True
+    try:
+        outs = composed(node)
+        mode.keep = keep
+        if node in passing:
+            mode.passing = passing.union(_between(node.time, [out._node for out in outs]))
+        pushed = push_forward({e: t for e, t in zip(node.edges, tangents, strict=True) if t is not None}, outs)
+    finally:
+        mode.passing, mode.keep = passing, keep
+    return pushed if node.several else pushed[0]
+
+
+def _through_function(node: Any, tangents: list[Any]) -> list[Any]:
+    """A Function's own `jvp`."""
+    ctx, given = node.ctx, [None] * node.arity
+    for place, t, (shape, dtype, backend) in zip(node.places, tangents, node.inputs or [(None, None, None)] * len(tangents), strict=True):
+        zeros = t is None and ctx._materialize and dtype is not None and dtype.kind in "fcV"
+        given[place] = _zeros(shape, dtype, backend()) if zeros else t
+    ctx._pushing = True
+    try:
+        results = node.function.jvp(ctx, *given)
+    finally:
+        ctx._pushing = False
+    results = results if isinstance(results, tuple) else (results,)
+    if len(results) != len(node.shape):
+        raise RuntimeError(f"Function's jvp returned an invalid number of forward gradients (expected {len(node.shape)} but got {len(results)})")
+    for t, shape in zip(results, node.shape, strict=True):
+        if t is not None:
+            check_size(shape, t)
+    return list(results)
+
+
+def check_continuous(primal: Any, tangent: Any) -> None:
+    """Raise PyTorch's error unless both are of floating point or complex numbers."""
+    for what, given in (("primal", primal), ("tangent", tangent)):
+        if not (given.is_floating_point() or given.is_complex()):
+            raise ValueError(f"Expected {what} to be floating point or complex, but got: {given.dtype}")
+
+
+def check_size(shape: Any, tangent: Any) -> None:
+    """Raise PyTorch's error unless a tangent has the shape of what it is the tangent of."""
+    if tuple(shape) != tangent.array.shape:
+        raise RuntimeError("Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+                           f"supported. Tensor is of size {list(shape)} while the given forward gradient is of size {list(tangent.array.shape)}.")
+
+
+def _zeros(shape: Any, dtype: Any, storage: Any) -> Any:
+    backend = type(storage)
+    return wrap(backend.xp.zeros(shape, dtype=dtype), backend())
+
+
+def _cast(t: Any, dtype: Any) -> Any:
+    if t.array.dtype == dtype:
+        return t
+    return apply(OPS["cast"], xp.real(t) if t.array.dtype.kind == "c" and dtype.kind != "c" else t, dtype=dtype)
+
+
+# ── levels ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Dual(Node):
+    """Where tangents enter the tape, and where they are kept. Gradients go on to what the dual was made from, if that requires any."""
+
+    __slots__ = ("saved", "requires_grad")
+    shares = True
+
+    def __init__(self, tensor: Any, edge: Any = None, requires_grad: bool = False) -> None:
+        self.edges, self.requires_grad = () if edge is None else (edge,), requires_grad or edge is not None
+        self.shape, self.dtype, self.storage = tensor.array.shape, tensor.array.dtype, tensor.storage.nowhere
+        self.saved, self.hooks, self.time = (), None, next(clock)
+
+    def pull(self, g: Any, useful: Any) -> list[Any]:
+        return [(e, g) for e in self.edges if useful is None or e in useful]
+
+    pull_tensors = pull
+
+    def as_function(self) -> Any:
+        return (self, 0) if self.requires_grad else (None, 0)
+
+    def name(self) -> str:
+        return "ViewBackward0"
+
+
+class Level:
+    """The tangents of one derivative, by the nodes of the tape whose they are; several results have theirs in a list."""
+
+    def __init__(self) -> None:
+        self.tangents: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+        self.duals: WeakValueDictionary[int, Any] = WeakValueDictionary()    # tensors that lead to a Dual: they forget it when the level ends
+
+    def __getitem__(self, node: Any) -> Any:
+        """The tangent of a node's tensor, or None."""
+        t = self.tangents.get(node) if node is not None else None
+        if t is None and type(node) is Output and (parts := self.tangents.get(node.node)) is not None:
+            return parts[node.index]
+        return t
+
+    def dual(self, tensor: Any, tangent: Any) -> Any:
+        """A tensor in the same memory that has this tangent here."""
+        check_size(tensor.array.shape, tangent)
+        out, node = wrap(tensor.array, shared(tensor)), node_of(tensor)
+        out._node = Dual(out, None if quiet(node) else node)
+        see.hand_on(node, out._node)
+        self.tangents[out._node] = tangent
+        see.track(out)
+        return out
+
+    def primal(self, tensor: Any, before: float = inf) -> Any:
+        """The tensor without its tangent here. (`before`: see `settled`.)"""
+        out, node = wrap(tensor.array, shared(tensor)), node_of(tensor)
+        leads = leads_somewhere(node, before)
+        held = [(level, t) for level in mode.levels if level is not self and (t := level[node]) is not None]
+        if leads or held:
+            out._node = Dual(out, node if leads else None)
+            for level, t in held:
+                level.tangents[out._node] = t
+            see.track(out)
+        return out
+
+    def __enter__(self) -> Level:
+        mode.levels, mode.see = (*mode.levels, self), see
+        mode.set_grad(mode.grad)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        mode.levels = tuple(level for level in mode.levels if level is not self)
+        mode.see = see if mode.levels else None
+        mode.set_grad(mode.grad)
+        for tensor in list(self.duals.values()):
+            node = tensor._node
+            if type(node) is Dual and not node.requires_grad and all(level[node] is None for level in mode.levels):
+                tensor._node = None
+                if tensor.storage.memory is not None:
+                    tensor.storage.rebased = next(clock)      # its views look for their steps anew
+        self.tangents.clear()
+
+
+def quiet(node: Any) -> bool:
+    """Whether no gradient goes anywhere from a node."""
+    return node is None or not node.requires_grad or (node.node if type(node) is Output else node) in mode.passing
+
+
+def leads_somewhere(node: Any, before: float = inf) -> bool:
+    """Whether a gradient that is pulled from a node would end anywhere: at a leaf or a stand-in, one from before that time."""
+    todo = [] if quiet(node) else [node]
+    seen = set(todo)
+    while todo:
+        node = todo.pop()
+        ahead = [e for e in node.edges if not quiet(e)]
+        if not ahead and node.time < before:
+            return True
+        todo += [e for e in ahead if e not in seen]
+        seen.update(ahead)
+    return False
+
+
+def stand_in(tensor: Any, recorded: bool) -> Any:
+    """A tensor in the same memory, from which all that follows stays on the tape; on from it only if the tensor's own history is `recorded`."""
+    out, node = wrap(tensor.array, shared(tensor)), node_of(tensor)
+    out._node = Dual(out, node if recorded and not quiet(node) else None, requires_grad=True)
+    if mode.see is not None:
+        see.hand_on(node, out._node)
+    return out
+
+
+class See:
+    """Watches the tape being written, for the levels of this thread."""
+
+    def __call__(self, node: Any, outs: Any, cut: bool | None = None) -> None:
+        """Push tangents through a new step, and forget the step if no gradient goes on from it (`cut`: nor is to, as in no_grad)."""
+        still = all(map(quiet, node.edges))
+        if mode.forward:
+            for depth, level in enumerate(mode.levels):
+                tangents = [level[e] for e in node.edges]
+                if any(t is not None for t in tangents):
+                    with _outside(depth, node if still else None):
+                        level.tangents[node] = push(node, tangents)
+        if not mode.keep and (still or (not mode.grad if cut is None else cut)):
+            for out in outs:
+                if isinstance(out, TensorBase) and (node_ := out._node) is not None and (node_ is node or getattr(node_, "node", None) is node):
+                    self._forget(out, node)
+
+    def _forget(self, out: Any, node: Any) -> None:
+        before, out._node = out._node, None
+        if any(level[before] is not None for level in mode.levels):
+            out._node = Dual(out)
+            self.hand_on(before, out._node)
+            self.track(out)
+        elif out.origin is not None and not all(map(quiet, node.edges)):      # a view made in no_grad mode requires grad on its own account
+            out._node = Leaf(out)
+            out.storage.watched = True
+
+    def hand_on(self, old: Any, new: Any) -> None:
+        """The tangents of one node become those of another."""
+        for level in mode.levels:
+            if (t := level[old]) is not None:
+                level.tangents[new] = t
+            else:
+                level.tangents.pop(new, None)
+
+    def track(self, tensor: Any) -> None:
+        """Note a tensor whose node may be a Dual, which no level may outlive."""
+        node = tensor._node
+        if type(node) is Dual and not node.requires_grad:
+            for level in mode.levels:
+                if level[node] is not None:
+                    level.duals[id(tensor)] = tensor
+
+    @staticmethod
+    def settled(tensor: Any, before: float) -> Any:
+        """A tensor as others see it: with a history if that leads to a leaf from before that time, with tangents where there are any."""
+        return Level().primal(tensor, before)
+
+    def notes(self, tensor: Any) -> list[str]:
+        """What printing shows of a tensor's tangent."""
+        t = mode.levels[-1][node_of(tensor)] if mode.levels else None
+        return [] if t is None else [f"tangent={t!r}"]
+
+
+see = See()
+
+
+@contextmanager
+def _outside(depth: int, passing: Any) -> Iterator[None]:
+    """For the tangents of one level: only the levels around it are on, and its own duals count as having no gradient."""
+    levels, before = mode.levels, mode.passing
+    mode.levels = levels[:depth]
+    mode.passing = before if passing is None else before | {passing}
+    mode.set_grad(mode.grad)
+    try:
+        yield
+    finally:
+        mode.levels, mode.passing = levels, before
+        mode.set_grad(mode.grad)
+
+
+# ── the whole way forward ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def push_forward(tangents: dict[Any, Any], outputs: Any) -> list[Any]:
+    """The tangents of `outputs`' tensors, given {node: tangent} of where they came from: along the tape, in the order it was written in.
+
+    None for an output that does not depend on any of these nodes.
+    """
+    oldest = min((node.time for node in tangents), default=0)
+    order, found = _between(oldest, [node_of(out) for out in outputs]), Level()
+    found.tangents.update(tangents)
+    for node in order:
+        if node not in tangents and type(node) not in (Output, Leaf):
+            known = [found[e] for e in node.edges]
+            if any(t is not None for t in known):
+                found.tangents[node] = push(node, known)
+    return [found[node_of(out)] for out in outputs]
+
+
+def _between(oldest: int, roots: list[Any]) -> list[Any]:
+    """The nodes that lead to the roots and are no older, the oldest first."""
+    seen = {node for node in roots if node is not None}
+    todo = list(seen)
+    while todo:
+        for e in todo.pop().edges:
+            if e is not None and e.time >= oldest and e not in seen:
+                seen.add(e)
+                todo.append(e)
+    return sorted(seen, key=lambda node: node.time)

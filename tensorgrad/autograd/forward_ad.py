@@ -1,0 +1,109 @@
+"""Dual tensors: values together with tangents, for derivatives along a direction. https://pytorch.org/docs → torch.autograd.forward_ad
+
+    >>> import tensorgrad as torch
+    >>> import tensorgrad.autograd.forward_ad as fwAD
+    >>> with fwAD.dual_level():
+    ...     x = fwAD.make_dual(torch.tensor(2.), torch.tensor(1.))
+    ...     fwAD.unpack_dual(x ** 3)
+    UnpackedDualTensor(primal=tensor(8.), tangent=tensor(12.))
+"""
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .forward import Level, check_continuous
+from .mode import Switch
+from .mode import mode as _mode
+from .tape import TensorBase, node_of
+
+
+def enter_dual_level() -> int:
+    """Begin a level. There may be one at a time: derivatives of a higher order are func.jvp's."""
+    if current_level():
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
+    DualLevel().__enter__()
+    return 0
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """End the level: its tangents are gone."""
+    current = current_level()
+    if level is not None and level != (0 if current else -1):
+        raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not supported.")
+    if current is None:
+        raise RuntimeError("Dual level must be a positive number.")
+    current.__exit__()
+
+
+class DualLevel(Level):
+    """The level of dual tensors that a program handles itself."""
+
+
+def current_level(number: int | None = None, function: str = "") -> Any:
+    """The level, which has the number 0, or None."""
+    found = next((level for level in _mode.levels if type(level) is DualLevel), None)
+    if found is not None and number:
+        raise RuntimeError(f"Invalid level given to {function}")
+    return found
+
+
+def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
+    """A tensor in the memory of `tensor` that moves along `tangent`. https://pytorch.org/docs → torch.autograd.forward_ad.make_dual"""
+    current = current_level(level, "_make_dual")
+    if current is None:
+        raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.")
+    check_continuous(tensor, tangent)
+    if current[node_of(tensor)] is not None:
+        raise RuntimeError("Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported.")
+    if current[node_of(tangent)] is not None:
+        raise RuntimeError("Setting a forward grad that itself has a forward gradient at the same level0 is not supported.")
+    return current.dual(tensor, tangent)
+
+
+class UnpackedDualTensor(NamedTuple):
+    """The two parts of a dual tensor; the tangent is None where there is none."""
+
+    primal: Any
+    tangent: Any
+
+
+def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
+    """A dual tensor's value and tangent. https://pytorch.org/docs → torch.autograd.forward_ad.unpack_dual"""
+    current = current_level(level, "_fw_primal")
+    if current is None or not isinstance(tensor, TensorBase):
+        return UnpackedDualTensor(tensor, None)
+    return UnpackedDualTensor(current.primal(tensor), current[node_of(tensor)])
+
+
+class dual_level(Switch):
+    """A block in which there are dual tensors. https://pytorch.org/docs → torch.autograd.forward_ad.dual_level"""
+
+    def __enter__(self) -> int:
+        return enter_dual_level()
+
+    def __exit__(self, *exception: object) -> None:
+        exit_dual_level()
+
+
+def _is_fwd_grad_enabled() -> bool:
+    return _mode.forward
+
+
+class _set_fwd_grad_enabled(Switch):
+    """Turns the pushing of tangents on or off, until the end of the block if used as one."""
+
+    def __init__(self, mode: bool) -> None:
+        self.on, self.before = mode, _mode.forward
+        _mode.set_forward(mode)
+
+    def clone(self) -> Any:
+        return _set_fwd_grad_enabled(self.on)
+
+    def __enter__(self) -> None:
+        _mode.set_forward(self.on)
+
+    def __exit__(self, *exception: object) -> None:
+        _mode.set_forward(self.before)
+
+
+__all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]

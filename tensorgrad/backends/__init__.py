@@ -1,0 +1,12 @@
+"""Libraries behind the operations. Here that is NumPy alone, or CuPy: PyTorch's switches can be set and read, and none of its libraries is there.
+
+https://pytorch.org/docs/stable/backends.html
+
+>>> import tensorgrad as torch
+>>> torch.backends.cudnn.benchmark = True
+>>> torch.backends.cudnn.is_available(), torch.backends.mps.is_available()
+(False, False)
+"""
+from . import cpu, cuda, cudnn, cusparselt, kleidiai, mha, miopen, mkl, mkldnn, mps, nnpack, openmp, opt_einsum, quantized, xnnpack
+
+__all__ = ["cpu", "cuda", "cudnn", "cusparselt", "kleidiai", "mha", "miopen", "mkl", "mkldnn", "mps", "nnpack", "openmp", "opt_einsum", "quantized", "xnnpack"]

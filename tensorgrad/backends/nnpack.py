@@ -1,0 +1,10 @@
+"""torch.backends.nnpack: not used. https://pytorch.org/docs → torch.backends.nnpack"""
+from ._switches import flags_of
+
+enabled = True
+set_flags, flags = flags_of(__name__, enabled=False)
+
+
+def is_available() -> bool:
+    """Whether the library is there: no."""
+    return False

@@ -1,0 +1,2 @@
+"""torch.backends.quantized: there are no quantized tensors. https://pytorch.org/docs → torch.backends.quantized"""
+engine, supported_engines = "none", ["none"]

@@ -1,0 +1,2 @@
+"""torch.backends.xnnpack: not used. https://pytorch.org/docs → torch.backends.xnnpack"""
+enabled = False

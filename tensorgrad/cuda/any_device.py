@@ -1,0 +1,111 @@
+"""Streams and events of any device: `torch.Stream`, `torch.Event`. Those of CUDA devices are in streams.py."""
+from __future__ import annotations
+
+from typing import Any
+
+from ..device import CPU
+from ..device import device as Device
+from ..storage.cuda import device_count
+
+__all__ = ["Event", "Stream"]
+
+
+class Stream:
+    """The order of work on a device; on the CPU there is but one. https://pytorch.org/docs → torch.Stream
+
+    >>> import tensorgrad as torch
+    >>> torch.Stream("cpu")
+    torch.Stream device_type=cpu, device_index=-1, stream_id=0
+    """
+
+    device: Device = CPU
+    device_index, device_type, stream_id = -1, 0, 0
+
+    def __new__(cls, device: Any = None, *, priority: int = 0, **kwargs: Any) -> Any:
+        where = Device("cuda" if device_count() else "cpu") if device is None else Device(device)
+        if cls is Stream and where.type == "cuda":
+            from .streams import Stream as CudaStream
+            return CudaStream(where, priority)
+        return super().__new__(cls)
+
+    def query(self) -> bool:
+        """Whether all that was asked for is done."""
+        return True
+
+    def synchronize(self) -> None:
+        """Wait until all that was asked for is done."""
+
+    def record_event(self, event: Any = None) -> Any:
+        """Let an event happen when all that was asked for so far is done."""
+        event = Event(self.device) if event is None else event
+        event.record(self)
+        return event
+
+    def wait_event(self, event: Any) -> None:
+        """Let what is asked for from now on wait for an event."""
+        event.wait(self)
+
+    def wait_stream(self, stream: Any) -> None:
+        """Let what is asked for from now on wait for what was asked of another stream."""
+        self.wait_event(stream.record_event())
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Nothing is left to do."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and (self.device, self.stream_id) == (other.device, other.stream_id)
+
+    def __hash__(self) -> int:
+        return hash((self.stream_id, self.device))
+
+    def __repr__(self) -> str:
+        return f"torch.Stream device_type={self.device.type}, device_index={self.device_index}, stream_id={self.stream_id}"
+
+
+class Event:
+    """A moment in the work of a device; on the CPU there are none. https://pytorch.org/docs → torch.Event"""
+
+    device: Device = CPU
+    event_id = 0
+    enable_timing = False
+
+    def __new__(cls, device: Any = None, *, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> Any:
+        where = Device("cuda" if device_count() else "cpu") if device is None else Device(device)
+        if cls is Event and where.type == "cuda":
+            from .streams import Event as CudaEvent
+            return CudaEvent(enable_timing, blocking, interprocess)
+        self = super().__new__(cls)
+        self.enable_timing = enable_timing
+        return self
+
+    def record(self, stream: Any = None) -> None:
+        """Happen when all that was asked of the stream so far is done."""
+        raise RuntimeError("cpu backend doesn't support events.")
+
+    def query(self) -> bool:
+        """Whether it has happened, or nobody recorded it."""
+        return True
+
+    def synchronize(self) -> None:
+        """Wait until it has happened."""
+
+    def wait(self, stream: Any = None) -> None:
+        """Let what is asked of the stream from now on wait for the event."""
+
+    def elapsed_time(self, end_event: Any) -> float:
+        """Milliseconds from this event to a later one."""
+        if not (self.enable_timing and end_event.enable_timing):
+            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+        if not (self.event_id and end_event.event_id):
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
+        return self._until(end_event)
+
+    def _until(self, end_event: Any) -> float:
+        raise RuntimeError("cpu backend doesn't support events.")
+
+    def __repr__(self) -> str:
+        return (f"torch.Event device_type={self.device.type}, device_index={-1 if self.device.index is None else self.device.index}, "
+                f"event_flag={int(self.enable_timing)}, event_id={self.event_id}")

@@ -1,0 +1,71 @@
+"""Linear algebra of normal distributions in several dimensions."""
+from .. import api as tg
+
+
+def log_diagonal(tril):
+    """ln det of lower triangles"""
+    return tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+
+def apply(matrix, vector):
+    """A·x"""
+    return tg.matmul(matrix, vector.unsqueeze(-1)).squeeze(-1)
+
+
+def mahalanobis(tril, x):
+    """|L⁻¹·x|². Batch dimensions of x that L lacks become columns: each L is solved once."""
+    lead = x.dim() - tril.dim() + 1
+    columns = x.reshape((x.shape[:lead].numel(),) + x.shape[lead:]).movedim(0, -1)
+    squares = tg.linalg.solve_triangular(tril, columns, upper=False).pow(2).sum(-2)
+    return squares.movedim(-1, 0).reshape(x.shape[:-1])
+
+
+def tril_of_precision(precision):
+    """The Cholesky factor of P⁻¹: the inverse of P's own factorization from the lower right corner."""
+    flipped = tg.linalg.cholesky(tg.flip(precision, (-2, -1)))
+    upper_inverse = tg.flip(flipped, (-2, -1)).mT
+    identity = tg.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
+    return tg.linalg.solve_triangular(upper_inverse, identity, upper=False)
+
+
+def square_sum(matrix):
+    """tr X·Xᵀ"""
+    return matrix.pow(2).sum((-2, -1))
+
+
+def one_covariance(covariance_matrix, precision_matrix, scale_tril, error):
+    """The name and value of the one that is given."""
+    given = {name: value for name, value in (("scale_tril", scale_tril), ("covariance_matrix", covariance_matrix),
+                                             ("precision_matrix", precision_matrix)) if value is not None}
+    if len(given) != 1:
+        raise error("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
+    return next(iter(given.items()))
+
+
+def factor(name, matrix):
+    """The Cholesky factor of the covariance."""
+    if name == "scale_tril":
+        return matrix
+    return tg.linalg.cholesky(matrix) if name == "covariance_matrix" else tril_of_precision(matrix)
+
+
+# ── covariance = W·Wᵀ + diag D ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def add_identity(matrix):
+    return matrix + tg.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
+
+
+def capacitance_tril(W, D):
+    """The Cholesky factor of I + Wᵀ·D⁻¹·W"""
+    return tg.linalg.cholesky(add_identity(tg.matmul(W.mT / D.unsqueeze(-2), W)))
+
+
+def lowrank_logdet(D, capacitance):
+    """ln det(W·Wᵀ + D), by the matrix determinant lemma"""
+    return 2 * log_diagonal(capacitance) + D.log().sum(-1)
+
+
+def lowrank_mahalanobis(W, D, x, capacitance):
+    """xᵀ·(W·Wᵀ + D)⁻¹·x, by the Woodbury identity"""
+    return (x.pow(2) / D).sum(-1) - mahalanobis(capacitance, apply(W.mT / D.unsqueeze(-2), x))

@@ -1,0 +1,68 @@
+"""Parameters that come in two forms: probabilities, or their logarithms."""
+from .. import api as tg
+from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+
+
+def one_of(probs, logits):
+    """ValueError unless exactly one of them is given."""
+    if (probs is None) == (logits is None):
+        raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+
+
+class BinaryParameters:
+    """Of distributions made of trials that succeed or fail: probs, or logits = ln(probs / (1 − probs))."""
+
+    _expands = ("probs", "logits")
+
+    def _set_parameters(self, probs, logits, *others):
+        """Keep what is given; return the others in its shape and dtype."""
+        one_of(probs, logits)
+        name, given = ("logits", logits) if probs is None else ("probs", probs)
+        *others, value = broadcast_all(*others, given)
+        setattr(self, name, value)
+        return [other.type_as(value) for other in others]
+
+    @lazy_property
+    def logits(self):
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self):
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @property
+    def _param(self):
+        return self.probs if "probs" in self.__dict__ else self.logits
+
+    @property
+    def param_shape(self):
+        return self._param.size()
+
+
+class CategoricalParameters:
+    """Of distributions that keep theirs in a Categorical."""
+
+    _expands = ("_categorical",)
+
+    @property
+    def probs(self):
+        return self._categorical.probs
+
+    @property
+    def logits(self):
+        return self._categorical.logits
+
+    @property
+    def _param(self):
+        return self._categorical._param
+
+    @property
+    def param_shape(self):
+        return self._categorical.param_shape
+
+
+def counted(count, dtype, distribution, expand):
+    """The numbers 0 … count − 1 along a new first dimension: the values of a variable, for all of a batch."""
+    batch_shape = distribution.batch_shape
+    values = tg.arange(count, dtype=dtype, device=distribution._param.device).view((-1,) + (1,) * len(batch_shape))
+    return values.expand((-1,) + batch_shape) if expand else values

@@ -1,0 +1,56 @@
+"""Heavy tails: neither mean nor variance."""
+from math import inf, log, nan, pi
+
+from .. import api as tg
+from . import constraints
+from .distribution import Distribution
+from .utils import EMPTY, broadcast_all
+
+__all__ = ["Cauchy"]
+
+
+class Cauchy(Distribution):
+    """p(x) = 1 / (π·scale·(1 + y²)) for y = (x − loc)/scale. → torch.distributions.Cauchy
+
+    >>> import tensorgrad as torch
+    >>> torch.distributions.Cauchy(0., 1.).cdf(torch.tensor([-1., 0., 1.]))
+    tensor([0.2500, 0.5000, 0.7500])
+    """
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+    _expands = ("loc", "scale")
+
+    def __init__(self, loc, scale, validate_args=None):
+        self.loc, self.scale = broadcast_all(loc, scale)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    @property
+    def mean(self):
+        return self.loc.new_full(self._extended_shape(), nan)
+
+    @property
+    def mode(self):
+        return self.loc
+
+    @property
+    def variance(self):
+        return self.loc.new_full(self._extended_shape(), inf)
+
+    def rsample(self, sample_shape=EMPTY):
+        return self.loc + self.loc.new_empty(self._extended_shape(sample_shape)).cauchy_() * self.scale
+
+    def log_prob(self, value):
+        self._check(value)
+        return -log(pi) - self.scale.log() - (((value - self.loc) / self.scale) ** 2).log1p()
+
+    def cdf(self, value):
+        self._check(value)
+        return tg.atan((value - self.loc) / self.scale) / pi + 0.5
+
+    def icdf(self, value):
+        return tg.tan(pi * (value - 0.5)) * self.scale + self.loc
+
+    def entropy(self):
+        return log(4 * pi) + self.scale.log()

@@ -1,0 +1,54 @@
+"""Reciprocals of gamma numbers: the conjugate prior of a variance."""
+from math import inf
+
+from .. import api as tg
+from . import constraints
+from .gamma import Gamma
+from .transformed_distribution import TransformedDistribution
+from .transforms import PowerTransform
+
+__all__ = ["InverseGamma"]
+
+
+class InverseGamma(TransformedDistribution):
+    """1/X for X from Gamma(concentration, rate). → torch.distributions.InverseGamma
+
+    >>> import tensorgrad as torch
+    >>> torch.distributions.InverseGamma(torch.tensor([2.]), torch.tensor([3.])).mean
+    tensor([3.])
+    """
+
+    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+    _expands = ("base_dist",)
+
+    def __init__(self, concentration, rate, validate_args=None):
+        base = Gamma(concentration, rate, validate_args=validate_args)
+        super().__init__(base, PowerTransform(-base.rate.new_ones(())), validate_args=validate_args)
+
+    @property
+    def concentration(self):
+        return self.base_dist.concentration
+
+    @property
+    def rate(self):
+        return self.base_dist.rate
+
+    @property
+    def mean(self):
+        a = self.concentration
+        return tg.where(a > 1, self.rate / (a - 1), inf)
+
+    @property
+    def mode(self):
+        return self.rate / (self.concentration + 1)
+
+    @property
+    def variance(self):
+        a = self.concentration
+        return tg.where(a > 2, self.rate.square() / ((a - 1).square() * (a - 2)), inf)
+
+    def entropy(self):
+        a = self.concentration
+        return a + self.rate.log() + a.lgamma() - (1 + a) * a.digamma()

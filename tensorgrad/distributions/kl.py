@@ -1,0 +1,65 @@
+"""Kullback–Leibler divergence, by the classes of two distributions. https://pytorch.org/docs/stable/distributions.html#module-torch.distributions.kl"""
+import warnings
+from functools import cache
+
+from .distribution import Distribution
+
+__all__ = ["kl_divergence", "register_kl"]
+
+_KL_REGISTRY = {}
+
+
+def register_kl(type_p, type_q):
+    """A decorator: the function is the divergence for these classes, and for theirs that have none of their own. TypeError for other types.
+
+    >>> import tensorgrad as torch
+    >>> class MyNormal(torch.distributions.Normal):
+    ...     pass
+    >>> @torch.distributions.register_kl(MyNormal, MyNormal)
+    ... def of_mine(p, q):
+    ...     return torch.zeros(())
+    >>> torch.distributions.kl_divergence(MyNormal(0., 1.), MyNormal(2., 1.))
+    tensor(0.)
+    """
+    for name, kind in (("type_p", type_p), ("type_q", type_q)):
+        if not (isinstance(kind, type) and issubclass(kind, Distribution)):
+            raise TypeError(f"Expected {name} to be a Distribution subclass but got {kind}")
+
+    def decorator(function):
+        _KL_REGISTRY[type_p, type_q] = function
+        _dispatch.cache_clear()
+        return function
+    return decorator
+
+
+def _most_specific(pairs, first, second):
+    """The pair of classes nearest to two classes, by the first of a pair, then the second."""
+    return min(pairs, key=lambda pair: (first.__mro__.index(pair[0]), second.__mro__.index(pair[1])))
+
+
+@cache
+def _dispatch(type_p, type_q):
+    """The function for two classes, or None."""
+    pairs = [(p, q) for p, q in _KL_REGISTRY if issubclass(type_p, p) and issubclass(type_q, q)]
+    if not pairs:
+        return None
+    left = _most_specific(pairs, type_p, type_q)
+    right = _most_specific([pair[::-1] for pair in pairs], type_q, type_p)[::-1]
+    if _KL_REGISTRY[left] is not _KL_REGISTRY[right]:
+        warnings.warn(f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). Please register_kl({left[0].__name__}, {right[1].__name__})",
+                      RuntimeWarning, stacklevel=3)
+    return _KL_REGISTRY[left]
+
+
+def kl_divergence(p, q):
+    """KL(p ‖ q) = E[ln p(x) − ln q(x)] for x from p. NotImplementedError if there is no formula. → torch.distributions.kl.kl_divergence
+
+    >>> import tensorgrad as torch
+    >>> from tensorgrad.distributions import Normal, kl_divergence
+    >>> kl_divergence(Normal(0., 1.), Normal(torch.tensor([0., 1.]), 1.))
+    tensor([0.0000, 0.5000])
+    """
+    function = _dispatch(type(p), type(q))
+    if function is None:
+        raise NotImplementedError(f"No KL(p || q) is implemented for p type {p.__class__.__name__} and q type {q.__class__.__name__}")
+    return function(p, q)

@@ -1,0 +1,48 @@
+"""Numbers whose logarithm is normal."""
+from . import constraints
+from .normal import Normal
+from .transformed_distribution import TransformedDistribution
+from .transforms import ExpTransform
+
+__all__ = ["LogNormal"]
+
+
+class LogNormal(TransformedDistribution):
+    """exp X for X from Normal(loc, scale). → torch.distributions.LogNormal
+
+    >>> import tensorgrad as torch
+    >>> torch.distributions.LogNormal(torch.tensor([0.]), torch.tensor([1.])).mean
+    tensor([1.6487])
+    """
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+    _expands = ("base_dist",)
+
+    def __init__(self, loc, scale, validate_args=None):
+        super().__init__(Normal(loc, scale, validate_args=validate_args), ExpTransform(), validate_args=validate_args)
+
+    @property
+    def loc(self):
+        return self.base_dist.loc
+
+    @property
+    def scale(self):
+        return self.base_dist.scale
+
+    @property
+    def mean(self):
+        return (self.loc + self.scale.pow(2) / 2).exp()
+
+    @property
+    def mode(self):
+        return (self.loc - self.scale.square()).exp()
+
+    @property
+    def variance(self):
+        square = self.scale.pow(2)
+        return square.expm1() * (2 * self.loc + square).exp()
+
+    def entropy(self):
+        return self.base_dist.entropy() + self.loc

@@ -1,0 +1,78 @@
+"""Normal vectors."""
+from math import log, pi
+
+from .. import api as tg
+from . import constraints
+from ._gaussian import apply, factor, log_diagonal, mahalanobis, one_covariance
+from .distribution import Distribution
+from .utils import EMPTY, lazy_property, standard_normal
+
+__all__ = ["MultivariateNormal"]
+
+
+class MultivariateNormal(Distribution):
+    """Normal vectors with a mean and a covariance Σ, given as Σ, as its inverse, or as its Cholesky factor. → torch.distributions.MultivariateNormal
+
+    Computations use the factor; ValueError unless exactly one is given.
+
+    >>> import tensorgrad as torch
+    >>> torch.distributions.MultivariateNormal(torch.zeros(2), torch.eye(2)).log_prob(torch.tensor([0., 1.]))
+    tensor(-2.3379)
+    """
+
+    arg_constraints = {"loc": constraints.real_vector, "covariance_matrix": constraints.positive_definite,
+                       "precision_matrix": constraints.positive_definite, "scale_tril": constraints.lower_cholesky}
+    support = constraints.real_vector
+    has_rsample = True
+    _expands, _keeps = ("loc", "covariance_matrix", "precision_matrix", "scale_tril"), ("_unbroadcasted_scale_tril",)
+
+    def __init__(self, loc, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None):
+        if loc.dim() < 1:
+            raise ValueError("loc must be at least one-dimensional.")
+        name, matrix = one_covariance(covariance_matrix, precision_matrix, scale_tril, ValueError)
+        if matrix.dim() < 2:
+            what = "scale_tril matrix" if name == "scale_tril" else name
+            raise ValueError(f"{what} must be at least two-dimensional, with optional leading batch dimensions")
+        batch_shape = tg.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
+        setattr(self, name, matrix.expand(batch_shape + (-1, -1)))
+        self.loc = loc.expand(batch_shape + (-1,))
+        super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
+        self._unbroadcasted_scale_tril = factor(name, matrix)
+
+    def _broadcast(self, matrix):
+        return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
+
+    @lazy_property
+    def scale_tril(self):
+        return self._broadcast(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self):
+        return self._broadcast(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
+
+    @lazy_property
+    def precision_matrix(self):
+        return self._broadcast(tg.cholesky_inverse(self._unbroadcasted_scale_tril))
+
+    @property
+    def mean(self):
+        return self.loc
+
+    @property
+    def mode(self):
+        return self.loc
+
+    @property
+    def variance(self):
+        return self._unbroadcasted_scale_tril.pow(2).sum(-1).expand(self._batch_shape + self._event_shape)
+
+    def rsample(self, sample_shape=EMPTY):
+        return self.loc + apply(self._unbroadcasted_scale_tril, standard_normal(self._extended_shape(sample_shape), self.loc))
+
+    def log_prob(self, value):
+        self._check(value)
+        distance = mahalanobis(self._unbroadcasted_scale_tril, value - self.loc)
+        return -0.5 * (self._event_shape[0] * log(2 * pi) + distance) - log_diagonal(self._unbroadcasted_scale_tril)
+
+    def entropy(self):
+        return (0.5 * self._event_shape[0] * (1 + log(2 * pi)) + log_diagonal(self._unbroadcasted_scale_tril)).expand(self._batch_shape)

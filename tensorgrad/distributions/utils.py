@@ -1,0 +1,118 @@
+"""What distributions share: parameters that broadcast, probabilities and logits, attributes computed when first asked for."""
+from functools import update_wrapper
+
+from .. import api as tg
+
+__all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits", "tril_matrix_to_vec", "vec_to_tril_matrix"]
+
+euler_constant = 0.57721566490153286060
+NUMBER = (int, float)
+EMPTY = tg.Size()
+
+
+def is_tensor(value):
+    return isinstance(value, tg.Tensor) or hasattr(value, "__torch_function__")
+
+
+def broadcast_all(*values):
+    """Numbers and tensors as tensors of one shape; numbers take dtype and device of the first tensor. ValueError for anything else.
+
+    >>> import tensorgrad as torch
+    >>> torch.distributions.utils.broadcast_all(1, torch.zeros(2))
+    (tensor([1., 1.]), tensor([0., 0.]))
+    """
+    if not all(is_tensor(v) or isinstance(v, NUMBER) for v in values):
+        raise ValueError("Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__.")
+    first = next((v for v in values if isinstance(v, tg.Tensor)), None)
+    options = {"dtype": tg.get_default_dtype()} if first is None else {"dtype": first.dtype, "device": first.device}
+    return tg.broadcast_tensors(*(v if is_tensor(v) else tg.tensor(v, **options) for v in values))
+
+
+def standard_normal(shape, like):
+    """Standard normal numbers with the dtype and device of a tensor."""
+    return tg.empty(shape, dtype=like.dtype, device=like.device).normal_()
+
+
+def uniform(shape, like):
+    """Uniform numbers on [0, 1) with the dtype and device of a tensor."""
+    return tg.rand(shape, dtype=like.dtype, device=like.device)
+
+
+def sum_rightmost(value, dim):
+    """The sum over the last `dim` dimensions."""
+    return value.reshape(value.shape[:-dim] + (-1,)).sum(-1) if dim else value
+
+
+def logits_to_probs(logits, is_binary=False):
+    """softmax(logits) along the last dimension; sigmoid(logits), if each stands for itself."""
+    return tg.sigmoid(logits) if is_binary else tg.softmax(logits, dim=-1)
+
+
+def clamp_probs(probs):
+    """Probabilities, kept the machine epsilon away from 0 and 1."""
+    eps = tg.finfo(probs.dtype).eps
+    return probs.clamp(min=eps, max=1 - eps)
+
+
+def probs_to_logits(probs, is_binary=False):
+    """ln p; ln(p / (1 − p)), if each stands for itself. Finite: probabilities of 0 and 1 are clamped first.
+
+    >>> import tensorgrad as torch
+    >>> torch.distributions.utils.probs_to_logits(torch.tensor([0.5, 0.8]), is_binary=True)
+    tensor([0.0000, 1.3863])
+    """
+    p = clamp_probs(probs)
+    return tg.log(p) - tg.log1p(-p) if is_binary else tg.log(p)
+
+
+class lazy_property:
+    """A property that is computed once, when it is first asked for, and recorded even where gradients are off."""
+
+    def __init__(self, wrapped):
+        self.wrapped = wrapped
+        update_wrapper(self, wrapped)
+
+    def __get__(self, instance, obj_type=None):
+        if instance is None:
+            return self
+        with tg.enable_grad():
+            value = self.wrapped(instance)
+        setattr(instance, self.wrapped.__name__, value)
+        return value
+
+
+def below(n, diag, device):
+    """The places of an n × n matrix on the diagonal with that number and below it."""
+    places = tg.arange(n, device=device)
+    return places < places.view(-1, 1) + (diag + 1)
+
+
+def tril_matrix_to_vec(mat, diag=0):
+    """The lower triangles of matrices, row by row, as vectors. ValueError unless the diagonal exists.
+
+    >>> import tensorgrad as torch
+    >>> torch.distributions.utils.tril_matrix_to_vec(torch.tensor([[1., 0.], [2., 3.]]))
+    tensor([1., 2., 3.])
+    """
+    n = mat.shape[-1]
+    if not -n <= diag < n:
+        raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
+    return mat[..., below(n, diag, mat.device)]
+
+
+def vec_to_tril_matrix(vec, diag=0):
+    """Matrices with the vectors' values in their lower triangles, row by row. ValueError if their number fits none.
+
+    >>> import tensorgrad as torch
+    >>> torch.distributions.utils.vec_to_tril_matrix(torch.tensor([1., 2., 3.]))
+    tensor([[1., 0.],
+            [2., 3.]])
+    """
+    count = vec.shape[-1]
+    side = (-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * count + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2     # count is a quadratic in it
+    n = round(side)
+    if n - side > tg.finfo(vec.dtype).eps:
+        raise ValueError(f"The size of last dimension is {count} which cannot be expressed as the lower triangular part of a square D x D matrix.")
+    mat = vec.new_zeros(vec.shape[:-1] + (n, n))
+    mat[..., below(n, diag, vec.device)] = vec
+    return mat

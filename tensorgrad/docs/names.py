@@ -1,0 +1,150 @@
+"""What each public function is made of: the ops and functions that its source names; and which of PyTorch's names are not there, and why."""
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from functools import cache
+from types import FunctionType
+from typing import Any
+
+from ..ops.base import OPS, Op
+
+# Names of PyTorch that are not there: (what they are for, and why not) → patterns of full names.
+ABSENT = {
+    "sparse tensors: tensors are strided":
+        r"sparse_\w+_tensor|(Tensor\.)?(ccol_|col_|crow_|row_)?indices(_copy)?|(Tensor\.)?values(_copy)?|dsmm|hsmm|hspmm|saddmm|(Tensor\.)?smm|spmm|"
+        r"(Tensor\.)?sspaddmm|(Tensor\.)?resize_as_sparse_|Tensor\.(coalesce|is_coalesced|dense_dim|sparse_\w+|to_sparse\w*)|optim\.SparseAdam",
+    "quantized tensors":
+        r"(Tensor\.)?q_\w+|quantize\w*|q?u?int\d+(x\d)?|fake_quantize\w*|fbgemm_\w+|(Tensor\.)?int_repr|(Tensor\.)?dequantize|per_\w+_(affine|symmetric)\w*|"
+        r"choose_qparams\w*|fused_moving_avg_obs_fake_quant|empty_quantized|(Tensor\.)?qscheme|nn\.functional\.\w*scaled\w*_mm|nn\.functional\.grouped_mm|"
+        r"nn\.functional\.(ScalingType|SwizzleType)",
+    "dtypes that NumPy and ml_dtypes do not compute in": r"bit|bits\w+|float[48]_\w+|complex32|(Tensor\.)?chalf",
+    "nested tensors": r"jagged|Tensor\.to_padded_tensor",
+    "TorchScript, tracing and compilers: a program runs as it is written":
+        r"\w*Type|Script\w+|LiteScriptModule|Graph\w*|\w+Storage(Context|Tensor)|AliasDb|Argument\w*|Benchmark\w+|Block|CallStack|Capsule|Code|CompilationUnit|"
+        r"ConcreteModule\w+|DeepCopyMemoTable|DispatchKey\w*|ErrorReport|ExcludeDispatchKeyGuard|ExecutionPlan|FatalError|FileCheck|FunctionSchema|Future|Gradient|"
+        r"IODescriptor|JITException|LockingLogger|LoggerBase|ModuleDict|Node|NoopLogger|OperatorInfo|ParameterDict|BufferDict|PyTorchFile\w+|StaticModule|Tag|"
+        r"ThroughputBenchmark|TracingState|Type|Use|Value|AVG|SUM|AggregationType|fork|wait|import_ir_\w+|merge_type_\w+|parse_\w+|unify_type_list|"
+        r"Serialization\w+|Deserialization\w+|compile|cond|while_loop|Sym\w+|sym_(constrain_range\w*|fresh_size|sqrt)|PRIVATE_OPS|classproperty|"
+        r"USE_\w+|func\.functionalize|func\.debug_unwrap",
+    "kernels of other vendors and devices":
+        r"cudnn_\w+|miopen_\w+|mkldnn_\w+|is_vulkan_available|(Tensor\.)?(is_)?(ipu|xla|xpu|maia|mtia|vulkan)|Tensor\.to_mkldnn|\w+_autocast_(ipu|xla)_\w+|"
+        r"set_autocast_(cpu|gpu)_\w+|autocast_\w+_nesting|has_(lapack|mkl|openmp|spectral)|compiled_with_cxx11_abi|profiler_\w+|prepare_multiprocessing_environment|"
+        r"AcceleratorError|get_device_module",
+    "parts of PyTorch's own implementation":
+        r"batch_norm_\w+|native_\w+|convolution|affine_grid_generator|(Tensor\.)?slice_inverse|(Tensor\.)?hash_tensor|quantized_\w+|from_file|"
+        r"Tensor\.(const_data_ptr|is_set_to|volatile|to_dense)|(random\.)?thread_safe_generator|CompleteArgumentSpec|"
+        r"nn\.functional\.(BroadcastingList\d|assert_int_or_pair|boolean_dispatch|handle_torch_function|has_torch_function\w*)|"
+        r"optim\.swap_in_optimizer_params_and_state|autograd\.\w+",
+    "storages as objects: a tensor's memory is a NumPy array":
+        r"(cuda\.)?\w*Storage(Base)?|Tensor\.(untyped_storage|storage_type)",
+    "first-class dimensions": r"Tensor\.index|func\.rearrange",
+    "memory pools, graphs and meters of CUDA devices":
+        r"cuda\.(\w*[gG]raph\w*|CUDAPluggableAllocator|CudaError|DeferredCudaCallError|GreenContext|MemPool|AcceleratorError|caching_allocator_\w+|"
+        r"change_current_allocator|check_error|clock_rate|cudaStatus|cudart|current_\w+_handle|device_memory_used|get_allocator_backend|\w+_sync_debug_mode|"
+        r"host_memory_\w+|\w+_host_memory_stats|is_current_stream_capturing|list_gpu_processes|memory_(snapshot|usage)|power_draw|temperature|use_mem_pool|utilization|"
+        r"classproperty|jiterator|nccl|profiler|sparse|tunable|get_gencode_flags|get_arch_list|can_device_access_peer|has_\w+)",
+}
+
+
+def absent(name: str) -> str | None:
+    """Why a name of PyTorch, less its 'torch.', is not there; None if there is no reason."""
+    return next((reason for reason, pattern in ABSENT.items() if re.fullmatch(pattern, name)), None)
+
+
+MACHINERY = ("dispatch", "_register", "_arguments", "_overriding")     # checks, casts and views that every function may need
+
+
+@cache
+def made_of(function: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(ops, functions of the package) that a function calls by name: in its source, in that of private helpers, in what it closes over."""
+    ops: dict[str, None] = {}
+    functions: dict[str, None] = {}
+    _collect(inspect.unwrap(function), ops, functions, set())
+    return tuple(ops), tuple(functions)
+
+
+def _collect(function: Any, ops: dict[str, None], functions: dict[str, None], seen: set[Any]) -> None:
+    if function in seen or not isinstance(function, FunctionType):
+        return
+    seen.add(function)
+    for cell in function.__closure__ or ():
+        _closed_over(cell.cell_contents, ops, functions, seen)
+    if function.__module__.endswith(MACHINERY) or ".autograd." in function.__module__:
+        return
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "xp" and node.attr in OPS:
+            ops[node.attr] = None
+        elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "OPS" and isinstance(node.slice, ast.Constant):
+            ops[str(node.slice.value)] = None
+        elif isinstance(node, ast.Call):
+            ops.update((a.value, None) for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str) and a.value in OPS)
+            if isinstance(node.func, ast.Attribute) and node.func.attr in _methods() and getattr(node.func.value, "id", "") != "xp":
+                functions[node.func.attr] = None
+            called = _called(node.func, function.__globals__)
+            if called is not None and inspect.unwrap(called) is not function:
+                _named(inspect.unwrap(called), ops, functions, seen)
+
+
+def _closed_over(value: Any, ops: dict[str, None], functions: dict[str, None], seen: set[Any]) -> None:
+    if isinstance(value, str) and value in OPS:
+        ops[value] = None
+    elif isinstance(value, type) and issubclass(value, Op) and value.opname in OPS:
+        ops[value.opname] = None
+    elif isinstance(value, FunctionType):
+        _collect(inspect.unwrap(value), ops, functions, seen)
+
+
+def _called(func: Any, names: dict[str, Any]) -> Any:
+    """The function of the package that a call names: f(…) or module.f(…)."""
+    if isinstance(func, ast.Name):
+        found = names.get(func.id)
+    elif isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and inspect.ismodule(names.get(func.value.id)):
+        found = getattr(names[func.value.id], func.attr, None)
+    else:
+        return None
+    return found if isinstance(found, FunctionType) and found.__module__.startswith("tensorgrad.") else None
+
+
+def _named(called: Any, ops: dict[str, None], functions: dict[str, None], seen: set[Any]) -> None:
+    if not isinstance(called, FunctionType):
+        return
+    if called.__name__ in _public() and not called.__name__.startswith("_"):
+        functions[called.__name__] = None
+    else:
+        _collect(called, ops, functions, seen)
+
+
+@cache
+def _public() -> frozenset[str]:
+    from ..api import FUNCTIONS
+    from ..nn import functional
+    return frozenset(FUNCTIONS) | frozenset(functional.__all__)
+
+
+@cache
+def _methods() -> frozenset[str]:
+    """Names that can be no method but a tensor's."""
+    from ..api import FUNCTIONS, Tensor
+    others = {name for kind in (str, list, dict, set, tuple) for name in dir(kind)}
+    return frozenset(name for name in FUNCTIONS if hasattr(Tensor, name) and name not in others)
+
+
+def gradients(op: Any) -> list[str]:
+    """The formula of each gradient of an op, as it stands in the code."""
+    found = {name.removeprefix("grad_"): getattr(op, name) for cls in reversed(op.__mro__) for name in vars(cls) if name.startswith("grad_")}
+    return [f"d{name}: {formula(f)}" for name, f in found.items()]
+
+
+def formula(f: Any) -> str:
+    """What a gradient's one-line formula returns, or where to read it."""
+    lines = inspect.getsource(f).strip().splitlines()
+    body = lines[0].partition("):")[2].strip() or (lines[1].strip() if len(lines) == 2 else "")
+    body = body.partition("  #")[0].removeprefix("return ").strip()
+    return body or f"{(inspect.getsourcefile(f) or '').rpartition('/')[2]}: {f.__qualname__}"

@@ -1,0 +1,116 @@
+"""Switches of the whole program: deterministic algorithms, the precision of float32 products, warnings.
+
+Every algorithm here is deterministic and computes in full precision; the switches are kept, so that programs that set them run and read back what
+they set. https://pytorch.org/docs/stable/notes/randomness.html
+"""
+from __future__ import annotations
+
+import warnings
+
+__all__ = ["are_deterministic_algorithms_enabled", "get_deterministic_debug_mode", "get_float32_matmul_precision", "init_num_threads",
+           "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled", "set_anomaly_enabled", "set_deterministic_debug_mode",
+           "set_float32_matmul_precision", "set_warn_always", "use_deterministic_algorithms"]
+
+DEBUG_MODES = ("default", "warn", "error")
+PRECISIONS = ("highest", "high", "medium")
+
+
+class Settings:
+    """What is set."""
+
+    deterministic = 0                # an index of DEBUG_MODES
+    fill_uninitialized_memory = True
+    precision = "highest"
+    warn_always = False
+
+
+settings = Settings()
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Ask for deterministic algorithms: all of them are; memory that `empty` leaves unfilled is filled, too.
+
+    https://pytorch.org/docs → torch.use_deterministic_algorithms
+
+    >>> import tensorgrad as torch
+    >>> torch.use_deterministic_algorithms(True)
+    >>> torch.empty(2)
+    tensor([nan, nan])
+    >>> torch.use_deterministic_algorithms(False)
+    """
+    if not isinstance(mode, bool):
+        raise TypeError(f"_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not {type(mode).__name__}")
+    _set(0 if not mode else 1 if warn_only else 2)
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Whether deterministic algorithms were asked for. https://pytorch.org/docs → torch.are_deterministic_algorithms_enabled"""
+    return settings.deterministic > 0
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Whether others were to warn only. https://pytorch.org/docs → torch.is_deterministic_algorithms_warn_only_enabled"""
+    return settings.deterministic == 1
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """The same by a number or name: default (0), warn (1), error (2). https://pytorch.org/docs → torch.set_deterministic_debug_mode"""
+    if not isinstance(debug_mode, (int, str)):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    if isinstance(debug_mode, str):
+        if debug_mode not in DEBUG_MODES:
+            raise RuntimeError(f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got {debug_mode}")
+        debug_mode = DEBUG_MODES.index(debug_mode)
+    if debug_mode not in (0, 1, 2):
+        raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
+    _set(debug_mode)
+
+
+def get_deterministic_debug_mode() -> int:
+    """0, 1 or 2. https://pytorch.org/docs → torch.get_deterministic_debug_mode"""
+    return settings.deterministic
+
+
+def _set(mode: int) -> None:
+    from .api import creation
+    settings.deterministic = mode
+    creation.fill_memory = mode > 0 and settings.fill_uninitialized_memory
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """How exact products of float32 matrices have to be: 'highest', 'high' or 'medium'. They are always as exact as they can be.
+
+    https://pytorch.org/docs → torch.set_float32_matmul_precision
+    """
+    if precision not in PRECISIONS:
+        warnings.warn(f"{precision} is not one of 'highest', 'high', or 'medium'; the currentsetFloat32MatmulPrecision call has no effect.",
+                      UserWarning, stacklevel=2)
+        return
+    settings.precision = precision
+
+
+def get_float32_matmul_precision() -> str:
+    """What was set. https://pytorch.org/docs → torch.get_float32_matmul_precision"""
+    return settings.precision
+
+
+def set_warn_always(b: bool, /) -> None:
+    """Show warnings that come once a process each time. https://pytorch.org/docs → torch.set_warn_always"""
+    if not isinstance(b, bool):
+        raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
+    settings.warn_always = b
+
+
+def is_warn_always_enabled() -> bool:
+    """Whether such warnings come each time. https://pytorch.org/docs → torch.is_warn_always_enabled"""
+    return settings.warn_always
+
+
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """Turn anomaly detection on or off. https://pytorch.org/docs → torch.autograd.set_detect_anomaly"""
+    from .autograd.anomaly import set_detect_anomaly
+    set_detect_anomaly(mode, check_nan)
+
+
+def init_num_threads() -> None:
+    """Nothing is left to do: threads are counted when they are used."""

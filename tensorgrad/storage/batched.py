@@ -1,0 +1,314 @@
+"""Batches that a program does not see: arrays with hidden leading axes, one for each `vmap` around, on which every op runs at once.
+
+A Batched array shows the shape of one example. Its hidden axes have the length of the batch, or 1 where all examples are the same: what is
+made afresh, or does not depend on the batch, is computed once. How NumPy's functions deal with hidden axes is told in
+`_batched_functions.py`, how the ops of the table do in `_batched_ops.py`.
+"""
+from __future__ import annotations
+
+import operator
+from functools import cache
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ._batched_functions import NO_ROOM, Functions, full, indexed, written
+from ._batched_ops import rule_of
+from .base import Storage
+
+
+def no_item(what: str = ".item()") -> RuntimeError:
+    return RuntimeError(f"vmap: It looks like you're calling {what} on a Tensor. We don't support vmap over calling {what} on a Tensor, please try "
+                         "to rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch internals, please "
+                         "file a bug report.")
+
+
+def no_shape(name: str) -> RuntimeError:
+    return RuntimeError(f"vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{name}. Please file an "
+                        "issue at https://github.com/pytorch/pytorch/issues if you need this feature.")
+
+
+def no_branch() -> RuntimeError:
+    return RuntimeError("vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet, "
+                         "please file an issue at https://github.com/pytorch/pytorch/issues .")
+
+
+class Batched:
+    """`values` of shape (*hidden, *shape). There is a subclass for each number of hidden axes, `depth`, and each backend of the values."""
+
+    __slots__ = ("values",)
+    __array_ufunc__ = None          # NumPy's arrays on the left defer to us
+    __array_priority__ = 2000
+    depth: ClassVar[int]
+    inner: ClassVar[Any]            # the backend of the values
+    storage: ClassVar[Any]          # the backend of these arrays
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+    hidden = property(lambda self: self.values.shape[:self.depth])
+    shape = property(lambda self: self.values.shape[self.depth:])
+    strides = property(lambda self: self.values.strides[self.depth:])
+    dtype = property(lambda self: self.values.dtype)
+    ndim = property(lambda self: self.values.ndim - self.depth)
+    itemsize = property(lambda self: self.values.itemsize)
+    size = property(lambda self: int(np.prod(self.shape)))
+    nbytes = property(lambda self: self.size * self.itemsize)
+    base = property(lambda self: self.values.base)
+    data = property(lambda self: self.values.data)
+    T = property(lambda self: self.transpose())
+    real = property(lambda self: type(self)(self.values.real))
+    imag = property(lambda self: type(self)(self.values.imag))
+
+    @property
+    def __array_interface__(self) -> Any:
+        return getattr(self.values, "values", self.values).__array_interface__
+
+    @property
+    def flags(self) -> Any:
+        """The layout of one example."""
+        one = self.values[(0,) * self.depth + (...,)] if all(self.hidden) else self.values
+        flags = {name: getattr(one.flags, name) for name in ("c_contiguous", "f_contiguous")}
+        return SimpleNamespace(**flags, owndata=self.values.base is None, writeable=getattr(self.values.flags, "writeable", True))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"a batched array has no attribute {name!r}")
+        function = getattr(type(self).storage.module, name)      # x.sum(…), x.swapaxes(…), …
+        return lambda *args, **params: function(self, *args, **params)
+
+    def __repr__(self) -> str:
+        return f"Batched(depth={self.depth}, values={self.values!r})"
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(len(self)))
+
+    def __bool__(self) -> bool:
+        raise no_branch()
+
+    def item(self) -> Any:
+        raise no_item()
+
+    def min(self, axis: Any = None, **params: Any) -> Any:
+        """Along an axis, or of all examples: what checks of arguments ask for."""
+        return self.values.min() if axis is None and not params else type(self).storage.module.min(self, axis, **params)
+
+    def max(self, axis: Any = None, **params: Any) -> Any:
+        """Along an axis, or of all examples."""
+        return self.values.max() if axis is None and not params else type(self).storage.module.max(self, axis, **params)
+
+    def any(self, axis: Any = None, **params: Any) -> Any:
+        """Along an axis, or in any example."""
+        return self.values.any() if axis is None and not params else type(self).storage.module.any(self, axis, **params)
+
+    def all(self, axis: Any = None, **params: Any) -> Any:
+        """Along an axis, or in all examples."""
+        return self.values.all() if axis is None and not params else type(self).storage.module.all(self, axis, **params)
+
+    __int__ = __float__ = __complex__ = __index__ = item
+
+    def nonzero(self) -> Any:
+        raise no_shape("nonzero")
+
+    def __matmul__(self, other: Any) -> Any:
+        return type(self).storage.module.matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return type(self).storage.module.matmul(other, self)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def astype(self, dtype: Any, copy: bool = True) -> Any:
+        return type(self)(self.values.astype(dtype, copy=copy))
+
+    def copy(self, order: str = "C") -> Any:
+        repeated = any(step == 0 and n > 1 for step, n in zip(self.values.strides, self.hidden, strict=False))
+        return type(self)(self.values.copy(order="C" if repeated else order))
+
+    def view(self, dtype: Any) -> Any:
+        return type(self)(self.values.view(dtype))
+
+    def conj(self) -> Any:
+        return type(self)(self.values.conj())
+
+    def reshape(self, *shape: Any) -> Any:
+        return type(self).storage.module.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
+
+    def transpose(self, *axes: Any) -> Any:
+        return type(self).storage.module.transpose(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None)
+
+    def repeated(self, hidden: tuple[int, ...]) -> Any:
+        """The same values for batches of these lengths, without a copy."""
+        return type(self)(full(type(self).storage, self, hidden))
+
+    def check_room(self, values: Any) -> None:
+        """Raise if values differ between examples for which there is one memory."""
+        if isinstance(values, Batched) and np.broadcast_shapes(self.hidden, values.hidden) != self.hidden:
+            raise RuntimeError(NO_ROOM)
+
+    def __getitem__(self, index: Any) -> Any:
+        return indexed(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        written(self, index, value)
+
+
+def _operators() -> None:
+    def attach(name: str, function: Any) -> None:
+        def method(self: Batched, *others: Any) -> Any:
+            return type(self).storage.module.elementwise(function)(self, *others)
+
+        def reflected(self: Batched, other: Any) -> Any:
+            return type(self).storage.module.elementwise(function)(other, self)
+        setattr(Batched, f"__{name}__", method)
+        if name in two_sided:
+            setattr(Batched, f"__r{name}__", reflected)
+
+    two_sided = "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()
+    for name in [*two_sided, *"lt le eq ne gt ge neg pos abs invert".split()]:
+        attach(name, getattr(operator, f"__{name}__"))
+
+
+_operators()
+
+
+class BatchedStorage(Storage):
+    """Memory of a backend, seen as a batch. Where it is also seen as a whole, `lender` is the storage it shares, and the dates of its writes."""
+
+    inner: ClassVar[Any] = None     # the backend that the values lie on
+    lender: Any = None
+
+    @classmethod
+    def asarray(cls, data: Any, dtype: Any = None) -> Any:
+        """What is the same for all examples, as an array of this backend."""
+        array = lift(data if isinstance(data, Batched) else cls.inner.asarray(data, dtype), cls.rank, cls.inner)
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    @classmethod
+    def host(cls, array: Any) -> Any:
+        raise no_item()
+
+    @classmethod
+    def seen(cls, array: Any) -> Any:
+        return cls.inner.host(array.values)
+
+    @classmethod
+    def native(cls, op: Any) -> Any:
+        return rule_of(op, cls)
+
+    @classmethod
+    def aliases(cls, a: Any, b: Any) -> bool:
+        return bool(cls.inner.aliases(a.values, b.values))
+
+
+def _dated(name: str) -> property:
+    """A date of writing: the lender's, where there is one."""
+    default = getattr(Storage, name)
+
+    def get(self: Any) -> Any:
+        return self.__dict__.get(name, default) if self.lender is None else getattr(self.lender, name)
+
+    def put(self: Any, value: Any) -> None:
+        if self.lender is None:
+            self.__dict__[name] = value
+        else:
+            setattr(self.lender, name, value)
+    return property(get, put)
+
+
+for _name in ("written", "rebased", "version", "dates"):
+    setattr(BatchedStorage, _name, _dated(_name))
+
+
+@cache
+def batched_backend(inner: Any, depth: int) -> Any:
+    """The backend of batches of arrays of another, with a number of hidden axes."""
+    array = type(f"Batched{depth}", (Batched,), {"__slots__": (), "depth": depth, "inner": inner})
+    made = type(f"Batched{inner.__name__}{depth}", (BatchedStorage,), {"inner": inner, "array_type": array, "rank": depth})
+    array.storage = made  # type: ignore[attr-defined]
+    made.module = Functions(made)  # type: ignore[attr-defined]
+    made.device, made.guard = inner.device, inner.guard  # type: ignore[attr-defined]
+    return made
+
+
+# ── levels ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# An array may have more levels than a step knows of, when a batch of gradients comes back through it. Those are behind the step's own.
+
+
+def layers(array: Any) -> tuple[Any, int, tuple[int, ...], Any]:
+    """The values of an array, how many axes of them are hidden, those axes, and the shape."""
+    if isinstance(array, Batched):
+        return array.values, array.depth, array.hidden, array.shape
+    return array, 0, (), array.shape
+
+
+def built(values: Any, depth: int, inner: Any) -> Any:
+    """An array of values with hidden axes, if there are any."""
+    return batched_backend(inner, depth).array_type(values) if depth else values
+
+
+def lift(array: Any, depth: int, inner: Any) -> Any:
+    """The same for all examples of the levels that it lacks."""
+    values, own, hidden, shape = layers(array)
+    return array if own >= depth else built(values.reshape(*hidden, *(1,) * (depth - own), *shape), depth, inner)
+
+
+def hide(array: Any, axis: int, depth: int, inner: Any) -> Any:
+    """An axis as the batch of a level: what vmap does to its arguments."""
+    array = lift(array, depth - 1, inner)
+    values, own, *_ = layers(array)
+    if own >= depth:
+        values, own = values[(slice(None),) * (depth - 1) + (0,)], own - 1
+    rest = [d for d in range(values.ndim) if d != own + axis]
+    return built(values.transpose(*rest[:depth - 1], own + axis, *rest[depth - 1:]), own + 1, inner)
+
+
+def show(array: Any, axis: int, depth: int, size: int, inner: Any) -> Any:
+    """The batch of a level, of a length that is known, as an axis: what vmap does to results."""
+    values, own, *_ = layers(array)
+    place = depth - 1
+    if values.shape[place] != size:
+        values = inner.xp.broadcast_to(values, (*values.shape[:place], size, *values.shape[depth:]))
+    rest = [d for d in range(values.ndim) if d != place]
+    values = values.transpose(*rest[:own - 1 + axis], place, *rest[own - 1 + axis:])
+    if own > depth:
+        values = values.reshape(*values.shape[:place], 1, *values.shape[place:])
+    return built(values, own - (own == depth), inner)
+
+
+def total(array: Any, low: int, high: int, sizes: tuple[int, ...], inner: Any) -> Any:
+    """The sum over the levels past `low`, up to `high`, whose batches have these sizes: the adjoint of `lift`."""
+    values, own, *_ = layers(array)
+    count = 1
+    for place in range(low, high):
+        count *= sizes[place] if values.shape[place] == 1 else 1
+    values = inner.xp.sum(values, axis=tuple(range(low, high)), keepdims=own > high, dtype="float32" if values.dtype.itemsize == 2 else None)
+    values = (values if count == 1 else values * count).astype(array.dtype, copy=False)
+    return inner.asarray(values) if not low and own == high else built(values, own if own > high else low, inner)
+
+
+def make_room(array: Any, low: int, high: int, by: int, inner: Any) -> Any:
+    """The levels past `low`, up to `high`, pushed back by a number of others, of which the array has nothing yet."""
+    array = lift(array, high, inner)
+    values, own, hidden, shape = layers(array)
+    if own > high:      # what is behind stays where it is: the levels in between change places
+        order = (*range(low), *range(high, high + by), *range(low, high), *range(high + by, values.ndim))
+        return built(values.transpose(*order), own, inner)
+    return built(values.reshape(*hidden[:low], *(1,) * by, *hidden[low:], *shape), own + by, inner)
+
+
+def take_room(array: Any, low: int, high: int, by: int, inner: Any) -> Any:
+    """The way back."""
+    values, own, hidden, shape = layers(array)
+    if own <= low:
+        return array
+    array = lift(array, high + by, inner)
+    values, own, hidden, shape = layers(array)
+    if own > high + by:
+        order = (*range(low), *range(low + by, high + by), *range(low, low + by), *range(high + by, values.ndim))
+        return built(values.transpose(*order), own, inner)
+    return built(values.reshape(*hidden[:low], *hidden[low + by:], *shape), own - by, inner)

@@ -1,0 +1,355 @@
+"""Trading time for memory: what a part of a model computes is not kept for backward, but computed again (PyTorch: ``torch.utils.checkpoint``).
+
+T. Chen et al., Training Deep Nets with Sublinear Memory Cost (2016).
+
+Without reentrance, the part is recorded as ever, but a `Slot` stands on the tape for each tensor that it would keep. When backward asks for the first
+of them, the part runs anew, and its tensors fill the slots; each is let go as soon as it was used. With reentrance, the part is one step of the tape,
+whose backward records the part and sweeps through it.
+"""
+from __future__ import annotations
+
+import contextlib
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .. import api as tg
+from ..api.random import fork_rng
+from ..autograd.anomaly import saved_tensors_hooks
+from ..autograd.engine import backward
+from ..autograd.function import Function, Saved
+from ..autograd.mode import enable_grad, mode, no_grad
+
+__all__ = ["CheckpointError", "CheckpointFunction", "check_backward_validity", "checkpoint", "checkpoint_sequential", "detach_variable",
+           "noop_context_fn", "set_checkpoint_debug_enabled", "set_checkpoint_early_stop"]
+
+
+class CheckpointError(RuntimeError):
+    """The second run of a checkpointed part was not like the first."""
+
+
+class _Stop(Exception):
+    """All that the first run kept has been computed: the rest of the second run can be left out."""
+
+
+_overrides: dict[str, Any] = {"early_stop": None, "debug": None}
+
+
+@contextlib.contextmanager
+def _override(name: str, value: Any) -> Iterator[None]:
+    before, _overrides[name] = _overrides[name], value
+    try:
+        yield
+    finally:
+        _overrides[name] = before
+
+
+def set_checkpoint_early_stop(enable: bool) -> Any:
+    """Inside the block, parts are run to their end when they are run again (False), whatever their calls say; or only as far as needed (True).
+
+    https://pytorch.org/docs → torch.utils.checkpoint.set_checkpoint_early_stop
+    """
+    return _override("early_stop", enable)
+
+
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Any:
+    """Inside the block, errors list the steps of both runs, or do not, whatever the calls say.
+
+    https://pytorch.org/docs → torch.utils.checkpoint.set_checkpoint_debug_enabled
+    """
+    return _override("debug", enabled)
+
+
+def noop_context_fn() -> tuple[Any, Any]:
+    """The contexts of the two runs, unless others are given: none."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None, context_fn: Callable[[], Any] = noop_context_fn,
+               determinism_check: str = "default", debug: bool = False, early_stop: bool = True, **kwargs: Any) -> Any:
+    """`function(*args, **kwargs)`, of which backward remembers the arguments alone. https://pytorch.org/docs → torch.utils.checkpoint.checkpoint
+
+    The function must compute the same when it is called again; `preserve_rng_state` (True) gives it the same random numbers. `context_fn` gives two
+    context managers, for the first and the second run; `determinism_check` "default" compares the shapes, dtypes and devices of the two, "none" does
+    not; `debug` lists their steps when they differ; `early_stop` ends the second run as soon as nothing more is missing.
+
+    >>> import tensorgrad as torch
+    >>> from tensorgrad.utils.checkpoint import checkpoint
+    >>> x = torch.tensor([1., 2.], requires_grad=True)
+    >>> checkpoint(lambda x: x.exp().sin(), x, use_reentrant=False).sum().backward()
+    >>> bool((x.grad == x.exp().cos() * x.exp()).all())
+    True
+    """
+    if use_reentrant is None:
+        warnings.warn("torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in PyTorch 2.9, calling checkpoint "
+                      "without use_reentrant will raise an exception. use_reentrant=False is recommended, but if you need to preserve the current "
+                      "default behavior, you can pass use_reentrant=True. Refer to docs for more details on the differences between the two "
+                      "variants.", stacklevel=2)
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if use_reentrant:
+        if kwargs:
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        if context_fn is not noop_context_fn or debug is not False:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        return CheckpointFunction.apply(function, preserve, *args)
+    if determinism_check not in CHECKS:
+        raise ValueError(f"determinism_check should be one of {list(CHECKS)}, but got {determinism_check}")
+    logs: Any = None
+    if _overrides["debug"] if _overrides["debug"] is not None else debug:
+        if context_fn is not noop_context_fn:
+            raise ValueError("debug=True is incompatible with non-default context_fn")
+        logs = _Log(), _Log()
+    first, second = logs or context_fn()
+    part = _Part(function, args, kwargs, _Surroundings(args, preserve), second, logs,
+                 CHECKS[determinism_check], early_stop if _overrides["early_stop"] is None else _overrides["early_stop"])
+    if not mode.grad:
+        return function(*args, **kwargs)
+    part.keep()
+    with saved_tensors_hooks(part.pack, part.unpack), first:
+        result = function(*args, **kwargs)
+    part.finished = True
+    return result
+
+
+def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any) -> Any:
+    """A chain of modules or functions in so many segments, of which all but the last are checkpointed.
+
+    https://pytorch.org/docs → torch.utils.checkpoint.checkpoint_sequential
+
+    >>> import tensorgrad as torch
+    >>> from tensorgrad.utils.checkpoint import checkpoint_sequential
+    >>> model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1))
+    >>> checkpoint_sequential(model, 2, torch.ones(3, 2), use_reentrant=False).shape
+    torch.Size([3, 1])
+    """
+    if use_reentrant is None:
+        warnings.warn("torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. In version 2.9 we will "
+                      "raise an exception if use_reentrant is not passed. use_reentrant=False is recommended, but if you need to preserve the current "
+                      "default behavior, you can pass use_reentrant=True. Refer to docs for more details on the differences between the two "
+                      "variants.", stacklevel=2)
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    from ..nn import Sequential
+    chain = list(functions.children() if isinstance(functions, Sequential) else functions)
+    size = len(chain) // segments
+    last = size * (segments - 1)
+    for start in range(0, last, size):
+        input = checkpoint(_chained(chain[start:start + size]), input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
+    return _chained(chain[last:])(input)
+
+
+def _chained(functions: Any) -> Any:
+    def run(value: Any) -> Any:
+        for function in functions:
+            value = function(value)
+        return value
+    return run
+
+
+# ── without reentrance ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _outline(tensor: Any) -> dict[str, Any]:
+    return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
+
+
+CHECKS: dict[str, Callable[[Any], Any]] = {"default": _outline, "none": lambda tensor: None}
+
+
+class _Surroundings:
+    """What a function sees besides its arguments: random numbers, of the CPU and of the GPUs where its arguments lie, and the default device."""
+
+    def __init__(self, args: Any, preserve: bool) -> None:
+        self.preserve, self.device = preserve, tg.get_default_device()
+        if preserve:
+            self.cpu = tg.get_rng_state()
+            self.gpus = {index: _cuda().get_rng_state(index) for index in sorted({a.device.index for a in args if _on_gpu(a)})}
+
+    @contextlib.contextmanager
+    def again(self) -> Iterator[None]:
+        """The same once more; afterwards, all is as it was."""
+        with fork_rng(self.gpus if self.preserve else [], enabled=self.preserve), tg.device(self.device):
+            if self.preserve:
+                tg.set_rng_state(self.cpu)
+                for index, state in self.gpus.items():
+                    _cuda().set_rng_state(state, index)
+            yield
+
+
+def _on_gpu(value: Any) -> bool:
+    return isinstance(value, tg.Tensor) and value.device.type == "cuda"
+
+
+def _cuda() -> Any:
+    from .. import cuda
+    return cuda
+
+
+class _Slot:
+    """Stands on the tape for a tensor that is not kept."""
+
+
+class _Part:
+    """One call of a checkpointed function: how to call it again, and the slots that a second run fills."""
+
+    def __init__(self, function: Any, args: Any, kwargs: Any, surroundings: _Surroundings, context: Any, logs: Any, outline: Any,
+                 early_stop: bool) -> None:
+        self.function, self.args, self.kwargs, self.surroundings, self.context = function, args, kwargs, surroundings, context
+        self.logs, self.outline, self.early_stop = logs, outline, early_stop
+        self.slots: list[Any] = []          # weak references: what the tape lets go needs no value
+        self.outlines: list[Any] = []
+        self.finished = self.overtaken = False
+
+    def keep(self) -> None:
+        """Keep the arguments as the tape keeps tensors: a later write to one is found out, and an outer checkpoint has slots for them too."""
+        self.args = [Saved(a, None) if isinstance(a, tg.Tensor) else a for a in self.args]
+
+    def pack(self, tensor: Any) -> _Slot:
+        slot = _Slot()
+        self.slots.append(weakref.ref(slot))
+        self.outlines.append(self.outline(tensor))
+        return slot
+
+    def unpack(self, slot: _Slot) -> Any:
+        try:
+            return self.value(slot)
+        except CheckpointError as error:
+            if self.logs is None:
+                raise
+            raise CheckpointError(_report(*self.logs)) from error
+
+    def value(self, slot: _Slot) -> Any:
+        """What belongs into the slot. The values of one backward are its own: they are noted with it, and gone after it."""
+        notes = {} if mode.sweep is None else mode.sweep.notes
+        found = notes.get(self)
+        if found is None:
+            notes[self] = found = weakref.WeakKeyDictionary()
+            self.run_again(found)
+        if slot not in found:
+            raise CheckpointError("torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you are calling "
+                                  "ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open an issue with details on your "
+                                  "use case.")
+        return found.pop(slot)
+
+    def run_again(self, found: Any) -> None:
+        """Fill the slots."""
+        outlines: list[Any] = []
+
+        def refill(tensor: Any) -> Any:
+            tensor = tensor.detach() if tensor.requires_grad else tensor
+            place = len(outlines)
+            outlines.append(self.outline(tensor))
+            if place >= len(self.slots):
+                if self.finished:
+                    raise CheckpointError("torch.utils.checkpoint: trying to save more tensors during recomputation than during the original "
+                                          f"forward pass.\n{TIP}")
+                self.overtaken = True         # a backward inside the part, which its first run has not left yet
+                return tensor
+            slot = self.slots[place]()
+            if slot is not None:
+                found[slot] = tensor
+            if self.early_stop and place + 1 == len(self.slots):
+                raise _Stop
+            return tensor
+
+        args = [a.restored(None) if isinstance(a, Saved) else a for a in self.args]
+        with contextlib.suppress(_Stop), saved_tensors_hooks(refill, lambda tensor: tensor), enable_grad(), self.surroundings.again(), self.context:
+            self.function(*args, **self.kwargs)
+        if not self.overtaken:
+            self.compare(outlines)
+
+    def compare(self, outlines: list[Any]) -> None:
+        if len(outlines) != len(self.slots):
+            raise CheckpointError("torch.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation.\n"
+                                  f"Number of tensors saved during forward: {len(self.slots)}\n"
+                                  f"Number of tensors saved during recomputation: {len(outlines)}.\n{TIP}")
+        different = [(i, a, b) for i, (slot, a, b) in enumerate(zip(self.slots, self.outlines, outlines)) if slot() is not None and a != b]
+        if different:
+            listed = "".join(f"tensor at position {i}:\nsaved metadata: {a}\nrecomputed metadata: {b}\n" for i, a, b in different)
+            raise CheckpointError("torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the "
+                                  f"forward pass.\n{listed}.\n{TIP}")
+
+
+TIP = """
+Tip: To see a more detailed error message, either pass `debug=True` to
+`torch.utils.checkpoint.checkpoint(...)` or wrap the code block
+with `with torch.utils.checkpoint.set_checkpoint_debug_enabled(True):` to
+enable checkpoint-debug mode globally.
+"""
+
+
+class _Log:
+    """The steps that the tape records inside a block."""
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+
+    def note(self, node: Any) -> None:
+        self.steps.append(f"{node.name().removesuffix('Backward0')} -> {node.shape}")
+
+    def __enter__(self) -> None:
+        mode.watch(self.note)
+
+    def __exit__(self, *exception: object) -> None:
+        mode.watch(self.note, False)
+
+
+def _report(first: _Log, second: _Log) -> str:
+    runs = "\n".join(f"{title}:\n" + "".join(f"    {step}\n" for step in log.steps)
+                     for title, log in (("Operations executed during the original forward", first),
+                                        ("Operations executed during recomputation", second)))
+    return (" An error happened while unpacking tensors; dumping logs of latest computation\nbecause you passed `debug=True` to "
+            f"`torch.utils.checkpoint.checkpoint()`.\n\n{runs}\n ERROR: Detected non-determinism while running activation checkpointing")
+
+
+# ── with reentrance ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The tensors among the inputs as new leaves, which require grad if they did."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
+    return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, tg.Tensor) else x for x in inputs)
+
+
+def check_backward_validity(inputs: Any) -> None:
+    """Warn if no input requires grad: then nothing that is computed from them will."""
+    if not any(x.requires_grad for x in inputs if isinstance(x, tg.Tensor)):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+
+
+class CheckpointFunction(Function):
+    """A part of a model as one step: its backward runs the part again, records it, and sweeps through it."""
+
+    @staticmethod
+    def forward(ctx: Any, run_function: Any, preserve_rng_state: bool, *args: Any) -> Any:
+        check_backward_validity(args)
+        ctx.run_function, ctx.surroundings = run_function, _Surroundings(args, preserve_rng_state)
+        ctx.inputs = [None if isinstance(a, tg.Tensor) else a for a in args]
+        ctx.places = [i for i, a in enumerate(args) if isinstance(a, tg.Tensor)]
+        ctx.save_for_backward(*(args[i] for i in ctx.places))
+        with no_grad():
+            return run_function(*args)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        if mode.sweep.useful is not None:
+            raise RuntimeError("When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter to "
+                               ".backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() without passing the "
+                               "`inputs` argument.")
+        inputs = list(ctx.inputs)
+        for place, tensor in zip(ctx.places, ctx.saved_tensors):
+            inputs[place] = tensor
+        leaves = detach_variable(tuple(inputs))
+        with ctx.surroundings.again(), enable_grad():
+            outputs = ctx.run_function(*leaves)
+        outputs = (outputs,) if isinstance(outputs, tg.Tensor) else outputs
+        roots = [(out, g) for out, g in zip(outputs, gradients) if isinstance(out, tg.Tensor) and out.requires_grad]
+        if not roots:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        backward([out for out, _ in roots], [g for _, g in roots])
+        return None, None, *(x.grad if isinstance(x, tg.Tensor) else None for x in leaves)

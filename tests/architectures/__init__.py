@@ -1,0 +1,1 @@
+"""Programs in plain PyTorch, from the papers' descriptions: nothing in them knows of tensorgrad."""

@@ -1,0 +1,199 @@
+"""Mixed precision beside PyTorch: what autocast casts, and how GradScaler scales. And the settings of the whole program."""
+import pytest
+from support import Programs
+
+import tensorgrad as tg
+
+program = Programs()
+pytest.importorskip("ml_dtypes")
+
+
+def dtypes_of(torch, calls):
+    for call in calls:
+        try:
+            result = call()
+            yield str((result if isinstance(result, torch.Tensor) else result[0]).dtype)
+        except RuntimeError as error:       # NotImplementedError, too
+            yield type(error).__name__
+
+
+@program
+def what_runs_in_bfloat16_and_what_in_float32(torch):
+    F = torch.nn.functional
+    x, v, b, image = torch.ones(4, 4), torch.ones(4), torch.ones(2, 4, 4), torch.ones(1, 3, 8, 8)
+    weight, d, h, classes = torch.ones(2, 3, 3, 3), torch.ones(4, 4, dtype=torch.float64), torch.ones(4, 4, dtype=torch.bfloat16), torch.arange(4)
+    with torch.autocast("cpu"):
+        return list(dtypes_of(torch, [
+            lambda: x @ x, lambda: torch.mm(x, x), lambda: x.matmul(x), lambda: torch.bmm(b, b), lambda: torch.addmm(x, x, x), lambda: torch.baddbmm(b, b, b),
+            lambda: torch.mv(x, v), lambda: F.linear(x, x), lambda: F.conv2d(image, weight), lambda: torch.einsum("ij,jk", x, x), lambda: torch.dot(v, v),
+            lambda: F.scaled_dot_product_attention(b, b, b), lambda: torch.nn.Linear(4, 2)(x), lambda: torch.nn.MultiheadAttention(4, 2)(x, x, x),
+            lambda: torch.nn.LSTM(4, 4)(x), lambda: torch.nn.GRU(4, 4)(x), lambda: torch.tensordot(x, x, 1), lambda: torch.linalg.multi_dot([x, x, x]),
+            lambda: d @ d, lambda: F.relu(x), lambda: h + x, lambda: h * h, lambda: h.sum(), lambda: h.exp(), lambda: torch.softmax(h, 0),
+            lambda: F.layer_norm(h, (4,)), lambda: F.cross_entropy(h, classes), lambda: F.mse_loss(h, h), lambda: F.nll_loss(h, classes), lambda: h.prod(),
+            lambda: torch.cdist(h, h), lambda: torch.inverse(h + 9 * torch.eye(4)), lambda: torch.trace(h), lambda: torch.fft.fft(h), lambda: torch.cat([h, x]),
+            lambda: torch.stack([h, x]), lambda: torch.nn.TransformerEncoderLayer(4, 2)(x), lambda: F.kl_div(h, h), lambda: torch.quantile(h, 0.5)]))
+
+
+@program
+def a_training_step(torch):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    x, y = torch.randn(16, 8), torch.randint(2, (16,))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out = model(x)
+        loss = torch.nn.functional.cross_entropy(out, y)
+    loss.backward()
+    return str(out.dtype), str(loss.dtype), [str(p.grad.dtype) for p in model.parameters()], torch.allclose(loss, torch.tensor(0.7), atol=0.3)
+
+
+@program
+def blocks_nest_and_decorate(torch):
+    x = torch.ones(2, 2)
+
+    @torch.autocast("cpu", dtype=torch.float16)
+    def product(a, b):
+        return a @ b
+    seen = [product(x, x).dtype, (x @ x).dtype]
+    with torch.autocast("cpu") as block:
+        seen += [(x @ x).dtype, torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"), type(block).__name__]
+        with torch.autocast("cpu", enabled=False):
+            seen += [(x @ x).dtype, torch.is_autocast_enabled("cpu")]
+        with torch.autocast("cpu", dtype=torch.float16):
+            seen.append((x @ x).dtype)
+        seen.append((x @ x).dtype)
+    seen += [(x @ x).dtype, torch.is_autocast_enabled("cpu"), torch.amp.is_autocast_available("cpu")]
+    return [str(s) for s in seen]
+
+
+@program
+def an_unsupported_dtype_switches_it_off(torch):
+    with torch.autocast("cpu", dtype=torch.float64):
+        return str((torch.ones(2, 2) @ torch.ones(2, 2)).dtype)
+
+
+@program
+def the_wrong_device(torch):
+    torch.autocast(3)
+
+
+@program
+def functions_say_what_they_take(torch):
+    class Product(torch.autograd.Function):
+        @staticmethod
+        @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.float32)
+        def forward(ctx, a, b):
+            ctx.save_for_backward(a, b)
+            return a @ b
+
+        @staticmethod
+        @torch.amp.custom_bwd(device_type="cpu")
+        def backward(ctx, g):
+            a, b = ctx.saved_tensors
+            return g @ b.T, a.T @ g
+    x = torch.ones(2, 2, requires_grad=True)
+    with torch.autocast("cpu"):
+        y = Product.apply(x.bfloat16(), x)
+    y.sum().backward()
+    return str(y.dtype), x.grad
+
+
+def scaled_step(torch, scaler, factor=1.0):
+    torch.manual_seed(0)
+    w = torch.ones(2, requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=0.5)
+    scaler.scale((w * w).sum() * factor).backward()
+    return w, optimizer
+
+
+@program
+def a_good_step_and_a_bad_one(torch):
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=1)
+    w, optimizer = scaled_step(torch, scaler)
+    before = w.grad.clone()
+    scaler.unscale_(optimizer)
+    result = scaler.step(optimizer)
+    scaler.update()
+    good = scaler.state_dict()
+    v, optimizer = scaled_step(torch, scaler, float("inf"))
+    scaler.step(optimizer)
+    scaler.update()
+    return before, w, result, good, v, scaler.state_dict(), scaler.get_scale()
+
+
+@program
+def scaled_outputs(torch):
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+    return scaler.scale([torch.ones(1), (torch.ones(2),)]), scaler.is_enabled(), torch.amp.GradScaler("cpu", enabled=False).scale(torch.ones(1))
+
+
+@program
+def state_goes_on(torch):
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+    other = torch.amp.GradScaler("cpu")
+    other.load_state_dict(scaler.state_dict())
+    other.set_growth_factor(3.0)
+    return other.state_dict(), other.get_growth_interval(), other.get_backoff_factor()
+
+
+for _name, _misuse in {
+        "twice": lambda torch, s, o: (s.unscale_(o), s.unscale_(o)),
+        "after_the_step": lambda torch, s, o: (s.step(o), s.unscale_(o)),
+        "two_steps": lambda torch, s, o: (s.step(o), s.step(o)),
+        "closure": lambda torch, s, o: s.step(o, closure=lambda: 1),
+        "nothing_scaled": lambda torch, s, o: torch.amp.GradScaler("cpu").step(o),
+        "nothing_to_update": lambda torch, s, o: torch.amp.GradScaler("cpu").update(),
+        "growth": lambda torch, s, o: torch.amp.GradScaler("cpu", growth_factor=1.0),
+        "empty_state": lambda torch, s, o: s.load_state_dict({})}.items():
+    def _program(torch, misuse=_misuse):
+        scaler = torch.amp.GradScaler("cpu")
+        misuse(torch, scaler, scaled_step(torch, scaler)[1])
+    _program.__name__ = f"misuse_{_name}"
+    program(_program)
+
+
+@program
+def settings_are_kept(torch):
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    seen = [torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled(), torch.get_deterministic_debug_mode()]
+    seen += [torch.empty(2), torch.empty(2, dtype=torch.int32), torch.empty(1, dtype=torch.bool)]
+    torch.set_deterministic_debug_mode("default")
+    torch.set_float32_matmul_precision("high")
+    seen += [torch.get_deterministic_debug_mode(), torch.get_float32_matmul_precision()]
+    torch.set_float32_matmul_precision("highest")
+    return seen, torch.pi, torch.inf, torch.newaxis, torch.is_warn_always_enabled()
+
+
+@program
+def settings_that_do_not_exist(torch):
+    seen = []
+    for call in (lambda: torch.set_deterministic_debug_mode("loud"), lambda: torch.set_deterministic_debug_mode(7),
+                 lambda: torch.use_deterministic_algorithms(1)):
+        with pytest.raises((RuntimeError, TypeError)) as caught:
+            call()
+        seen.append((type(caught.value).__name__, str(caught.value)))
+    return seen
+
+
+@program
+def methods_that_programs_seldom_need(torch):
+    x = torch.arange(6.).reshape(2, 3)
+    return (x.dim_order(), x.T.dim_order(), x.is_same_size(x), torch.is_signed(x), torch.get_device(x), torch.is_inference(x), torch.detach(x),
+            x.new([1., 2.]), x.new(2, 2).shape, x.clone().map2_(x, x, lambda a, b, c: a + b - c), torch.unsafe_split_with_sizes(x, [1, 1]),
+            x.module_load(x + 1), x.grad_dtype == torch.float32)
+
+
+@program
+def another_dtype_for_the_gradient(torch):
+    x = torch.ones(2, requires_grad=True)
+    x.grad_dtype = torch.float64
+    (x * 2).sum().backward()
+    return x.grad
+
+
+test_programs = program.test()
+
+
+def test_a_scaler_pickles_between_iterations():
+    import pickle
+    scaler = tg.amp.GradScaler("cpu", init_scale=4.0)
+    assert pickle.loads(pickle.dumps(scaler)).get_scale() == 4.0

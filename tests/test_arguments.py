@@ -1,0 +1,171 @@
+"""What functions make of arguments that do not fit: PyTorch's exception, its first line, and arguments as they were. And what it takes all the same."""
+import numpy as np
+import pytest
+from side_by_side import same
+
+import tensorgrad
+
+CALLS = """
+# arity
+torch.add(x) ; torch.add() ; torch.add(x, x, x, x) ; x.add() ; x.add_() ; torch.mm(x) ; torch.mm(x, x, 1, 2) ; x.mm() ; torch.softmax(x)
+torch.cat() ; torch.transpose(x, 0) ; x.transpose(0) ; torch.sum() ; torch.zeros() ; torch.full(2) ; torch.full((2,), 1, 2) ; x.cumsum() ; x.topk()
+torch.clamp(x, 1, 2, 3) ; torch.where(m, x) ; torch.lerp(x, x) ; torch.gather(x, 0) ; x.gather(0) ; torch.addmm(x, x) ; x.scatter(0) ; x.split()
+torch.linalg.inv() ; torch.linalg.solve(x) ; torch.fft.fft() ; torch.fft.fft(x, 1, 0, 'ortho', 5) ; torch.special.erf() ; torch.special.zeta(x)
+F.conv2d(x) ; F.linear(x) ; F.gelu(x, 1) ; torch.split(x) ; torch.flip(x) ; x.flip() ; x.permute() ; x.view() ; x.expand() ; x.repeat()
+x.tril_(1, 2) ; x.sum(0, True, 1) ; torch.eye() ; torch.arange() ; torch.arange(1, 2, 3, 4) ; torch.linspace(1) ; torch.max() ; torch.std()
+
+# keywords
+x.add(x, foo=1) ; torch.add(x, x, foo=1, bar=2) ; torch.sum(x, foo=1) ; x.sum(0, foo=1) ; torch.cat([x], foo=1) ; x.exp_(foo=1) ; x.view(6, foo=1)
+torch.softmax(x, dim=0, axis=0) ; torch.softmax(x, 0, dim=0) ; torch.add(x, x, input=x) ; torch.add(other=x) ; x.add(other=x) ; x.permute(foo=1)
+torch.zeros(2, foo=1) ; torch.linalg.inv(x, foo=1) ; F.conv2d(x, x, foo=1) ; torch.sum(x, axis=0) ; x.sum(axis=0, keepdims=True) ; x.sum(0, axis=1)
+torch.amax(x, axis=1) ; torch.mul(x1=x, x2=x) ; torch.exp(self=x) ; torch.topk(x, k=1, dim=0, n=1) ; x.cumsum_(0, axis=0)
+
+# no tensor
+torch.exp(1.5) ; torch.exp('a') ; torch.exp(None) ; torch.exp([1.]) ; torch.exp(np.ones(2)) ; torch.exp(np.float64(1)) ; torch.exp(object)
+torch.neg(1) ; torch.add('a', x) ; torch.add(x, 'a') ; x.add('a') ; x.add_('a') ; torch.add(x, None) ; torch.add(x, np.ones(3)) ; x.add(np.ones(3))
+torch.mm(x, 1) ; torch.matmul(x, 'a') ; x.matmul(1) ; torch.sum(1) ; torch.softmax('a', 0) ; torch.cat([1]) ; torch.cat([x, 1]) ; torch.cat(1)
+torch.cat(x) ; torch.cat('a') ; torch.stack([x, None]) ; torch.stack(x) ; torch.stack([]) ; torch.cat([]) ; torch.cat((x, 'a'), 0)
+torch.maximum(x, 1) ; torch.where(1, x, x) ; torch.where(m, 'a', x) ; torch.gather(x, 0, [0]) ; torch.index_select(x, 0, 1) ; x.index_add(0, i, 1.)
+x.scatter(0, i, 'a') ; x.masked_fill(m, 'a') ; x.masked_fill(1, 1.) ; torch.addmm(x, 1, x) ; torch.lerp(x, 1, .5) ; torch.dist(x, 1)
+torch.linalg.inv('a') ; torch.linalg.norm(1) ; torch.linalg.det(None) ; torch.linalg.solve(x, 1) ; torch.linalg.svd([1]) ; torch.fft.fft('a')
+torch.fft.rfft(1) ; torch.special.erf(1.) ; torch.special.gammaln('a') ; torch.block_diag(x, 1) ; torch.broadcast_tensors(x, 1)
+torch.cartesian_prod(1) ; torch.meshgrid(x[0], 1, indexing='ij') ; torch.atleast_1d('a') ; torch.atleast_2d(x, 1) ; torch.atleast_3d([x, 1])
+torch.cdist(x, 1) ; torch.unique('a') ; torch.norm('a') ; torch.tensordot('a', x) ; torch.bmm(x, None) ; F.relu('a') ; F.softplus(1) ; F.gelu(1)
+F.linear(1, x) ; F.linear(x, 'a') ; F.conv2d('a', x) ; F.mse_loss(x, 1) ; F.mse_loss(1, x) ; F.cross_entropy(x, 1) ; F.nll_loss('a', i)
+F.l1_loss(None, x) ; F.dropout('a') ; F.layer_norm(1, (3,)) ; F.group_norm('a', 1) ; F.max_pool2d('a', 2) ; F.pad('a', (1, 1))
+F.binary_cross_entropy(1, x) ; F.kl_div(x, 1) ; F.silu('a') ; F.leaky_relu(1) ; F.batch_norm('a', x, x) ; F.elu(None)
+
+# integers and axes
+torch.softmax(x, 0.) ; torch.softmax(x, 'a') ; torch.softmax(x, True) ; torch.softmax(x, None) ; torch.softmax(x, (0,)) ; torch.softmax(x, 2)
+torch.softmax(x, -3) ; x.softmax(0.5) ; torch.softmax(x, torch.tensor(0)) ; torch.softmax(x, torch.tensor([0])) ; torch.softmax(x, torch.tensor(0.))
+torch.softmax(x, np.int64(1)) ; torch.softmax(x, np.array(1)) ; torch.cumsum(x, 0.) ; x.cumsum(5) ; x.sum(0.) ; x.sum('a') ; x.sum(5)
+x.sum((0, 0)) ; x.sum((0, 'a')) ; x.sum([0.]) ; x.sum(dim=True) ; torch.sum(x, (0, -2)) ; x.sum(torch.tensor(0)) ; x.sum([torch.tensor(0)])
+x.argmax(1.) ; x.argmax(9) ; torch.max(x, 1.) ; torch.max(x, 7) ; x.topk(1.5) ; x.topk(True) ; x.topk(9) ; x.topk(torch.tensor([1])) ; x.chunk(2.)
+x.chunk(0) ; x.triu(1.) ; x.diagonal(0, 0, 0) ; x.transpose(0, 5) ; x.transpose(0, 'a') ; x.permute(0) ; x.permute(0, 0) ; x.permute(0, 'a')
+torch.permute(x, 0) ; x.permute(0.) ; x.unsqueeze(9) ; x.unsqueeze('a') ; x.squeeze(5) ; x.squeeze(1.) ; x.flatten(5) ; x.flatten(1, 0)
+x.select(0, 9) ; x.select(0, 'a') ; x.narrow(0, 5, 1) ; torch.narrow(x, 0, 0, torch.tensor([1])) ; x.unbind(4) ; x.split(0) ; x.split(-1)
+x.split([1]) ; x.split(1.) ; x.tensor_split(0) ; x.roll(1, 9) ; x.roll(1., 0) ; x.flip(0, 0) ; x.flip(4) ; torch.flip(x, 0) ; x.rot90(1, [0])
+x.movedim(0, (0, 1)) ; x.unfold(0, 9, 1) ; torch.diff(x, dim=5) ; torch.combinations(x[0], -1) ; torch.fft.fft(x, dim=7) ; torch.fft.fft(x, n=0)
+torch.fft.fftn(x, dim=(0, 0)) ; torch.linalg.vector_norm(x, dim=5)
+
+# sizes
+torch.zeros(-1) ; torch.zeros((2, -3)) ; torch.zeros(2.) ; torch.zeros('a') ; torch.zeros([2, 'a']) ; torch.zeros(2, 'a') ; torch.zeros([1.])
+torch.zeros(True) ; torch.zeros(torch.tensor(2)) ; torch.ones(np.int64(2), 3) ; x.view(4) ; x.view(-1, -1) ; x.view(2.) ; x.view('a') ; x.reshape(5)
+x.reshape(-1, 4) ; x.reshape('a') ; x.expand(3) ; x.expand(4, 3) ; x.expand('a') ; x.repeat(1) ; x.repeat('a') ; torch.broadcast_to(x, (4,))
+torch.broadcast_to(x, 3) ; x.unflatten(0, (3,)) ; x.unflatten(0, 'ab') ; torch.full(2, 1.) ; torch.full('a', 1) ; torch.full((2,), 'a')
+torch.eye(-1) ; torch.eye(2.) ; torch.arange('a') ; torch.arange(0, 1, 0) ; torch.arange(0, 5, -1) ; torch.linspace(0, 1, -1)
+torch.linspace(0, 1, 2.5) ; torch.randint(0, (2,)) ; torch.empty(2, dtype=1) ; torch.zeros(2, device=[1]) ; torch.zeros(2, layout=1)
+torch.zeros(2, requires_grad=1)
+
+# flags, numbers, words
+x.sum(0, 1) ; torch.sum(x, 0, keepdim=1) ; x.sum(0, keepdim='a') ; x.mean(0, keepdim=None) ; x.topk(1, largest=1) ; torch.sort(x, stable=1)
+x.argsort(descending=1) ; torch.unique(x, return_counts=1) ; x.std(0, unbiased=1) ; x.all(0, keepdim=1) ; torch.allclose(x, x, equal_nan=1)
+torch.add(x, x, alpha='a') ; torch.add(x, x, alpha=torch.tensor([2.])) ; torch.add(x, x, alpha=torch.tensor(2.)) ; torch.add(x, x, alpha=[1])
+torch.add(n, n, alpha=1.5) ; torch.add(x, x, alpha=1j) ; torch.addmm(y, x, x.T, beta='a') ; torch.addmm(n @ n.T, n, n.T, beta=1.5)
+torch.lerp(x, x, 'a') ; torch.clamp(x) ; torch.clamp(x, 'a') ; torch.clamp(x, x, 1) ; torch.clamp(x, max='a') ; torch.dropout(x, 'a', True)
+torch.dropout(x, .5, 1) ; torch.div(x, x, rounding_mode=1) ; torch.div(x, x, rounding_mode='a') ; torch.logit(x, 'a') ; torch.pow(2, 2)
+torch.pow('a', x) ; x.round(decimals=.5) ; torch.linalg.norm(x, 'a') ; torch.linalg.norm(x, [1]) ; torch.fft.fft(x, norm='a')
+torch.fft.fft(x, norm=1) ; torch.scatter_reduce(x, 0, j, x, 'a') ; torch.bernoulli(x, generator=1) ; torch.multinomial(x, 0)
+torch.multinomial(x, 2.) ; torch.isclose(x, x, 'a') ; x.softmax(0, dtype='a') ; x.sum(dtype=1) ; x.cumsum(0, dtype=np.float32)
+F.dropout(x, training=1) ; F.mse_loss(x, x, reduction='a') ; F.pad(x, 1) ; F.layer_norm(x, [True]) ; F.softmax(x, 'a') ; F.max_pool2d(v, 'a')
+F.avg_pool2d(v, 1.5) ; F.conv2d(v, w, stride='a') ; F.conv2d(v, w, groups=True) ; F.conv2d(v, w, padding=[1.]) ; F.one_hot(j, 1.5)
+F.gelu(x, approximate='a') ; F.nll_loss(x, i, ignore_index=1.5) ; F.cosine_similarity(x, x, dim='a') ; F.pixel_shuffle(v, 'a')
+
+# shapes
+x + y ; torch.add(x, torch.ones(7)) ; x.mul_(torch.ones(7)) ; torch.mm(x, x) ; torch.mm(x[0], x) ; torch.mv(x, x) ; torch.dot(x[0], y[0])
+torch.bmm(x, x) ; torch.matmul(x, x) ; x @ x ; torch.baddbmm(x, x, x) ; torch.baddbmm(y, v[0], v[0]) ; torch.addbmm(x, x, v[0]) ; torch.cat([x, y])
+torch.stack([x, y]) ; torch.where(m, x, y) ; torch.masked_select(x, torch.ones(7) > 0) ; x.masked_fill(torch.ones(7) > 0, 1.)
+torch.gather(x, 0, torch.tensor(5)) ; torch.gather(x, 0, j + 9) ; torch.index_select(x, 0, j) ; x[5] ; x[:, 9] ; x[0, 0, 0]
+torch.take(x, torch.tensor(9)) ; torch.linalg.inv(x) ; torch.linalg.solve(y, torch.ones(7)) ; torch.linalg.cross(x, torch.ones(2, 4))
+torch.outer(x, x) ; torch.einsum('ij,jk', x, x) ; torch.tensordot(x, x, dims=2.) ; F.linear(x, torch.ones(2, 5)) ; F.mse_loss(x, torch.ones(2, 2))
+F.cross_entropy(x, torch.ones(7)) ; F.conv2d(v, torch.ones(1, 5, 1, 1)) ; torch.searchsorted(torch.tensor(1.), x)
+torch.unflatten(torch.tensor(1.), 0, (1,)) ; torch.tensor_split(x, torch.tensor(2.5))
+
+# dtypes
+torch.bitwise_and(x, x) ; x.long().bitwise_and_(1.5) ; n.add_(1.5) ; n.mul_(x) ; n.div_(2) ; x.add_(1j) ; m.add_(1) ; n.copysign_(x) ; n.exp_() ; ~x
+torch.mean(n) ; n.softmax(0) ; torch.sqrt(m) ; torch.fmod(x, 1j) ; torch.div(x, 1j, rounding_mode='floor') ; torch.copysign(x, 1j) ; x < 1j
+torch.mm(x, n.T) ; torch.matmul(x, x.double().T) ; torch.dot(x[0], n[0]) ; x.index_add(0, i, n) ; x.index_copy(0, i, n) ; x.scatter(0, j, n) ; -m
+m - m ; torch.sign(x + 0j) ; torch.signbit(x + 0j) ; torch.floor(x + 0j) ; torch.max(x + 0j) ; torch.sort(x + 0j) ; torch.topk(m, 1)
+torch.unravel_index(x, (2, 3)) ; n.requires_grad_() ; torch.tensor([1], requires_grad=True) ; x.index_select(0, x[0]) ; torch.gather(x, 0, x)
+x.masked_fill(x, 1.) ; torch.full_like(n, 1j) ; torch.complex(x, n) ; torch.polar(n, n) ; torch.linalg.inv(n) ; torch.histc(n) ; torch.bincount(x)
+torch.where(x, x, x) ; x.to('nope') ; F.embedding(x, x)
+
+# out=
+torch.add(x, x, out=n) ; torch.add(x, x, out=x.expand(2, 2, 3)[0]) ; torch.add(r, x, out=x) ; torch.add(x, x, out=r)
+torch.mm(x, x.T, out=torch.zeros(2, 2).double()) ; torch.cumsum(x, 0, out=n) ; torch.max(x, 0, out=x) ; torch.max(x, 0, out=(x[0],))
+torch.cat([x, x], out=n) ; torch.sort(x, out=(x, x)) ; torch.exp(x, out=torch.zeros(1).expand(2, 3)) ; torch.sum(x, 0, out='a')
+torch.softmax(x, 0, out=n) ; torch.eye(2, out=1) ; torch.alias_copy(x, out=x.double()) ; torch.zeros(2, out=n, dtype=torch.float32)
+torch.max(x, out=torch.zeros(()).double())
+
+# in place
+r.add_(1) ; r[0].mul_(2) ; r.view(6).zero_() ; x[:1].expand(2, 3).add_(1) ; x.view(6)[1:].add_(x.view(6)[:-1]) ; x.add_(torch.ones(4, 2, 3))
+x.clamp_(x + 0j) ; x.squeeze_('a') ; x.t_(1) ; x.transpose_(0) ; x.index_fill_(0, i, 'a') ; x.masked_fill_(1, 1) ; x.scatter_(0, j, 'a')
+x.copy_('a') ; x.fill_('a') ; x.exp_(1) ; x.fill_(x) ; x.normal_(0, -1) ; x.uniform_(1, 0) ; x.random_(5, 1) ; x.bernoulli_(2.) ; x.geometric_(2)
+x.exponential_(-1) ; n.normal_() ; x.resize_('a')
+
+# what the parser takes all the same
+torch.add(x, 2, x) ; x.add(2, x) ; x.sub(2, x) ; torch.addmm(2, y, x, x.T) ; torch.addcmul(x, 2, x, x) ; x.sum(0, True) ; x.flip(0, 1) ; x.flip(0)
+x.permute(1, 0) ; x.view(3, 2) ; x.view((3, 2)) ; x.view(size=(3, 2)) ; x.view(dtype=torch.int32) ; x.hsplit(1, 2) ; torch.hsplit(x, indices=[1])
+torch.hsplit(x, sections=3) ; x.tile(2, 1) ; x.repeat(2, 1) ; x.expand(torch.tensor(2), 3) ; torch.roll(x, torch.tensor(1), 0)
+torch.fft.fftn(x, dim=torch.tensor(0)) ; torch.roll(x, 1, []) ; torch.histc(x, min=torch.tensor(0)) ; torch.addmm(n @ n.T, n, n.T, beta=1+0j)
+torch.tril(x, torch.tensor([1])) ; torch.sum(x, [0]) ; torch.exp(x, out=None) ; torch.block_diag() ; torch.broadcast_tensors()
+x.masked_fill(m, torch.tensor(2+0j)) ; torch.cumsum(x, axis=1) ; torch.atleast_1d([x, x]) ; torch.histogram(x)
+"""
+
+
+def expressions():
+    for line in CALLS.splitlines():
+        if line and not line.startswith("#"):
+            yield from line.split(" ; ")
+
+
+def tensors(torch):
+    """The names that the expressions use, made afresh."""
+    x = torch.tensor([[1., 2., 3.], [4., 5., 6.]])
+    return {"torch": torch, "np": np, "F": torch.nn.functional, "x": x, "y": torch.ones(2, 2), "n": torch.tensor([[1, 2, 3], [4, 5, 6]]), "m": x > 2,
+            "i": torch.tensor([0, 1]), "j": torch.tensor([[0, 1, 1]]), "r": torch.ones(2, 3, requires_grad=True), "v": torch.ones(1, 2, 4, 4),
+            "w": torch.ones(1, 2, 2, 2)}
+
+
+@pytest.mark.parametrize("expression", list(expressions()))
+def test_call(expression):
+    """The same exception and first line, or the same result, and the arguments unless they are written to."""
+    def program(torch):
+        torch.manual_seed(0)
+        names = tensors(torch)
+        try:
+            return eval(expression, dict(names))
+        except Exception:
+            for name, before in tensors(torch).items():
+                if isinstance(before, torch.Tensor):
+                    assert names[name].dtype == before.dtype and names[name].equal(before), name
+            raise
+    same(program)
+
+
+def test_successful_calls_read_no_signatures():
+    """The table of signatures is for calls that failed."""
+    from support import fresh_process
+    assert fresh_process("""
+        import sys, tensorgrad as torch
+        x = torch.ones(2, 3)
+        torch.softmax(x.sum(dim=0, keepdim=True).add(x, alpha=2), dim=1).view(3, 2).topk(1, dim=0)
+        print('tensorgrad.api._signatures' in sys.modules)
+        try: torch.exp('a')
+        except TypeError as error: print(error)
+    """.replace("\n        ", "\n")) == "False\nexp(): argument 'input' (position 1) must be Tensor, not str\n"
+
+
+def test_every_signature_names_a_function():
+    """Each name of the tables is one of ours."""
+    from tensorgrad.api import _parsing
+    prefixes = {"linalg_": tensorgrad.linalg, "fft_": tensorgrad.fft, "special_": tensorgrad.special}
+    missing = []
+    for name in _parsing._table("FUNCTIONS"):
+        homes = [module for prefix, module in prefixes.items() if name.startswith(prefix)] or [tensorgrad, tensorgrad.nn.functional]
+        short = next((name.removeprefix(prefix) for prefix in prefixes if name.startswith(prefix)), name)
+        if not any(hasattr(home, short) for home in homes):
+            missing.append(name)
+        assert _parsing.signatures(name)
+    missing += [f"Tensor.{name}" for name in _parsing._table("METHODS") if not hasattr(tensorgrad.Tensor, name)]
+    assert not missing
