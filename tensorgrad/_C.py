@@ -4,4 +4,9 @@ from ._overriding import disabled as _disabled_torch_function_impl
 from ._tensor import Tensor as TensorBase
 from .generator import Generator
 
-__all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "Generator", "TensorBase", "_disabled_torch_function_impl"]
+
+def _log_api_usage_once(event: str) -> None:
+    """Nothing is logged."""
+
+
+__all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "Generator", "TensorBase", "_disabled_torch_function_impl", "_log_api_usage_once"]

@@ -42,6 +42,7 @@ _ELSEWHERE = {name: module for module, names in {
     "dispatch": "OpDispatch",
     "func": "vmap",
     "serialization": "load save",
+    "serialization._storages": "TypedStorage UntypedStorage",
     "settings": "are_deterministic_algorithms_enabled get_deterministic_debug_mode get_float32_matmul_precision init_num_threads "
                 "is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled set_anomaly_enabled set_deterministic_debug_mode "
                 "set_float32_matmul_precision set_warn_always use_deterministic_algorithms",

@@ -46,7 +46,7 @@ class Loader:
 
 def own_name(name: str) -> str:
     """What `torch.x` is called in this package."""
-    return PACKAGE + name.removeprefix("torch")
+    return PACKAGE + name.removeprefix("torch") if name.partition(".")[0] == "torch" else name
 
 
 class Finder:
@@ -135,6 +135,7 @@ def install_as_torch() -> None:
     sys.meta_path.insert(0, Finder())           # type: ignore[arg-type]
     sys.meta_path.append(Afterword())           # type: ignore[arg-type]
     import_module("torch")
+    _name_classes("torch")
     _tell_children(True)
 
 
@@ -145,7 +146,19 @@ def uninstall_as_torch() -> None:
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, (Finder, Afterword))]
     for name in [name for name in sys.modules if name == "torch" or name.startswith("torch.")]:
         del sys.modules[name]
+    _name_classes(None)
     _tell_children(False)
+
+
+def _name_classes(package: str | None) -> None:
+    """Let the classes that programs know by their full names have PyTorch's, as in `<class 'torch.Tensor'>`; or their own again."""
+    from .serialization._names import CLASSES
+    for cls, (module, _) in CLASSES.items():
+        OWN_MODULES.setdefault(cls, cls.__module__)
+        cls.__module__ = OWN_MODULES[cls] if package is None else module
+
+
+OWN_MODULES: dict[Any, str] = {}
 
 
 def _tell_children(wanted: bool) -> None:

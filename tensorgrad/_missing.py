@@ -49,9 +49,16 @@ class MissingName(AttributeError):
     def __init__(self, module: str, name: str) -> None:
         super().__init__(module, name, obj=sys.modules.get(module))     # with an `obj` of its own, the interpreter adds no suggestion to ours
 
+    def __reduce__(self) -> Any:
+        return AttributeError, (str(self),)
+
     def __str__(self) -> str:
         module, name = self.args
         return f"module {module!r} has no attribute {name!r}{hint(module, name)}"
+
+
+MissingName.__name__ = MissingName.__qualname__ = "AttributeError"       # as tracebacks show it
+MissingName.__module__ = "builtins"
 
 
 def missing(module: str) -> Callable[[str], Any]:

@@ -118,7 +118,7 @@ def asked(function: Any, found: list[Any], args: Any, kwargs: Any) -> Any:
 
 
 # Functions that look at objects of any class: modes are asked, classes are not.
-OF_ANYTHING = frozenset("as_tensor asarray from_numpy is_storage is_tensor save tensor typename".split())
+OF_ANYTHING = frozenset("as_tensor asarray from_dlpack from_numpy frombuffer is_storage is_tensor save tensor typename".split())
 
 
 def overridable(function: Any, namespace: str, name: str) -> Any:

@@ -20,3 +20,12 @@ def _refusal(name: str, module: str, reason: str) -> Any:
     refuse.__name__ = refuse.__qualname__ = name
     refuse.__doc__ = f"Not there: {reason}. https://pytorch.org/docs → {module}.{name}"
     return refuse
+
+
+def unavailable(name: str, kind: type[Exception], message: str) -> Any:
+    """A function of a device that is not there: it raises PyTorch's error."""
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise kind(message)
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = f"Not there: {message}"
+    return refuse

@@ -455,8 +455,40 @@ def viewing(op: type[Op]) -> Callable[..., Any]:
     return call
 
 
+def joining(op: type[Op]) -> Callable[..., Any]:
+    """Ops of a sequence of tensors, here of one dtype and device."""
+    kernels, kinds, tracked = op.kernels, op.kinds, op.differentiable
+
+    def call(tensors: Any, *positional: Any, **params: Any) -> Any:
+        arrays, edges, needs, bit = [], [], 0, 1
+        dtype = backend = None
+        for t in () if positional else tensors:
+            if type(t) not in PLAIN:
+                break
+            array = t.array
+            if dtype is None:
+                dtype, backend = array.dtype, type(t.storage)
+            elif array.dtype is not dtype or type(t.storage) is not backend:
+                break
+            arrays.append(array)
+            edges.append(node := t._node if t.origin is None else node_of(t))
+            if node is not None:
+                needs |= bit
+            bit <<= 1
+        else:
+            if dtype is not None and dtype.kind in kinds and type(kernel := kernels[backend]) is not Pair:
+                out = fresh(kernel(arrays, **params), backend)  # type: ignore[arg-type]
+                if needs and tracked and (record := mode.record):
+                    record(op, needs, tuple(tensors), edges, params, out)
+                return out
+        return apply(op, tensors, *positional, **params)
+    return call
+
+
 def lane(op: type[Op]) -> Callable[..., Any]:
     """How Tensors call an op."""
+    if op.sequence and not (op.view or op.several or op.composite):
+        return joining(op)
     if op.view and op.arity == 1 and op.differentiable and not (op.several or op.sequence or op.composite) and set("biufcV") <= set(op.kinds):
         return viewing(op)
     if op.arity in (1, 2) and not (op.view or op.several or op.composite):

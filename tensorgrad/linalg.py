@@ -4,6 +4,7 @@
 >>> torch.linalg.solve(torch.tensor([[2., 0.], [0., 4.]]), torch.tensor([2., 2.]))
 tensor([1.0000, 0.5000])
 """
+from ._missing import missing as _missing
 from ._overriding import namespaced as _namespaced
 from .api._linalg import LINALG as _LINALG
 from .api.linalg import LinAlgError  # noqa: F401
@@ -11,3 +12,4 @@ from .api.linalg import LinAlgError  # noqa: F401
 globals().update(_namespaced(_LINALG, __name__))
 
 __all__ = sorted([*_LINALG, "LinAlgError"])
+__getattr__ = _missing(__name__)

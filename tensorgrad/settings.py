@@ -21,7 +21,6 @@ class Settings:
     deterministic = 0                # an index of DEBUG_MODES
     fill_uninitialized_memory = True
     precision = "highest"
-    warn_always = False
 
 
 settings = Settings()
@@ -98,12 +97,14 @@ def set_warn_always(b: bool, /) -> None:
     """Show warnings that come once a process each time. https://pytorch.org/docs → torch.set_warn_always"""
     if not isinstance(b, bool):
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
-    settings.warn_always = b
+    from .api._arguments import WARNED
+    WARNED.always = b
 
 
 def is_warn_always_enabled() -> bool:
     """Whether such warnings come each time. https://pytorch.org/docs → torch.is_warn_always_enabled"""
-    return settings.warn_always
+    from .api._arguments import WARNED
+    return WARNED.always
 
 
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:

@@ -23,11 +23,14 @@ def outcome(program, torch):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         torch.manual_seed(0)
+        torch.set_warn_always(True)         # else each warning comes once in a process, whichever test is the first
         try:
             result = neutral(program(torch), torch)
         except Exception as error:
             text = str(error.args[0]) if isinstance(error, KeyError) else str(error)
             result = type(error).__name__, text.split('\n')[0].replace('[torch.cuda.', '[torch.')
+        finally:
+            torch.set_warn_always(False)
     return result, [(warning.category.__name__, str(warning.message)[:70]) for warning in caught]
 
 

@@ -134,6 +134,23 @@ def backward_inside(torch):
 
 
 @program
+def precision(torch):
+    """Backward runs outside of the autocast that the part ran in, and inside of another."""
+    results = []
+    for reentrant in (True, False):
+        net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+        x = torch.randn(3, 4, requires_grad=True)
+        with torch.autocast("cpu", torch.bfloat16):
+            with torch.autocast("cpu", enabled=False):
+                h = torch.utils.checkpoint.checkpoint(net[:2], x, use_reentrant=reentrant)
+            out = torch.utils.checkpoint.checkpoint(net[2], h, use_reentrant=reentrant)
+        out.float().square().sum().backward()
+        results.append((out.dtype == torch.bfloat16, h.dtype == torch.float32, net[2].weight.grad.dtype == torch.float32,
+                        [round(float(g.double().abs().sum()), 1) for g in gradients(net, x)]))
+    return results
+
+
+@program
 def contexts(torch):
     import contextlib
     log = []

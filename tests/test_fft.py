@@ -192,6 +192,7 @@ def test_expressions(family):
 # ── pieces of signals ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.filterwarnings("ignore:A window was not provided")
 @pytest.mark.parametrize("options", [{}, {"center": False}, {"hop_length": 3, "normalized": True}, {"win_length": 5}, {"pad_mode": "constant"},
                                      {"onesided": False, "hop_length": 8}], ids=str)
 def test_stft(options):
@@ -200,6 +201,7 @@ def test_stft(options):
     both_ways(lambda torch, x: torch.stft(x, 8, return_complex=True, **options), drawn(30, "complex128" if "onesided" in options else "float64"))
 
 
+@pytest.mark.filterwarnings("ignore:A window was not provided")
 @pytest.mark.parametrize("options", [{}, {"center": False}, {"hop_length": 3, "normalized": True}, {"length": 9}, {"onesided": False}], ids=str)
 def test_istft(options):
     rows, window = 8 if "onesided" in options else 5, np.abs(drawn(8, seed=1)) + 0.5
@@ -207,6 +209,7 @@ def test_istft(options):
     both_ways(lambda torch, z: torch.istft(z, 8, **options), drawn((rows, 6), "complex128"))
 
 
+@pytest.mark.filterwarnings("ignore:A window was not provided")
 def test_signals_come_back():
     x = drawn((2, 50))
     for hop, window in ((2, None), (4, ours(np.hanning(9)[:8])), (3, ours(np.hamming(8)))):
@@ -215,12 +218,13 @@ def test_signals_come_back():
         np.testing.assert_allclose(again.cpu().numpy(), x[:, :45], atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:A window was not provided")
 def test_a_signal_that_is_too_short_is_filled_up():
     spectra = tensorgrad.stft(ours(drawn(16)), 8, return_complex=True)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         out = tensorgrad.istft(spectra, 8, length=40)
-    assert "shorter than the length parameter" in str(caught[0].message)
+    assert "shorter than the length parameter" in str(caught[-1].message)
     assert out.shape == (40,) and out[-10:].tolist() == [0.0] * 10
 
 

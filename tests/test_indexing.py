@@ -12,23 +12,26 @@ import tensorgrad
 WAYS = ("get", "gradient", "number", "tensor", "written gradient", "put", "add")
 
 
-def part(rng, axis, n, common):
-    """One part of an index for an axis of length n, as a function of the library; how many axes it takes; and whether it waits for the others."""
+def part(rng, n, common):
+    """One part of an index for an axis of length n, as a function of the library; how many axes it takes."""
     kind = rng.choice(("int", "int", "slice", "slice", "none", "tensor", "tensor", "list", "array", "range", "mask", "bool", "numpy int"))
     place = lambda: rng.randint(-n, n - 1) if n else 0  # noqa: E731
     if kind == "int":
-        return (lambda torch, i=place(): i), 1
+        i = place()
+        return (lambda torch: i), 1
     if kind == "numpy int":
-        return (lambda torch, i=np.int64(place()): i), 1
+        number = np.int64(place())
+        return (lambda torch: number), 1
     if kind == "slice":
         bounds = rng.choice((None, rng.randint(-4, 4))), rng.choice((None, rng.randint(-4, 5))), rng.choice((None, 1, 2, 3))
         return (lambda torch: slice(*bounds)), 1
     if kind == "none":
         return (lambda torch: None), 0
     if kind == "range":
-        return (lambda torch, r=range(min(n, 1)): r), 1
+        return (lambda torch: range(min(n, 1))), 1
     if kind == "bool":
-        return (lambda torch, flag=rng.random() < 0.7: flag), 0
+        flag = rng.random() < 0.7
+        return (lambda torch: flag), 0
     if kind == "mask":
         mask = [rng.random() < 0.5 for _ in range(n)]
         return (lambda torch: torch.tensor(mask, dtype=torch.bool)), 1
@@ -48,7 +51,7 @@ def drawn(seed):
     parts, axis = [], 0
     for _ in range(rng.randint(1, len(shape) + 1)):
         if axis < len(shape) or rng.random() < 0.05:
-            made, axes = part(rng, axis, shape[axis] if axis < len(shape) else 1, common)
+            made, axes = part(rng, shape[axis] if axis < len(shape) else 1, common)
             parts.append(made)
             axis += axes
     if parts and rng.random() < 0.3:

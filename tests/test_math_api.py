@@ -226,7 +226,7 @@ EXPRESSIONS = {
     torch.bmm(x[None], x[None], out=torch.zeros(1, 2, 2).double()) ; torch.addmm(x, x, x, out=torch.zeros(2, 2).double())
     torch.outer(x[0], x[0], out=torch.zeros(2, 2).double()) ; torch.logsumexp(x, 0, out=torch.zeros(2).double())
     torch.aminmax(x, dim=0, out=(torch.zeros(2).double(), torch.zeros(2))) ; torch.norm(x, out=torch.zeros(()).double())
-    torch.cross(torch.ones(3), torch.ones(3), out=torch.zeros(3).double()) ; torch.kron(x, x, out=torch.zeros(4, 4).double())
+    torch.cross(torch.ones(3), torch.ones(3), dim=0, out=torch.zeros(3).double()) ; torch.kron(x, x, out=torch.zeros(4, 4).double())
     torch.diff(x, out=torch.zeros(2, 1).double()) ; torch.sigmoid(x, out=torch.zeros(2, 2).double())
     torch.kthvalue(o, 2, out=(o, torch.zeros((), dtype=torch.int64))) ; torch.add(o[:2], o[1:], out=o[1:]) ; torch.add(o[:2], 1, out=o[1:])
     torch.exp(o[:2], out=o[1:]) ; torch.exp(x, out=3) ; torch.exp(x, out=torch.zeros(3))

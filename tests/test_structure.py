@@ -12,7 +12,7 @@ PACKAGE = ROOT / "tensorgrad"
 
 # From the ground up. A module may import from its own layer and from those before it.
 LAYERS = [
-    "dtype device size threads generator _streams _printing",
+    "_missing _unsupported torch_version dtype device size threads generator _streams _printing",
     "storage",
     "ops",
     "const",
@@ -22,9 +22,10 @@ LAYERS = [
     "_tensor overrides _C",
     "api return_types",
     "settings amp nn optim utils func cuda accelerator linalg fft special signal random distributions serialization autograd.gradcheck autograd.functional "
-    "autograd.forward_ad autograd.profiler",
-    "_VF array_api viz docs testing symbolic layers experiment distributed legacy jit backends multiprocessing version",
-    "__init__ __main__",
+    "autograd.forward_ad autograd.profiler autograd.grad_mode autograd.anomaly_mode futures functional types hub",
+    "_VF array_api viz docs testing symbolic layers experiment distributed legacy jit backends multiprocessing version compiler "
+    "_dynamo _jit_internal _utils ao cpu export fx library mps mtia nested onnx profiler quantization sparse xpu utils.collect_env",
+    "_as_torch __init__ __main__",
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names.split()}
 
@@ -38,6 +39,10 @@ UPWARD = {
     ("autograd.graph", "api"): "tools over the public functions",
     ("_overriding", "api._parsing"): "an error is put in PyTorch's words, once a call has failed",
     ("api", "array_api"): "the namespace that a tensor names as its own",
+    ("api.conversion", "serialization"): "a tensor's memory as bytes",
+    ("storage", "serialization"): "torch.storage's classes",
+    ("api.conversion", "multiprocessing"): "moving a tensor to memory that processes share",
+    ("utils.collect_env", "__init__"): "the package's version",
     ("api", "nn"): "torch.f where the function lives in nn.functional",
 }
 LOADED_LATER = "nn optim distributions func utils viz linalg fft special cuda symbolic layers experiment serialization testing".split()

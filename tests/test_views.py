@@ -107,3 +107,19 @@ def compare(seed, steps):
 def test_random_programs(block):
     for seed in range(block * 200, (block + 1) * 200):
         compare(seed, 2 + seed % 2)
+
+
+def test_unsafe_pieces_may_be_written_to():
+    x = tensorgrad.ones(6, requires_grad=True)
+    first, second = tensorgrad.unsafe_chunk(x * 2, 2)
+    first.add_(1)
+    (first * first + second).sum().backward()
+    assert x.grad.tolist() == [12.0] * 3 + [2.0] * 3
+
+
+def test_a_quotient_may_be_written_to():
+    x = tensorgrad.tensor([2.0, 4.0], requires_grad=True)
+    y = 1 / x / x
+    y += 1
+    y.sum().backward()
+    assert x.grad.tolist() == [-0.25, -0.03125]

@@ -118,12 +118,18 @@ def floating(tensor: Any) -> Any:
     return in_dtype(tensor, dtypes.get_default_dtype()) if tensor.array.dtype.kind in "biu" else tensor
 
 
-WARNED: set[str] = set()
+class Warned(set[str]):
+    """The warnings that were given; `always` gives them again (set_warn_always)."""
+
+    always = False
+
+
+WARNED = Warned()
 
 
 def warn(message: str) -> None:
     """A warning, once in a process as PyTorch gives it, that names the program's line, however many of ours lie between."""
-    if message in WARNED:
+    if message in WARNED and not WARNED.always:
         return
     WARNED.add(message)
     level, frame, own = 1, sys._getframe(), __name__.partition(".")[0]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import warnings
 from collections.abc import Iterator
 from functools import cache, partial
 from operator import index
@@ -23,6 +22,7 @@ from ..dtype import can_cast, dtype, layout, memory_format
 from ..generator import Generator
 from ..size import Size
 from . import _signatures
+from ._arguments import warn
 
 COMPILED = frozenset("""adaptive_avg_pool1d avg_pool1d avg_pool2d avg_pool3d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc
     conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity elu_ gelu hardtanh_ leaky_relu_ linear logsigmoid native_channel_shuffle one_hot
@@ -425,7 +425,7 @@ def _instead(error: Exception | None, function: Any, known: Any, name: str, args
     if not isinstance(error, (TypeError, AttributeError)):
         return None
     if signature.hidden:
-        _warn_once(name, signature, known)
+        warn(_deprecated(name, signature, known))
     plain = {p.name: _plain(p.kind, bound[p.name]) for p in signature.parameters if p.name in bound}
     if not _unbound(error) and all(plain[n] is v and v is not args for n, v in bound.items()):
         return None
@@ -436,15 +436,9 @@ def _instead(error: Exception | None, function: Any, known: Any, name: str, args
         return None
 
 
-WARNED: list[str] = []
-
-
-def _warn_once(name: str, signature: Signature, known: Any) -> None:
-    if not WARNED:
-        WARNED.append(name)
-        better = "".join(f"\n\t{name}{s}" for s in known if not s.hidden)
-        warnings.warn(f"This overload of {name} is deprecated:\n\t{name}{signature}\nConsider using one of the following signatures instead:{better}",
-                      UserWarning, stacklevel=5)
+def _deprecated(name: str, signature: Signature, known: Any) -> str:
+    better = "".join(f"\n\t{name}{s}" for s in known if not s.hidden)
+    return f"This overload of {name} is deprecated:\n\t{name}{signature}\nConsider using one of the following signatures instead:{better}"
 
 
 def _plain(kind: str, value: Any) -> Any:

@@ -200,13 +200,34 @@ def map_(input: Any, tensor: Any, callable: Any) -> Any:
     return copy_(input, input.new_tensor([callable(a, b) for a, b in pairs]).reshape(input.shape))
 
 
-for _same in ("pin_memory", "resolve_conj", "resolve_neg", "share_memory_"):
+for _same in ("pin_memory", "resolve_conj", "resolve_neg"):
     def _itself(self: Any, *args: Any, **kwargs: Any) -> Any:
         """The tensor itself: there is nothing to do here."""
         return self
     setattr(Tensor, _same, _itself)
 Tensor.is_pinned = lambda self, device=None: False  # type: ignore[attr-defined]
-Tensor.is_shared = lambda self: False  # type: ignore[attr-defined]
+Tensor.is_shared = lambda self: self.storage.shared is not None or self.is_cuda  # type: ignore[attr-defined]
+
+
+def share_memory_(input: Any) -> Any:
+    """Move the tensor to memory that processes share. https://pytorch.org/docs → torch.Tensor.share_memory_"""
+    from ..multiprocessing.reductions import init_reductions, share
+    init_reductions()
+    return share(input)
+
+
+def untyped_storage(input: Any) -> Any:
+    """The block of memory that the tensor lies in, as bytes. https://pytorch.org/docs → torch.Tensor.untyped_storage"""
+    import numpy as np
+
+    from ..serialization._pickler import _block
+    from ..serialization._storages import UntypedStorage
+    flat = _block(input, type(input.storage).host(input.array))[0]
+    return UntypedStorage(flat.view(np.uint8), input.device)
+
+
+Tensor.untyped_storage = untyped_storage  # type: ignore[attr-defined]
+Tensor.share_memory_ = share_memory_  # type: ignore[attr-defined]
 
 
 @public(method=False)

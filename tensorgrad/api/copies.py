@@ -1,4 +1,4 @@
-"""Copies of views: `f_copy(x, …)` is `f(x, …)` in memory of its own. And what repeats elements or unravels their numbers."""
+"""Copies of views: `f_copy(x, …)` is `f(x, …)` in memory of its own. And what repeats elements, selects them or unravels their numbers."""
 from __future__ import annotations
 
 from typing import Any
@@ -99,3 +99,19 @@ def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
     found = FUNCTIONS["nonzero"](input)[:size]
     missing = size - found.array.shape[0]
     return FUNCTIONS["cat"]([found, found.new_full((missing, input.array.ndim), fill_value)]) if missing > 0 else found
+
+
+@public(method=True)
+def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
+    """All selections of r elements. https://pytorch.org/docs → torch.combinations"""
+    from itertools import combinations as pick
+    from itertools import combinations_with_replacement as pick_again
+    if input.array.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.array.shape)}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if not r:
+        return input.new_empty(0)
+    rows = list((pick_again if with_replacement else pick)(range(input.array.size), r))
+    places = FUNCTIONS["tensor"](rows, dtype=dtypes.int64, device=input.device).reshape(len(rows), r)
+    return xp.embedding(input, places)

@@ -201,7 +201,7 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: Any = None
     source = obj.detach() if isinstance(obj, TensorBase) and (obj.is_leaf or not wanted) else obj  # type: ignore[attr-defined]
     out = as_tensor(source, dtype=dtype, device=device)
     if copy:
-        out = out.clone() if out is source else out
+        out = out.clone() if shares else out
     elif copy is False and out.array.__array_interface__["data"] != getattr(obj, "array", obj).__array_interface__["data"]:
         raise ValueError("can't alias tensor with a different dtype or device")
     elif isinstance(obj, TensorBase) and out is source and obj.is_leaf:  # type: ignore[attr-defined]

@@ -172,7 +172,7 @@ def put_(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
 def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     """The same, out of place. https://pytorch.org/docs → torch.put"""
     if index.array.size != source.array.size:
-        raise RuntimeError(f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source.array.size}, "
+        raise IndexError(f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source.array.size}, "
                            f"index.numel() = {index.array.size}")
     if source.array.dtype != input.array.dtype:
         raise RuntimeError(f"put_(): self and source expected to have the same dtype, but got self.dtype = {_scalar(input)} and source.dtype = "

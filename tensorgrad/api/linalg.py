@@ -28,7 +28,7 @@ from ._linalg import (
 )
 from ._register import public
 from .factorizations import eigvalsh, svdvals
-from .shape import diagonal as _diagonal
+from .pieces import diagonal as _diagonal
 
 # ── norms ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -237,9 +237,11 @@ def randint(low: Any = None, high: Any = None, size: Any = None, *, generator: A
 
 
 @public(method=False)
-def randint_like(input: Any, low: Any, high: Any = None, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+def randint_like(input: Any, low: Any = None, high: Any = None, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
                  requires_grad: bool = False, memory_format: Any = None) -> Any:
     """`randint` in the shape, dtype and device of a tensor. https://pytorch.org/docs → torch.randint_like"""
+    if low is None and high is None:
+        raise TypeError("randint_like() missing 1 required positional argument: 'high'")
     low, high = (0, low) if high is None else (low, high)
     return randint(low, high, input.array.shape, generator=generator, dtype=input.dtype if dtype is None else dtype,
                    device=input.device if device is None else device, requires_grad=requires_grad)

@@ -99,12 +99,6 @@ def _set_grad_dtype(self: Any, value: Any) -> None:
 Tensor.grad_dtype = property(_grad_dtype, _set_grad_dtype)  # type: ignore[attr-defined]
 
 
-@public()
-def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
-    """As split_with_sizes. https://pytorch.org/docs → torch.split"""
-    return input.split_with_sizes(split_sizes, dim)  # type: ignore[no-any-return]
-
-
 @public(function=False)
 def map2_(self: Any, x: Any, y: Any, callable: Any) -> Any:
     """Replace each element by what a Python function makes of it and those of two other tensors: slow. https://pytorch.org/docs → torch.Tensor.map_"""

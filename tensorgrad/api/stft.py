@@ -6,7 +6,7 @@ from typing import Any
 
 from ..dispatch import SCALAR_TYPES, xp
 from ..dtype import int64
-from ._arguments import check_tensor, promoted
+from ._arguments import check_tensor, promoted, warn
 from ._register import public
 from .fourier import resized
 
@@ -94,6 +94,10 @@ def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int 
     if onesided and whole:
         raise RuntimeError("Cannot have onesided output if window or input is complex")
     frames = xp.unfold(x, axis=1, size=n_fft, step=hop)
+    if window is None:
+        warn("A window was not provided. A rectangular window will be applied,which is known to cause spectral leakage. Other windows such as "
+             "torch.hann_window or torch.hamming_window are recommended to reduce spectral leakage.To suppress this warning and use a rectangular "
+             "window, explicitly set `window=torch.ones(n_fft, device=<device>)`.")
     spread = _window(window, length, n_fft, x)
     if spread is not None:
         frames = xp.multiply(*promoted(frames, spread))
@@ -139,8 +143,8 @@ def istft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int
     https://pytorch.org/docs → torch.istft
 
     >>> import tensorgrad as torch
-    >>> x = torch.tensor([1., 2., 3., 4., 5., 6., 7., 8.])
-    >>> torch.istft(torch.stft(x, n_fft=4, return_complex=True), n_fft=4)
+    >>> x, window = torch.tensor([1., 2., 3., 4., 5., 6., 7., 8.]), torch.ones(4)
+    >>> torch.istft(torch.stft(x, n_fft=4, window=window, return_complex=True), n_fft=4, window=window)
     tensor([1., 2., 3., 4., 5., 6., 7., 8.])
     """
     check_tensor(input, "istft", "input", 1)
@@ -151,6 +155,9 @@ def istft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int
     one = input.array.ndim == 2
     spectra = xp.swapaxes(xp.expand_dims(input, 0) if one else input, 1, 2)
     frames = _pieces(spectra, n_fft, "ortho" if normalized else "backward", half, return_complex)
+    if window is None:
+        warn("A window was not provided. A rectangular window will be applied.Please provide the same window used by stft to make the inversion "
+             "lossless.To suppress this warning and use a rectangular window, explicitly set `window=torch.ones(n_fft, device=<device>)`.")
     spread = _window(window, width, n_fft, frames)
     if spread is None:
         spread = frames.new_ones(n_fft)

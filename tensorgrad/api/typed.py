@@ -6,7 +6,6 @@ class of tensors: what it makes is a Tensor.
 from __future__ import annotations
 
 import copyreg
-import warnings
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from ..dtype import bool as bool_
 from ..dtype import dtype as _dtype
 from ..size import Size
 from ..storage.base import backend_of
+from ._arguments import warn
 from .creation import from_numpy, made, shape_of, tensor
 from .shape import alias
 
@@ -219,7 +219,7 @@ def _shown(value: Any) -> str:
 
 # ── the default type ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-_default: dict[str, Any] = {"device": "cpu", "warned": False}      # where torch.Tensor(…) makes tensors
+_default: dict[str, Any] = {"device": "cpu"}      # where torch.Tensor(…) makes tensors
 
 
 def default_backend() -> Any:
@@ -242,10 +242,8 @@ def set_default_tensor_type(t: Any, /) -> None:
     if isinstance(t, str):
         if (found := TYPES.get(t)) is None:
             raise AttributeError(f"module '{t.rpartition('.')[0]}' has no attribute '{t.rpartition('.')[2]}'")
-    if not _default["warned"]:
-        _default["warned"] = True
-        warnings.warn("torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
-                      "torch.set_default_device() as alternatives.", UserWarning, stacklevel=2)
+    warn("torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and torch.set_default_device() as "
+         "alternatives.")
     if not isinstance(found, tensortype):
         raise TypeError("invalid type object: only floating-point types are supported as the default type")
     found._backend()

@@ -5,6 +5,8 @@ Names are looked up when they are first used: the dispatcher, which lies between
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
+from .._missing import MissingName as _MissingName
+
 _HOME = {
     "backward": "engine", "grad": "engine",
     "Function": "function", "FunctionCtx": "function",
@@ -13,7 +15,7 @@ _HOME = {
     "Variable": "variable",
     "gradcheck": "gradcheck", "gradgradcheck": "gradcheck", "GradcheckError": "gradcheck",
 }
-_MODULES = ("function", "graph", "anomaly", "variable", "functional", "forward_ad")
+_MODULES = ("function", "graph", "anomaly", "variable", "functional", "forward_ad", "profiler", "grad_mode", "anomaly_mode")
 
 
 def __getattr__(name: str) -> _Any:
@@ -24,9 +26,7 @@ def __getattr__(name: str) -> _Any:
         return found
     if name in _MODULES:
         return _import_module(f"{__name__}.{name}")
-    if name == "grad_mode":
-        return _import_module(f"{__name__}.mode")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise _MissingName(__name__, name)
 
 
 def __dir__() -> list[str]:

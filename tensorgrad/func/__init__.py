@@ -7,6 +7,7 @@
 tensor([[1., 2.],
         [3., 4.]])
 """
+from .._missing import missing as _missing
 from .batching import vmap
 from .forward import hessian, jacfwd, jvp, linearize
 from .gradients import grad, grad_and_value, jacrev, vjp
@@ -16,3 +17,4 @@ from .unwrapping import debug_unwrap, functionalize
 
 __all__ = ["debug_unwrap", "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "rearrange",
            "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap"]
+__getattr__ = _missing(__name__)

@@ -80,7 +80,7 @@ def sign(x: Any) -> Any:
 
 @register("power")
 def power(a: Any, b: Any) -> Any:
-    if isinstance(b, np.ndarray) and not b.ndim and b.dtype.kind == "f":
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and not b.ndim and b.dtype.kind == "f":
         b = b.item()
     if isinstance(b, (int, float)) and isinstance(a, np.ndarray) and a.dtype.kind in "fc":
         return _power_of(a.astype(np.float32), b).astype(a.dtype) if a.dtype.itemsize == 2 else _power_of(a, b)

@@ -1,6 +1,7 @@
 """Neural networks: modules, parameters, functions, initialization, utilities. See PyTorch's `torch.nn`."""
 from importlib import import_module as _import_module
 
+from .._missing import MissingName as _MissingName
 from . import functional, init, modules, parameter, utils
 from .modules import *  # noqa: F403
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
@@ -17,7 +18,7 @@ def __getattr__(name):
         return _import_module(f"{__name__}.{name}")
     if name == "DataParallel":
         return _import_module(f"{__name__}.parallel").DataParallel
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise _MissingName(__name__, name)
 
 
 def factory_kwargs(kwargs):

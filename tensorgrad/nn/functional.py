@@ -4,6 +4,7 @@
 >>> torch.nn.functional.relu(torch.tensor([-1., 2.]))
 tensor([0., 2.])
 """
+from .._missing import missing as _missing
 from .._overriding import namespaced as _namespaced
 from ..api import conv1d, conv2d, conv3d, conv_tbc, conv_transpose1d, conv_transpose2d, conv_transpose3d  # noqa: F401
 from . import _functions
@@ -29,3 +30,4 @@ __all__ = sorted({"conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", 
                  | {name for family in _FAMILIES for name in family.__all__ if not name.startswith("_")})
 
 globals().update(_namespaced({_name: globals()[_name] for _name in [*__all__, "_rnn"]}, __name__))
+__getattr__ = _missing(__name__)

@@ -26,7 +26,7 @@ class Reshape(Viewing):
     torch_name = "View"
     view = "maybe"
 
-    def forward(xp, x, *, shape):   return xp.reshape(x, shape)
+    def forward(xp, x, *, shape):   return x.reshape(shape)       # the method: half of the time of the function, and programs reshape a lot
     def grad_x(xp, g, x_shape):     return xp.reshape(g, x_shape)
 
 
@@ -35,7 +35,7 @@ class PermuteDims(Viewing):
 
     torch_name = "Permute"
 
-    def forward(xp, x, *, axes):    return xp.transpose(x, axes)
+    def forward(xp, x, *, axes):    return x.transpose(axes)
     def grad_x(xp, g, axes):        return xp.permute_dims(g, inverse(axes))
 
 
@@ -44,7 +44,7 @@ class Swapaxes(Viewing):
 
     torch_name = "Transpose"
 
-    def forward(xp, x, *, axis1, axis2):  return xp.swapaxes(x, axis1, axis2)
+    def forward(xp, x, *, axis1, axis2):  return x.swapaxes(axis1, axis2)
     def grad_x(xp, g, axis1, axis2):      return xp.swapaxes(g, axis1, axis2)
 
 

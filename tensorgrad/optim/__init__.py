@@ -9,6 +9,7 @@
 >>> weight.tolist()
 [1.5, -1.0]
 """
+from .._missing import missing as _missing
 from . import lr_scheduler, swa_utils
 from .adadelta import Adadelta
 from .adafactor import Adafactor
@@ -29,3 +30,4 @@ from .sgd import SGD
 __all__ = [
     'ASGD', 'Adadelta', 'Adafactor', 'Adagrad', 'Adam', 'AdamW', 'Adamax', 'LBFGS', 'Muon', 'NAdam', 'Optimizer',
     'RAdam', 'RMSprop', 'Rprop', 'SGD', 'lr_scheduler', 'swa_utils']
+__getattr__ = _missing(__name__)

@@ -30,6 +30,16 @@ class UntypedStorage:
 
     size = __len__ = nbytes
 
+    def data_ptr(self) -> int:
+        """The address of the first byte."""
+        return int(self.bytes.__array_interface__["data"][0])
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.bytes[index].tolist()
+
     def to(self, where: Any) -> UntypedStorage:
         """The same bytes, for a device."""
         return self if Device(where) == self.device else UntypedStorage(self.bytes, where)

@@ -63,6 +63,7 @@ class Storage:
     inference = False  # made in inference mode
     watched = False   # seen through views that must notice every write, recorded or not
     memory: Any = None  # the array that spans the block, known once a second tensor shares it
+    shared: Any = None  # the block of memory that other processes see, too
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

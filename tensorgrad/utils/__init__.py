@@ -1,14 +1,13 @@
 """Helpers around training (PyTorch: ``torch.utils``): ``checkpoint``, ``data``, ``hooks``, …"""
 import importlib
 
-__all__ = ['checkpoint', 'data', 'hooks']
+from .._missing import MissingName as _MissingName
+
+__all__ = ['backcompat', 'benchmark', 'checkpoint', 'collect_env', 'cpp_extension', 'data', 'deterministic', 'dlpack', 'hooks', 'model_zoo']
 
 
 def __getattr__(name: str):
     """Import a submodule when it is first asked for."""
-    try:
+    if name in __all__ or name in ('_pytree', 'tensorboard'):
         return importlib.import_module(f'{__name__}.{name}')
-    except ModuleNotFoundError as error:
-        if error.name != f'{__name__}.{name}':
-            raise
-        raise AttributeError(f'module {__name__!r} has no attribute {name!r}') from None
+    raise _MissingName(__name__, name)

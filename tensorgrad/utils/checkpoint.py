@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .. import _overriding
 from .. import api as tg
 from ..api.random import fork_rng
 from ..autograd.anomaly import saved_tensors_hooks
@@ -161,10 +162,11 @@ CHECKS: dict[str, Callable[[Any], Any]] = {"default": _outline, "none": lambda t
 
 
 class _Surroundings:
-    """What a function sees besides its arguments: random numbers, of the CPU and of the GPUs where its arguments lie, and the default device."""
+    """What a function sees besides its arguments: random numbers, of the CPU and of the GPUs where its arguments lie, modes such as autocast, and the
+    default device."""
 
     def __init__(self, args: Any, preserve: bool) -> None:
-        self.preserve, self.device = preserve, tg.get_default_device()
+        self.preserve, self.device, self.modes = preserve, tg.get_default_device(), _overriding.state.modes
         if preserve:
             self.cpu = tg.get_rng_state()
             self.gpus = {index: _cuda().get_rng_state(index) for index in sorted({a.device.index for a in args if _on_gpu(a)})}
@@ -177,7 +179,11 @@ class _Surroundings:
                 tg.set_rng_state(self.cpu)
                 for index, state in self.gpus.items():
                     _cuda().set_rng_state(state, index)
-            yield
+            before, _overriding.state.modes = _overriding.state.modes, self.modes
+            try:
+                yield
+            finally:
+                _overriding.state.modes = before
 
 
 def _on_gpu(value: Any) -> bool:

@@ -1,0 +1,17 @@
+"""Examples in docstrings run where the functions are written; the namespaces that show the same functions again do not repeat them."""
+
+
+def pytest_collection_modifyitems(config, items):
+    repeated = [item for item in items if type(item).__name__ == "DoctestItem" and _is_shown_again(item)]
+    if repeated:
+        config.hook.pytest_deselected(items=repeated)
+        items[:] = [item for item in items if item not in set(repeated)]
+
+
+def _is_shown_again(item):
+    import importlib
+    module, _, name = item.name.rpartition(".")
+    try:
+        return hasattr(getattr(importlib.import_module(module), name), "__wrapped__")
+    except (ImportError, AttributeError, ValueError):
+        return False

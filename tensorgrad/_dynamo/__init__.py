@@ -1,0 +1,34 @@
+"""torch._dynamo, for the programs that tell it what to leave alone: nothing is compiled here."""
+from __future__ import annotations
+
+from typing import Any
+
+from .. import compiler
+from ..compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends, reset
+from ..nn.modules.module import Module
+from . import config
+
+__all__ = ["OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph", "forbid_in_graph", "graph_break",
+           "is_compiling", "list_backends", "mark_dynamic", "mark_static", "maybe_mark_dynamic", "optimize", "reset", "run"]
+
+disallow_in_graph = forbid_in_graph = run = allow_in_graph
+
+
+class OptimizedModule(Module):
+    """The class of PyTorch's compiled modules: nothing here is one."""
+
+
+def optimize(*args: Any, **kwargs: Any) -> Any:
+    """A decorator that gives back its function."""
+    return compiler.compile()
+
+
+def graph_break(msg: str = "") -> None:
+    """There is no graph to break."""
+
+
+def mark_dynamic(*args: Any, **kwargs: Any) -> None:
+    """Sizes may always change."""
+
+
+mark_static = maybe_mark_dynamic = mark_dynamic

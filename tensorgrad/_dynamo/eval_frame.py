@@ -1,0 +1,4 @@
+"""Where PyTorch keeps the class of its compiled modules."""
+from . import OptimizedModule
+
+__all__ = ["OptimizedModule"]

@@ -1,0 +1,14 @@
+"""Marks that packages import from where PyTorch keeps them."""
+from typing import Final
+
+from .jit import _overload, _overload_method, export, ignore, is_scripting, unused
+
+__all__ = ["Final", "_overload", "_overload_method", "boolean_dispatch", "export", "ignore", "is_scripting", "unused"]
+
+
+def boolean_dispatch(arg_name, arg_index, default, if_true, if_false, module_name, func_name):
+    """A function that calls one of two, by what one argument is."""
+    def call(*args, **kwargs):
+        chosen = kwargs.get(arg_name, args[arg_index] if arg_index < len(args) else default)
+        return (if_true if chosen else if_false)(*args, **kwargs)
+    return call

@@ -1,0 +1,24 @@
+"""What pickles and packages import from torch._utils."""
+from .nn.parallel._errors import ExceptionWrapper, KeyErrorMessage
+from .nn.parameter import _rebuild_parameter, _rebuild_parameter_with_state
+from .serialization._unpickler import _tensor as _rebuild_tensor
+from .serialization._unpickler import _tensor_v2 as _rebuild_tensor_v2
+from .serialization._unpickler import _tensor_v3 as _rebuild_tensor_v3
+
+__all__ = ["ExceptionWrapper", "KeyErrorMessage", "_flatten_dense_tensors", "_rebuild_parameter", "_rebuild_parameter_with_state", "_rebuild_tensor",
+           "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_unflatten_dense_tensors"]
+
+
+def _flatten_dense_tensors(tensors):
+    """One vector of all elements."""
+    from .api import FUNCTIONS
+    return FUNCTIONS["cat"]([t.contiguous().view(-1) for t in tensors], dim=0)
+
+
+def _unflatten_dense_tensors(flat, tensors):
+    """Pieces of a vector in the shapes of tensors."""
+    pieces, offset = [], 0
+    for t in tensors:
+        pieces.append(flat.narrow(0, offset, t.numel()).view(t.shape))
+        offset += t.numel()
+    return tuple(pieces)

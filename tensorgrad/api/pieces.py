@@ -1,0 +1,251 @@
+"""Tensors taken apart: slices, pieces, diagonals. https://pytorch.org/docs/stable/torch.html#indexing-slicing-joining-mutating-ops"""
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+from .._tensor import Tensor
+from ..autograd.tape import TensorBase
+from ..dispatch import SCALAR_TYPES, xp
+from ._arguments import normalize_dim
+from ._register import FUNCTIONS, public
+from .shape import ravel
+
+
+@public()
+def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
+    """The slices along an axis. https://pytorch.org/docs → torch.unbind"""
+    if not input.array.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    return tuple(xp.unbind(input, axis=normalize_dim(dim, input.array.ndim)))
+
+
+def _check_has_dims(input: Any, name: str) -> None:
+    if not input.array.ndim:
+        raise RuntimeError(f"{name} expects at least a 1-dimensional tensor")
+
+
+@public()
+def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
+    """Pieces of one size, or of given sizes, along an axis. https://pytorch.org/docs → torch.split"""
+    size = split_size_or_sections
+    _check_has_dims(tensor, "split")
+    d = normalize_dim(dim, tensor.array.ndim)
+    n = tensor.array.shape[d]
+    if isinstance(size, (list, tuple)):
+        if sum(size) != n or any(s < 0 for s in size):
+            raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at dimension {d}), but got "
+                               f"split_sizes={list(size)}")
+        return tuple(xp.split_with_sizes(tensor, sizes=tuple(size), axis=d))
+    else:
+        if isinstance(size, TensorBase):
+            size = int(size.item())  # type: ignore[attr-defined]
+        if type(size) is not int:
+            raise TypeError(f"split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not {type(size).__name__}")
+        if size < 0:
+            raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
+        if size == 0 and n:
+            raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}")
+        sizes = tuple(min(size, n - i) for i in range(0, n, size)) if n else (0,)
+    return tuple(xp.split_sizes(tensor, sizes=sizes, axis=d))
+
+
+def _split_method(self: Any, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
+    """Pieces of one size, or of given sizes, along an axis. https://pytorch.org/docs → torch.Tensor.split"""
+    return split(self, split_size, dim)
+
+
+_split_method.__name__, _split_method.__qualname__ = "split", "Tensor.split"
+Tensor.split = _split_method  # type: ignore[attr-defined]
+
+
+@public()
+def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
+    """Pieces of given sizes. https://pytorch.org/docs → torch.split_with_sizes"""
+    return split(input, list(split_sizes), dim)
+
+
+def apart(pieces: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The pieces, as tensors that autograd takes for no views: writes to one go unnoticed by the others and by the whole."""
+    for piece in pieces:
+        storage = type(piece.storage)()
+        storage.memory = piece.storage.memory
+        piece.storage, piece.origin = storage, None
+    return pieces
+
+
+@public()
+def unsafe_split(tensor: Any, split_size: int, dim: int = 0) -> tuple[Any, ...]:
+    """`split`, whose pieces may be written to if nobody uses the whole any more. https://pytorch.org/docs → torch.unsafe_split"""
+    return apart(split(tensor, split_size, dim))
+
+
+@public()
+def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
+    """`split_with_sizes`, likewise. https://pytorch.org/docs → torch.unsafe_split"""
+    return apart(split_with_sizes(input, split_sizes, dim))
+
+
+@public()
+def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
+    """About equal pieces. https://pytorch.org/docs → torch.chunk"""
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    _check_has_dims(input, "chunk")
+    n = input.array.shape[normalize_dim(dim, input.array.ndim)]
+    size = -(-n // chunks)
+    return split(input, [0] * chunks if n == 0 else size, dim)
+
+
+@public()
+def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
+    """`chunk`, likewise. https://pytorch.org/docs → torch.unsafe_chunk"""
+    return apart(chunk(input, chunks, dim))
+
+
+@public()
+def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0, *, indices: Any = None, sections: Any = None) -> tuple[Any, ...]:
+    """Nearly equal sections, or pieces between given indices. https://pytorch.org/docs → torch.tensor_split"""
+    where = indices_or_sections if indices_or_sections is not None else indices if indices is not None else sections
+    _check_has_dims(input, "tensor_split")
+    d = normalize_dim(dim, input.array.ndim)
+    n = input.array.shape[d]
+    if isinstance(where, TensorBase):
+        if where.array.dtype.name != "int64":
+            raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {SCALAR_TYPES[where.dtype.name]}")  # type: ignore[attr-defined]
+        where = where.tolist()  # type: ignore[attr-defined]
+    if isinstance(where, int):
+        if where <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {where}")
+        ends = [sum(n // where + (j < n % where) for j in range(i + 1)) for i in range(where - 1)]
+    else:
+        ends = list(where)
+    starts = [0, *ends]
+    return tuple(_narrowed(input, d, s, e) for s, e in zip(starts, [*ends, n], strict=True))
+
+
+def _narrowed(input: Any, d: int, start: int, end: int) -> Any:
+    return xp.get_slice(input, index=(slice(None),) * d + (slice(start, end),))
+
+
+def _splitter(name: str, axis: Any) -> None:
+    def f(input: Any, sections: Any = None, *, indices: Any = None) -> tuple[Any, ...]:
+        where = sections if indices is None else indices
+        if not isinstance(where, (tuple, list, TensorBase)):
+            where = index(where)
+        needed = {"hsplit": 1, "vsplit": 2, "dsplit": 3}[name]
+        ndim = input.array.ndim
+        if ndim < needed:
+            raise RuntimeError(f"torch.{name} requires a tensor with at least {needed} dimension{'s' * (needed > 1)}, but got a tensor with {ndim} "
+                               f"dimension{'s' * (ndim != 1)}!")
+        d = axis(ndim)
+        n = input.array.shape[d]
+        if isinstance(where, int) and (where == 0 or n % where):
+            raise RuntimeError(f"torch.{name} attempted to split along dimension {d}, but the size of the dimension {n} is not divisible by the "
+                               f"split_size {where}!")
+        return tensor_split(input, where, d)
+    f.__name__ = f.__qualname__ = name
+    f.__doc__ = f"tensor_split along one fixed axis. https://pytorch.org/docs → torch.{name}"
+    public()(f)
+
+
+_splitter("hsplit", lambda ndim: 0 if ndim == 1 else 1)
+_splitter("vsplit", lambda ndim: 0)
+_splitter("dsplit", lambda ndim: 2)
+
+
+@public()
+def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
+    """The part of an axis from start on, of a length. https://pytorch.org/docs → torch.narrow"""
+    if isinstance(start, TensorBase):
+        if start.array.ndim or start.array.dtype.kind not in "iu":
+            raise RuntimeError("start must be an 0-dim integral Tensor.")
+        start = start.item()
+    if not input.array.ndim:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    d = normalize_dim(dim, input.array.ndim)
+    n = input.array.shape[d]
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    if not -n <= start <= n:
+        raise IndexError(f"start out of range (expected to be in range of [{-n}, {n}], but got {start})")
+    start += n * (start < 0)
+    if start + length > n:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({n}).")
+    return _narrowed(input, d, start, start + length)
+
+
+@public(out=True)
+def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
+    """A copy of `narrow`. https://pytorch.org/docs → torch.narrow_copy"""
+    if dim >= input.array.ndim > 0:
+        raise RuntimeError("Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.")
+    return xp.clone(narrow(input, dim, start, length))
+
+
+@public()
+def select(input: Any, dim: int, index: Any) -> Any:
+    """One index of an axis. https://pytorch.org/docs → torch.select"""
+    if not input.array.ndim:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    d, i = normalize_dim(dim, input.array.ndim), int(index)
+    n = input.array.shape[d]
+    if not -n <= i < n:
+        raise IndexError(f"select(): index {i} out of range for tensor of size {list(input.array.shape)} at dimension {d}")
+    return xp.get_item(input, index=(slice(None),) * d + (i,))
+
+
+@public()
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """The diagonals of matrices. https://pytorch.org/docs → torch.diagonal"""
+    ndim = input.array.ndim
+    a, b = normalize_dim(dim1, ndim), normalize_dim(dim2, ndim)
+    if a == b:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    return xp.diagonal(input, offset=offset, axis1=a, axis2=b)
+
+
+@public(out="same")
+def diag(input: Any, diagonal: int = 0) -> Any:
+    """A vector as a diagonal matrix, or the diagonal of a matrix. https://pytorch.org/docs → torch.diag"""
+    if input.array.ndim == 1:
+        return diag_embed(input, diagonal)
+    if input.array.ndim != 2:
+        raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.array.ndim}D")
+    return xp.clone(FUNCTIONS["diagonal"](input, diagonal))
+
+
+@public()
+def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+    """Vectors as the diagonals of matrices. https://pytorch.org/docs → torch.diag_embed"""
+    shape = input.array.shape
+    a, b = normalize_dim(dim1, len(shape) + 1), normalize_dim(dim2, len(shape) + 1)
+    if a == b:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    n = shape[-1] + abs(offset)
+    full = list(shape[:-1])
+    for d in sorted((a, b)):
+        full.insert(d, n)
+    return xp.diagonal_place(input, shape=tuple(full), offset=offset, axis1=a, axis2=b)
+
+
+@public()
+def diagflat(input: Any, offset: int = 0) -> Any:
+    """All elements on the diagonal of a matrix. https://pytorch.org/docs → torch.diagflat"""
+    return diag_embed(ravel(input), offset)
+
+
+@public(function=False)
+def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
+    """Windows along an axis, as a new last axis. https://pytorch.org/docs → torch.Tensor.unfold"""
+    d = normalize_dim(dimension, input.array.ndim)
+    n = input.array.shape[d] if input.array.ndim else 1
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
+    if size > n:
+        raise RuntimeError(f"maximum size for tensor at dimension {d} is {n} but size is {size}")
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    if not input.array.ndim:
+        return xp.reshape(input, shape=(1,))[:size]
+    return xp.unfold(input, axis=d, size=size, step=step)

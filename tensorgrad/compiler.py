@@ -1,0 +1,86 @@
+"""torch.compiler and torch.compile: nothing is compiled; a function stays as it is. https://pytorch.org/docs/stable/torch.compiler.html"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "is_compiling", "is_dynamo_compiling", "is_exporting",
+           "list_backends", "nested_compile_region", "reset", "set_enable_guard_collectives", "set_stance", "substitute_in_graph", "wrap_numpy"]
+
+
+def compile(model: Any = None, *, fullgraph: bool = False, dynamic: Any = None, backend: Any = None, mode: Any = None, options: Any = None,  # noqa: A001
+            name: str | None = None, disable: bool = False, **others: Any) -> Any:
+    """The function or module itself; without one, a decorator that gives it back. https://pytorch.org/docs → torch.compile
+
+    >>> import tensorgrad as torch
+    >>> @torch.compile(mode="reduce-overhead")
+    ... def double(x):
+    ...     return x + x
+    >>> double(torch.ones(2))
+    tensor([2., 2.])
+    """
+    if mode is not None and options is not None:
+        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+    if mode is not None and mode not in ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite"):
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: default, lite, reduce-overhead, max-autotune-no-cudagraphs, max-autotune")
+    return _itself if model is None else model
+
+
+def _itself(fn: Any, *args: Any, **kwargs: Any) -> Any:
+    """What it is given."""
+    return fn
+
+
+allow_in_graph = assume_constant_result = nested_compile_region = wrap_numpy = _itself
+
+
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+    """The function itself, or a decorator that gives it back. https://pytorch.org/docs → torch.compiler.disable"""
+    return _itself if fn is None else fn
+
+
+def substitute_in_graph(original_fn: Any, **kwargs: Any) -> Callable[[Any], Any]:
+    """A decorator that gives back its function."""
+    return _itself
+
+
+def reset() -> None:
+    """Forget what was compiled: nothing."""
+
+
+class set_stance:
+    """How compiled functions behave, in a `with` block or from now on: there are none. https://pytorch.org/docs → torch.compiler.set_stance"""
+
+    def __init__(self, stance: str = "default", **options: Any) -> None:
+        self.stance = stance
+
+    def __call__(self, fn: Any) -> Any:
+        return fn
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: Any) -> None:
+        pass
+
+
+def cudagraph_mark_step_begin() -> None:
+    """The start of a step; there are no CUDA graphs."""
+
+
+def set_enable_guard_collectives(enabled: bool) -> bool:
+    """A switch of compiled programs, of which there are none: False."""
+    return False
+
+
+def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
+    """The compilers: none."""
+    return []
+
+
+def is_compiling() -> bool:
+    """Whether this is being compiled: never. https://pytorch.org/docs → torch.compiler.is_compiling"""
+    return False
+
+
+is_dynamo_compiling = is_exporting = is_compiling

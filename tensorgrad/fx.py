@@ -1,0 +1,26 @@
+"""torch.fx: programs are not traced into graphs. https://pytorch.org/docs/stable/fx.html"""
+from ._unsupported import unsupported
+from .nn.modules.module import Module
+
+__all__ = ["Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "Transformer", "replace_pattern", "symbolic_trace", "wrap"]
+
+
+class GraphModule(Module):
+    """The class of PyTorch's traced modules: nothing here is one."""
+
+
+class Node:
+    """The class of the nodes of a traced graph: nothing here is one."""
+
+
+class Proxy:
+    """The class of the values while a program is traced: nothing here is one."""
+
+
+def wrap(fn_or_name):
+    """A function that tracing leaves whole: it is given back."""
+    return fn_or_name
+
+
+globals().update(unsupported("Graph Interpreter Tracer Transformer replace_pattern symbolic_trace", "torch.fx",
+                             "programs are not traced into graphs; Tensor.render draws what autograd recorded"))

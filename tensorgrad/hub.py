@@ -1,0 +1,86 @@
+"""torch.hub: models from a directory with a hubconf.py. Nothing is ever downloaded. https://pytorch.org/docs/stable/hub.html"""
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+from urllib.parse import urlparse
+
+__all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
+
+_directory: str | None = None
+
+
+def get_dir() -> str:
+    """Where files are kept: set_dir's directory, or $TORCH_HOME/hub. https://pytorch.org/docs → torch.hub.get_dir"""
+    home = os.environ.get("TORCH_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "torch")
+    return _directory or os.path.join(os.path.expanduser(home), "hub")
+
+
+def set_dir(d: Any) -> None:
+    """Choose where files are kept. https://pytorch.org/docs → torch.hub.set_dir"""
+    global _directory
+    _directory = os.path.expanduser(d)
+
+
+def load(repo_or_dir: Any, model: str, *args: Any, source: str = "github", trust_repo: Any = "check", force_reload: bool = False, verbose: bool = True,
+         skip_validation: bool = False, **kwargs: Any) -> Any:
+    """What an entry point of a directory's hubconf.py makes; source='local'. https://pytorch.org/docs → torch.hub.load"""
+    return _entry(_hubconf(repo_or_dir, source), model)(*args, **kwargs)
+
+
+def list(github: Any, force_reload: bool = False, skip_validation: bool = False, trust_repo: Any = "check", verbose: bool = True,  # noqa: A001
+         source: str = "local") -> Any:
+    """The entry points of a directory. https://pytorch.org/docs → torch.hub.list"""
+    return [name for name, value in vars(_hubconf(github, source)).items() if callable(value) and not name.startswith("_")]
+
+
+def help(github: Any, model: str, force_reload: bool = False, skip_validation: bool = False, trust_repo: Any = "check", source: str = "local") -> Any:  # noqa: A001
+    """The docstring of an entry point. https://pytorch.org/docs → torch.hub.help"""
+    return _entry(_hubconf(github, source), model).__doc__
+
+
+def _hubconf(directory: Any, source: str) -> Any:
+    if source not in ("github", "local"):
+        raise ValueError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
+    if source == "github":
+        raise RuntimeError(f"tensorgrad downloads nothing: get a copy of {directory!r} and load it with source='local'")
+    from importlib.util import module_from_spec, spec_from_file_location
+    directory = os.path.realpath(os.path.expanduser(directory))
+    spec = spec_from_file_location("hubconf", os.path.join(directory, "hubconf.py"))
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    sys.path.insert(0, directory)
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(directory)
+    for package in getattr(module, "dependencies", ()):
+        from importlib.util import find_spec
+        if find_spec(package) is None:
+            raise RuntimeError(f"Missing dependencies: {package}")
+    return module
+
+
+def _entry(module: Any, name: str) -> Any:
+    if not isinstance(name, str):
+        raise ValueError("Invalid input: model should be a string of function name")
+    found = getattr(module, name, None)
+    if not callable(found):
+        raise RuntimeError(f"Cannot find callable {name} in hubconf")
+    return found
+
+
+def load_state_dict_from_url(url: str, model_dir: str | None = None, map_location: Any = None, progress: bool = True, check_hash: bool = False,
+                             file_name: str | None = None, weights_only: bool = False) -> Any:
+    """What is in a file of that name, which has to be there already. https://pytorch.org/docs → torch.hub.load_state_dict_from_url"""
+    from .serialization import load as read
+    path = os.path.join(model_dir or os.path.join(get_dir(), "checkpoints"), file_name or os.path.basename(urlparse(url).path))
+    if not os.path.exists(path):
+        raise RuntimeError(f"tensorgrad downloads nothing: put the file of {url} at {path}")
+    return read(path, map_location=map_location, weights_only=weights_only)
+
+
+def download_url_to_file(url: str, dst: Any, hash_prefix: str | None = None, progress: bool = True) -> None:
+    """Nothing is downloaded: RuntimeError."""
+    raise RuntimeError(f"tensorgrad downloads nothing: put the file of {url} at {dst}")

@@ -1,0 +1,15 @@
+"""Tools for tests. https://pytorch.org/docs/stable/testing.html
+
+>>> import tensorgrad as torch
+>>> torch.testing.assert_close(torch.ones(2), torch.tensor([1., 1.5]))
+Traceback (most recent call last):
+AssertionError: Tensor-likes are not close!
+<BLANKLINE>
+Mismatched elements: 1 / 2 (50.0%)
+Greatest absolute difference: 0.5 at index (1,) (up to 1e-05 allowed)
+Greatest relative difference: 0.3333333432674408 at index (1,) (up to 1.3e-06 allowed)
+"""
+from .comparison import assert_allclose, assert_close
+from .creation import make_tensor
+
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]

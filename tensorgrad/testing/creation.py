@@ -1,0 +1,60 @@
+"""make_tensor: random tensors for tests."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import api as tg
+
+
+def make_tensor(*shape: Any, dtype: Any, device: Any, low: float | None = None, high: float | None = None, requires_grad: bool = False,
+                noncontiguous: bool = False, exclude_zero: bool = False, memory_format: Any = None) -> Any:
+    """A tensor of uniform random numbers from [low, high), by default [−9, 9), or [0, 10) and [0, 2) for uint8 and bool.
+
+    https://pytorch.org/docs → torch.testing.make_tensor
+
+    >>> import tensorgrad as torch
+    >>> torch.testing.make_tensor(2, 3, dtype=torch.int64, device="cpu", low=1, high=2)
+    tensor([[1, 1, 1],
+            [1, 1, 1]])
+    """
+    if len(shape) == 1 and not isinstance(shape[0], int):
+        shape = tuple(shape[0])
+    if noncontiguous and memory_format is not None:
+        raise ValueError(f"The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got {noncontiguous=} and {memory_format=}")
+    drawn = shape
+    if noncontiguous and math.prod(shape) > 1:
+        drawn = (*shape[:-1], 2 * shape[-1])
+    result = _drawn(drawn, dtype, device, low, high)
+    if drawn != shape:
+        result = result[..., ::2]
+    elif memory_format is not None:
+        result = result.clone(memory_format=memory_format)
+    if exclude_zero:
+        result[result == 0] = tg.finfo(dtype).tiny if dtype.is_floating_point or dtype.is_complex else 1
+    if dtype.is_floating_point or dtype.is_complex:
+        result.requires_grad = requires_grad
+    return result
+
+
+def _drawn(shape: Any, dtype: Any, device: Any, low: Any, high: Any) -> Any:
+    fractional = dtype.is_floating_point or dtype.is_complex
+    first, last = (0, 2) if dtype is tg.bool else (0, 10) if dtype is tg.uint8 else (-9, 9) if fractional else (-9, 10)
+    low, high = _bounds(first if low is None else low, last if high is None else high, dtype)
+    if not fractional:
+        return tg.randint(math.ceil(low), math.ceil(high), shape, dtype=dtype, device=device)
+    result = tg.empty(shape, dtype=dtype, device=device)
+    parts = tg.view_as_real(result) if dtype.is_complex else result
+    parts.uniform_(low, high)
+    return result
+
+
+def _bounds(low: Any, high: Any, dtype: Any) -> tuple[Any, Any]:
+    if any(isinstance(bound, float) and math.isnan(bound) for bound in (low, high)):
+        raise ValueError(f"`low` and `high` cannot be NaN, but got {low=} and {high=}")
+    if low > high or low == high and not (dtype.is_floating_point or dtype.is_complex):
+        raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
+    if dtype is tg.bool:
+        return max(low, 0), min(high, 2)
+    limits = tg.finfo(dtype) if dtype.is_floating_point or dtype.is_complex else tg.iinfo(dtype)
+    return max(low, limits.min), min(high, limits.max)

@@ -1,0 +1,21 @@
+"""torch.utils.deterministic. https://pytorch.org/docs → torch.utils.deterministic"""
+import sys
+from types import ModuleType
+
+from .. import settings
+
+
+class _Deterministic(ModuleType):
+    """`fill_uninitialized_memory`: whether `empty` fills its memory while deterministic algorithms are asked for."""
+
+    @property
+    def fill_uninitialized_memory(self) -> bool:
+        return settings.settings.fill_uninitialized_memory
+
+    @fill_uninitialized_memory.setter
+    def fill_uninitialized_memory(self, fill: bool) -> None:
+        settings.settings.fill_uninitialized_memory = fill
+        settings.set_deterministic_debug_mode(settings.get_deterministic_debug_mode())
+
+
+sys.modules[__name__].__class__ = _Deterministic
