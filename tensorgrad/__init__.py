@@ -19,10 +19,11 @@ from .api import *  # noqa: F403
 __version__ = "0.1.0"
 globals().update(_namespaced(_api.FUNCTIONS, __name__))
 
-_LAZY = ("nn", "optim", "utils", "linalg", "fft", "special", "signal", "func", "distributions", "cuda", "random", "const", "viz", "backends", "storage", "ops",
-         "kernels", "dispatch", "testing", "return_types", "amp", "jit", "version", "multiprocessing", "overrides", "_C", "_VF", "array_api", "settings", "serialization",
-         "accelerator", "ao", "compiler", "cpu", "distributed", "export", "functional", "futures", "fx", "hub", "library", "mps", "mtia", "nested", "onnx",
-         "profiler", "quantization", "sparse", "torch_version", "types", "xpu", "_dynamo", "_jit_internal", "_tensor", "_utils")
+_LAZY = ("nn", "optim", "utils", "linalg", "fft", "special", "signal", "func", "distributions", "cuda", "random", "const", "viz", "backends", "storage",
+         "ops", "kernels", "dispatch", "testing", "return_types", "amp", "jit", "version", "multiprocessing", "overrides", "_C", "_VF", "array_api",
+         "settings", "serialization", "accelerator", "ao", "compiler", "cpu", "distributed", "export", "functional", "futures", "fx", "hub", "library",
+         "mps", "mtia", "nested", "onnx", "profiler", "quantization", "sparse", "torch_version", "types", "xpu", "_dynamo", "_jit_internal", "_tensor",
+         "_utils")
 _ELSEWHERE = {name: module for module, names in {
     "amp": "GradScaler autocast",
     "amp.autocast_mode": "clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled "
@@ -42,7 +43,8 @@ _ELSEWHERE = {name: module for module, names in {
     "dispatch": "OpDispatch",
     "func": "vmap",
     "serialization": "load save",
-    "serialization._storages": "TypedStorage UntypedStorage",
+    "storages": "BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage "
+                "IntStorage LongStorage ShortStorage TypedStorage UntypedStorage",
     "settings": "are_deterministic_algorithms_enabled get_deterministic_debug_mode get_float32_matmul_precision init_num_threads "
                 "is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled set_anomaly_enabled set_deterministic_debug_mode "
                 "set_float32_matmul_precision set_warn_always use_deterministic_algorithms",

@@ -10,8 +10,8 @@ from typing import Any
 
 PACKAGE = __package__
 # Where else a name may live, which a program looks for in the wrong place.
-NAMESPACES = ("", ".nn", ".nn.functional", ".optim", ".linalg", ".special", ".fft", ".func", ".utils.data", ".distributions", ".autograd", ".nn.init", ".nn.utils",
-              ".optim.lr_scheduler")
+NAMESPACES = ("", ".nn", ".nn.functional", ".optim", ".linalg", ".special", ".fft", ".func", ".utils.data", ".distributions", ".autograd", ".nn.init",
+              ".nn.utils", ".optim.lr_scheduler")
 
 
 def nearest(module: str, name: str) -> list[str]:

@@ -118,9 +118,8 @@ class Tensor(TensorBase):
     itemsize = property(element_size)
     nbytes = property(lambda self: self.array.nbytes)
     layout = property(lambda self: dtypes.strided)
-    is_cuda = property(lambda self: self.device.type == "cuda")
-    is_cpu = property(lambda self: self.device.type == "cpu")
-    is_sparse = is_sparse_csr = is_quantized = is_mkldnn = is_meta = is_nested = is_mps = is_xpu = property(lambda self: False)
+    is_cpu, is_cuda, is_meta = (property(lambda self, kind=kind: self.device.type == kind) for kind in ("cpu", "cuda", "meta"))
+    is_sparse = is_sparse_csr = is_quantized = is_mkldnn = is_nested = is_mps = is_xpu = property(lambda self: False)
     name: Any = None              # a label for drawings; PyTorch has the attribute, unset
 
     def get_device(self) -> int:
@@ -226,11 +225,15 @@ class Tensor(TensorBase):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        if type(value) is not bool:
+            raise RuntimeError("requires_grad must be a bool")
         node = node_of(self)
         if not value:
             if node is not None and type(node) is not Leaf:
                 raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
                                    "subgraph that doesn't require differentiation use var_no_grad = var.detach().")
+            if node is not None and node.hooks is not None:
+                self.__dict__["_hooks_at_rest"] = node.hooks        # until it requires grad again
             self._node = None
         elif node is None or not node.requires_grad:
             if self.array.dtype.kind not in "fcV":
@@ -240,11 +243,14 @@ class Tensor(TensorBase):
             if self.origin is None and self.storage.memory is not None and not self.storage.watched:
                 self.storage.rebased = next(clock)       # its views require grad now, too
             self._node = Leaf(self)
+            self._node.hooks = self.__dict__.pop("_hooks_at_rest", None)
             if node is not None and mode.see is not None:
                 mode.see.hand_on(node, self._node)
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         """Ask for gradients with respect to this tensor, or no longer."""
+        if type(requires_grad) is not bool:
+            raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {type(requires_grad).__name__}")
         if requires_grad and self.array.dtype.kind not in "fcV":
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         self.requires_grad = requires_grad
@@ -343,6 +349,8 @@ class Tensor(TensorBase):
         """The only element, as a Python number."""
         if self.array.size != 1:
             raise RuntimeError(f"a Tensor with {self.array.size} elements cannot be converted to Scalar")
+        if self.is_meta:
+            raise RuntimeError("Tensor.item() cannot be called on meta tensors")
         value = self._host().item()
         return float(value) if self.array.dtype.kind == "V" else value
 
@@ -362,7 +370,7 @@ class Tensor(TensorBase):
             if self.device.type != "cpu":
                 raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory "
                                 "first.")
-            if self.requires_grad:
+            if self.requires_grad and mode.grad:
                 raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         if self.array.dtype.kind == "V":
             raise TypeError("Got unsupported ScalarType BFloat16")
@@ -421,6 +429,10 @@ class Tensor(TensorBase):
     def _number(self, target: str) -> Any:
         if self.array.size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
+        if self._node is not None and self.requires_grad:
+            from .api._arguments import warn
+            warn("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+                 "Consider using tensor.detach() first.")
         number = self.item()
         if isinstance(number, complex) and "complex" not in target:
             raise RuntimeError(f"value cannot be converted to type {target} without overflow")
@@ -441,7 +453,7 @@ class Tensor(TensorBase):
             return _batch_repr(self)
         fn = self.grad_fn
         return _printing.tensor_repr(
-            _shown(self), dtype_name=self.dtype.name, requires_grad=self.requires_grad,
+            None if self.is_meta else _shown(self), dtype_name=self.dtype.name, requires_grad=self.requires_grad,
             grad_fn_name=None if fn is None else fn.name().rpartition("::")[2], device_text=None if self.is_cpu else str(self.device),
             default_dtype_name=dtypes.get_default_dtype().name, shape=self.array.shape,
             prefix="tensor" if type(self) in PLAIN else type(self).__name__, notes=() if mode.see is None else mode.see.notes(self))

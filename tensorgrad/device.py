@@ -4,7 +4,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-KINDS = {"cpu", "cuda"}  # a Storage subclass with a device name of its own adds to these
+KINDS = {"cpu", "cuda", "meta"}  # a Storage subclass with a device name of its own adds to these
 ACCEPTED = ("cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, "
             "hpu, mtia, privateuseone")
 

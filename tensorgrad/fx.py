@@ -2,7 +2,8 @@
 from ._unsupported import unsupported
 from .nn.modules.module import Module
 
-__all__ = ["Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "Transformer", "replace_pattern", "symbolic_trace", "wrap"]
+_NAMES = "Graph Interpreter Tracer Transformer replace_pattern symbolic_trace"
+__all__ = ["GraphModule", "Node", "Proxy", "wrap", *_NAMES.split()]
 
 
 class GraphModule(Module):
@@ -22,5 +23,4 @@ def wrap(fn_or_name):
     return fn_or_name
 
 
-globals().update(unsupported("Graph Interpreter Tracer Transformer replace_pattern symbolic_trace", "torch.fx",
-                             "programs are not traced into graphs; Tensor.render draws what autograd recorded"))
+globals().update(unsupported(_NAMES, "torch.fx", "programs are not traced into graphs; Tensor.render draws what autograd recorded"))

@@ -17,10 +17,11 @@ from ._unsupported import unsupported
 from .futures import Future
 from .nn.modules.module import Module
 
-__all__ = ["Attribute", "CompilationUnit", "Error", "Final", "Future", "ScriptFunction", "ScriptModule", "annotate", "enable_onednn_fusion", "export",
-           "export_opnames", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "load", "onednn_fusion_enabled",
-           "optimize_for_inference", "optimized_execution", "save", "script", "script_if_tracing", "script_method", "set_fusion_strategy", "strict_fusion",
-           "trace", "trace_module", "unused", "wait"]
+_ABSENT = "CompilationUnit export_opnames load save"
+__all__ = ["Attribute", "Error", "Final", "Future", "ScriptFunction", "ScriptModule", "annotate", "enable_onednn_fusion", "export", "fork", "freeze",
+           "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "onednn_fusion_enabled", "optimize_for_inference", "optimized_execution",
+           "script", "script_if_tracing", "script_method", "set_fusion_strategy", "strict_fusion", "trace", "trace_module", "unused", "wait",
+           *_ABSENT.split()]
 
 _isinstance = isinstance
 
@@ -156,5 +157,5 @@ def onednn_fusion_enabled() -> bool:
     return False
 
 
-globals().update(unsupported("save load CompilationUnit export_opnames", "torch.jit",
+globals().update(unsupported(_ABSENT, "torch.jit",
                              "there is no TorchScript; torch.save(module.state_dict(), file) and torch.load keep a module's parameters"))

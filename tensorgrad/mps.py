@@ -3,9 +3,6 @@ from typing import Any
 
 from ._unsupported import unavailable
 
-__all__ = ["compile_shader", "current_allocated_memory", "device_count", "driver_allocated_memory", "empty_cache", "get_rng_state", "is_available", "manual_seed",
-           "recommended_max_memory", "seed", "set_per_process_memory_fraction", "set_rng_state", "synchronize"]
-
 
 def is_available() -> bool:
     """Whether there is a Metal device: none that can be used."""
@@ -21,7 +18,8 @@ def manual_seed(seed: Any) -> None:
     """There is no generator to seed."""
 
 
-globals().update({_name: unavailable(_name, RuntimeError, f"Cannot execute {_called}() without MPS backend.") for _name, _called in (
-    ("synchronize", "deviceSynchronize"), ("empty_cache", "emptyCache"), ("seed", "getDefaultGenerator"), ("get_rng_state", "getDefaultGenerator"),
-    ("set_rng_state", "getDefaultGenerator"), ("current_allocated_memory", "currentAllocatedMemory"), ("driver_allocated_memory", "driverAllocatedMemory"),
-    ("recommended_max_memory", "recommendedMaxMemory"), ("set_per_process_memory_fraction", "setMemoryFraction"), ("compile_shader", "compileShader"))})
+_REFUSED = {"synchronize": "deviceSynchronize", "empty_cache": "emptyCache", "seed": "getDefaultGenerator", "get_rng_state": "getDefaultGenerator",
+            "set_rng_state": "getDefaultGenerator", "current_allocated_memory": "currentAllocatedMemory", "driver_allocated_memory": "driverAllocatedMemory",
+            "recommended_max_memory": "recommendedMaxMemory", "set_per_process_memory_fraction": "setMemoryFraction", "compile_shader": "compileShader"}
+globals().update({_name: unavailable(_name, RuntimeError, f"Cannot execute {_called}() without MPS backend.") for _name, _called in _REFUSED.items()})
+__all__ = ["device_count", "is_available", "manual_seed", *_REFUSED]

@@ -1,7 +1,8 @@
 """torch.onnx: ONNX files are not written. https://pytorch.org/docs/stable/onnx.html"""
 from ._unsupported import unsupported
 
-__all__ = ["ONNXProgram", "OnnxExporterError", "export", "is_in_onnx_export", "register_custom_op_symbolic", "unregister_custom_op_symbolic"]
+_NAMES = "export register_custom_op_symbolic unregister_custom_op_symbolic"
+__all__ = ["ONNXProgram", "OnnxExporterError", "is_in_onnx_export", *_NAMES.split()]
 
 
 class OnnxExporterError(RuntimeError):
@@ -17,4 +18,4 @@ def is_in_onnx_export() -> bool:
     return False
 
 
-globals().update(unsupported("export register_custom_op_symbolic unregister_custom_op_symbolic", "torch.onnx", "programs are not traced, and ONNX files not written"))
+globals().update(unsupported(_NAMES, "torch.onnx", "programs are not traced, and ONNX files not written"))

@@ -164,8 +164,7 @@ def get_overridable_functions() -> dict[Any, list[Any]]:
 def get_ignored_functions() -> set[Any]:
     """Functions that no class overrides. https://pytorch.org/docs → torch.overrides.get_ignored_functions"""
     root = _namespaces()["torch"]
-    return {getattr(root, name) for name in PLAIN_FUNCTIONS if hasattr(root, name)} | {getattr(Tensor, name) for name in NEVER if hasattr(Tensor, name)
-                                                                                       and getattr(Tensor, name).__hash__}
+    return {f for home, names in ((root, PLAIN_FUNCTIONS), (Tensor, NEVER)) for name in names if callable(f := getattr(home, name, None))}
 
 
 @cache

@@ -4,7 +4,7 @@
 >>> from tensorgrad.profiler import ProfilerActivity, profile
 >>> with profile(activities=[ProfilerActivity.CPU]) as prof:
 ...     y = torch.ones(2).exp()
->>> "torch.exp" in prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=5)
+>>> "torch.Tensor.exp" in prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=5)
 True
 """
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Any
 from .autograd import profiler as _profiler
 from .autograd.profiler import record_function
 
-__all__ = ["ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule", "supported_activities", "tensorboard_trace_handler"]
+__all__ = ["ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule", "supported_activities",
+           "tensorboard_trace_handler"]
 
 
 class ProfilerActivity(Enum):
@@ -50,7 +51,9 @@ def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first
     ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE', 'NONE']
     """
     if min(wait, warmup, repeat, skip_first) < 0 or active <= 0:
-        raise AssertionError("Invalid profiler schedule arguments")
+        least = ", ".join(f"{name}={value} (need {bound})" for name, value, bound in (
+            ("wait", wait, ">= 0"), ("warmup", warmup, ">= 0"), ("active", active, "> 0"), ("repeat", repeat, ">= 0"), ("skip_first", skip_first, ">= 0")))
+        raise AssertionError(f"Invalid profiler schedule arguments. Got {least}.")
 
     def action(step: int) -> ProfilerAction:
         step -= skip_first

@@ -7,8 +7,8 @@ from typing import IO, Union
 
 from .api import Size, Tensor
 from .api import device as _device
-from .api import dtype as _dtype
-from .api import layout as _layout
+from .api import dtype as _dtype  # noqa: F401
+from .api import layout as _layout  # noqa: F401
 
 __all__ = ["Device", "FileLike", "Number", "Storage"]
 

@@ -268,6 +268,9 @@ same("max_pool window_max", S(real(2, 5, 4), kernel=(3, 2), stride=(2, 1), width
 
 same("softmax log_softmax", S(real(3, 4), axis=1), S(real(2, 3, 2), axis=0), S(between(-30, 30, 5), axis=0))
 SAMPLES |= {
+    "attention": [S(real(2, 2, 3, 2), real(2, 2, 4, 2), real(2, 2, 4, 3), None, causal=True, scale=0.7),
+                  S(real(1, 2, 3, 2), real(1, 2, 2, 2), real(1, 2, 2, 2), real(1, 1, 3, 2), causal=False, scale=1.0),
+                  S(real(3, 2), real(2, 2), real(2, 2), None, causal=False, scale=0.5)],
     "glu": [S(real(3, 4), axis=1), S(real(4, 2), axis=0)],
     "native_layer_norm": [S(real(3, 4), real(4), real(4), ndim=1, eps=1e-5), S(real(2, 3, 2), None, None, ndim=2, eps=1e-3)],
     "native_group_norm": [S(real(2, 4, 3), real(4), real(4), groups=2, eps=1e-5), S(real(2, 4), None, None, groups=1, eps=1e-3)],

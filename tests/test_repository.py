@@ -17,7 +17,7 @@ import tensorgrad
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 MOST_BYTES, MOST_LINES = 1_000_000, 900
-EXTRAS = {"viz", "plot", "cuda12", "cuda13", "bfloat16", "oracle", "test"}
+EXTRAS = {"viz", "plot", "cuda12", "cuda13", "bfloat16", "tensorboard", "oracle", "test"}
 FOLDERS = ["tensorgrad", "tests", "examples", "benchmarks", "scripts", ".ci"]
 SUFFIXES = {".py", ".pyi", ".c", ".h", ".md", ".toml", ".sh", ""}
 ANYWHERE, PACKAGE = ("",), ("tensorgrad/",)

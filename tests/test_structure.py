@@ -21,7 +21,7 @@ LAYERS = [
     "_copying _keywords _overriding",
     "_tensor overrides _C",
     "api return_types",
-    "settings amp nn optim utils func cuda accelerator linalg fft special signal random distributions serialization autograd.gradcheck autograd.functional "
+    "settings amp nn optim utils func cuda accelerator linalg fft special signal random distributions storages serialization autograd.gradcheck autograd.functional "
     "autograd.forward_ad autograd.profiler autograd.grad_mode autograd.anomaly_mode futures functional types hub",
     "_VF array_api viz docs testing symbolic layers experiment distributed legacy jit backends multiprocessing version compiler "
     "_dynamo _jit_internal _utils ao cpu export fx library mps mtia nested onnx profiler quantization sparse xpu utils.collect_env",
@@ -39,8 +39,8 @@ UPWARD = {
     ("autograd.graph", "api"): "tools over the public functions",
     ("_overriding", "api._parsing"): "an error is put in PyTorch's words, once a call has failed",
     ("api", "array_api"): "the namespace that a tensor names as its own",
-    ("api.conversion", "serialization"): "a tensor's memory as bytes",
-    ("storage", "serialization"): "torch.storage's classes",
+    ("api.conversion", "storages"): "a tensor's memory as bytes",
+    ("storage", "storages"): "torch.storage's classes",
     ("api.conversion", "multiprocessing"): "moving a tensor to memory that processes share",
     ("utils.collect_env", "__init__"): "the package's version",
     ("api", "nn"): "torch.f where the function lives in nn.functional",

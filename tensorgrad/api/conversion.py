@@ -218,12 +218,8 @@ def share_memory_(input: Any) -> Any:
 
 def untyped_storage(input: Any) -> Any:
     """The block of memory that the tensor lies in, as bytes. https://pytorch.org/docs → torch.Tensor.untyped_storage"""
-    import numpy as np
-
-    from ..serialization._pickler import _block
-    from ..serialization._storages import UntypedStorage
-    flat = _block(input, type(input.storage).host(input.array))[0]
-    return UntypedStorage(flat.view(np.uint8), input.device)
+    from ..storages import storage_of
+    return storage_of(input)
 
 
 Tensor.untyped_storage = untyped_storage  # type: ignore[attr-defined]

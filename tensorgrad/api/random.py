@@ -61,6 +61,8 @@ def device_generator(backend: Any, generator: Any) -> Generator:
         if generator.device.type != backend.device.type:
             raise RuntimeError(f"Expected a '{backend.device.type}' device type for generator but found '{generator.device.type}'")
         return generator  # type: ignore[no-any-return]
+    if backend.device.type == "meta":
+        return _for_nobody()
     if backend.device.type != "cuda":
         return default_generator
     index = backend.device.index or 0
@@ -70,6 +72,12 @@ def device_generator(backend: Any, generator: Any) -> Generator:
         if _cuda_seed:
             found.manual_seed(_cuda_seed[0])
     return found
+
+
+@cache
+def _for_nobody() -> Generator:
+    """What tensors without values draw from, so that no other stream moves on."""
+    return Generator()
 
 
 _started: set[int] = set()

@@ -209,6 +209,8 @@ def _places(mask: Any, shape: Any, axis: int) -> tuple[Any, ...]:
             raise IndexError(f"too many indices for tensor of dimension {len(shape)}")
         raise IndexError(f"The shape of the mask {list(own)} at index {bad} does not match the shape of the indexed tensor {list(shape)} at index "
                          f"{axis + bad}")
+    if mask.is_meta:
+        raise NotImplementedError("a mask that is a meta tensor: how many elements it selects depends on values, which it does not have")
     return tuple(fresh(i, type(mask.storage)) for i in mask.array.nonzero())
 
 

@@ -98,6 +98,9 @@ class saved_tensors_hooks(Switch):
     def __enter__(self) -> None:
         if mode.refused is not None:
             raise RuntimeError(mode.refused)
+        if not all(map(callable, self.hooks)):
+            raise TypeError("_push_saved_tensors_default_hooks(): incompatible function arguments. The following argument types are supported:\n"
+                            "    (pack_hook: function, unpack_hook: function)")
         mode.hooks = (*mode.hooks, self.hooks)
         mode.watch(pack_saved)
 

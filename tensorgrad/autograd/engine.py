@@ -131,7 +131,9 @@ def _relinked(node: Any, plan: Any, place: int, v: Any) -> Any:
     elif isinstance(v, TensorBase) and v.storage.written > node.time:
         raise outdated(node, place, v)
     if origin < arity:
-        return wrap(v.array, v.storage, node.edges[origin]) if isinstance(v, TensorBase) else v
+        if not isinstance(v, TensorBase) or v._node is node.edges[origin] and not type(v) is TensorBase:
+            return v      # the very tensor
+        return wrap(v.array, v.storage, node.edges[origin])
     if type(node.dtype) is not tuple:
         return wrap(getattr(v, "array", v), node.storage, node)
     result = node.results[origin - arity]      # as long as it lives, the very one that has the hooks
@@ -184,11 +186,11 @@ def fitted_tensor(ge: Any, edge: Any) -> Any:
 # ── the whole way back ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bool = False, wanted: Any = None) -> dict[Any, Any]:
+def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bool = False, wanted: Any = None, adding: bool = False) -> dict[Any, Any]:
     """Pull gradients back along the tape, from {node: gradient}.
 
     Without `wanted`, leaves add what reaches them to their .grad. With it, only the ways to the wanted nodes are gone, and
-    {node: gradient} of what reached them is returned.
+    {node: gradient} of what reached them is returned; or, if `adding`, the wanted leaves add it to their .grad.
     """
     order, waiting = _route(grads, 0 if wanted is None else min([n.time for n in wanted], default=0))
     roots = set(grads) if wanted is not None and len(grads) == 1 else ()     # PyTorch runs the hooks of a single root in any case
@@ -208,7 +210,7 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
     mode.sweep = Sweep(order, {*waiting, *grads}, useful)
     try:
         for leaf in [n for n in grads if type(n) is Leaf and n not in waiting]:
-            on(leaf, _arrive)(leaf, grads.pop(leaf), False, create_graph, wanted, found)
+            on(leaf, _arrive)(leaf, grads.pop(leaf), False, create_graph, None if adding and leaf in wanted else wanted, found)
         for node in order:
             g = grads.pop(node, None)
             if g is not None and (useful is None or node in useful or node in roots):
@@ -231,7 +233,7 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
                 if type(e) is Leaf and e in waiting:
                     waiting[e] -= 1
                     if not waiting[e] and e in grads:
-                        on(e, _arrive)(e, grads.pop(e), e in owned, create_graph, wanted, found)
+                        on(e, _arrive)(e, grads.pop(e), e in owned, create_graph, None if adding and e in wanted else wanted, found)
     finally:
         mode.set_grad(before)
         mode.sweep = outer
@@ -251,8 +253,10 @@ def _step(node: Any, g: Any, grads: dict[Any, Any], owned: set[Any], useful: Any
     hooks, saved = node.hooks, node.saved
     if hooks is not None and hooks.before:
         g = hooked_before(node, g, create_graph)
+    seen = g
     if type(g) is list:
-        g = _all_results(node, g, create_graph)
+        _tell_unused(node, g, create_graph)
+        seen, g = list(g), _all_results(node, g, create_graph)
     if mode.anomaly:
         pulled = _pull_watched(node, g, useful, create_graph)
     else:
@@ -261,7 +265,7 @@ def _step(node: Any, g: Any, grads: dict[Any, Any], owned: set[Any], useful: Any
         node.saved = FREED
     shared = create_graph or node.shares
     if hooks is not None and hooks.after:
-        pulled, shared = hooked_after(node, pulled, g, create_graph), True
+        pulled, shared = hooked_after(node, pulled, seen, create_graph), True
     for e, ge in pulled:
         if e not in grads:
             grads[e] = ge
@@ -328,6 +332,13 @@ def _useful(order: list[Any], wanted: Any) -> set[Any]:
     return useful
 
 
+def _tell_unused(node: Any, g: list[Any], create_graph: bool) -> None:
+    """The hooks of results that nobody used see None."""
+    for i, reference in enumerate(getattr(node, "results", ())):
+        if g[i] is None and reference is not None and (output := reference()) is not None and output.hooks is not None:
+            g[i] = hooked(output, None, create_graph)
+
+
 def _all_results(node: Any, g: list[Any], create_graph: bool) -> list[Any]:
     """The gradients of all of a step's results: zeros for those that nobody used."""
     if not getattr(node, "_materialize", True):      # a Function that wants to see None
@@ -359,7 +370,8 @@ def _arrive(leaf: Leaf, g: Any, owned: bool, create_graph: bool, wanted: Any, fo
         accumulate(tensor, g, owned)
         if leaf.hooks is not None:
             for hook in list(leaf.hooks.accumulated.values()):
-                hook(tensor)
+                if (result := hook(tensor)) is not None:
+                    raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
             if leaf.hooks.after:
                 hooked_after(leaf, [], g, create_graph)
 
@@ -410,7 +422,7 @@ def hooked(node: Any, g: Any, create_graph: bool) -> Any:
     hooks: Hooks = node.hooks
     for hook in list(hooks.tensor.values()):
         g = _replaced(hook, hook(_as_tensor(node, g)), g, create_graph)
-    if hooks.retained is not None and (tensor := hooks.retained()) is not None:
+    if g is not None and hooks.retained is not None and (tensor := hooks.retained()) is not None:
         kept = xp.clone(g) if create_graph else owning(g, type(node.storage))
         tensor._grad = kept if tensor._grad is None else tensor._grad + kept
     return g
@@ -422,8 +434,10 @@ def hooked_before(node: Any, g: Any, create_graph: bool) -> Any:
     for hook in list(node.hooks.before.values()):
         results = hook(tuple(_as_tensor(node, part) for part in parts))
         if results is not None:
-            results = results if isinstance(results, tuple) else (results,)
-            parts = [_replaced(hook, result, part, create_graph) for result, part in zip(results, parts, strict=True)]
+            _check_results(hook, results, len(parts))
+            parts = [None if result is None else _replaced(hook, result, part, create_graph) for result, part in zip(results, parts, strict=True)]
+            if parts == [None] and type(g) is not list:      # no gradient: it counts as zeros
+                parts = [_as_tensor(node, g) * 0 if create_graph else g * 0]
     return parts if type(g) is list else parts[0]
 
 
@@ -438,8 +452,22 @@ def hooked_after(node: Any, pulled: Any, g: Any, create_graph: bool) -> Any:
     for hook in list(node.hooks.after.values()):
         results = hook(inputs, outputs)
         if results is not None:
-            inputs = results if isinstance(results, tuple) else (results,)
+            _check_results(hook, results, len(inputs))
+            inputs = tuple(result if result is None else _as_tensor(node, _replaced(hook, result, given, True))
+                           for result, given in zip(results, inputs, strict=True))
     return [(e, i if create_graph else i.array) for e, i in zip(node.edges, inputs, strict=True) if e is not None and i is not None]
+
+
+def _check_results(hook: Any, results: Any, count: int) -> None:
+    """Raise PyTorch's error unless a hook on a step returned a tuple of as many values as it was given."""
+    if not isinstance(results, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(results).__name__}'")
+    if len(results) != count:
+        raise RuntimeError(f"hook '{_name(hook)}' has returned an incorrect number of values (got {len(results)}, but expected {count})")
+
+
+def _name(hook: Any) -> str:
+    return str(getattr(hook, "__name__", type(hook).__name__))
 
 
 def _replaced(hook: Any, result: Any, g: Any, create_graph: bool) -> Any:
@@ -448,7 +476,7 @@ def _replaced(hook: Any, result: Any, g: Any, create_graph: bool) -> Any:
         return g
     if not isinstance(result, TensorBase):
         raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
-    name, before = getattr(hook, "__name__", type(hook).__name__), getattr(g, "array", g)
+    name, before = _name(hook), getattr(g, "array", g)
     if before is not None and result.array.dtype != before.dtype:
         was, got = (f"torch.{dispatch.SCALAR_TYPES[FROM_NUMPY[a.dtype].name]}Tensor" for a in (before, result.array))
         raise RuntimeError(f"hook '{name}' has changed the type of value (was {was} got {got})")
@@ -500,6 +528,8 @@ def place_of(target: Any) -> Any:
     """The tape node of a tensor or edge."""
     if isinstance(target, GradientEdge):
         return target.node if target.ownership_token is None else target.ownership_token
+    if not isinstance(target, TensorBase):
+        raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(target).__name__}")
     return node_of(target)
 
 
@@ -579,20 +609,13 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     for target in targets:
         if isinstance(target, TensorBase):
             target.retain_grad()  # type: ignore[attr-defined]
-    found = sweep(roots, create_graph=create_graph, retain_graph=keep, wanted=frozenset(map(place_of, targets)))
-    before = mode.grad
-    mode.set_grad(create_graph)
-    try:
-        for node, g in found.items():
-            if type(node) is Leaf:      # others retain their gradient themselves
-                accumulate(node.tensor, g)
-    finally:
-        mode.set_grad(before)
+    sweep(roots, create_graph=create_graph, retain_graph=keep, wanted=frozenset(map(place_of, targets)), adding=True)   # inner tensors retain theirs
 
 
 def _warn_of_cycle(warned: list[bool] = []) -> None:  # noqa: B006
-    """Once in the life of a program."""
-    if not warned:
+    """Once in the life of a program, or after set_warn_always each time."""
+    from ..settings import is_warn_always_enabled
+    if not warned or is_warn_always_enabled():
         warned.append(True)
         warnings.warn("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can "
                       "cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this "

@@ -64,7 +64,11 @@ class FunctionCtx:
         step = self._step() if self._step is not None else None
         return tuple(saved and saved.restored(step) for saved in self._saved)
 
-    saved_variables = saved_tensors
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        """`saved_tensors` by an older name."""
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        return self.saved_tensors
 
 
 class Saved:
@@ -185,6 +189,11 @@ class Function(metaclass=FunctionMeta):
                       "the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
                       DeprecationWarning, stacklevel=2)
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What Functions did once; `apply` does it now."""
+        raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with "
+                           "static forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)")
+
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
         """Compute. Takes ctx first, unless `setup_context` is defined."""
@@ -248,6 +257,10 @@ class Function(metaclass=FunctionMeta):
                                    "modified inplace must all be outputs of the Function.")
             t.storage.wrote()
         if mode.record is None or not any(nodes) or not any(isinstance(o, TensorBase) for o in outputs):
+            if any(o is a and node is not None for o in outputs for a, node in zip(args, nodes, strict=True)):     # what requires grad leaves as a view
+                outputs = tuple(o.detach() if any(o is a for a in args) and not any(o is t for t in ctx._dirty) and node_of(o) is not None else o
+                                for o in outputs)
+                return outputs if isinstance(result, tuple) else outputs[0]
             return result
         outputs = _recorded(cls, ctx, args, outputs)
         return outputs if isinstance(result, tuple) else outputs[0]
@@ -256,6 +269,16 @@ class Function(metaclass=FunctionMeta):
 def _recorded(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """Write the step on the tape, and make the results lead to it."""
     for t in ctx._dirty:
+        if not any(t is a for a in args):
+            warnings.warn("ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be passed to "
+                          "ctx.mark_dirty().", UserWarning, stacklevel=4)
+            continue
+        if t.origin is not None and len(outputs) > 1:
+            raise RuntimeError("If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more than one "
+                               "Tensor. This is not supported by the current autograd engine. You should either make sure the input is not a view "
+                               "(using .clone() for example) or make your Function only return one Tensor (potentially splitting it into two "
+                               "Functions: one doing the inplace that returns a single Tensor and a second one that does the other operations). You "
+                               "can ask on the forum https://discuss.pytorch.org/ if you need help to do this change.")
         if type(node_of(t)) is Leaf:
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
         check(t)

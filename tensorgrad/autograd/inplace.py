@@ -7,6 +7,7 @@ anew, from there, when it is next asked for it (`tape.node_of`).
 from __future__ import annotations
 
 import weakref
+from functools import partial
 from typing import Any
 
 from .. import dispatch
@@ -73,9 +74,39 @@ def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
                 old.array = memory.copy()
             else:                            # or views of them
                 result = function(wrap(memory.copy(), backend(), node), *args, **kwargs)
+    elif (function.__name__ in ELEMENTWISE and target.array.size >= 2 * (piece := type(target.storage).piece) > 0
+          and all(map(partial(_alike, target), args)) and not any(isinstance(value, TensorBase) for value in kwargs.values())):
+        return _in_pieces(target, function, args, kwargs, piece)
     else:
         result = function(wrap(target.array, target.storage), *args, **kwargs)
     return overwrite(target, result)
+
+
+ELEMENTWISE = frozenset("add sub mul div addcmul addcdiv lerp".split())
+
+
+def _alike(target: Any, other: Any) -> bool:
+    """Whether an operand is a number, or goes along with the target element by element."""
+    if not isinstance(other, TensorBase):
+        return isinstance(other, (int, float))
+    array, memory = other.array, target.array
+    return (type(other) in dispatch.PLAIN and type(other.storage) is type(target.storage) and array.shape == memory.shape
+            and array.dtype is memory.dtype and array.flags.c_contiguous and memory.flags.c_contiguous)
+
+
+def _in_pieces(target: Any, function: Any, args: Any, kwargs: Any, piece: int) -> Any:
+    """A large write in place that nobody records, some elements at a time: what is computed on the way stays in the cache, and small."""
+    check_writeable(target)
+    memory, backend = target.array.reshape(-1), type(target.storage)
+    flat = [a.array.reshape(-1) if isinstance(a, TensorBase) else None for a in args]
+    for start in range(0, memory.size, piece):
+        part = slice(start, start + piece)
+        some = wrap(memory[part], target.storage)
+        result = function(some, *[a if f is None else wrap(f[part], backend()) for a, f in zip(args, flat, strict=True)], **kwargs)
+        check_result(some, result)
+        memory[part] = result.array
+    target.storage.wrote()
+    return target
 
 
 def overwrite(target: Any, result: Any) -> Any:
@@ -171,6 +202,7 @@ def adopt(target: Any, result: Any) -> None:
             made.since = next(clock)
             if getattr(made, "plan", None) is not None and made.plan.saves_out:
                 made.storage = base.storage          # later writes must be noticed
+                made.saved = tuple(target.array if v is result.array else v for v in made.saved)      # the same values once, not twice
     if base._node is not None and node is not None:
         Hooks.hand_on(base._node, node)
     if not mode.grad and base._node is not None and base._node.requires_grad:

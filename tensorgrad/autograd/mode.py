@@ -151,6 +151,8 @@ class set_grad_enabled(Switch):
     """Turns recording on or off: at once, and until the end of the block if used as one. https://pytorch.org/docs → set_grad_enabled"""
 
     def __init__(self, mode: bool) -> None:
+        if type(mode) is not bool:
+            raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}")
         self.before = _mode.grad
         self.on = mode
         _mode.set_grad(mode)

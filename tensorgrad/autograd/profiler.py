@@ -44,7 +44,8 @@ class FunctionEvent:
     cpu_time = property(lambda self: self.cpu_time_total / self.count, doc="The time of one call.")
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} name={self.name} count={self.count} cpu_time={self.cpu_time:.3f}us self_cpu_time_total={self.self_cpu_time_total:.3f}us>"
+        return (f"<{type(self).__name__} name={self.name} count={self.count} cpu_time={self.cpu_time:.3f}us "
+                f"self_cpu_time_total={self.self_cpu_time_total:.3f}us>")
 
 
 class FunctionEventAvg(FunctionEvent):
@@ -91,7 +92,8 @@ class EventList(list[Any]):
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         line = "  ".join("-" * width for width in widths)
         shown = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-        return "\n".join([*([header] if header else []), line, shown[0], line, *shown[1:], line, f"Self CPU time total: {_shown(self.self_cpu_time_total)}", ""])
+        total_line = f"Self CPU time total: {_shown(self.self_cpu_time_total)}"
+        return "\n".join([*([header] if header else []), line, shown[0], line, *shown[1:], line, total_line, ""])
 
     __str__ = table
 
@@ -138,7 +140,7 @@ class _Timing(TorchFunctionMode):
     """Measures each public function."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        with record_function(resolve_name(func) or getattr(func, "__name__", "?")):
+        with record_function(resolve_name(func) or str(getattr(func, "__name__", "?"))):
             return func(*args, **(kwargs or {}))
 
 

@@ -11,9 +11,10 @@ from typing import Any
 
 from .._unsupported import unavailable, unsupported
 
-_COLLECTIVE = ("all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single", "barrier", "broadcast",
-               "broadcast_object_list", "gather", "gather_object", "get_backend", "get_rank", "get_world_size", "irecv", "isend", "monitored_barrier", "new_group",
-               "recv", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list", "send")
+_COLLECTIVE = ("all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single", "barrier",
+               "broadcast", "broadcast_object_list", "gather", "gather_object", "get_backend", "get_rank", "get_world_size", "irecv", "isend",
+               "monitored_barrier", "new_group", "recv", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list",
+               "send")
 __all__ = ["Backend", "ProcessGroup", "ReduceOp", "destroy_process_group", "get_default_backend_for_device", "group", "init_process_group", "is_available",
            "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", *_COLLECTIVE]
 

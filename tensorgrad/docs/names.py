@@ -23,11 +23,12 @@ ABSENT = {
     "dtypes that NumPy and ml_dtypes do not compute in": r"bit|bits\w+|float[48]_\w+|complex32|(Tensor\.)?chalf",
     "nested tensors": r"jagged|Tensor\.to_padded_tensor",
     "TorchScript, tracing and compilers: a program runs as it is written":
-        r"\w*Type|Script\w+|LiteScriptModule|Graph\w*|\w+Storage(Context|Tensor)|AliasDb|Argument\w*|Benchmark\w+|Block|CallStack|Capsule|Code|CompilationUnit|"
-        r"ConcreteModule\w+|DeepCopyMemoTable|DispatchKey\w*|ErrorReport|ExcludeDispatchKeyGuard|ExecutionPlan|FatalError|FileCheck|FunctionSchema|Future|Gradient|"
+        r"\w*Type|Script(?!Function$|Module$)\w+|LiteScriptModule|Graph\w*|\w+Storage(Context|Tensor)|AliasDb|Argument\w*|Benchmark\w+|Block|CallStack|Capsule|Code|"
+        r"CompilationUnit|"
+        r"ConcreteModule\w+|DeepCopyMemoTable|DispatchKey\w*|ErrorReport|ExcludeDispatchKeyGuard|ExecutionPlan|FatalError|FileCheck|FunctionSchema|Gradient|"
         r"IODescriptor|JITException|LockingLogger|LoggerBase|ModuleDict|Node|NoopLogger|OperatorInfo|ParameterDict|BufferDict|PyTorchFile\w+|StaticModule|Tag|"
-        r"ThroughputBenchmark|TracingState|Type|Use|Value|AVG|SUM|AggregationType|fork|wait|import_ir_\w+|merge_type_\w+|parse_\w+|unify_type_list|"
-        r"Serialization\w+|Deserialization\w+|compile|cond|while_loop|Sym\w+|sym_(constrain_range\w*|fresh_size|sqrt)|PRIVATE_OPS|classproperty|"
+        r"ThroughputBenchmark|TracingState|Type|Use|Value|AVG|SUM|AggregationType|import_ir_\w+|merge_type_\w+|parse_\w+|unify_type_list|"
+        r"Serialization\w+|Deserialization\w+|cond|while_loop|sym_(constrain_range\w*|fresh_size|sqrt)|PRIVATE_OPS|classproperty|"
         r"USE_\w+|func\.functionalize|func\.debug_unwrap",
     "kernels of other vendors and devices":
         r"cudnn_\w+|miopen_\w+|mkldnn_\w+|is_vulkan_available|(Tensor\.)?(is_)?(ipu|xla|xpu|maia|mtia|vulkan)|Tensor\.to_mkldnn|\w+_autocast_(ipu|xla)_\w+|"
@@ -36,10 +37,9 @@ ABSENT = {
     "parts of PyTorch's own implementation":
         r"batch_norm_\w+|native_\w+|convolution|affine_grid_generator|(Tensor\.)?slice_inverse|(Tensor\.)?hash_tensor|quantized_\w+|from_file|"
         r"Tensor\.(const_data_ptr|is_set_to|volatile|to_dense)|(random\.)?thread_safe_generator|CompleteArgumentSpec|"
-        r"nn\.functional\.(BroadcastingList\d|assert_int_or_pair|boolean_dispatch|handle_torch_function|has_torch_function\w*)|"
+        r"nn\.functional\.(BroadcastingList\d|assert_int_or_pair|boolean_dispatch|handle_torch_function|has_torch_function\w*|DType)|"
         r"optim\.swap_in_optimizer_params_and_state|autograd\.\w+",
-    "storages as objects: a tensor's memory is a NumPy array":
-        r"(cuda\.)?\w*Storage(Base)?|Tensor\.(untyped_storage|storage_type)",
+    "storages of quantized elements, and names of the old storage classes for CUDA alone": r"cuda\.\w*Storage|Q\w+Storage|StorageBase|Tensor\.storage_type",
     "first-class dimensions": r"Tensor\.index|func\.rearrange",
     "memory pools, graphs and meters of CUDA devices":
         r"cuda\.(\w*[gG]raph\w*|CUDAPluggableAllocator|CudaError|DeferredCudaCallError|GreenContext|MemPool|AcceleratorError|caching_allocator_\w+|"

@@ -78,6 +78,17 @@ its spelling.
 assert torch.DTYPE.FLOAT32 is torch.float32 and torch.device("cpu") == "cpu"
 ```
 
+**More exact than PyTorch**: `special.bessel_j0`, `bessel_j1` and `bessel_y1` in float64 (PyTorch's errors reach 4e-7), the gradient of `as_strided_scatter`
+(PyTorch's is not zero where elements were replaced), of `det` at singular matrices, and of functions for which PyTorch gives NaN at single points.
+
+```python
+x = torch.zeros(2, requires_grad=True)
+torch.as_strided_scatter(x, torch.ones(1), (1,), (1,)).sum().backward()
+assert x.grad.tolist() == [0.0, 1.0]
+```
+
+**Warnings** that PyTorch gives once a process come once a process, too, or each time after `set_warn_always(True)`.
+
 ### Names that are not there
 
 '''

@@ -106,16 +106,19 @@ def weight(y: Any, x: Any, kernel: Any, stride: Any, dilation: Any, out: Any) ->
     """Fill the gradient of a kernel, (O, C · K), given that of the result and a padded x."""
     length = output_length(x.shape[2:], kernel, stride, (0,) * len(stride), dilation)
     view, flat = windows(x, kernel, length, stride, dilation), y.reshape(*y.shape[:2], -1)
-    out[...] = 0
-    for images, rows, places in parts(len(x), length, out.shape[1]):
-        out += channels_first(flat, images, places) @ copied(view, len(kernel), images, rows).T
+    for i, (images, rows, places) in enumerate(parts(len(x), length, out.shape[1])):
+        factors = channels_first(flat, images, places), copied(view, len(kernel), images, rows).T
+        if i:
+            out += np.matmul(*factors)
+        else:
+            np.matmul(*factors, out=out)
 
 
 def back_in_rows(y: Any, w: Any, x: Any, dilation: Any) -> None:
     """Add all windows to a padded x of zeros, without strides: y in rows as long as those of x, so that a shift is a number of places."""
     kernel, length, size, ndim = w.shape[2:], y.shape[2:], x.shape[2:], len(dilation)
     o, c, wide = w.shape[0], w.shape[1], (length[0], *size[1:])
-    matrix = np.ascontiguousarray(w.reshape(o, -1).T)
+    matrix = w.reshape(o, -1).T
     steps = [prod(size[i + 1:]) for i in range(ndim)]
     shifts = [sum(p * d * s for p, d, s in zip(place, dilation, steps, strict=True)) for place in product(*map(range, kernel))]
     for images, rows, places in parts(len(y), wide, matrix.shape[0]):
@@ -140,7 +143,7 @@ def back(y: Any, w: Any, x: Any, stride: Any, dilation: Any) -> None:
         back_in_rows(y, w, x, dilation)
         return
     kernel, length, (o, c) = w.shape[2:], y.shape[2:], w.shape[:2]
-    matrix, flat = np.ascontiguousarray(w.reshape(o, -1).T), y.reshape(*y.shape[:2], -1)
+    matrix, flat = w.reshape(o, -1).T, y.reshape(*y.shape[:2], -1)
     where = list(positions(kernel, length, stride, dilation))
     for images, rows, places in parts(len(y), length, matrix.shape[0]):
         n, count = images.stop - images.start, rows.stop - rows.start
@@ -240,10 +243,11 @@ def convolution_weight(y: Any, x: Any, *, size: Any, stride: Any, padding: Any, 
     if not served(y, x) or not prod(size):
         return ConvolutionWeight.forward(np, y, x, size=size, stride=stride, padding=padding, dilation=dilation, groups=groups)
     o, c = y.shape[1], x.shape[1] // groups
-    x, out = padded(np, x, padding), np.empty((o, c * prod(size)), y.dtype)
+    x, out = padded(np, x, padding), np.empty((o, c, *size), y.dtype)
+    flat = out.reshape(o, -1)
     if groups > 1 and c == 1 and o == groups:
-        depthwise_weight(y, x, out, size, stride, dilation)
-        return out.reshape(o, c, *size)
+        depthwise_weight(y, x, flat, size, stride, dilation)
+        return out
     for channels, outs in zip(shares(x.shape[1], groups), shares(o, groups), strict=True):
-        weight(y[:, outs], x[:, channels], size, stride, dilation, out[outs])
-    return out.reshape(o, c, *size)
+        weight(y[:, outs], x[:, channels], size, stride, dilation, flat[outs])
+    return out

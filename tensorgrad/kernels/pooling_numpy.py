@@ -13,6 +13,8 @@ from ..dispatch import OpDispatch
 from ..ops.convolution import positions
 from ..ops.pooling import bordered, window_count
 
+BLOCK = 1 << 18      # elements of planes at a time, on the way back
+
 
 def maxima(x: Any, kernel: Any, stride: Any, dilation: Any) -> Any:
     for axis, (k, s, d) in enumerate(zip(kernel, stride, dilation, strict=True), x.ndim - len(kernel)):
@@ -31,33 +33,43 @@ class MaxPool:
     def forward(x: Any, *, kernel: Any, stride: Any, widths: Any, dilation: Any) -> Any:
         if x.dtype.kind != "f" or x.dtype.itemsize == 2 or not x.size:
             return NotImplemented
-        whole = bordered(np, x, widths, -np.inf)
-        return maxima(whole, kernel, stride, dilation), (x, whole, (kernel, stride, widths, dilation))
+        return maxima(bordered(np, x, widths, -np.inf), kernel, stride, dilation), (x, (kernel, stride, widths, dilation))
 
     @staticmethod
     def backward(g: Any, residual: Any, needs: Any) -> Any:
-        x, whole, (kernel, stride, widths, dilation) = residual
-        out = maxima(whole, kernel, stride, dilation)    # anew: what forward returned may have been written to since
-        gx = np.zeros(whole.shape, whole.dtype)
-        spread = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
-        length = window_count(whole.shape, spread, stride)
-        apart = all(s >= r for s, r in zip(stride, spread, strict=True))
-        open_ = np.ones(out.shape, bool)
-        hit, share = np.empty(out.shape, bool), np.empty(out.shape, out.dtype)
-        for _, where in positions(kernel, length, stride, dilation):
-            part = whole[(..., *where)]
-            np.equal(part, out, out=hit)
-            hit &= open_
-            open_ ^= hit
-            if apart:
-                np.multiply(g, hit, out=gx[(..., *where)])
-            else:
-                gx[(..., *where)] += np.multiply(g, hit, out=share)
-        left = np.isnan(out)
-        if left.any():           # of several, the last one, as PyTorch finds it
-            for _, where in reversed(list(positions(kernel, length, stride, dilation))):
-                hit = left & np.isnan(whole[(..., *where)])
-                left ^= hit
-                gx[(..., *where)] += np.where(hit, g, 0)
-        ends = tuple(slice(a, a + d) for (a, _), d in zip(widths, x.shape[x.ndim - len(kernel):], strict=True))
-        return [np.ascontiguousarray(gx[(..., *ends)])]
+        x, (kernel, *how) = residual
+        planes, parts = x.reshape(-1, *x.shape[-len(kernel):]), g.reshape(-1, *g.shape[-len(kernel):])
+        gx, step = np.empty(x.shape, x.dtype), max(BLOCK * len(planes) // x.size, 1)
+        out = gx.reshape(planes.shape)
+        for start in range(0, len(planes), step):
+            some = slice(start, start + step)
+            out[some] = pulled(parts[some], planes[some], kernel, *how)
+        return [gx]
+
+
+def pulled(g: Any, x: Any, kernel: Any, stride: Any, widths: Any, dilation: Any) -> Any:
+    """The gradient of some planes. Their maxima are found anew: what forward returned may have been written to since."""
+    whole = bordered(np, x, widths, -np.inf)
+    out = maxima(whole, kernel, stride, dilation)
+    gx = np.zeros(whole.shape, whole.dtype)
+    spread = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
+    length = window_count(whole.shape, spread, stride)
+    apart = all(s >= r for s, r in zip(stride, spread, strict=True))
+    open_ = np.ones(out.shape, bool)
+    hit, share = np.empty(out.shape, bool), np.empty(out.shape, out.dtype)
+    for _, where in positions(kernel, length, stride, dilation):
+        part = whole[(..., *where)]
+        np.equal(part, out, out=hit)
+        hit &= open_
+        open_ ^= hit
+        if apart:
+            np.multiply(g, hit, out=gx[(..., *where)])
+        else:
+            gx[(..., *where)] += np.multiply(g, hit, out=share)
+    left = np.isnan(out)
+    if left.any():           # of several, the last one, as PyTorch finds it
+        for _, where in reversed(list(positions(kernel, length, stride, dilation))):
+            hit = left & np.isnan(whole[(..., *where)])
+            left ^= hit
+            gx[(..., *where)] += np.where(hit, g, 0)
+    return gx[(..., *(slice(a, a + d) for (a, _), d in zip(widths, x.shape[1:], strict=True)))]

@@ -56,7 +56,8 @@ def _reduced(tensor: Any) -> Any:
     if block is None:
         return tensor.__reduce_ex__(4)
     offset = tensor.array.__array_interface__["data"][0] - block.array.__array_interface__["data"][0]
-    return _rebuilt, (type(tensor), block.raw, tensor.array.dtype.str, offset, tensor.array.shape, tensor.array.strides, tensor.requires_grad, dict(tensor.__dict__))
+    array = tensor.array
+    return _rebuilt, (type(tensor), block.raw, array.dtype.str, offset, array.shape, array.strides, tensor.requires_grad, dict(tensor.__dict__))
 
 
 def _rebuilt(kind: Any, raw: Any, dtype: str, offset: int, shape: Any, strides: Any, requires_grad: bool, attributes: Any) -> Any:

@@ -1,6 +1,9 @@
 """The zip archive that a `.pt` file is: entries stored as they are, each beginning at a multiple of 64 bytes.
 
     <name>/data.pkl  <name>/.format_version  <name>/.storage_alignment  <name>/byteorder  <name>/data/<key> …  <name>/version  <name>/.data/serialization_id
+
+The reader is our own, since everything that a file says of itself has to be checked before it is acted upon: an entry is what the directory and the entry's own
+header agree on, no two entries overlap, and nothing is longer than the file.
 """
 from __future__ import annotations
 
@@ -9,11 +12,17 @@ import mmap
 import struct
 import sys
 import zipfile
-from typing import Any
+import zlib
+from typing import Any, NamedTuple
+
+from ._options import options
 
 ALIGNMENT = 64
 MOST_ENTRIES = 100_000
+LONGEST_COMMENT = 65_535
 ZIP64_FROM = 1 << 31
+FULL16, FULL32 = 0xFFFF, 0xFFFFFFFF          # "the number is in the zip64 record"
+ENCRYPTED, LATER = 0x1, 0x8                  # flags: encrypted; sizes follow the data
 DAMAGED = ("PytorchStreamReader failed reading zip archive: {0}. If you are seeing this error, there is a high likelihood that your checkpoint file is "
            "corrupted. This can happen if the checkpoint was not saved properly, was transferred incorrectly, or the file was modified after saving.")
 
@@ -23,43 +32,119 @@ def damaged(what: str) -> RuntimeError:
     return RuntimeError(DAMAGED.format(what))
 
 
+class Entry(NamedTuple):
+    """A record, as the directory describes it. limit: where the next entry or the directory begins."""
+
+    raw: bytes
+    header: int
+    size: int
+    checksum: int
+    limit: int = 0
+
+
 class Archive:
-    """An archive to read from. Everything that it says of itself is checked first."""
+    """An archive to read from, which begins where the file stands."""
 
     def __init__(self, file: Any, path: Any = None) -> None:
-        self._file = file
+        self._file, self._start = file, file.tell()
         file.seek(0, 2)
-        self.length = file.tell()
-        try:
-            self._zip = zipfile.ZipFile(file)
-            entries = self._zip.infolist()
-        except (zipfile.BadZipFile, ValueError, struct.error, NotImplementedError, OverflowError, UnicodeDecodeError) as error:
-            raise damaged(f"failed finding central directory ({error})") from None
-        if len(entries) > MOST_ENTRIES:
-            raise damaged(f"it has {len(entries)} entries, more than {MOST_ENTRIES}")
-        self._entries: dict[str, zipfile.ZipInfo] = {}
-        tops = {self._checked(entry) for entry in entries}
+        self.length = file.tell() - self._start
+        self._entries: dict[str, Entry] = {}
+        tops = {self._named(entry) for entry in self._directory()}
         if len(tops) != 1:
             raise damaged("its entries are not in one folder")
         self._top = tops.pop()
+        self._limit_entries()
         self._map: Any = None
         if path is not None:
-            with open(path, "rb") as mapped:
-                self._map = mmap.mmap(mapped.fileno(), 0, access=mmap.ACCESS_COPY)
+            written = options.mmap_flags == getattr(mmap, "MAP_SHARED", 1)
+            with open(path, "r+b" if written else "rb") as mapped:
+                self._map = mmap.mmap(mapped.fileno(), 0, access=mmap.ACCESS_WRITE if written else mmap.ACCESS_COPY)
 
-    def _checked(self, entry: zipfile.ZipInfo) -> str:
-        name = entry.filename
+    # the directory
+
+    def _at(self, begin: int, size: int, what: str) -> bytes:
+        if begin < 0 or begin + size > self.length:
+            raise damaged(f"{what} lies outside the file")
+        self._file.seek(self._start + begin)
+        data: bytes = self._file.read(size)
+        if len(data) != size:
+            raise damaged(f"{what} is cut off")
+        return data
+
+    def _directory(self) -> list[Entry]:
+        begin = max(self.length - LONGEST_COMMENT - 22, 0)
+        tail = self._at(begin, self.length - begin, "its end")
+        end = tail.rfind(b"PK\5\6", 0, len(tail) - 18)
+        if end < 0:
+            raise damaged("failed finding central directory")
+        disk, first, here, count, size, at = struct.unpack_from("<4H2L", tail, end + 4)
+        stop = begin + end
+        if FULL16 in (here, count) or FULL32 in (size, at):
+            stop, disk, first, here, count, size, at = self._large_directory(stop)
+        if disk or first or here != count or at + size > stop:
+            raise damaged("its central directory is not where it says")
+        if count > MOST_ENTRIES:
+            raise damaged(f"it has {count} entries, more than {MOST_ENTRIES}")
+        data, entries, place = self._at(at, size, "its central directory"), [], 0
+        for _ in range(count):
+            if data[place:place + 4] != b"PK\1\2" or place + 46 > size:
+                raise damaged("its central directory is malformed")
+            fields = struct.unpack_from("<6H3L5H2L", data, place + 4)
+            after = place + 46 + sum(fields[9:12])
+            if after > size:
+                raise damaged("its central directory is malformed")
+            entries.append(self._entry_of(fields, data[place + 46:after]))
+            place = after
+        self._end = at
+        return entries
+
+    def _large_directory(self, end: int) -> tuple[int, ...]:
+        locator = self._at(end - 20, 20, "its zip64 locator")
+        magic, disk, at, disks = struct.unpack("<4sLQL", locator)
+        if magic != b"PK\6\7" or disk or disks > 1 or at + 56 > end - 20:
+            raise damaged("its zip64 record is malformed")
+        fields = struct.unpack("<4sQ2H2L4Q", self._at(at, 56, "its zip64 record"))
+        if fields[0] != b"PK\6\6":
+            raise damaged("its zip64 record is malformed")
+        return (at, *fields[4:])
+
+    def _entry_of(self, fields: tuple[int, ...], text: bytes) -> Entry:
+        _, _, flags, method, _, _, checksum, packed, size, name, extra, _, disk, _, _, header = fields
+        raw = text[:name]
+        large = iter(_large_numbers(text[name:name + extra]))
+        try:
+            size, packed, header = (next(large) if number == FULL32 else number for number in (size, packed, header))
+        except RuntimeError:        # a generator's name for its StopIteration
+            raise damaged(f"the entry {raw!r:.80} is malformed") from None
+        if method or flags & ENCRYPTED:
+            raise damaged(f"the entry {raw!r:.80} is compressed or encrypted")
+        if size != packed or disk not in (0, FULL16) or header + 30 + name + size > self.length:
+            raise damaged(f"the entry {raw!r:.80} is longer than the file")
+        return Entry(raw, header, size, checksum)
+
+    def _named(self, entry: Entry) -> str:
+        try:
+            name = entry.raw.decode("utf-8")
+        except UnicodeDecodeError:
+            name = entry.raw.decode("cp437")
         parts = name.split("/")
-        if name.startswith("/") or "\\" in name or ".." in parts or len(parts) < 2 or "\0" in entry.orig_filename:
-            raise damaged(f"the entry name {name!r} is not allowed")
+        if name.startswith("/") or "\\" in name or ".." in parts or len(parts) < 2 or "\0" in name:
+            raise damaged(f"the entry name {name!r:.80} is not allowed")
         if name in self._entries:
-            raise damaged(f"there are two entries {name!r}")
-        if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 0x1:
-            raise damaged(f"the entry {name!r} is compressed or encrypted")
-        if entry.file_size != entry.compress_size or entry.header_offset + 30 + entry.file_size > self.length:
-            raise damaged(f"the entry {name!r} is longer than the file")
+            raise damaged(f"there are two entries {name!r:.80}")
         self._entries[name] = entry
         return parts[0]
+
+    def _limit_entries(self) -> None:
+        order = sorted(self._entries.items(), key=lambda item: item[1].header)
+        limits = [entry.header for _, entry in order[1:]] + [self._end]
+        for (name, entry), limit in zip(order, limits):
+            if entry.header + 30 + len(entry.raw) + entry.size > limit:
+                raise damaged(f"the entry {name!r:.80} overlaps another")
+            self._entries[name] = entry._replace(limit=limit)
+
+    # the records
 
     def has(self, name: str) -> bool:
         """Whether there is such a record."""
@@ -67,36 +152,72 @@ class Archive:
 
     def size(self, name: str) -> int:
         """The length of a record, in bytes."""
-        return self._entry(name).file_size
+        return self._entry(name).size
 
-    def _entry(self, name: str) -> zipfile.ZipInfo:
+    def _entry(self, name: str) -> Entry:
         try:
             return self._entries[f"{self._top}/{name}"]
         except KeyError:
-            raise damaged(f"file not found: {self._top}/{name}") from None
+            raise damaged(f"file not found: {self._top}/{name:.80}") from None
 
-    def read(self, name: str) -> bytes:
+    def _begin(self, name: str, entry: Entry) -> int:
+        """Where a record's bytes begin, which its own header says."""
+        magic, _, flags, method, _, _, checksum, packed, size, length, extra = struct.unpack("<4s5H3L2H", self._at(entry.header, 30, f"the record {name:.80}"))
+        begin = entry.header + 30 + length + extra
+        agreed = (not size and not packed and flags & LATER) or (packed, size, checksum) == (entry.size, entry.size, entry.checksum) or FULL32 in (packed, size)
+        if magic != b"PK\3\4" or method or flags & ENCRYPTED or not agreed or self._at(entry.header + 30, length, "a name") != entry.raw:
+            raise damaged(f"the record {name:.80} is another one than the central directory says")
+        if begin + entry.size > entry.limit:
+            raise damaged(f"the record {name:.80} is cut off")
+        return begin
+
+    def read(self, name: str) -> bytearray:
         """The bytes of a record, its checksum checked."""
-        try:
-            data = self._zip.read(self._entry(name))
-        except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError) as error:
-            raise damaged(f"failed reading file {name} ({error})") from None
-        if len(data) != self.size(name):
-            raise damaged(f"the record {name} is cut off")
+        entry = self._entry(name)
+        self._file.seek(self._start + self._begin(name, entry))
+        data = bytearray(entry.size)
+        filled = _fill(self._file, memoryview(data))
+        if filled != entry.size:
+            raise damaged(f"the record {name:.80} is cut off")
+        if options.crc32 and zlib.crc32(data) != entry.checksum:
+            raise damaged(f"failed reading file {name:.80} (the checksum is wrong)")
         return data
 
     def memory(self, name: str) -> Any:
         """The bytes of a record to write to: in the mapped file, or else read into memory."""
         if self._map is None:
-            return bytearray(self.read(name))
+            return self.read(name)
         entry = self._entry(name)
-        header = self._map[entry.header_offset:entry.header_offset + 30]
-        if len(header) < 30 or header[:4] != b"PK\x03\x04":
-            raise damaged(f"the record {name} has no header")
-        begin = entry.header_offset + 30 + sum(struct.unpack("<HH", header[26:30]))
-        if begin + entry.file_size > self.length:
-            raise damaged(f"the record {name} is cut off")
-        return memoryview(self._map)[begin:begin + entry.file_size]
+        begin = self._start + self._begin(name, entry)
+        return memoryview(self._map)[begin:begin + entry.size]
+
+
+def _large_numbers(extra: bytes) -> tuple[int, ...]:
+    """The numbers of a zip64 extra field."""
+    place = 0
+    while place + 4 <= len(extra):
+        kind, length = struct.unpack_from("<2H", extra, place)
+        if kind == 1:
+            data = extra[place + 4:place + 4 + length]
+            return struct.unpack(f"<{len(data) // 8}Q", data[:len(data) // 8 * 8])
+        place += 4 + length
+    return ()
+
+
+def _fill(file: Any, target: memoryview) -> int:
+    """Read from a file until the target is full, or the file ends."""
+    done = 0
+    while done < len(target):
+        if hasattr(file, "readinto"):
+            got = file.readinto(target[done:]) or 0
+        else:
+            data = file.read(len(target) - done)
+            got = len(data)
+            target[done:done + got] = data
+        if not got:
+            break
+        done += got
+    return done
 
 
 def write_archive(file: Any, name: str, data: bytes, storages: list[Any]) -> None:

@@ -6,83 +6,126 @@ from __future__ import annotations
 
 import pickle
 import struct
-import tarfile
+import sys
 from typing import Any
 
 import numpy as np
 
-from ._archive import damaged
-from ._storages import Location, TypedStorage, UntypedStorage, checked_id, element_of
+from ..storages import TypedStorage, UntypedStorage
+from ._archive import _fill, damaged
+from ._options import options
+from ._places import Location
+from ._storages import checked_id, element_of
 from ._unpickler import Refused, RestrictedUnpickler
 
 MAGIC, PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
+SYSTEM = {"protocol_version": PROTOCOL, "little_endian": sys.byteorder == "little", "type_sizes": {"short": 2, "int": 4, "long": 4}}
+
+
+def write(file: Any, data: bytes, storages: list[Any], sizes: list[int], protocol: int) -> None:
+    """Write the pickle of an object, and the storages that it refers to by their numbers. sizes: of their elements."""
+    for head in (MAGIC, PROTOCOL, SYSTEM):
+        file.write(pickle.dumps(head, protocol))
+    file.write(data)
+    file.write(pickle.dumps([str(key) for key in range(len(storages))], protocol))
+    for memory, itemsize in zip(storages, sizes):
+        file.write(struct.pack("<q", len(memory) // itemsize))
+        file.write(memory)
 
 
 def read(file: Any, location: Location, module: Any) -> Any:
     """The object. module: the pickle module to run it with, None to run nothing."""
     start = file.tell()
-    if tarfile.is_tarfile(file):
-        raise RuntimeError("this file is in the tar format of PyTorch before 0.1.10: open it with PyTorch and save it again")
     file.seek(0, 2)
-    length = file.tell()
+    reader = Reader(file, location, module, file.tell() - start)
     file.seek(start)
-    reader = _Reader(file, location, module, length)
     try:
         magic = reader.pickle()
     except (pickle.UnpicklingError, EOFError, ValueError, KeyError, IndexError, AttributeError) as error:
         raise pickle.UnpicklingError(f"this is no file of tensors: {error}") from None
-    if magic != MAGIC:
+    if type(magic) is not int or magic != MAGIC:
         raise RuntimeError("Invalid magic number; corrupt file?")
-    if (protocol := reader.pickle()) != PROTOCOL:
-        raise RuntimeError(f"Invalid protocol version: {protocol}")
-    reader.pickle()     # the byte order and the sizes of C's types on the machine that wrote it
+    protocol = reader.pickle()
+    if type(protocol) is not int or protocol != PROTOCOL:
+        raise RuntimeError(f"Invalid protocol version: {protocol if type(protocol) is int else type(protocol).__name__}")
+    system = reader.pickle()
+    if isinstance(system, dict) and system.get("little_endian", True) is not True:
+        raise RuntimeError("the file was written on a machine with the other order of bytes")
     result = reader.pickle()
     keys = reader.pickle()
-    if type(keys) is not list or sorted(map(str, keys)) != sorted(reader.storages):
+    if type(keys) is not list or not all(type(key) is str for key in keys) or sorted(keys) != sorted(reader.storages):
         raise damaged("its list of storages is not that of its tensors")
     for key in keys:
         reader.fill(key)
     return result
 
 
-class _Reader:
-    def __init__(self, file: Any, location: Location, module: Any, length: int) -> None:
-        self.file, self.location, self.module, self.length = file, location, module, length
-        self.storages: dict[str, tuple[UntypedStorage, Any, Any, str]] = {}
+class Reader:
+    """Reads pickles from a file, and the storages that they refer to."""
+
+    def __init__(self, file: Any, location: Location, module: Any, length: int, names: Any = None) -> None:
+        self.file, self.location, self.module, self.length, self.names = file, location, module, length, names
+        self.storages: dict[str, tuple[UntypedStorage, TypedStorage]] = {}      # key → (what takes the bytes, and where they are to go)
+        self.views: dict[tuple[str, str], TypedStorage] = {}
+        self.promised = 0
 
     def pickle(self) -> Any:
         """The next pickle of the file."""
         if self.module is None:
-            return RestrictedUnpickler(self.file, self.storage).load()
+            return RestrictedUnpickler(self.file, self.storage, self.length, self.names).load()
         from . import unpickled
         return unpickled(self.file, self.storage, self.module)
 
-    def storage(self, pid: Any) -> TypedStorage:
+    def storage(self, pid: Any) -> Any:
         """The storage that a pickle refers to; its bytes come later in the file."""
         if isinstance(pid, tuple) and pid and isinstance(pid[0], bytes):
             pid = (pid[0].decode("ascii"), *pid[1:])
+        if self.module is not None and isinstance(pid, tuple) and pid and pid[0] == "module":
+            return pid[1]           # a class, with the text of its source
         kind, key, place, count = checked_id(pid, 5)
-        if len(pid) > 5 and pid[5] is not None:
-            raise Refused("views of storages are not supported")
         element = element_of(kind)
         if key not in self.storages:
-            if count * element.itemsize > self.length:
-                raise Refused(f"the storage {key} is longer than the file")
-            memory = UntypedStorage(np.zeros(count * element.itemsize, np.uint8))
-            self.storages[key] = memory, self.location.place(memory, place), element, place
-        return TypedStorage(self.storages[key][1], element)
+            self.promise(count * element.itemsize, key)
+            memory = UntypedStorage(count * element.itemsize)
+            self.storages[key] = memory, TypedStorage._over(self.location.place(memory, place), element)
+        whole = self.storages[key][1]
+        if whole.dtype is not element or whole.size() != count:
+            raise Refused(f"the storage {key} is of two types or lengths")
+        return whole if len(pid) == 5 or pid[5] is None else self.view(whole, key, pid[5])
 
-    def fill(self, key: Any) -> None:
+    def promise(self, nbytes: int, key: Any) -> None:
+        """Count the bytes that storages are to have: no more than the file has."""
+        self.promised += nbytes
+        if not 0 <= nbytes or self.promised > self.length:
+            raise Refused(f"the storage {key} is longer than the file")
+
+    def view(self, whole: TypedStorage, key: str, described: Any) -> TypedStorage:
+        """A part of a storage that is a storage itself, as the oldest files have them: (key, offset, number of elements)."""
+        if type(described) is not tuple or len(described) != 3 or type(described[0]) is not str:
+            raise Refused("the part of a storage is malformed")
+        name, offset, count = described
+        if (key, name) not in self.views:
+            self.views[key, name] = part_of(whole, offset, count)
+        return self.views[key, name]
+
+    def fill(self, key: str) -> None:
         """Read the bytes of a storage."""
-        memory, placed, element, _ = self.storages[str(key)]
-        head = self.file.read(8)
-        size = memory.nbytes()
-        if len(head) < 8 or struct.unpack("<q", head)[0] * element.itemsize != size:
+        memory, typed = self.storages[key]
+        size, head = memory.nbytes(), self.file.read(8)
+        if len(head) < 8 or struct.unpack("<q", head)[0] * typed.element_size() != size:
             raise damaged(f"the storage {key} has another length than its tensors say")
-        data = self.file.read(size)
-        if len(data) != size:
+        data = bytearray(size)
+        if _fill(self.file, memoryview(data)) != size:
             raise damaged(f"the storage {key} is cut off")
-        memory.bytes[...] = np.frombuffer(data, np.uint8)
-        for array, storage in placed.blocks.values():
-            if not isinstance(array, np.ndarray):
-                array[...] = type(storage).asarray(memory.bytes.view(element.numpy))
+        if not options.skip:
+            if typed.dtype.name == "bool" and size and max(data) > 1:
+                data = bytearray((np.frombuffer(data, np.uint8) != 0).tobytes())
+            typed._untyped_storage.copy_(UntypedStorage._over(np.frombuffer(data, np.uint8)))
+
+
+def part_of(whole: TypedStorage, offset: Any, count: Any) -> TypedStorage:
+    """Some elements of a storage, in the same memory."""
+    if type(offset) is not int or type(count) is not int or offset < 0 or count < 0 or offset + count > whole.size():
+        raise Refused("the part of a storage lies outside it")
+    itemsize = whole.element_size()
+    return TypedStorage._over(whole._untyped_storage[offset * itemsize:(offset + count) * itemsize], whole.dtype)

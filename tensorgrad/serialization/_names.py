@@ -6,12 +6,9 @@ from typing import Any
 
 from ..api import DTYPES, Size, Tensor, device, dtype
 from ..nn.parameter import Parameter
+from ..storages import ELEMENTS
 
 PACKAGE = __package__.partition(".")[0]
-
-STORAGES = {"DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "BFloat16Storage": "bfloat16", "LongStorage": "int64",
-            "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8", "BoolStorage": "bool",
-            "ComplexDoubleStorage": "complex128", "ComplexFloatStorage": "complex64"}
 
 
 class StorageType:
@@ -21,7 +18,7 @@ class StorageType:
         self.module, self.name, self.element = module, name, element
 
 
-BY_DTYPE = {element: StorageType("torch", name, element) for name, element in STORAGES.items()}
+BY_DTYPE = {element: StorageType("torch", name, element) for name, element in ELEMENTS.items()}
 UNTYPED = StorageType("torch.storage", "UntypedStorage", None)
 STORAGE_TYPES = {("torch", t.name): t for t in BY_DTYPE.values()} | {("torch.storage", "UntypedStorage"): UNTYPED, ("torch", "UntypedStorage"): UNTYPED}
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 import io
 import pickle
 from collections import OrderedDict
+from itertools import count
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from .. import api as tg
-from ..api import Size, Tensor, device, dtype, layout, memory_format
+from ..api import DTYPES, Size, Tensor, device, dtype, layout, memory_format
+from ..autograd.inplace import address
+from ..dispatch import shared
 from ..nn.parameter import Parameter
+from ..storages import TypedStorage, UntypedStorage, line_of
 from ._names import BY_DTYPE, UNTYPED, StorageType, torch_name
+from ._options import options
+from ._places import location_tag
 
 
 class Global:
@@ -27,14 +32,17 @@ class Global:
 
 TENSOR_V2, TENSOR_V3 = Global("torch._utils", "_rebuild_tensor_v2"), Global("torch._utils", "_rebuild_tensor_v3")
 PARAMETER, PARAMETER_WITH_STATE = Global("torch._utils", "_rebuild_parameter"), Global("torch._utils", "_rebuild_parameter_with_state")
-OF_TYPE = Global("torch._tensor", "_rebuild_from_type_v2")
+OF_TYPE, META = Global("torch._tensor", "_rebuild_from_type_v2"), Global("torch._utils", "_rebuild_meta_tensor_no_storage")
+
+
+BY_SIZE = {name: DTYPES[name].itemsize for name in BY_DTYPE}
 
 
 class Reference:
     """A storage in the file: what the persistent id tells of it."""
 
-    def __init__(self, kind: StorageType, key: str, place: str, count: int) -> None:
-        self.id = "storage", Global(kind.module, kind.name), key, place, count
+    def __init__(self, *parts: Any) -> None:
+        self.id = "storage", *parts
 
 
 class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
@@ -42,13 +50,20 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
 
     dispatch = dict(pickle._Pickler.dispatch)  # type: ignore[attr-defined]
 
-    def __init__(self, file: Any, protocol: int) -> None:
+    def __init__(self, file: Any, protocol: int, legacy: bool = False) -> None:
         super().__init__(file, protocol)
-        self.storages: list[Any] = []
-        self._keys: dict[Any, tuple[str, Any, StorageType]] = {}      # the address of a block → its key, the array (kept alive), its type
-        self._references: dict[Any, Reference] = {}
+        self._legacy = legacy
+        self.storages: list[Any] = []       # their bytes
+        self.sizes: list[int] = []          # of their elements
+        self._references: dict[Any, Reference] = {}                 # where a block lies → its reference
+        self._kinds: dict[Any, tuple[StorageType, Any]] = {}        # its address → its type, and the array, which is kept alive
+        self._empty = count(1)
+        self._globals: dict[StorageType, Global] = {}
 
     def persistent_id(self, obj: Any) -> Any:
+        if isinstance(obj, (UntypedStorage, TypedStorage)):
+            untyped, kind = (obj, UNTYPED) if isinstance(obj, UntypedStorage) else (obj.untyped(), BY_DTYPE.get(obj.dtype.name, UNTYPED))
+            return self._reference(untyped._line, untyped._host(), kind, location_tag(untyped)).id
         return obj.id if type(obj) is Reference else None
 
     def reducer_override(self, obj: Any) -> Any:
@@ -99,41 +114,44 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
     def _recipe(self, tensor: Any) -> tuple[Any, tuple[Any, ...]]:
         if not tensor.is_leaf:
             tensor = tensor.detach().requires_grad_(tensor.requires_grad)
+        if tensor.is_meta:
+            return META, (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
         kind = BY_DTYPE.get(tensor.dtype.name, UNTYPED)
-        host = type(tensor.storage).host(tensor.array)
-        flat, offset, stride = _block(tensor, host)
-        reference = self._reference(flat, kind, str(tensor.device))
+        block, offset, stride = _block(tensor)
+        line = line_of(block)
+        reference = self._reference(line, type(tensor.storage).host(line), kind, location_tag(tensor))
         common = reference, offset, tuple(tensor.shape), stride, tensor.requires_grad, OrderedDict()
         return (TENSOR_V2, common) if kind is not UNTYPED else (TENSOR_V3, (*common, tensor.dtype))
 
-    def _reference(self, flat: Any, kind: StorageType, place: str) -> Reference:
-        address = flat.__array_interface__["data"][0] if flat.size else ("empty", len(self.storages))
-        where = place, address
-        if where not in self._keys:
-            self._keys[where] = str(len(self.storages)), flat, kind
-            self.storages.append(memoryview(flat.view(np.uint8)) if flat.size else b"")
-        key, whole, first = self._keys[where]
-        if first is not kind or whole.nbytes != flat.nbytes:
+    def _reference(self, line: Any, host: Any, kind: StorageType, place: str) -> Reference:
+        """The reference to a block of bytes, which lies on a device as a line, and is on the host."""
+        start = (place, address(line)) if line.size else ("empty", next(self._empty))
+        if self._kinds.setdefault(start, (kind, line))[0] is not kind:
             raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
+        where = *start, int(line.size)
         if where not in self._references:
-            self._references[where] = Reference(kind, key, place, flat.nbytes // (flat.itemsize if kind is not UNTYPED else 1))
+            itemsize = 1 if kind.element is None else BY_SIZE[kind.element]
+            if kind not in self._globals:
+                self._globals[kind] = Global(kind.module, kind.name)
+            parts = self._globals[kind], str(len(self.storages)), place, int(line.size) // itemsize
+            self._references[where] = Reference(*parts, None) if self._legacy else Reference(*parts)
+            self.storages.append(memoryview(np.zeros_like(host) if options.skip else host) if line.size else b"")
+            self.sizes.append(itemsize)
         return self._references[where]
 
 
-def _block(tensor: Any, host: Any) -> tuple[Any, int, tuple[int, ...]]:
-    """(the block of memory that a tensor lies in, as a line; the tensor's offset and strides in it)."""
-    memory = tensor.storage.memory
-    if host is tensor.array and memory is not None and memory.dtype == host.dtype and (memory.flags.c_contiguous or memory.flags.f_contiguous):
-        return memory.ravel("K"), tensor.storage_offset(), tensor.stride()
-    if host.flags.c_contiguous or host.flags.f_contiguous:
-        return host.ravel("K"), 0, tensor.stride()
-    line = np.ascontiguousarray(host).reshape(-1)
-    return line, 0, tg.empty(tensor.shape, dtype=tensor.dtype).stride() if line.size == 0 else tuple(np.empty(host.shape, np.int8).strides)
+def _block(tensor: Any) -> tuple[Any, int, tuple[int, ...]]:
+    """(the block of memory that a tensor lies in; the tensor's offset and strides in it, in elements)."""
+    memory = shared(tensor).memory
+    if line_of(memory) is not None and memory.nbytes % tensor.array.itemsize == 0:
+        return memory, tensor.storage_offset(), tensor.stride()
+    dense = tensor.detach().clone().contiguous()
+    return dense.array, 0, dense.stride()
 
 
-def pickled(obj: Any, protocol: int) -> tuple[bytes, list[Any]]:
-    """(the pickle, the bytes of each storage)."""
+def pickled(obj: Any, protocol: int, legacy: bool = False) -> tuple[bytes, list[Any], list[int]]:
+    """(the pickle, the bytes of each storage, the sizes of their elements)."""
     buffer = io.BytesIO()
-    writer = Pickler(buffer, protocol)
+    writer = Pickler(buffer, protocol, legacy)
     writer.dump(obj)
-    return buffer.getvalue(), writer.storages
+    return buffer.getvalue(), writer.storages, writer.sizes

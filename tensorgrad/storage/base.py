@@ -51,6 +51,7 @@ class Storage:
     module: ClassVar[Any] = None        # functions on arrays under NumPy's names
     array_type: ClassVar[Any] = None    # the class of the arrays
     guard: ClassVar[Any] = None         # makes a function run with the right device current, where there is such a thing
+    piece: ClassVar[int] = 0            # how many elements a write in place best takes at a time; 0: all at once
     rank: ClassVar[int] = 0             # how many axes are hidden: one for each level of vmap
     xp: ClassVar[Any] = None
     nowhere: ClassVar[Any] = None       # stands on the tape for memory that nobody will look at again
@@ -130,6 +131,9 @@ def backend_of(spec: Any) -> type[Storage]:
         from .cuda import cuda_backend
         index = _device.defaults.current_cuda if device.index is None else device.index
         return Storage.by_device.get(f"cuda:{index}") or cuda_backend(index)
+    if found is None and device.type == "meta":
+        from .meta import MetaStorage
+        return MetaStorage
     if found is None:
         found = Storage.by_device.get(device.type) if device.index in (None, 0) else None
     if found is None:

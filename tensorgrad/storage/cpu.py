@@ -12,6 +12,7 @@ class NumpyStorage(Storage):
     device = "cpu"
     module = np  # type: ignore[misc]
     array_type = np.ndarray
+    piece = 1 << 16
     asarray = staticmethod(np.asarray)  # type: ignore[assignment]
 
     @classmethod

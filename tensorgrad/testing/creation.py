@@ -22,12 +22,10 @@ def make_tensor(*shape: Any, dtype: Any, device: Any, low: float | None = None, 
         shape = tuple(shape[0])
     if noncontiguous and memory_format is not None:
         raise ValueError(f"The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got {noncontiguous=} and {memory_format=}")
-    drawn = shape
-    if noncontiguous and math.prod(shape) > 1:
-        drawn = (*shape[:-1], 2 * shape[-1])
-    result = _drawn(drawn, dtype, device, low, high)
-    if drawn != shape:
-        result = result[..., ::2]
+    spread = noncontiguous and math.prod(shape) > 1
+    result = _drawn((*shape[:-1], 2 * shape[-1]) if spread else shape, dtype, device, low, high)
+    if spread:
+        result = result[..., 1::2]
     elif memory_format is not None:
         result = result.clone(memory_format=memory_format)
     if exclude_zero:

@@ -70,9 +70,9 @@ input_img = content_img.clone()
 input_img.requires_grad_(True)
 model.eval()
 model.requires_grad_(False)
-optimizer = optim.LBFGS([input_img])
+optimizer = optim.LBFGS([input_img], lr=0.5)
 run = [0]
-while run[0] <= 40:
+while run[0] < 20:
     def closure():
         with torch.no_grad():
             input_img.clamp_(0, 1)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import api as tg
 from ...api._arguments import anywhere
+from ...dispatch import xp
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention", "_canonical_mask", "_none_or_dtype"]
 
@@ -40,11 +41,29 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     if enable_gqa:
         groups = query.size(-3) // key.size(-3)
         key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(query.size(-3) // value.size(-3), -3)
-    if is_causal:
-        attn_mask = tg.ones(query.size(-2), key.size(-2), dtype=tg.bool, device=query.device).tril()
     kind, wide = query.dtype, tg.promote_types(query.dtype, tg.float32)         # 16 bits are rounded to once, at the end
+    query, key, value = query.to(wide), key.to(wide), value.to(wide)
+    if not dropout_p:
+        return _attended(query, key, value, attn_mask, is_causal, scale).to(kind)
+    if is_causal:
+        attn_mask = _causal(query, key)
     mask = attn_mask if attn_mask is None or attn_mask.dtype is tg.bool else attn_mask.to(wide)
-    return _attend(query.to(wide), key.to(wide), value.to(wide), mask, dropout_p, scale)[0].to(kind)
+    return _attend(query, key, value, mask, dropout_p, scale)[0].to(kind)
+
+
+def _causal(query: Any, key: Any) -> Any:
+    return tg.ones(query.size(-2), key.size(-2), dtype=tg.bool, device=query.device).tril()
+
+
+def _attended(query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float | None = None) -> Any:
+    """Attention without dropout, whose weights nobody wants to see."""
+    if mask is not None:
+        mask = tg.zeros_like(mask, dtype=query.dtype).masked_fill(~mask, float("-inf")) if mask.dtype is tg.bool else mask.to(query.dtype)
+    return xp.attention(query, key, value, mask, causal=causal, scale=_scale(query) if scale is None else scale)
+
+
+def _scale(query: Any) -> float:
+    return 1 / math.sqrt(query.size(-1)) if query.size(-1) else 1.0
 
 
 def _c(t: Any) -> str:
@@ -54,8 +73,7 @@ def _c(t: Any) -> str:
 def _attend(query: Any, key: Any, value: Any, mask: Any, dropout_p: float, scale: float | None = None) -> tuple[Any, Any]:
     """(attention · V, attention)"""
     from ..functional import dropout, softmax
-    scale = 1 / math.sqrt(query.size(-1)) if scale is None and query.size(-1) else (1.0 if scale is None else scale)
-    scores = (query * scale) @ key.transpose(-2, -1)
+    scores = (query * (_scale(query) if scale is None else scale)) @ key.transpose(-2, -1)
     if mask is not None:
         if mask.dtype is tg.bool:
             attention = _masked_softmax(scores, mask)
@@ -215,10 +233,14 @@ def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_
                 raise AssertionError(f"Expected key_padded_mask.shape[{axis}] to be {expected}, but got {key_padding_mask.shape[axis]}")
         padding = key_padding_mask.reshape(batch, 1, 1, sources).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, sources)
         attn_mask = padding if attn_mask is None else attn_mask + padding
-    if causal:
-        attn_mask = tg.ones(length, sources, dtype=tg.bool, device=q.device).tril()
-    out, weights = _attend(q, k, v, attn_mask, dropout_p if training else 0.0)
-    out = out.transpose(0, 1).reshape(length * batch, width)
+    dropout_p = dropout_p if training else 0.0
+    if need_weights or dropout_p:
+        out, weights = _attend(q, k, v, _causal(q, k) if causal else attn_mask, dropout_p)
+        out = out.transpose(0, 1).reshape(length * batch, width)
+    else:
+        parts = [t.reshape(batch, num_heads, *t.shape[1:]) for t in (q, k, v)]
+        mask = None if attn_mask is None else attn_mask.reshape(-1, num_heads if len(attn_mask) > 1 else 1, *attn_mask.shape[1:])
+        out = _attended(*parts, mask, causal).permute(2, 0, 1, 3).reshape(length * batch, width)
     out = linear(out, out_proj_weight, out_proj_bias).reshape(length, batch, -1)
     out = out if batched else out.squeeze(1)
     if not need_weights:

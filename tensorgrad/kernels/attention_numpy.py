@@ -1,0 +1,116 @@
+"""Attention on NumPy, some heads or rows of queries at a time: the scores of a block stay in the cache, and none is kept for the way back.
+
+There the exponentials are computed anew, from the sums of each row, as T. Dao et al. do (FlashAttention, 2022). With P the attention weights, out = P V,
+D = g Vᵀ and S the scores, dL/dS = P (D − rows of g · out), since P's own share of a row's gradient is Σ P D = Σ g out.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..dispatch import OpDispatch
+from .activation_numpy import LIMITS, row_sums
+from .convolution_numpy import scratch
+
+BLOCK = 1 << 17      # scores at a time
+
+Part = tuple[slice, slice, slice, slice]
+
+
+def parts(shape: tuple[int, ...], causal: bool) -> Iterator[Part]:
+    """Which images, heads, queries and keys to take at a time, of scores (N, H, L, S); if causal, no keys past the last query."""
+    n, h, rows, keys = shape
+    r = rows if rows * keys <= BLOCK else max(BLOCK // keys, 1)
+    heads = max(min(BLOCK // (r * keys), h), 1)
+    images = max(BLOCK // (h * r * keys), 1)
+    for i in range(0, n, images):
+        for j in range(0, h, heads):
+            for k in range(0, rows, r):
+                yield slice(i, i + images), slice(j, j + heads), slice(k, k + r), slice(0, min(k + r, keys) if causal else keys)
+
+
+def in_rows(x: Any) -> Any:
+    """The array, or a copy, with rows that BLAS takes as they are."""
+    return x if x.strides[-1] == x.itemsize and x.strides[-2] >= x.shape[-1] * x.itemsize else np.ascontiguousarray(x)
+
+
+def matrices(query: Any, key: Any, value: Any, mask: Any, causal: bool) -> tuple[Any, Any, Any, Any]:
+    """Query, key, value, and what is to be added to the scores: None, or an array of their shape."""
+    shape = (*query.shape[:3], key.shape[2])
+    if causal:
+        mask = np.where(np.tri(*shape[2:], dtype=bool), query.dtype.type(0), -np.inf).astype(query.dtype)
+    return in_rows(query), in_rows(key), in_rows(value), None if mask is None else np.broadcast_to(mask, shape)
+
+
+def scores(q: Any, k: Any, added: Any, part: Part) -> Any:
+    out = np.matmul(q, k.swapaxes(-1, -2), out=scratch.take("scores", (*q.shape[:3], k.shape[2]), q.dtype))
+    if added is not None:
+        out += added[part]
+    return out
+
+
+@OpDispatch.register("attention", "cpu")
+class Attention:
+    @staticmethod
+    def forward(query: Any, key: Any, value: Any, mask: Any, *, causal: bool, scale: float) -> Any:
+        arrays = (query, key, value) if mask is None else (query, key, value, mask)
+        if any(a.dtype not in LIMITS or a.dtype != query.dtype or not a.size for a in arrays) or not (
+                query.ndim == 4 and query.shape[:2] == key.shape[:2] == value.shape[:2]
+                and query.shape[3] == key.shape[3] and key.shape[2] == value.shape[2]):
+            return NotImplemented
+        q, k, v, added = matrices(query, key, value, mask, causal)
+        n, h, rows, _ = q.shape
+        out = np.empty((n, rows, h, v.shape[3]), q.dtype).transpose(0, 2, 1, 3)      # heads side by side, as what follows wants them
+        share, top = np.empty((2, n, h, rows), q.dtype)      # 1 / Σ exp(score − top) of each row
+        for part in parts((n, h, rows, k.shape[2]), causal):
+            images, heads, some, keys = part
+            kv = images, heads, keys
+            few = q[part[:3]] * q.dtype.type(scale)
+            e = scores(few, k[kv], added, part)
+            np.exp(e, out=e)
+            sums, first = _sums(e), 0
+            if not LIMITS[q.dtype] < sums.min() or not sums.max() < np.inf:      # of NaN, too
+                e = scores(few, k[kv], added, part)
+                first = e.max(axis=-1)
+                first[first == -np.inf] = 0
+                e -= first[..., None]
+                np.exp(e, out=e)
+                sums = _sums(e)
+                sums[sums == 0] = np.inf
+            top[part[:3]], share[part[:3]] = first, 1 / sums
+            y = np.matmul(e, v[kv], out=out[part[:3]])
+            y /= sums[..., None]
+        return out, (query, key, value, mask, out, share, top if top.any() else None, causal, scale)
+
+    @staticmethod
+    def backward(g: Any, residual: Any, needs: Any) -> Any:
+        query, key, value, mask, out, share, top, causal, scale = residual
+        q, k, v, added = matrices(query, key, value, mask, causal)
+        g, scale = in_rows(g), q.dtype.type(scale)
+        shape = (*q.shape[:3], k.shape[2])
+        gq, gk, gv = np.empty(q.shape, q.dtype), np.zeros(k.shape, q.dtype), np.zeros(v.shape, q.dtype)
+        gm = np.zeros(shape, q.dtype) if needs[3] else None
+        for part in parts(shape, causal):
+            rows, kv = part[:3], (part[0], part[1], part[3])
+            few = q[rows] * scale
+            e = scores(few, k[kv], added, part)
+            if top is not None:
+                e -= top[rows][..., None]
+            np.exp(e, out=e)
+            pulled = g[rows] * share[rows][..., None]
+            gv[kv] += np.matmul(e.swapaxes(-1, -2), pulled)
+            d = np.matmul(pulled, v[kv].swapaxes(-1, -2), out=scratch.take("slopes", e.shape, e.dtype))
+            d -= np.einsum("nhij,nhij->nhi", pulled, out[rows])[..., None]
+            d *= e
+            if gm is not None:
+                gm[part] = d
+            np.matmul(d, k[kv], out=gq[rows])
+            gk[kv] += np.matmul(d.swapaxes(-1, -2), few)
+        gq *= scale
+        return [gq if needs[0] else None, gk if needs[1] else None, gv if needs[2] else None, gm]
+
+
+def _sums(e: Any) -> Any:
+    return row_sums(e.reshape(-1, e.shape[-1])).reshape(e.shape[:-1])

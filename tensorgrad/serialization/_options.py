@@ -1,0 +1,96 @@
+"""What a program sets for reading and writing. https://pytorch.org/docs/stable/notes/serialization.html#torch-serialization-config"""
+from __future__ import annotations
+
+import enum
+import mmap
+import threading
+from typing import Any
+
+MAP_PRIVATE, MAP_SHARED = getattr(mmap, "MAP_PRIVATE", 2), getattr(mmap, "MAP_SHARED", 1)
+
+
+class Options(threading.local):
+    """The settings, each thread's own."""
+
+    endianness: LoadEndianness | None = None
+    mmap_flags: int = MAP_PRIVATE
+    crc32: bool = True
+    skip: bool = False
+
+
+class LoadEndianness(enum.Enum):
+    """The order of bytes of files that do not say it. https://pytorch.org/docs → torch.serialization.LoadEndianness"""
+
+    NATIVE = 1
+    LITTLE = 2
+    BIG = 3
+
+
+options = Options()
+
+
+def get_default_load_endianness() -> LoadEndianness | None:
+    """The order of bytes of files that do not say it; None: this machine's. https://pytorch.org/docs → torch.serialization.get_default_load_endianness"""
+    return options.endianness
+
+
+def set_default_load_endianness(endianness: Any) -> None:
+    """Set the order of bytes of files that do not say it. https://pytorch.org/docs → torch.serialization.set_default_load_endianness"""
+    if not isinstance(endianness, LoadEndianness) and endianness is not None:
+        raise TypeError("Invalid argument type in function set_default_load_endianness")
+    options.endianness = endianness
+
+
+def get_crc32_options() -> bool:
+    """Whether checksums are compared when a file is read. https://pytorch.org/docs → torch.serialization.get_crc32_options"""
+    return options.crc32
+
+
+def set_crc32_options(compute_crc32: bool) -> None:
+    """Compare checksums, or not; they are always written. https://pytorch.org/docs → torch.serialization.set_crc32_options"""
+    options.crc32 = bool(compute_crc32)
+
+
+def get_default_mmap_options() -> int:
+    """mmap.MAP_PRIVATE, or MAP_SHARED: writing to a mapped tensor writes to the file. https://pytorch.org/docs → torch.serialization.get_default_mmap_options"""
+    return options.mmap_flags
+
+
+class _Setting:
+    """A setting that holds from now on, or until the end of a `with` block."""
+
+    _name: str
+    _before: Any
+
+    def _set(self, value: Any) -> None:
+        self._before = getattr(options, self._name)
+        setattr(options, self._name, value)
+
+    def __enter__(self) -> None:
+        """The constructor has done it."""
+
+    def __exit__(self, *exception: Any) -> None:
+        setattr(options, self._name, self._before)
+
+
+class set_default_mmap_options(_Setting):
+    """Whether mapped files are written to. https://pytorch.org/docs → torch.serialization.set_default_mmap_options"""
+
+    _name = "mmap_flags"
+
+    def __init__(self, flags: int) -> None:
+        if flags not in (MAP_PRIVATE, MAP_SHARED):
+            raise ValueError(f"Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, but got {flags}")
+        self._set(flags)
+
+
+class skip_data(_Setting):
+    """In a `with` block: files are read and written without what is in the storages, which is zeros. https://pytorch.org/docs → torch.serialization.skip_data"""
+
+    _name = "skip"
+
+    def __init__(self, materialize_fake_tensors: bool = False) -> None:
+        self.materialize_fake_tensors = materialize_fake_tensors
+
+    def __enter__(self) -> None:
+        self._set(True)

@@ -1,0 +1,93 @@
+"""Where the storages of a file go: `map_location`, and the places that a program registers."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..api import device
+from ..device import device as Device
+from ..storage.base import Storage
+from ..storages import TypedStorage, UntypedStorage
+
+NO_CUDA = ("Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are running on a CPU-only machine, please use torch.load "
+           "with map_location=torch.device('cpu') to map your storages to the CPU.")
+
+
+def validate_cuda_device(location: Any) -> int:
+    """The index of a CUDA device that is there; RuntimeError says which is not. https://pytorch.org/docs → torch.serialization.validate_cuda_device"""
+    from .. import cuda
+    index = Device(location).index or 0
+    if not cuda.is_available():
+        raise RuntimeError(NO_CUDA)
+    if index >= (count := cuda.device_count()):
+        raise RuntimeError(f"Attempting to deserialize object on CUDA device {index} but torch.cuda.device_count() is {count}. Please use torch.load with "
+                           "map_location to map your storages to an existing device.")
+    return index
+
+
+def _tag(storage: Any) -> str | None:
+    where = storage.device
+    return f"cuda:{where.index or 0}" if where.type == "cuda" else str(where)
+
+
+def _restored(storage: Any, location: str) -> Any:
+    try:
+        where = Device(location)
+    except (RuntimeError, ValueError):
+        return None
+    if where.type == "cuda":
+        validate_cuda_device(where)
+    elif where.type not in ("cpu", "meta") and str(where) not in Storage.by_device and where.type not in Storage.by_device:
+        return None
+    return storage.to(where)
+
+
+registry: list[tuple[Any, Callable[[Any], str | None], Callable[[Any, str], Any]]] = [(20, _tag, _restored)]
+
+
+def register_package(priority: int, tagger: Callable[[Any], str | None], deserializer: Callable[[Any, str], Any]) -> None:
+    """Tell how storages of a kind of device are named in files, and how they get there; low priorities come first.
+    https://pytorch.org/docs → torch.serialization.register_package"""
+    registry.append((priority, tagger, deserializer))
+    registry.sort(key=lambda entry: entry[0])
+
+
+def location_tag(storage: Any) -> str:
+    """The name of a storage's place in a file. https://pytorch.org/docs → torch.serialization.location_tag"""
+    for _, tagger, _ in registry:
+        place = tagger(storage)
+        if place:
+            return place
+    raise RuntimeError(f"don't know how to determine data location of torch.storage.{type(storage).__name__}")
+
+
+def default_restore_location(storage: Any, location: str) -> Any:
+    """The storage in the place that a file names. https://pytorch.org/docs → torch.serialization.default_restore_location"""
+    for _, _, deserializer in registry:
+        placed = deserializer(storage, location)
+        if placed is not None:
+            return placed
+    raise RuntimeError(f"don't know how to restore data location of torch.storage.{type(storage).__name__} (tagged with {location:.80})")
+
+
+class Location:
+    """`map_location`: where storages go."""
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+
+    def place(self, storage: UntypedStorage, place: str) -> UntypedStorage:
+        """The storage, where it is to go."""
+        given = self.given
+        if callable(given) and not isinstance(given, (str, Device)):
+            moved = given(storage, place)
+            if moved is None:
+                moved = default_restore_location(storage, place)
+        else:
+            target = place if given is None else given.get(place, place) if isinstance(given, dict) else given
+            moved = default_restore_location(storage, target if isinstance(target, str) else str(device(target)))
+        if isinstance(moved, TypedStorage):
+            moved = moved._untyped_storage
+        if not isinstance(moved, UntypedStorage) or moved.nbytes() != storage.nbytes():
+            raise TypeError(f"map_location gave {type(moved).__name__} for a storage, and not a storage of the same size")
+        return moved
