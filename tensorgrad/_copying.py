@@ -62,12 +62,13 @@ def _copied_memory(tensor: Any, memo: dict[int, Any]) -> tuple[Any, Any]:
 
 def reduced(tensor: Any) -> Any:
     """What pickle writes: the values on the host, in the order in which they lie in memory."""
+    attributes = {name: value for name, value in tensor.__dict__.items() if name != "_hooks_at_rest"}
     host = type(tensor.storage).host(tensor.detach().array)
     axes = tuple(sorted(range(host.ndim), key=lambda i: -host.strides[i]))
     values = np.ascontiguousarray(host.transpose(axes)).reshape([host.shape[i] for i in axes])
     if values.dtype.kind == "V":
         values = values.view(np.uint16)
-    return rebuild, (type(tensor), values, axes, tensor.dtype.name, str(tensor.device), tensor.requires_grad, dict(tensor.__dict__))
+    return rebuild, (type(tensor), values, axes, tensor.dtype.name, str(tensor.device), tensor.requires_grad, attributes)
 
 
 def rebuild(cls: Any, values: Any, axes: tuple[int, ...], dtype_name: str, device: str, requires_grad: bool, attributes: dict[str, Any]) -> Any:

@@ -6,7 +6,7 @@ class that overrides them, or a mode, is first seen: then `arm` puts forms of th
 from __future__ import annotations
 
 import threading
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 from ._keywords import odd, places
@@ -188,16 +188,28 @@ def _found(args: Any, kwargs: Any) -> list[Any] | None:
     return found if found or state.modes else None
 
 
-def _asking(method: Any, name: str, owner: Any) -> Any:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        found = _found(args, kwargs)
+class AskingMethod:
+    """A method of Tensor in the form that asks. It equals the method itself, which programs may have looked up before."""
+
+    def __init__(self, method: Any, name: str, owner: Any) -> None:
+        self.__wrapped__, self._owner = method, owner
+        self.__module__, self.__name__, self.__qualname__, self.__doc__ = method.__module__, name, f"Tensor.{name}", method.__doc__
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        found, name = _found(args, kwargs), self.__name__
         if found is None:
-            return method(*args, **kwargs)
-        function = getattr(owner, METHODS.get(name, name))
+            return self.__wrapped__(*args, **kwargs)
+        function = getattr(self._owner, METHODS.get(name, name))
         return ask(function, found, args, kwargs) if name in BINARY else asked(function, found, args, kwargs)
-    call.__module__, call.__name__, call.__qualname__, call.__doc__ = method.__module__, name, f"Tensor.{name}", method.__doc__
-    call.__wrapped__ = method  # type: ignore[attr-defined]
-    return call
+
+    def __eq__(self, other: Any) -> bool:
+        return self.__wrapped__ is getattr(other, "__wrapped__", other) or self.__wrapped__ is other
+
+    def __hash__(self) -> int:
+        return hash(self.__wrapped__)
 
 
 def arm() -> None:
@@ -213,7 +225,7 @@ def arm() -> None:
         if type(value) is property:
             setattr(Tensor, name, AskingProperty(value.fget, value.fset, value.fdel, value.__doc__))
         elif type(value) is FunctionType:
-            setattr(Tensor, name, _asking(value, name, Tensor))
+            setattr(Tensor, name, AskingMethod(value, name, Tensor))
 
 
 # ── what Tensor itself answers for its subclasses ─────────────────────────────────────────────────────────────────────

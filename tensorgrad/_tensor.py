@@ -1,12 +1,14 @@
 """Tensor: an array, the memory it lives in, and where it came from. Conversions, printing, pickling: no maths, which `api/` attaches."""
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
 
 from . import _copying, _overriding, _printing, dispatch
 from . import dtype as dtypes
+from ._warnings import warn
 from .autograd import engine
 from .autograd.inplace import address
 from .autograd.mode import mode
@@ -195,8 +197,9 @@ class Tensor(TensorBase):
 
     def _point_to(self, array: Any, storage: Storage) -> None:
         """Take over other memory. As in PyTorch, backward uses it too where it saved this tensor."""
+        version = self.storage.version
         self.array, self.storage, self.origin = array, type(storage)(), None
-        self.storage.memory = storage.memory
+        self.storage.memory, self.storage.version = storage.memory, version
         if type(self._node) is Leaf:
             self._node.shape, self._node.dtype, self._node.storage = array.shape, array.dtype, self.storage.nowhere
 
@@ -220,13 +223,15 @@ class Tensor(TensorBase):
 
     @property
     def requires_grad(self) -> bool:
-        node = node_of(self)
+        node = self._node if self._node is not None and self.origin is not None and self.origin.kind is not None else node_of(self)
         return node is not None and node.requires_grad
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         if type(value) is not bool:
             raise RuntimeError("requires_grad must be a bool")
+        if value and self.requires_grad:
+            return
         node = node_of(self)
         if not value:
             if node is not None and type(node) is not Leaf:
@@ -286,23 +291,7 @@ class Tensor(TensorBase):
     @grad.setter
     def grad(self, value: Any) -> None:
         if value is not None:
-            if not isinstance(value, TensorBase):
-                raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
-            if value is self:
-                raise RuntimeError("can't assign Variable as its own grad")
-            if type(value.storage) is not type(self.storage):
-                raise RuntimeError(f"attempting to assign a gradient with device type '{value.device.type}' to a tensor with device type "
-                                   f"'{self.device.type}'. Please ensure that the gradient and the tensor are on the same device")
-            expected = self.__dict__.get("_grad_dtype", self.dtype)
-            if expected not in (None, value.dtype):
-                raise RuntimeError(
-                    f"attempting to assign a gradient with dtype '{C_NAMES[value.dtype.name]}' to a tensor with grad_dtype "
-                    f"'{dispatch.SCALAR_TYPES[expected.name]}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's "
-                    "dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set grad_dtype "
-                    "with caution. Diverging the dtypes of a tensor and its gradient may break downstream systems that assume they match.")
-            if value.array.shape != self.array.shape:
-                raise RuntimeError(f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size '{list(self.shape)}'. "
-                                   "Please ensure that the gradient and the tensor are the same size")
+            _check_gradient(self, value)
         self._grad = value
 
     @grad.deleter
@@ -329,6 +318,11 @@ class Tensor(TensorBase):
             raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
         return Hooks.of(node).accumulated.add(hook)
 
+    @property
+    def _backward_hooks(self) -> Any:
+        hooks = self._node.hooks if self._node is not None and self.requires_grad else self.__dict__.get("_hooks_at_rest")
+        return None if hooks is None else OrderedDict(hooks.tensor)
+
     def retain_grad(self) -> None:
         """Keep the gradient of this tensor in .grad, though it is no leaf."""
         import weakref
@@ -347,10 +341,8 @@ class Tensor(TensorBase):
 
     def item(self) -> Any:
         """The only element, as a Python number."""
-        if self.array.size != 1:
-            raise RuntimeError(f"a Tensor with {self.array.size} elements cannot be converted to Scalar")
-        if self.is_meta:
-            raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+        if (n := self.array.size) != 1 or self.is_meta:
+            raise RuntimeError("Tensor.item() cannot be called on meta tensors" if n == 1 else f"a Tensor with {n} elements cannot be converted to Scalar")
         value = self._host().item()
         return float(value) if self.array.dtype.kind == "V" else value
 
@@ -413,30 +405,18 @@ class Tensor(TensorBase):
         return bool(self.array if type(self.storage).rank else self.item())
 
     def __int__(self) -> int:
-        return int(self._number("int64_t"))
+        return int(_number(self, "int64_t"))
 
     def __float__(self) -> float:
-        return float(self._number("double"))
+        return float(_number(self, "double"))
 
     def __complex__(self) -> complex:
-        return complex(self._number("c10::complex<double>"))
+        return complex(_number(self, "c10::complex<double>"))
 
     def __index__(self) -> int:
         if self.array.dtype.kind not in "iub" or self.array.size != 1:
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return int(self.item())
-
-    def _number(self, target: str) -> Any:
-        if self.array.size != 1:
-            raise ValueError("only one element tensors can be converted to Python scalars")
-        if self._node is not None and self.requires_grad:
-            from .api._arguments import warn
-            warn("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
-                 "Consider using tensor.detach() first.")
-        number = self.item()
-        if isinstance(number, complex) and "complex" not in target:
-            raise RuntimeError(f"value cannot be converted to type {target} without overflow")
-        return number
 
     def __contains__(self, element: Any) -> bool:
         if not isinstance(element, (TensorBase, int, float, complex, bool)):
@@ -451,10 +431,14 @@ class Tensor(TensorBase):
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         if type(self.storage).rank:
             return _batch_repr(self)
-        fn = self.grad_fn
+        try:
+            fn = self.grad_fn
+            name = None if fn is None else fn.name().rpartition("::")[2]
+        except RuntimeError:      # a view that lost its history to a write in place
+            name = "Invalid"
         return _printing.tensor_repr(
             None if self.is_meta else _shown(self), dtype_name=self.dtype.name, requires_grad=self.requires_grad,
-            grad_fn_name=None if fn is None else fn.name().rpartition("::")[2], device_text=None if self.is_cpu else str(self.device),
+            grad_fn_name=name, device_text=None if self.is_cpu else str(self.device),
             default_dtype_name=dtypes.get_default_dtype().name, shape=self.array.shape,
             prefix="tensor" if type(self) in PLAIN else type(self).__name__, notes=() if mode.see is None else mode.see.notes(self))
 
@@ -477,6 +461,8 @@ class Tensor(TensorBase):
         return _copying.deep(self, memo)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
+        from .utils.hooks import warn_if_has_hooks
+        warn_if_has_hooks(self)
         return _copying.reduced(self)
 
 
@@ -492,6 +478,40 @@ def _alias(tensor: Any, shared: bool) -> Any:
         storage = type(storage)()
         storage.memory = tensor.storage.memory
     return wrap(tensor.array, storage)
+
+
+def _number(tensor: Any, target: str) -> Any:
+    """The only element, as a Python number that fits a C type."""
+    if tensor.array.size != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    if target != "int64_t" and tensor._node is not None and tensor.requires_grad:
+        warn("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+             "Consider using tensor.detach() first.")
+    number = tensor.item()
+    if isinstance(number, complex) and "complex" not in target:
+        raise RuntimeError(f"value cannot be converted to type {target} without overflow")
+    return number
+
+
+def _check_gradient(tensor: Any, value: Any) -> None:
+    """Raise PyTorch's error for what cannot be the .grad of a tensor."""
+    if not isinstance(value, TensorBase):
+        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+    if value is tensor:
+        raise RuntimeError("can't assign Variable as its own grad")
+    if type(value.storage) is not type(tensor.storage):
+        raise RuntimeError(f"attempting to assign a gradient with device type '{value.device.type}' to a tensor with device type "
+                           f"'{tensor.device.type}'. Please ensure that the gradient and the tensor are on the same device")
+    expected = tensor.__dict__.get("_grad_dtype", tensor.dtype)
+    if expected not in (None, value.dtype):
+        raise RuntimeError(
+            f"attempting to assign a gradient with dtype '{C_NAMES[value.dtype.name]}' to a tensor with grad_dtype "
+            f"'{dispatch.SCALAR_TYPES[expected.name]}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's "
+            "dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set grad_dtype "
+            "with caution. Diverging the dtypes of a tensor and its gradient may break downstream systems that assume they match.")
+    if value.array.shape != tensor.array.shape:
+        raise RuntimeError(f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size '{list(tensor.shape)}'. "
+                           "Please ensure that the gradient and the tensor are the same size")
 
 
 def _check_memory(tensor: Any) -> None:

@@ -148,7 +148,7 @@ def view(op: type[Op], args: Any, edges: Any, needs: int, params: Any, y: Any) -
     if needs:
         if record := mode.record:
             record(op, needs, args, edges, params, out)
-        elif not mode.inference:
+        else:
             out._node = Leaf(out)      # as in PyTorch, a view made in no_grad mode requires grad on its own account
             out.storage.watched = True
     return out

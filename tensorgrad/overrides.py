@@ -21,7 +21,7 @@ from types import FunctionType
 from typing import Any
 
 from . import _overriding
-from ._overriding import NEVER, DisableTorchFunction, DisableTorchFunctionSubclass, overriding, state
+from ._overriding import NEVER, AskingMethod, DisableTorchFunction, DisableTorchFunctionSubclass, overriding, state
 from ._tensor import Tensor
 
 __all__ = ["BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode", "enable_reentrant_dispatch",
@@ -29,6 +29,7 @@ __all__ = ["BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctio
            "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property",
            "resolve_name", "wrap_torch_function"]
 
+METHODS = (FunctionType, AskingMethod)
 # Functions of the root package that make tensors or settings, rather than take tensors.
 PLAIN_FUNCTIONS = ("arange as_strided as_tensor asarray bartlett_window blackman_window broadcast_shapes can_cast empty empty_permuted empty_strided eye "
                    "fill frombuffer from_file from_numpy full get_default_device get_default_dtype get_num_interop_threads get_num_threads get_rng_state "
@@ -156,7 +157,7 @@ def get_overridable_functions() -> dict[Any, list[Any]]:
     found: dict[Any, list[Any]] = {module: [f for n in module.__all__ if type(f := getattr(module, n)) is FunctionType and f not in ignored]
                                    for module in _namespaces().values()}
     found[Tensor] = [v.__get__ if isinstance(v, property) else v for n, v in vars(Tensor).items()
-                     if n not in NEVER and (isinstance(v, property) or type(v) is FunctionType)]
+                     if n not in NEVER and (isinstance(v, property) or isinstance(v, METHODS))]
     return found
 
 
@@ -191,7 +192,7 @@ def _names() -> dict[Any, str]:
     for n, v in reversed(vars(Tensor).items()):
         if isinstance(v, property):
             names |= {v.__get__: f"torch.Tensor.{n}.__get__", v.__set__: f"torch.Tensor.{n}.__set__"}
-        elif type(v) is FunctionType:
+        elif isinstance(v, METHODS):
             names[v] = f"torch.Tensor.{n if v.__name__ not in vars(Tensor) else v.__name__}"
     return names
 

@@ -20,12 +20,12 @@ from .api._arguments import warn
 from .autograd.inplace import address
 from .device import device as Device
 from .dispatch import shared, wrap
+from .dtype import SCALAR_TYPES, get_default_dtype
 from .dtype import dtype as Dtype
-from .dtype import get_default_dtype
 from .storage.base import backend_of
 
-OLD = ("TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage class. This should only matter to you if you are "
-       "using storages directly.  To access UntypedStorage directly, use tensor.untyped_storage() instead of tensor.storage()")
+OLD = ("TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage class. This should only matter to you "
+       "if you are using storages directly.  To access UntypedStorage directly, use tensor.untyped_storage() instead of tensor.storage()")
 NOT_RESIZABLE = "Trying to resize storage that is not resizable"
 
 
@@ -87,8 +87,8 @@ class UntypedStorage:
         else:
             if not hasattr(given, "__len__") or not all(isinstance(item, (int, np.integer)) for item in given):
                 kind = next((type(item).__name__ for item in given if not isinstance(item, (int, np.integer))), "") if hasattr(given, "__iter__") else ""
-                raise RuntimeError(f"torch.UntypedStorage(): tried to construct a storage from a sequence ({type(given).__name__}), but one of the items was of "
-                                   f"type {kind} instead of int" if kind else f"torch.UntypedStorage(): a storage is no {type(given).__name__}")
+                raise RuntimeError(f"torch.UntypedStorage(): tried to construct a storage from a sequence ({type(given).__name__}), but one of the items was "
+                                   f"of type {kind} instead of int" if kind else f"torch.UntypedStorage(): a storage is no {type(given).__name__}")
             values = np.array([int(item) & 255 for item in given], np.uint8)
         self._start(backend.asarray(values), backend)
 
@@ -343,6 +343,9 @@ class TypedStorage:
         return self._untyped_storage
 
     def _as_tensor(self, like: Any = None) -> Any:
+        if like is not None and like.dtype is not self.dtype:
+            raise RuntimeError(f"Expected a Storage of type {SCALAR_TYPES[like.dtype.name].lower()} or an UntypedStorage, but got type "
+                               f"{SCALAR_TYPES[self.dtype.name]} for argument 1 'storage'")
         return wrap(*self._untyped_storage.block(self.dtype))
 
     def size(self) -> int:
@@ -394,8 +397,8 @@ class TypedStorage:
         return self
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> TypedStorage:
-        """Write the elements of another storage."""
-        self._as_tensor().copy_(source._as_tensor(self._as_tensor()))
+        """Write the bytes of another storage of the same size."""
+        self._untyped_storage.copy_(source)
         return self
 
     def resize_(self, size: int) -> TypedStorage:

@@ -3,11 +3,14 @@ import gc
 import tracemalloc
 import warnings
 import weakref
+from itertools import pairwise
 
 import pytest
 from support import cpu_only
 
 import tensorgrad as torch
+from tensorgrad.autograd.fused import Residual
+from tensorgrad.autograd.tape import TensorBase
 
 pytestmark = pytest.mark.usefixtures("device")
 
@@ -377,3 +380,175 @@ def test_a_gradient_with_a_graph_of_its_own_can_be_dropped(no_collector):
     node = weakref.ref(g.grad_fn)
     del g
     assert node() is None
+
+
+# ── how much the tape keeps ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def arrays_in(saved):
+    """The arrays among what a step saved."""
+    if isinstance(saved, Residual):
+        yield from arrays_in((saved.kept, saved.needed))
+    elif isinstance(saved, (tuple, list)):
+        for part in saved:
+            yield from arrays_in(part)
+    elif isinstance(saved, TensorBase):
+        yield saved.array
+    elif hasattr(saved, "nbytes"):
+        yield saved
+
+
+def blocks(arrays):
+    """{address: size} of the blocks of memory that arrays lie in; numbers do not count."""
+    found = {}
+    for array in arrays:
+        while getattr(array.base, "nbytes", None) is not None:
+            array = array.base
+        if array.ndim:
+            found[id(array)] = array.nbytes
+    return found
+
+
+def kept(result, *others):
+    """The bytes that the tape behind a result keeps, less those of other tensors: each block of memory counts once."""
+    seen, todo, saved = set(), [result.grad_fn], []
+    while todo:
+        node = todo.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            todo += node.edges
+            saved += arrays_in(getattr(node, "saved", ()))
+    own = blocks(t.array for t in others)
+    return sum(size for block, size in blocks(saved).items() if block not in own)
+
+
+def in_place(x):
+    return (x * 2).relu_()                       # the result, which the caller holds as well
+
+
+def pooled(x):
+    return torch.nn.functional.max_pool2d(x * 2, 3, 2, 1)         # what is pooled, without its border
+
+
+def normalized(x):
+    return torch.nn.functional.batch_norm(x * 2, None, None, training=True)       # what is normalized, its mean and deviation
+
+
+def attention(x):
+    q, k, v = (x * 2).reshape(2, 64, 3, 4, 16).permute(2, 0, 3, 1, 4)
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(2, 64, 64)
+
+
+def loss(x):
+    return torch.nn.functional.cross_entropy(x.reshape(128, 192), torch.arange(128))
+
+
+SMALL = 2 * 64 * 192 * 4             # the bytes of what these functions are given
+
+
+@cpu_only
+@pytest.mark.parametrize("function, expected", [(in_place, SMALL), (pooled, SMALL), (normalized, SMALL + 2 * 64 * 4),
+                                                (attention, SMALL + SMALL // 3 + 2 * 4 * 64 * 4 * 2), (loss, SMALL + 128 * (4 + 4 + 8))],
+                         ids=lambda value: getattr(value, "__name__", None))
+def test_what_a_step_keeps(function, expected):
+    x = torch.randn(2, 64, 12, 16) if function in (in_place, pooled, normalized) else torch.randn(2, 64, 192)
+    assert kept(function(x.requires_grad_()), x) == expected
+
+
+class Residuals(torch.nn.Module):
+    """x + f(x), or f(x) alone where the sizes differ."""
+
+    def __init__(self, *layers, apart=False):
+        super().__init__()
+        self.layers, self.apart = torch.nn.Sequential(*layers), apart
+
+    def forward(self, x):
+        return self.layers(x) if self.apart else x + self.layers(x)
+
+
+def convolutions():
+    nn = torch.nn
+
+    def block(a, b):
+        return [Residuals(nn.Conv2d(a, b, 3, 1 if a == b else 2, 1, bias=False), nn.BatchNorm2d(b), nn.ReLU(inplace=True),
+                          nn.Conv2d(b, b, 3, 1, 1, bias=False), nn.BatchNorm2d(b), apart=a != b), nn.ReLU(inplace=True)]
+    widths = (8, 8, 16, 32)
+    model = nn.Sequential(nn.Conv2d(3, 8, 7, 2, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1),
+                          *(layer for a, b in pairwise(widths) for layer in block(a, b)), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10))
+    first = 2 * 4 * 8 * 32 * 32 * 4                                       # convolved, and made positive: what PyTorch keeps, less indices
+    blocks = sum(4 * 4 * c * n * n * 4 for c, n in ((8, 16), (16, 8), (32, 4)))
+    pooled = 4 * 8 * 16 * 16 * 4
+    numbers = 2 * 4 * (8 + 2 * (8 + 16 + 32)) + 4 * 32 * 4 + 4 * (2 * 40 + 2 * 4)      # statistics, the last features, and the loss's
+    return model, torch.randn(4, 3, 64, 64), torch.arange(4), first + blocks + pooled + numbers
+
+
+class Heads(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.qkv, self.out = torch.nn.Linear(width, 3 * width), torch.nn.Linear(width, width)
+
+    def forward(self, x):
+        n, t, c = x.shape
+        q, k, v = self.qkv(x).reshape(n, t, 3, 4, c // 4).permute(2, 0, 3, 1, 4)
+        return self.out(torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(n, t, c))
+
+
+def words():
+    nn, c, n = torch.nn, 32, 4 * 48
+    layer = [Residuals(nn.LayerNorm(c), Heads(c)), Residuals(nn.LayerNorm(c), nn.Linear(c, 4 * c), nn.GELU(), nn.Linear(4 * c, c))]
+    model = nn.Sequential(nn.Embedding(10, c), *layer, nn.LayerNorm(c), nn.Linear(c, 10), nn.Flatten(0, 1))
+    features = 3 * 2 * n * c + 3 * n * c + n * c + 2 * 4 * n * c      # around each norm; queries, keys and values; attention; around gelu
+    rows = 3 * 2 * n + 2 * 4 * n                                          # statistics of the norms, sums of each head
+    return model, torch.randint(10, (4, 48)), torch.randint(10, (n,)), 4 * (features + rows) + 4 * n * (2 * 10 + 2)
+
+
+@cpu_only
+@pytest.mark.parametrize("net", [convolutions, words])
+def test_what_a_net_keeps(net):
+    model, x, y, expected = net()
+    result = torch.nn.functional.cross_entropy(model(x), y)
+    assert kept(result, x, y, *model.parameters(), *model.buffers()) == expected
+    result.backward()
+    assert kept(result) == 0
+
+
+@cpu_only
+@pytest.mark.parametrize("rule", [torch.optim.SGD, torch.optim.Adam])
+def test_a_step_of_an_optimizer_takes_little_memory(rule):
+    w = torch.nn.Parameter(torch.randn(1 << 20))
+    optimizer = rule([w], 0.1, **({"momentum": 0.9} if rule is torch.optim.SGD else {}))
+    w.grad = torch.randn(1 << 20)
+    optimizer.step()
+    tracemalloc.start()
+    try:
+        optimizer.step()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < (1 if rule is torch.optim.SGD else 9) << 20
+
+
+@cpu_only
+def test_a_large_write_in_place_goes_piece_by_piece():
+    n = 150_001
+    x, a, b = torch.randn(3, n)
+    before, seen = x.clone(), x[5:]
+    for name, arguments, options in [("add_", (a,), {"alpha": 0.5}), ("mul_", (x,), {}), ("addcmul_", (a, b), {"value": -2}), ("sub_", (1.5,), {}),
+                                     ("lerp_", (b, 0.25), {}), ("div_", (a,), {"rounding_mode": "floor"}), ("addcdiv_", (x, b), {}), ("mul_", (b[:1],), {})]:
+        version, expected = x._version, getattr(torch, name[:-1])(before, *[before if t is x else t for t in arguments], **options)
+        assert getattr(x, name)(*arguments, **options) is x and x._version == version + 1
+        assert torch.equal(x, expected)
+        before = x.clone()
+    assert torch.equal(seen, x[5:])
+    whole = torch.arange(n)
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        whole.div_(2)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        torch.zeros(1).expand(n).add_(1)
+    assert torch.equal(whole, torch.arange(n))
+    kept_by = a.clone().requires_grad_()
+    y = kept_by * x
+    with torch.no_grad():
+        x.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()

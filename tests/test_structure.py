@@ -12,7 +12,7 @@ PACKAGE = ROOT / "tensorgrad"
 
 # From the ground up. A module may import from its own layer and from those before it.
 LAYERS = [
-    "_missing _unsupported torch_version dtype device size threads generator _streams _printing",
+    "_missing _unsupported _warnings torch_version dtype device size threads generator _streams _printing",
     "storage",
     "ops",
     "const",
@@ -21,8 +21,8 @@ LAYERS = [
     "_copying _keywords _overriding",
     "_tensor overrides _C",
     "api return_types",
-    "settings amp nn optim utils func cuda accelerator linalg fft special signal random distributions storages serialization autograd.gradcheck autograd.functional "
-    "autograd.forward_ad autograd.profiler autograd.grad_mode autograd.anomaly_mode futures functional types hub",
+    "settings amp nn optim utils func cuda accelerator linalg fft special signal random distributions storages serialization autograd.gradcheck "
+    "autograd.functional autograd.forward_ad autograd.profiler autograd.grad_mode autograd.anomaly_mode futures functional types hub",
     "_VF array_api viz docs testing symbolic layers experiment distributed legacy jit backends multiprocessing version compiler "
     "_dynamo _jit_internal _utils ao cpu export fx library mps mtia nested onnx profiler quantization sparse xpu utils.collect_env",
     "_as_torch __init__ __main__",

@@ -1,13 +1,13 @@
 """Checks of arguments that many functions share."""
 from __future__ import annotations
 
-import sys
-import warnings
 from typing import Any
 
 import numpy as np
 
 from .. import dtype as dtypes
+from .._warnings import WARNED as WARNED
+from .._warnings import warn as warn
 from ..autograd.tape import TensorBase
 from ..dispatch import apply, explained, result_type
 from ..ops.base import OPS
@@ -116,26 +116,6 @@ def in_dtype(tensor: Any, dtype: dtypes.dtype) -> Any:
 def floating(tensor: Any) -> Any:
     """Integers and bools in the default dtype."""
     return in_dtype(tensor, dtypes.get_default_dtype()) if tensor.array.dtype.kind in "biu" else tensor
-
-
-class Warned(set[str]):
-    """The warnings that were given; `always` gives them again (set_warn_always)."""
-
-    always = False
-
-
-WARNED = Warned()
-
-
-def warn(message: str) -> None:
-    """A warning, once in a process as PyTorch gives it, that names the program's line, however many of ours lie between."""
-    if message in WARNED and not WARNED.always:
-        return
-    WARNED.add(message)
-    level, frame, own = 1, sys._getframe(), __name__.partition(".")[0]
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == own:
-        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
-    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 # ── numbers ───────────────────────────────────────────────────────────────────────────────────────────────────────────

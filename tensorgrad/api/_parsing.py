@@ -163,6 +163,7 @@ CHECKS: dict[str, Any] = {
     "Generator": lambda v: isinstance(v, Generator),
     "layout": lambda v: isinstance(v, layout),
     "memory_format": lambda v: isinstance(v, memory_format),
+    "Storage": lambda v: hasattr(v, "_as_tensor"),
     "object": lambda v: True,
 }
 ELEMENTS: dict[str, Any] = {"ints": _is_index, "floats": lambda v: isinstance(v, (int, float, np.number)), "Numbers": _is_number}

@@ -199,6 +199,7 @@ def write_out(result: Any, out: Any, exact: bool = False, name: str = "function"
     _check_out(result, out, exact, name)
     if result.array.shape != out.array.shape:
         _resize(out, result.array.shape)
+    inplace.check_mode(out)
     inplace.write(out, result.array)
     return out
 

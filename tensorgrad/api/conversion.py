@@ -146,6 +146,8 @@ def numel(input: Any) -> int:
 @public(function=False)
 def copy_(input: Any, src: Any, non_blocking: bool = False) -> Any:
     """Take the values of `src`, broadcast and cast to this tensor. https://pytorch.org/docs → torch.Tensor.copy_"""
+    if isinstance(src, (bool, int, float)):
+        return input.fill_(src)  # type: ignore[attr-defined]
     if not isinstance(src, TensorBase):
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {src.__class__.__name__}")
     if src.storage is input.storage and src.array.size == input.array.size:
@@ -189,6 +191,8 @@ def set_(input: Any, source: Any = None, storage_offset: Any = None, size: Any =
 @public(function=False)
 def apply_(input: Any, callable: Any) -> Any:
     """Replace each element by what a Python function makes of it: slow. https://pytorch.org/docs → torch.Tensor.apply_"""
+    if input.requires_grad:
+        raise RuntimeError("Can't call apply_() on Variable that requires grad. Use var.detach().apply_() instead.")
     values = [callable(v) for v in input.detach().reshape(-1).tolist()]
     return copy_(input, input.new_tensor(values).reshape(input.shape))
 

@@ -121,8 +121,9 @@ def _check_range(array: Any, wanted: Any) -> None:
 
 def _plain(data: Any) -> tuple[Any, Any]:
     """Nested sequences without tensors in them, and the dtype of the first NumPy or Tensor element (None if all are Python's)."""
-    if isinstance(data, TensorBase):
-        return type(data.storage).host(data.array).tolist(), data.array.dtype
+    if isinstance(data, TensorBase):      # of one element: a number among others
+        host = type(data.storage).host(data.array)
+        return host.item() if host.size == 1 else host.tolist(), data.array.dtype
     if isinstance(data, (list, tuple, range)):
         if data and isinstance(data[0], (list, tuple, range, TensorBase)):
             pairs = [_plain(part) for part in data]
@@ -359,6 +360,8 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, layout: Any = None, d
     """A tensor of one value, of the value's dtype. https://pytorch.org/docs → torch.full"""
     if isinstance(fill_value, TensorBase):
         fill_value = fill_value.item()  # type: ignore[attr-defined]
+    if isinstance(fill_value, np.integer):
+        fill_value = int(fill_value)
     kind = dtypes.PYTHON[type(fill_value)] if dtype is None and type(fill_value) in dtypes.PYTHON else dtype
     kind = dtypes.get_default_dtype() if kind is dtypes.float32 and dtype is None else kind
     if not isinstance(size, (tuple, list)):
@@ -379,11 +382,29 @@ def _beside(source: Any, made: Any) -> Any:
     return as_leaf(level_of(source, made.detach()), made.requires_grad)
 
 
+def laid_out(tensor: Any, like: Any, memory_format: Any = None) -> Any:
+    """A new tensor, contiguous and still of one value, with its axes in memory in the order of those of the array `like`, or of a memory format."""
+    ndim, array = like.ndim, tensor.array
+    if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
+        if ndim != (needed := 4 if memory_format is dtypes.channels_last else 5):
+            raise RuntimeError(f"required rank {needed} tensor to use channels_last{'_3d' * (needed == 5)} format")
+        axes = [0, *range(2, ndim), 1]
+    elif memory_format is dtypes.contiguous_format or not hasattr(like, "flags") or like.flags.c_contiguous:
+        return tensor
+    else:
+        moving = [i for i, (n, step) in enumerate(zip(like.shape, like.strides, strict=True)) if n > 1 and step]
+        axes = list(range(ndim))
+        for place, axis in zip(moving, sorted(moving, key=lambda i: -like.strides[i]), strict=True):
+            axes[place] = axis
+    tensor.array = array.reshape([array.shape[a] for a in axes]).transpose([axes.index(i) for i in range(ndim)])
+    return tensor
+
+
 def _filler_like(name: str) -> Any:
     def make(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
              memory_format: Any = None) -> Any:
         kind, place = _like(input, dtype, device)
-        return _beside(input, made(name, input.array.shape, kind, place, requires_grad))
+        return _beside(input, laid_out(made(name, input.array.shape, kind, place, requires_grad), input.array, memory_format))
     make.__name__ = make.__qualname__ = f"{name}_like"
     make.__doc__ = f"`{name}` in the shape, dtype and device of a tensor. https://pytorch.org/docs → torch.{name}_like"
     return public(method=name != "empty")(make)
@@ -397,7 +418,7 @@ def full_like(input: Any, fill_value: Any, *, dtype: Any = None, layout: Any = N
               pin_memory: bool = False, memory_format: Any = None) -> Any:
     """`full` in the shape, dtype and device of a tensor. https://pytorch.org/docs → torch.full_like"""
     kind, place = _like(input, dtype, device)
-    return _beside(input, full(input.array.shape, fill_value, dtype=kind, device=place, requires_grad=requires_grad))
+    return _beside(input, laid_out(full(input.array.shape, fill_value, dtype=kind, device=place, requires_grad=requires_grad), input.array, memory_format))
 
 
 def _new(maker: Any, name: str) -> None:
@@ -584,4 +605,5 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int
 @public(method=True, inplace=False)
 def clone(input: Any, *, memory_format: Any = None) -> Any:
     """A copy, recorded. https://pytorch.org/docs → torch.clone"""
-    return xp.clone(input)
+    copied = xp.clone(input)
+    return copied if memory_format in (None, dtypes.preserve_format) else copied.contiguous(memory_format)

@@ -59,9 +59,10 @@ def _check_index(index: Any, name: str, dtypes_: str = "iu") -> None:
     if not isinstance(index, TensorBase):
         raise TypeError(f"{name}(): argument 'index' must be Tensor, not {type(index).__name__}")
     if index.array.dtype not in (np.int64, np.int32):
-        raise RuntimeError(
+        raise (IndexError if name == "index_fill_" else RuntimeError)(
             f"{name}(): Expected dtype int32 or int64 for index" if name == "index_select" else
-            f"{name}(): Expected dtype int64 for index" if name != "gather" else "gather(): Expected dtype int32/int64 for index")
+            f"{name}(): Expected dtype int64 for index{'.' * (name == 'index_fill_')}" if name != "gather" else
+            "gather(): Expected dtype int32/int64 for index")
 
 
 @public(out="same apart")
@@ -263,7 +264,9 @@ def _slices(input: Any, dim: int, index: Any, source: Any, name: str) -> tuple[A
     index = xp.reshape(index, shape=(index.array.size,))
     n = input.array.shape[d] if input.array.ndim else 1
     if index.array.size and not (-n <= int(index.array.min()) and int(index.array.max()) < n):
-        raise IndexError(f"index out of range in self" if name == "index_add" else f"{name}(): index out of range")  # noqa: F541
+        wrong = next(int(i) for i in index.array.ravel() if not -n <= i < n)
+        kind, start = {"index_add": (RuntimeError, ""), "index_copy_": (IndexError, "index_copy_(): ")}.get(name, (IndexError, ""))
+        raise kind(f"{start}index {wrong} is out of bounds for dimension {d} with size {n}")
     if source is not None and isinstance(source, TensorBase):
         if source.array.dtype != input.array.dtype:
             raise RuntimeError(f"index_add_(): self ({_scalar(input)}) and source ({_scalar(source)}) must have the same scalar type"
@@ -271,9 +274,9 @@ def _slices(input: Any, dim: int, index: Any, source: Any, name: str) -> tuple[A
                                f"{_scalar(input)} and (source) {_scalar(source)}")
         rows = source.array.shape[d] if source.array.ndim else 1
         if rows != index.array.size:
-            raise RuntimeError(f"{name}(): Number of indices ({index.array.size}) should be equal to source.size(dim): ({rows}), for dim: {d}" if
-                               name == "index_add" else
-                               f"{name}(): Number of indices ({index.array.size}) should be equal to source.size(dim) ({rows})")
+            if name == "index_add":
+                raise RuntimeError(f"index_add_(): Number of indices ({index.array.size}) should be equal to source.size(dim): ({rows}), for dim: {d}")
+            raise IndexError(f"{name}(): Number of indices ({index.array.size}) should be equal to source.size(dim) ({rows})")
         if source.array.ndim and input.array.ndim and (source.array.ndim != input.array.ndim or any(
                 k != d and n != m for k, (n, m) in enumerate(zip(source.array.shape, input.array.shape, strict=True)))):
             raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
@@ -367,7 +370,7 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
         return each_example(masked_scatter, input, mask, source)
     _check_mask(mask, "masked_scatter")
     if source.array.dtype != input.array.dtype:
-        raise RuntimeError(f"masked_scatter: expected self and source to have same dtypes but got {_scalar(input)} and {_scalar(source)}")
+        raise RuntimeError(f"masked_scatter: expected self and source to have same dtypes but got{_scalar(input)} and {_scalar(source)}")
     shape = broadcast_shape(mask, input)
     input, mask = input.expand(shape), mask.expand(shape)
     places = [fresh(i, type(input.storage)) for i in (mask.array.nonzero() if shape else ())]

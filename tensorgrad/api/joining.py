@@ -115,9 +115,9 @@ def block_diag(*tensors: Any) -> Any:
     """Matrices along the diagonal of one. https://pytorch.org/docs → torch.block_diag"""
     if not tensors:
         return FUNCTIONS["empty"](1, 0)
-    for t in tensors:
+    for i, t in enumerate(tensors):
         if t.array.ndim > 2:
-            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input has {t.array.ndim} dimensions")
+            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {t.array.ndim} dimensions")
     blocks = [atleast_2d(t) for t in tensors]
     rows, columns = sum(b.array.shape[0] for b in blocks), sum(b.array.shape[1] for b in blocks)
     done, lines = 0, []
@@ -235,6 +235,8 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
     shifts = tuple(shifts) if isinstance(shifts, (tuple, list)) else (index(shifts),)
     dims = () if dims is None else tuple(dims) if isinstance(dims, (tuple, list)) else (index(dims),)
     if not dims:
+        if not shifts:
+            raise RuntimeError("`shifts` required")
         if len(shifts) != 1:
             raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:0")
         return xp.reshape(xp.roll(ravel(input), shift=shifts, axis=(0,)), shape=input.array.shape)

@@ -33,6 +33,8 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, 
     d = normalize_dim(dim, tensor.array.ndim)
     n = tensor.array.shape[d]
     if isinstance(size, (list, tuple)):
+        if sum(size) == n and any(s < 0 for s in size):
+            raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(size)}")
         if sum(size) != n or any(s < 0 for s in size):
             raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at dimension {d}), but got "
                                f"split_sizes={list(size)}")
@@ -136,8 +138,7 @@ def _splitter(name: str, axis: Any) -> None:
         needed = {"hsplit": 1, "vsplit": 2, "dsplit": 3}[name]
         ndim = input.array.ndim
         if ndim < needed:
-            raise RuntimeError(f"torch.{name} requires a tensor with at least {needed} dimension{'s' * (needed > 1)}, but got a tensor with {ndim} "
-                               f"dimension{'s' * (ndim != 1)}!")
+            raise RuntimeError(f"torch.{name} requires a tensor with at least {needed} dimension, but got a tensor with {ndim} dimensions!")
         d = axis(ndim)
         n = input.array.shape[d]
         if isinstance(where, int) and (where == 0 or n % where):

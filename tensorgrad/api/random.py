@@ -269,7 +269,11 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
            device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Any:
     """Normal numbers of given means and deviations, each a number or a tensor. https://pytorch.org/docs → torch.normal"""
     tensors = [t for t in (mean, std) if isinstance(t, TensorBase)]
-    if not tensors or size is not None:
+    if not tensors and size is None:
+        raise TypeError(f"normal() received an invalid combination of arguments - got ({type(mean).__name__}, {type(std).__name__}), but expected one of:\n"
+                        " * (Tensor mean, Tensor std)\n * (Tensor mean, float std)\n * (float mean, Tensor std)\n"
+                        " * (float mean, float std, tuple of ints size)")
+    if size is not None:
         made = drawn("normal", shape_of((() if size is None else size,)), dtype, device, generator, requires_grad, float(mean), float(std))
     else:
         backend = type(tensors[0].storage)

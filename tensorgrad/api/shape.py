@@ -11,7 +11,7 @@ from ..autograd import inplace as _inplace
 from ..autograd.inplace import address
 from ..autograd.mode import mode
 from ..autograd.tape import Leaf, node_of
-from ..dispatch import explained, shared, view, wrap, xp
+from ..dispatch import SCALAR_TYPES, explained, shared, view, wrap, xp
 from ..ops.base import OPS
 from ..size import Size
 from ._arguments import normalize_dim, normalize_dims, warn
@@ -100,7 +100,12 @@ def _view_as_dtype(self: Any, dtype: dtypes.dtype) -> Any:
     try:
         array = self.array.view(dtype.numpy)
     except ValueError:
-        raise RuntimeError(f"self.size(-1) must be divisible by {dtype.itemsize // self.array.itemsize} to view {self.dtype} as {dtype} (different "
+        was, asked = (SCALAR_TYPES[d.name] for d in (self.dtype, dtype))
+        if not self.array.ndim:
+            raise RuntimeError(f"self.dim() cannot be 0 to view {was} as {asked} (different element sizes)") from None
+        if self.stride(-1) != 1:
+            raise RuntimeError(f"self.stride(-1) must be 1 to view {was} as {asked} (different element sizes), but got {self.stride(-1)}") from None
+        raise RuntimeError(f"self.size(-1) must be divisible by {dtype.itemsize // self.array.itemsize} to view {was} as {asked} (different "
                            f"element sizes), but got {self.array.shape[-1] if self.array.ndim else 1}") from None
     return wrap(array, shared(self))
 
@@ -246,7 +251,8 @@ def _matrix_property(name: str, form: Any, doc: str, most: Any = None) -> Any:
     def attribute(self: Any) -> Any:
         ndim = self.array.ndim
         if ndim == 1 or most and ndim > most:
-            raise RuntimeError(f"tensor.{name} is only supported on matrices {'(2-D tensors)' if most else 'or batches of matrices'}. Got {ndim}-D tensor.")
+            raise RuntimeError(f"tensor.{name} is only supported on matrices {'(2-D tensors)' if most else 'or batches of matrices'}. Got {ndim}-D tensor."
+                               + " For batches of matrices, consider using tensor.mH" * (name == "H" and ndim > 2))
         if not ndim:
             warn(f"Tensor.{name} is deprecated on 0-D tensors. This function is the identity in these cases.")
             return self
@@ -416,9 +422,10 @@ def resize_(input: Any, *sizes: Any, memory_format: Any = None, **keywords: Any)
     if prod(shape) > flat.size:
         grown = backend.xp.zeros(prod(shape), dtype=flat.dtype)
         grown[:flat.size] = flat
-        flat, input.storage = grown, backend()
-        input.storage.memory = flat
+        flat, version, input.storage = grown, input.storage.version, backend()
+        input.storage.memory, input.storage.version = flat, version
     input.array = flat[:prod(shape)].reshape(shape)
+    input.storage.wrote()
     return input
 
 

@@ -11,6 +11,7 @@ _HOME = {
     "backward": "engine", "grad": "engine",
     "Function": "function", "FunctionCtx": "function",
     "enable_grad": "mode", "inference_mode": "mode", "no_grad": "mode", "set_grad_enabled": "mode",
+    "set_multithreading_enabled": "grad_mode", "is_multithreading_enabled": "grad_mode", "_unsafe_preserve_version_counter": "grad_mode",
     "detect_anomaly": "anomaly", "set_detect_anomaly": "anomaly",
     "Variable": "variable",
     "gradcheck": "gradcheck", "gradgradcheck": "gradcheck", "GradcheckError": "gradcheck",
@@ -30,7 +31,8 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME, *_MODULES})
+    return sorted({*globals(), *_PUBLIC})
 
 
-__all__ = [*_HOME, *_MODULES]  # noqa: PLE0604
+_PUBLIC = [*(name for name in _HOME if not name.startswith("_")), *_MODULES]
+__all__ = [*_PUBLIC]  # noqa: PLE0604

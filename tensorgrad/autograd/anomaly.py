@@ -111,7 +111,12 @@ class saved_tensors_hooks(Switch):
 
 def pack(tensor: Any) -> Packed:
     """A tensor as the innermost hooks keep it."""
-    pack_hook, unpack_hook = mode.hooks[-1]
+    return packed_by(mode.hooks[-1], tensor)
+
+
+def packed_by(hooks: tuple[Any, Any], tensor: Any) -> Packed:
+    """A tensor as these hooks keep it."""
+    pack_hook, unpack_hook = hooks
     version = tensor.storage.version
     with no_grad():
         packed = pack_hook(tensor)

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from .. import dispatch
+from .._warnings import warn
 from ..dispatch import apply, namespace, wrap, xp
 from ..dtype import FROM_NUMPY
 from ..ops.base import OPS, Op
@@ -131,7 +132,7 @@ def _relinked(node: Any, plan: Any, place: int, v: Any) -> Any:
     elif isinstance(v, TensorBase) and v.storage.written > node.time:
         raise outdated(node, place, v)
     if origin < arity:
-        if not isinstance(v, TensorBase) or v._node is node.edges[origin] and not type(v) is TensorBase:
+        if not isinstance(v, TensorBase) or v._node is node.edges[origin] and type(v) is not TensorBase:
             return v      # the very tensor
         return wrap(v.array, v.storage, node.edges[origin])
     if type(node.dtype) is not tuple:
@@ -142,19 +143,60 @@ def _relinked(node: Any, plan: Any, place: int, v: Any) -> Any:
 
 def saved_value(node: Any, name: str) -> Any:
     """`_saved_self`, `_saved_other`, `_saved_result` of a step: what it keeps of its inputs and its result, under PyTorch's names or our own."""
-    plan = getattr(node, "plan", None) if name.startswith("_saved_") else None
-    if plan is None:
+    if not name.startswith(("_saved_", "_raw_saved_")):
         raise AttributeError(f"'{type(node).__name__}' object has no attribute {name!r}")
-    if node.saved is FREED:
+    plan, inputs, asked = node.plan, type(node).inputs, name.partition("saved_")[2]
+    if not name.startswith("_raw") and (parameter := PARAMETERS.get(asked, asked)) in type(node).parameters and asked not in inputs:
+        return node.params.get(parameter, type(node).parameters[parameter])
+    if node.saved is FREED and not name.startswith("_raw"):
         raise second_time()
-    inputs = type(node).inputs
-    wanted = dict(zip(("self", "other"), inputs), result="out").get(asked := name.removeprefix("_saved_"), asked)
-    if wanted not in plan.names:
+    wanted = {"self": inputs[0], "result": "out", **dict.fromkeys(("other", "exponent", "mat2", "tensor"), inputs[-1])}.get(asked, asked)
+    if plan is None or wanted not in plan.names:
         raise AttributeError(f"'{type(node).__name__}' object has no attribute {name!r}")
     place = plan.names.index(wanted)
-    return _relinked(node, plan, place, node.saved[place])
+    return SavedTensor(node, place) if name.startswith("_raw") else _relinked(node, plan, place, node.saved[place])
 
 
+class SavedTensor:
+    """One of the values that a step saved, to hang hooks of its own on: `y.grad_fn._raw_saved_self.register_hooks(pack, unpack)`."""
+
+    def __init__(self, node: Any, place: int) -> None:
+        self.node, self.place = node, place
+
+    def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
+        """What was saved goes through `pack_hook` now, and through `unpack_hook` when it is needed."""
+        from .anomaly import packed_by
+        saved, place = self.node.saved, self.place
+        if saved is FREED:
+            raise RuntimeError("Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed when "
+                               "you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second "
+                               "time or if you need to access saved variables after calling backward.")
+        if type(saved[place]) is Packed:
+            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a "
+                               "time.")
+        tensor = _relinked(self.node, self.node.plan, place, saved[place])
+        self.node.saved = (*saved[:place], packed_by((pack_hook, unpack_hook), tensor), *saved[place + 1:])
+
+
+PARAMETERS = {"dim": "axis", "keepdim": "keepdims"}      # PyTorch's names of what steps remember
+
+
+def call(node: Any, *gradients: Any, **keywords: Any) -> Any:
+    """The gradients of a step's inputs, given those of its results: one step of a backward, by hand."""
+    if keywords:
+        raise TypeError("keyword arguments are not supported")
+    several = type(node.dtype) is tuple
+    if len(gradients) != (count := len(node.dtype) if several else 1):
+        raise TypeError(f"expected {count} arguments, got {len(gradients)} instead")
+    found = {}
+    if any(g is not None for g in gradients):
+        g = _all_results(node, list(gradients), True) if several else gradients[0]
+        found = {id(edge): g for edge, g in node.pull_tensors(g, None)}
+    results = tuple(found.get(id(edge)) for edge in node.edges)
+    return results[0] if len(results) == 1 or not any(edge is not None for edge in node.edges[1:]) else results
+
+
+Op.__call__ = call  # type: ignore[method-assign]
 Op.__getattr__ = saved_value  # type: ignore[attr-defined]
 Op.pull = pull  # type: ignore[attr-defined]
 Op.pull_tensors = pull_tensors  # type: ignore[attr-defined]
@@ -207,7 +249,7 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
         create_graph = True
         if (detour := Detour(grads, order)).needed:
             grads = detour.begin(grads)
-    mode.sweep = Sweep(order, {*waiting, *grads}, useful)
+    mode.sweep = Sweep(order, {*waiting, *grads}, useful, wanted or ())
     try:
         for leaf in [n for n in grads if type(n) is Leaf and n not in waiting]:
             on(leaf, _arrive)(leaf, grads.pop(leaf), False, create_graph, None if adding and leaf in wanted else wanted, found)
@@ -215,7 +257,7 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
             g = grads.pop(node, None)
             if g is not None and (useful is None or node in useful or node in roots):
                 needed, arrived = True, g
-                if node.hooks is not None and type(g) is not list:
+                if node.hooks is not None and type(g) is not list and (type(node) is not Output or wanted is not None and node in wanted):
                     g = hooked(node, g, create_graph)
                 if useful is not None:
                     needed = not useful.isdisjoint(node.edges)
@@ -234,6 +276,10 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
                     waiting[e] -= 1
                     if not waiting[e] and e in grads:
                         on(e, _arrive)(e, grads.pop(e), e in owned, create_graph, None if adding and e in wanted else wanted, found)
+        for callback in mode.sweep.callbacks if outer is None else ():
+            callback()
+        if outer is not None:
+            outer.callbacks.extend(mode.sweep.callbacks)
     finally:
         mode.set_grad(before)
         mode.sweep = outer
@@ -253,9 +299,11 @@ def _step(node: Any, g: Any, grads: dict[Any, Any], owned: set[Any], useful: Any
     hooks, saved = node.hooks, node.saved
     if hooks is not None and hooks.before:
         g = hooked_before(node, g, create_graph)
+        if g is None:      # a hook took the gradient away
+            return
     seen = g
     if type(g) is list:
-        _tell_unused(node, g, create_graph)
+        _hook_results(node, g, create_graph)
         seen, g = list(g), _all_results(node, g, create_graph)
     if mode.anomaly:
         pulled = _pull_watched(node, g, useful, create_graph)
@@ -289,12 +337,13 @@ def _fresh(ge: Any, g: Any, saved: Any) -> bool:
 class Sweep:
     """A backward that is under way: which steps it will pull, and what hooks note about it."""
 
-    __slots__ = ("order", "leaves", "useful", "notes")
+    __slots__ = ("order", "leaves", "useful", "wanted", "notes", "callbacks")
 
-    def __init__(self, order: list[Any], leaves: Any, useful: set[Any] | None) -> None:
-        self.order, self.leaves, self.useful, self.notes = order, leaves, useful, {}
+    def __init__(self, order: list[Any], leaves: Any, useful: set[Any] | None, wanted: Any) -> None:
+        self.order, self.leaves, self.useful, self.wanted, self.notes, self.callbacks = order, leaves, useful, wanted, {}, []
 
     notes: dict[Any, Any]
+    callbacks: list[Any]      # what a hook asked to be called in the end
 
     def reaches(self, node: Any) -> bool:
         return node in self.useful if self.useful is not None else node in self.leaves or node in self.order
@@ -332,11 +381,11 @@ def _useful(order: list[Any], wanted: Any) -> set[Any]:
     return useful
 
 
-def _tell_unused(node: Any, g: list[Any], create_graph: bool) -> None:
-    """The hooks of results that nobody used see None."""
+def _hook_results(node: Any, g: list[Any], create_graph: bool) -> None:
+    """Run the hooks of a step's results, in order: those of results that nobody used see None. (Those of wanted results have run.)"""
     for i, reference in enumerate(getattr(node, "results", ())):
-        if g[i] is None and reference is not None and (output := reference()) is not None and output.hooks is not None:
-            g[i] = hooked(output, None, create_graph)
+        if reference is not None and (output := reference()) is not None and output.hooks is not None and output not in mode.sweep.wanted:
+            g[i] = hooked(output, g[i], create_graph)
 
 
 def _all_results(node: Any, g: list[Any], create_graph: bool) -> list[Any]:
@@ -367,6 +416,8 @@ def _arrive(leaf: Leaf, g: Any, owned: bool, create_graph: bool, wanted: Any, fo
             raise RuntimeError("leaf variable has been moved into the graph interior")
         if leaf.hooks is not None and leaf.hooks.before:
             g = hooked_before(leaf, g, create_graph)
+            if g is None:
+                return
         accumulate(tensor, g, owned)
         if leaf.hooks is not None:
             for hook in list(leaf.hooks.accumulated.values()):
@@ -384,6 +435,10 @@ def accumulate(tensor: Any, g: Any, owned: bool = False) -> None:
     if g.shape != tensor.array.shape:      # the leaf got axes of length 1 in place, after it was recorded
         g, owned = g.reshape(tensor.array.shape), False
     if tensor._grad is None:
+        if _inner_strides(tensor.array):      # the gradient lies in memory as the tensor does
+            laid = type(tensor.storage).xp.empty_like(tensor.array)
+            laid[...] = g
+            g, owned = laid, True
         tensor._grad = owning(g, type(tensor.storage), owned)
     elif (before := tensor._grad).array.shape == g.shape and _writeable(before.array):
         total = before.array
@@ -393,6 +448,17 @@ def accumulate(tensor: Any, g: Any, owned: bool = False) -> None:
         before.storage.wrote()
     else:
         tensor._grad = before + owning(g, type(tensor.storage))
+
+
+def _inner_strides(array: Any) -> bool:
+    """Whether an array fills its memory in another order than that of its indices."""
+    flags = getattr(array, "flags", None)
+    return flags is not None and not flags.c_contiguous and array.size == _span(array)
+
+
+def _span(array: Any) -> int:
+    """How many elements lie between the first of an array and its last, both counted in."""
+    return 1 + sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)) // array.itemsize if hasattr(array, "strides") else -1
 
 
 def owning(g: Any, backend: Any, owned: bool = False) -> Any:
@@ -436,8 +502,6 @@ def hooked_before(node: Any, g: Any, create_graph: bool) -> Any:
         if results is not None:
             _check_results(hook, results, len(parts))
             parts = [None if result is None else _replaced(hook, result, part, create_graph) for result, part in zip(results, parts, strict=True)]
-            if parts == [None] and type(g) is not list:      # no gradient: it counts as zeros
-                parts = [_as_tensor(node, g) * 0 if create_graph else g * 0]
     return parts if type(g) is list else parts[0]
 
 
@@ -502,6 +566,17 @@ def _pull_watched(node: Any, g: Any, useful: Any, create_graph: bool) -> Any:
             f"Traceback of forward call that caused the error:\n{''.join(trace)}" if trace else
             "No forward pass information available. Enable detect anomaly during forward pass for more information."), stacklevel=5)
         raise
+
+
+class ExecutionEngine:
+    """What programs that schedule work around a backward ask for, as `Variable._execution_engine`."""
+
+    @staticmethod
+    def queue_callback(callback: Any) -> None:
+        """Call a function when the backward that is under way has ended."""
+        if mode.sweep is None:
+            raise RuntimeError("Final callbacks can only be installed during backward pass.")
+        mode.sweep.callbacks.append(callback)
 
 
 # ── what programs call ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -612,15 +687,11 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     sweep(roots, create_graph=create_graph, retain_graph=keep, wanted=frozenset(map(place_of, targets)), adding=True)   # inner tensors retain theirs
 
 
-def _warn_of_cycle(warned: list[bool] = []) -> None:  # noqa: B006
+def _warn_of_cycle() -> None:
     """Once in the life of a program, or after set_warn_always each time."""
-    from ..settings import is_warn_always_enabled
-    if not warned or is_warn_always_enabled():
-        warned.append(True)
-        warnings.warn("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can "
-                      "cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this "
-                      "function, make sure to reset the .grad fields of your parameters to None after use to break the cycle and avoid the leak.",
-                      UserWarning, stacklevel=4)
+    warn("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can cause a memory "
+         "leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this function, make sure to reset the "
+         ".grad fields of your parameters to None after use to break the cycle and avoid the leak.")
 
 
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
@@ -640,6 +711,13 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
                       "the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)
     results, targets = _tuple(outputs), _tuple(inputs)
     if is_grads_batched:
+        for i, (out, g) in enumerate(zip(results, (None,) * len(results) if grad_outputs is None else _tuple(grad_outputs), strict=False)):
+            if isinstance(out, TensorBase) and isinstance(g, TensorBase) and g.array.shape[1:] != out.array.shape:
+                raise RuntimeError(
+                    "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The sizes of the remaining "
+                    f"dimensions are expected to match the shape of corresponding output, but a mismatch was detected: grad_output[{i}] has a shape of "
+                    f"{_size(g.array.shape[2:])} and output[{i}] has a shape of {_size(out.array.shape)}. If you only want some tensors in `grad_output` to be "
+                    "considered batched, consider using vmap.")
         return _batched_grad(results, targets, _tuple(grad_outputs), retain_graph, create_graph, bool(allow_unused), materialize_grads)
     roots = _roots(results, grad_outputs, create_graph)
     if not targets:

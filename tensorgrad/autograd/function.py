@@ -153,6 +153,9 @@ class FunctionNode(Node):
         if len(got) < len(shape) or any(n not in (1, m) for n, m in zip(shape[::-1], got[::-1], strict=False)):
             raise RuntimeError(f"Function {self.name()} returned an invalid gradient at index {place} - got {list(got)} but expected shape "
                                f"compatible with {list(shape)}")
+        if result.array.dtype.kind == "c" and edge.dtype.kind != "c":
+            raise RuntimeError("Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, but got false.  (Could "
+                               "this error message be improved?  If so, please report an enhancement request to PyTorch.)")
         return fitted_tensor(result, edge)
 
 
@@ -160,7 +163,8 @@ class FunctionMeta(type):
     """Gives each Function a class of tape nodes under its own name."""
 
     def __init__(cls, name: str, bases: Any, attrs: Any) -> None:
-        cls._node_class = type(f"{name}Backward", (FunctionNode,), {"function": cls, "__module__": attrs.get("__module__")})
+        known = {"function": cls, "_forward_cls": cls, "__module__": attrs.get("__module__")}
+        cls._node_class = cls._backward_cls = type(f"{name}Backward", (FunctionNode,), known)
         super().__init__(name, bases, attrs)
 
 

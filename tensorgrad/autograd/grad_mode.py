@@ -1,4 +1,52 @@
-"""Whether gradients are recorded, under the name of PyTorch's module."""
-from .mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+"""Whether gradients are recorded, under the name of PyTorch's module, and switches that are seldom needed."""
+from __future__ import annotations
 
-__all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled"]
+from typing import Any
+
+from .mode import Switch, enable_grad, inference_mode, mode, no_grad, set_grad_enabled
+from .tape import TensorBase
+
+
+class set_multithreading_enabled(Switch):
+    """Whether a backward may use several threads: it is noted, and changes nothing, since ours uses one. https://pytorch.org/docs → torch.autograd.grad_mode"""
+
+    def __init__(self, mode: bool) -> None:
+        self.before, self.on = _mode.threads, mode
+        _mode.threads = mode
+
+    def clone(self) -> Any:
+        return set_multithreading_enabled(self.on)
+
+    def __enter__(self) -> None:
+        _mode.threads = self.on
+
+    def __exit__(self, *exception: object) -> None:
+        _mode.threads = self.before
+
+
+_mode = mode
+
+
+def is_multithreading_enabled() -> bool:
+    """What `set_multithreading_enabled` set."""
+    return mode.threads
+
+
+class _unsafe_preserve_version_counter(Switch):
+    """Writes to these tensors inside the block go unnoticed."""
+
+    def __init__(self, tensors: Any) -> None:
+        self.tensors = (tensors,) if isinstance(tensors, TensorBase) else tuple(tensors)
+
+    def clone(self) -> Any:
+        return _unsafe_preserve_version_counter(self.tensors)
+
+    def __enter__(self) -> None:
+        self.before = [(t.storage, t.storage.version, t.storage.written, t.storage.dates) for t in self.tensors]
+
+    def __exit__(self, *exception: object) -> None:
+        for storage, version, written, dates in self.before:
+            storage.version, storage.written, storage.dates = version, written, dates
+
+
+__all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled", "set_multithreading_enabled"]

@@ -70,5 +70,50 @@ def increment_version(tensor: Any) -> None:
         t.storage.wrote()
 
 
-__all__ = ["GradientEdge", "Node", "RemovableHandle", "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
-           "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"]
+class allow_mutation_on_saved_tensors:
+    """Steps remember what their tensors were, whatever is written to them later. https://pytorch.org/docs → allow_mutation_on_saved_tensors
+
+    >>> import tensorgrad as torch
+    >>> x = torch.tensor(3., requires_grad=True)
+    >>> with torch.autograd.graph.allow_mutation_on_saved_tensors():
+    ...     y = x * 1
+    ...     z = y ** 2
+    ...     _ = y.zero_()
+    ...     z.backward()
+    >>> x.grad
+    tensor(6.)
+    """
+
+    def __enter__(self) -> allow_mutation_on_saved_tensors:
+        self.hooks = saved_tensors_hooks(self._copy, self._kept)
+        self.hooks.__enter__()
+        self.copies: list[Any] = []
+        self.open = True
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.hooks.__exit__(*exception)
+        self.clear()
+        self.open = False
+
+    def clear(self) -> None:
+        """Forget the copies."""
+        for copy in self.copies:
+            copy.clear()
+        self.copies.clear()
+
+    def _copy(self, tensor: Any) -> list[Any]:
+        copy = [tensor.clone()]
+        self.copies.append(copy)
+        return copy
+
+    def _kept(self, copy: list[Any]) -> Any:
+        if not self.open:
+            raise AssertionError("Tried to access a saved tensor outside of the `allow_mutation_on_saved_tensors` context")
+        if not copy:
+            raise AssertionError("Trying to access a saved tensor that was cleared")
+        return copy[0]
+
+
+__all__ = ["GradientEdge", "Node", "RemovableHandle", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge",
+           "increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"]

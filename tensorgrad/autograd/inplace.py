@@ -24,9 +24,18 @@ def check(target: Any) -> None:
     if not mode.grad:      # only tangents are recorded
         return
     kind = target.origin.kind if target.origin is not None else None
-    node = node_of(target)
+    node = target._node if kind == "no_grad" else node_of(target)
+    if kind == "inference" and not mode.inference and not target.storage.inference:
+        raise RuntimeError("A view was created in inference mode and is being modified inplace in normal mode. Given that this use case is ambiguous "
+                           "and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either both inside "
+                           "the inference_mode block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be "
+                           "tracked).")
     if kind in ("several", "no_grad", "function"):
         name = node.name().rpartition("Backward")[0] if node is not None else "a view function"
+        if kind == "several" and node is None:
+            raise RuntimeError("A view was created in no_grad mode and is being modified inplace with grad mode enabled. This view is the output of a "
+                               "function that returns multiple views. Such functions do not allow the output views to be modified inplace. You "
+                               "should replace the inplace operation by an out-of-place one.")
         if kind == "several":
             raise RuntimeError(f"Output {getattr(target, 'output_nr', 0)} of {name} is a view and is being modified inplace. This view is "
                                "the output of a function that returns multiple views. Such functions do not allow the output views to be "
@@ -41,7 +50,7 @@ def check(target: Any) -> None:
                                "(or because an input was returned as-is) and the autograd logic to handle view+inplace would override the "
                                "custom backward associated with the custom Function, leading to incorrect gradients. This behavior is "
                                "forbidden. You can fix this by cloning the output of the custom Function.")
-    if type(node) is Leaf:
+    if type(node) is Leaf and target.origin is None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     if target.origin is not None and type(node_of(root_of(target))) is Leaf:
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
@@ -60,7 +69,7 @@ def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(other, TensorBase) and other.storage is target.storage:
             check_overlap(target.array, other.array)
     if mode.record:
-        if node_of(target) is not None:
+        if target._node is not None and target.origin is not None and target.origin.kind == "no_grad" or node_of(target) is not None:
             check(target)
         backend, node, memory = type(target.storage), node_of(target), target.array
         old = wrap(memory, backend(), node)

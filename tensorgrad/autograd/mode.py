@@ -25,6 +25,7 @@ class Mode(threading.local):
     keep = False                  # whether steps stay on the tape that no gradient goes on from
     see: Any = None               # while there are levels: what pushes tangents through each new step, see forward.py
     batches: tuple[Any, ...] = ()  # the vmaps that are under way, from the outermost
+    threads = True                # noted for set_multithreading_enabled, and not used
     anomaly = False
     check_nan = True
     hooks: tuple[Any, ...] = ()   # saved_tensors_hooks in force
@@ -43,7 +44,7 @@ class Mode(threading.local):
 
     def watch(self, watcher: Any, on: bool = True) -> None:
         """Show each new step of the tape to `watcher(node)`, or no longer."""
-        self.watchers = (*(w for w in self.watchers if w is not watcher), *([watcher] if on else []))
+        self.watchers = (*(w for w in self.watchers if w != watcher), *([watcher] if on else []))
         self.set_grad(self.grad)
 
 

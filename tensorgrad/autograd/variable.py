@@ -5,6 +5,7 @@ import warnings
 from typing import Any
 
 from .. import dispatch
+from .engine import ExecutionEngine
 from .tape import TensorBase
 
 
@@ -20,6 +21,8 @@ class Variable(metaclass=_Kind):
     >>> torch.autograd.Variable(torch.ones(1), requires_grad=True)
     tensor([1.], requires_grad=True)
     """
+
+    _execution_engine = ExecutionEngine()
 
     def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: Any = None) -> Any:
         if volatile is not None:

@@ -35,11 +35,12 @@ ABSENT = {
         r"set_autocast_(cpu|gpu)_\w+|autocast_\w+_nesting|has_(lapack|mkl|openmp|spectral)|compiled_with_cxx11_abi|profiler_\w+|prepare_multiprocessing_environment|"
         r"AcceleratorError|get_device_module",
     "parts of PyTorch's own implementation":
-        r"batch_norm_\w+|native_\w+|convolution|affine_grid_generator|(Tensor\.)?slice_inverse|(Tensor\.)?hash_tensor|quantized_\w+|from_file|"
+        r"batch_norm_\w+|native_(batch_norm|group_norm|layer_norm|norm)|convolution|affine_grid_generator|(Tensor\.)?slice_inverse|(Tensor\.)?hash_tensor|quantized_\w+|from_file|"
         r"Tensor\.(const_data_ptr|is_set_to|volatile|to_dense)|(random\.)?thread_safe_generator|CompleteArgumentSpec|"
         r"nn\.functional\.(BroadcastingList\d|assert_int_or_pair|boolean_dispatch|handle_torch_function|has_torch_function\w*|DType)|"
         r"optim\.swap_in_optimizer_params_and_state|autograd\.\w+",
-    "storages of quantized elements, and names of the old storage classes for CUDA alone": r"cuda\.\w*Storage|Q\w+Storage|StorageBase|Tensor\.storage_type",
+    "storages of quantized elements, and names of the old storage classes for CUDA alone":
+        r"cuda\.\w*Storage|Q\w+Storage|Storage|StorageBase|Tensor\.storage_type",
     "first-class dimensions": r"Tensor\.index|func\.rearrange",
     "memory pools, graphs and meters of CUDA devices":
         r"cuda\.(\w*[gG]raph\w*|CUDAPluggableAllocator|CudaError|DeferredCudaCallError|GreenContext|MemPool|AcceleratorError|caching_allocator_\w+|"

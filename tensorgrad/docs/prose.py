@@ -71,6 +71,29 @@ assert x.grad.shape == (2, 3)
 **Classes that are no tensors** and override functions by `__torch_function__` are asked by functions and operators; Tensor's named methods ask them from the
 first time on that a function or an operator met such a class, or that a subclass of Tensor was defined.
 
+**Storages.** `x.storage` is an attribute, the block of memory that dispatch goes by, and no method: `x.untyped_storage()` gives the bytes, and
+`torch.TypedStorage(wrap_storage=x.untyped_storage(), dtype=x.dtype)` the elements. Bytes that `resize_` cuts off become free with the last tensor in them,
+and a storage that tensors look at does not grow.
+
+```python
+x = torch.arange(6.).reshape(2, 3)
+assert x[1].untyped_storage() is x.untyped_storage() and x.untyped_storage().nbytes() == 24
+```
+
+**Files.** `torch.load` also refuses compressed and overlapping records, more than 100,000 of them, attributes that would hide methods, and
+keys that are tuples of more than 256 items or collide on purpose; it reads the tar files of PyTorch before 0.1.10 without running code. `torch.save` replaces a
+file at once, when all is written. `weights_only=False` runs whatever the file names. Sources of classes in old files are not compared, and TorchScript archives
+are not run.
+
+```python
+import os, tempfile
+path = os.path.join(tempfile.mkdtemp(), "x.pt")
+torch.save({"x": x, "row": x[1]}, path)
+loaded = torch.load(path, mmap=True)
+loaded["row"].zero_()
+assert loaded["x"][1].sum() == 0 and torch.load(path)["x"][1].sum() == 12
+```
+
 **Names of this package's own**: `OP`, `DEVICE` and `DTYPE` are enumerations of ops, devices and dtypes; `DTYPE.FLOAT32 is tensorgrad.float32`, and a device equals
 its spelling.
 

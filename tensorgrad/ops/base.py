@@ -45,6 +45,10 @@ class Node:
     def as_function(self) -> tuple[Node, int]:
         return self, 0
 
+    def _sequence_nr(self) -> int:
+        """When the step was taken: later steps have greater numbers."""
+        return self.time
+
     @property
     def metadata(self) -> dict[Any, Any]:
         """A dictionary for whatever a program wants to note about this step."""

@@ -1,6 +1,7 @@
 """Files of tensors: `save` and `load`, in PyTorch's formats. https://pytorch.org/docs/stable/notes/serialization.html
 
-`load` runs no code from the file, unless `weights_only=False` says that the file is trusted.
+`load` runs no code from the file. `weights_only=False` runs whatever the file names, with the rights of the program: use it for files that you trust as you
+trust a program that you run. Files are written whole or not at all.
 
 >>> import tempfile, os
 >>> import tensorgrad as torch
@@ -14,15 +15,28 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import struct
 from collections.abc import Callable
 from typing import Any
 
-from . import _legacy
-from ._archive import Archive, write_archive
+from ..storages import ELEMENTS
+from . import _legacy, _tar
+from ._archive import Archive, damaged, write_archive
 from ._atomic import replacing
 from ._names import module_of
+from ._options import (
+    LoadEndianness,
+    get_crc32_options,
+    get_default_load_endianness,
+    get_default_mmap_options,
+    set_crc32_options,
+    set_default_load_endianness,
+    set_default_mmap_options,
+    skip_data,
+)
 from ._pickler import pickled
-from ._storages import Location, Records
+from ._places import Location, default_restore_location, location_tag, register_package, validate_cuda_device
+from ._storages import Records
 from ._unpickler import (
     Refused,
     RestrictedUnpickler,
@@ -30,11 +44,16 @@ from ._unpickler import (
     clear_safe_globals,
     get_safe_globals,
     safe_globals,
+    unsafe_names,
 )
 
-__all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save"]
+__all__ = ["LoadEndianness", "SourceChangeWarning", "StorageType", "add_safe_globals", "check_module_version_greater_or_equal", "clear_safe_globals",
+           "default_restore_location", "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options", "get_safe_globals",
+           "get_unsafe_globals_in_checkpoint", "load", "location_tag", "normalize_storage_type", "register_package", "safe_globals", "save",
+           "set_crc32_options", "set_default_load_endianness", "set_default_mmap_options", "skip_data", "validate_cuda_device"]
 
 DEFAULT_PROTOCOL = 2
+CHUNK = 1 << 24
 ADVICE = ("Weights only load failed: a file is read without running code from it, and this one asks for more than tensors and plain containers. "
           "`weights_only=False` loads it, and runs whatever code it names: do it only if you trust where the file comes from.\n\n{0}\n\n"
           "Classes of your own can be allowed one by one with `torch.serialization.add_safe_globals`.")
@@ -52,18 +71,29 @@ def save(obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = D
         if folder and not os.path.isdir(folder):
             raise RuntimeError(f"Parent directory {folder} does not exist.")
         with replacing(f) as file:
-            _write(obj, file, os.path.splitext(os.path.basename(os.fspath(f)))[0], pickle_protocol)
+            _write(obj, file, os.path.splitext(os.path.basename(os.fsdecode(f)))[0], pickle_protocol, _use_new_zipfile_serialization)
     elif hasattr(f, "write"):
         buffer = io.BytesIO()
-        _write(obj, buffer, "archive", pickle_protocol)
-        f.write(buffer.getbuffer())
+        _write(obj, buffer, "archive", pickle_protocol, _use_new_zipfile_serialization)
+        _write_all(f, buffer.getbuffer())
     else:
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
 
 
-def _write(obj: Any, file: Any, name: str, protocol: int) -> None:
-    data, storages = pickled(obj, protocol)
-    write_archive(file, name, data, storages)
+def _write(obj: Any, file: Any, name: str, protocol: int, archive: bool) -> None:
+    data, storages, sizes = pickled(obj, protocol, legacy=not archive)
+    if archive:
+        write_archive(file, name, data, storages)
+    else:
+        _legacy.write(file, data, storages, sizes, protocol)
+
+
+def _write_all(file: Any, data: memoryview) -> None:
+    """Write to a file that may take less than it is given, and need not be able to seek."""
+    done = 0
+    while done < len(data):
+        taken = file.write(bytes(data[done:done + CHUNK]))
+        done += taken if isinstance(taken, int) else min(CHUNK, len(data) - done)
 
 
 def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool | None = None, mmap: bool | None = None,
@@ -92,28 +122,32 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights
 
 def _read(file: Any, path: Any, location: Location, weights_only: bool, pickle_module: Any, mmap: bool | None) -> Any:
     start = file.tell()
-    head = file.read(4)
+    head = file.read(_tar.BLOCK)
     file.seek(start)
-    if head != b"PK\x03\x04":
+    if head[:4] != b"PK\x03\x04":
         if mmap:
             raise RuntimeError(f"mmap can only be used with files saved with `torch.save({path}, _use_new_zipfile_serialization=True), please torch.save your "
                                "checkpoint with this option in order to use mmap.")
         if not head:
             raise EOFError("Ran out of input")
-        return _explained(lambda: _legacy.read(file, location, None if weights_only else pickle_module or pickle))
-    if start:       # the archive's offsets count from its own beginning
-        file = io.BytesIO(file.read())
+        form = _tar if _tar.is_tar(head) else _legacy
+        return _explained(lambda: form.read(file, location, None if weights_only else pickle_module or pickle))
     archive = Archive(file, path if mmap else None)
+    if archive.has("constants.pkl"):
+        raise RuntimeError("Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``." if weights_only else
+                           "the file is a TorchScript archive, which only PyTorch runs")
     records = Records(archive, location)
     data = archive.read("data.pkl")
     if weights_only:
-        return _explained(lambda: RestrictedUnpickler(io.BytesIO(data), records.of_persistent_id).load())
+        return _explained(lambda: RestrictedUnpickler(io.BytesIO(data), records.of_persistent_id, len(data)).load())
     return unpickled(io.BytesIO(data), records.of_persistent_id, pickle_module or pickle)
 
 
 def _explained(read: Callable[[], Any]) -> Any:
     try:
         return read()
+    except (struct.error, OverflowError) as error:
+        raise damaged(str(error)) from None
     except Refused as error:
         raise pickle.UnpicklingError(ADVICE.format(error)) from None
 
@@ -127,3 +161,55 @@ def unpickled(file: Any, persistent_load: Any, module: Any) -> Any:
     reader = Unpickler(file)
     reader.persistent_load = persistent_load
     return reader.load()
+
+
+# ── smaller names ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class SourceChangeWarning(Warning):
+    """The source of a class is not what it was when a file was written. The sources in old files are not compared."""
+
+
+class StorageType:
+    """A storage class as files name it. https://pytorch.org/docs → torch.serialization.StorageType"""
+
+    def __init__(self, name: str) -> None:
+        from ..api import DTYPES
+        if name not in ELEMENTS:
+            raise KeyError(f'pickle storage type "{name}" is not recognized')
+        self.dtype = DTYPES[ELEMENTS[name]]
+
+    def __str__(self) -> str:
+        return f"StorageType(dtype={self.dtype})"
+
+
+def normalize_storage_type(storage_type: Any) -> Any:
+    """The storage class of the root package under a storage class's name. https://pytorch.org/docs → torch.serialization.normalize_storage_type"""
+    from .. import storages
+    return getattr(storages, storage_type.__name__)
+
+
+def check_module_version_greater_or_equal(module: Any, req_version_tuple: tuple[int, ...], error_if_malformed: bool = True) -> bool:
+    """Whether a module's version is at least this one. https://pytorch.org/docs → torch.serialization.check_module_version_greater_or_equal"""
+    try:
+        return tuple(type(required)(field) for required, field in zip(req_version_tuple, module.__version__.split("."))) >= req_version_tuple
+    except Exception as error:
+        message = f"'{module.__name__}' module version string is malformed '{module.__version__}' and cannot be compared with tuple {req_version_tuple}"
+        if error_if_malformed:
+            raise RuntimeError(message) from error
+        import warnings
+        warnings.warn(message + ", but continuing assuming that requirement is met", stacklevel=2)
+        return True
+
+
+def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
+    """The names in a file that `load` refuses. https://pytorch.org/docs → torch.serialization.get_unsafe_globals_in_checkpoint"""
+    if isinstance(f, (str, os.PathLike)):
+        with open(f, "rb") as file:
+            return get_unsafe_globals_in_checkpoint(file)
+    start = f.tell()
+    head = f.read(4)
+    f.seek(start)
+    if head != b"PK\x03\x04":
+        raise ValueError("Expected input to be a checkpoint returned by torch.save")
+    return unsafe_names(bytes(Archive(f).read("data.pkl")))

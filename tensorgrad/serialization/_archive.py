@@ -96,6 +96,8 @@ class Archive:
                 raise damaged("its central directory is malformed")
             entries.append(self._entry_of(fields, data[place + 46:after]))
             place = after
+        if place != size:
+            raise damaged("its central directory is longer than its entries")
         self._end = at
         return entries
 

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any
@@ -10,34 +11,45 @@ from typing import IO, Any
 
 @contextmanager
 def replacing(path: Any) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of `path` when all is written and on the disk; after an error nothing has changed."""
-    path = os.path.realpath(os.fspath(path))
-    folder = os.path.dirname(path)
+    """A file to write to, which takes the place of `path` when all is written and on the disk; after an error nothing has changed.
+
+    A link stays one: what it points to is replaced. What is no plain file (a device, a pipe) cannot be replaced, and is written to.
+    """
+    path = os.path.realpath(os.fsdecode(path))
     try:
-        mode = os.stat(path).st_mode & 0o777
+        before = os.stat(path)
     except FileNotFoundError:
-        mode = 0o666 & ~_umask()
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", suffix=".part", dir=folder)
+        before = None
+    if before is not None and not stat.S_ISREG(before.st_mode):
+        with open(path, "wb") as file:
+            yield file
+        return
+    folder = os.path.dirname(path)
+    temporary = os.path.join(folder, f".{os.path.basename(path)[:80]}.{secrets.token_hex(8)}.part")
+    mode = 0o666 if before is None else before.st_mode & 0o777          # the system takes the umask off
+    try:
+        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0), mode)
+    except OSError as error:
+        raise type(error)(error.errno, f"{error.strerror} (a new file is written beside the old one)", path) from None
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, mode)
+        if before is not None:
+            if hasattr(os, "chown"):
+                with suppress(OSError):
+                    os.chown(temporary, before.st_uid, before.st_gid)
+            os.chmod(temporary, mode)
         os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)
         raise
     if hasattr(os, "O_DIRECTORY"):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        with suppress(OSError):         # not every file system has it
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)

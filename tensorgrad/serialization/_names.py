@@ -6,7 +6,7 @@ from typing import Any
 
 from ..api import DTYPES, Size, Tensor, device, dtype
 from ..nn.parameter import Parameter
-from ..storages import ELEMENTS
+from ..storages import ELEMENTS, TypedStorage, UntypedStorage
 
 PACKAGE = __package__.partition(".")[0]
 
@@ -30,6 +30,8 @@ def torch_name(thing: Any) -> tuple[str, str] | None:
     """(module, name) of a class or function of this package in PyTorch; None for those of others."""
     if isinstance(thing, type) and thing in CLASSES:
         return CLASSES[thing]
+    if isinstance(thing, type) and issubclass(thing, (TypedStorage, UntypedStorage)):
+        return thing.__module__, thing.__name__
     module = getattr(thing, "__module__", None) or ""
     if module != PACKAGE and not module.startswith(f"{PACKAGE}."):
         return None

@@ -52,7 +52,7 @@ def set_crc32_options(compute_crc32: bool) -> None:
 
 
 def get_default_mmap_options() -> int:
-    """mmap.MAP_PRIVATE, or MAP_SHARED: writing to a mapped tensor writes to the file. https://pytorch.org/docs → torch.serialization.get_default_mmap_options"""
+    """mmap.MAP_PRIVATE, or MAP_SHARED: writing to a mapped tensor writes the file. https://pytorch.org/docs → torch.serialization.get_default_mmap_options"""
     return options.mmap_flags
 
 
@@ -85,7 +85,7 @@ class set_default_mmap_options(_Setting):
 
 
 class skip_data(_Setting):
-    """In a `with` block: files are read and written without what is in the storages, which is zeros. https://pytorch.org/docs → torch.serialization.skip_data"""
+    """In a `with` block: files are read and written without the contents of storages: zeros. https://pytorch.org/docs → torch.serialization.skip_data"""
 
     _name = "skip"
 

@@ -9,8 +9,8 @@ from ..device import device as Device
 from ..storage.base import Storage
 from ..storages import TypedStorage, UntypedStorage
 
-NO_CUDA = ("Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are running on a CPU-only machine, please use torch.load "
-           "with map_location=torch.device('cpu') to map your storages to the CPU.")
+NO_CUDA = ("Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are running on a CPU-only machine, please "
+           "use torch.load with map_location=torch.device('cpu') to map your storages to the CPU.")
 
 
 def validate_cuda_device(location: Any) -> int:

@@ -1,7 +1,8 @@
 """A reader of pickles that runs nothing: it knows the opcodes that files of tensors are made of, and the few names that they may use.
 
 A name that is not on the list is refused; it is never imported. Only lists are appended to, only dicts get items, and only tensors, parameters and
-OrderedDicts get a state.
+OrderedDicts get a state. Nothing recurses into what the file holds, and nothing takes more time or memory than in proportion to its length: what is a key is
+small, and few keys collide.
 """
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..api import DTYPES, Size, Tensor, device
+from ..api import DTYPES, Size, Tensor, device, empty_strided
+from ..dtype import dtype as Dtype
 from ..nn.parameter import Parameter, _rebuild_parameter, _rebuild_parameter_with_state
 from ._names import STORAGE_TYPES, torch_name
 
@@ -40,9 +42,18 @@ def _tensor_v2(storage: Any, offset: Any, size: Any, stride: Any, requires_grad:
 
 def _tensor_v3(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any, metadata: Any = None) -> Any:
     from ._storages import tensor_of
-    if dtype not in DTYPES.values() or not hasattr(dtype, "itemsize"):
+    if type(dtype) is not Dtype:
         raise Refused("a tensor's dtype is malformed")
     return _requiring(tensor_of(storage, offset, size, stride, dtype), requires_grad)
+
+
+def _meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Any:
+    """A tensor of the device 'meta', which has no values."""
+    from ._storages import LARGEST, check_bounds
+    check_bounds(0, size, stride, LARGEST)
+    if type(dtype) is not Dtype:
+        raise Refused("a tensor's dtype is malformed")
+    return _requiring(empty_strided(size, stride, dtype=dtype, device="meta"), requires_grad)
 
 
 def _requiring(tensor: Any, requires_grad: Any) -> Any:
@@ -53,6 +64,10 @@ def _requiring(tensor: Any, requires_grad: Any) -> Any:
     elif requires_grad is not False:
         raise Refused("requires_grad is a bool")
     return tensor
+
+
+def _new_parameter(data: Any, requires_grad: Any = True) -> Any:
+    return _parameter(data, requires_grad, None)
 
 
 def _parameter(data: Any, requires_grad: Any, hooks: Any) -> Any:
@@ -67,7 +82,7 @@ def _parameter_with_state(data: Any, requires_grad: Any, hooks: Any, state: Any)
 
 def _of_type(function: Any, kind: Any, arguments: Any, state: Any) -> Any:
     """A tensor with attributes, or of a class derived from Tensor."""
-    if not isinstance(function, Name) or not isinstance(arguments, tuple):
+    if not isinstance(function, Name) or function.function not in RECIPES or not isinstance(arguments, tuple):
         raise Refused("a tensor's recipe is malformed")
     tensor = function.function(*arguments)
     _check_tensor(tensor)
@@ -91,11 +106,13 @@ def _attributes(state: Any) -> dict[str, Any]:
         return {}
     if type(state) is not dict or any(type(key) is not str or key.startswith("__") for key in state):
         raise Refused("the attributes of a tensor are malformed")
+    if hidden := next((key for key in state if callable(getattr(Parameter, key, None)) or callable(getattr(OrderedDict, key, None))), None):
+        raise Refused(f"the attribute {hidden!r} would hide a method")
     return state
 
 
 def _encode(text: Any, encoding: Any = "latin1") -> bytes:
-    if type(text) is not str or encoding not in ("latin1", "latin-1"):
+    if type(text) is not str or type(encoding) is not str or encoding not in ("latin1", "latin-1"):
         raise Refused("_codecs.encode is for bytes only")
     return codecs.encode(text, "latin1")
 
@@ -111,13 +128,16 @@ def _bytearray(data: Any = b"", encoding: Any = None) -> bytearray:
 def _size(items: Any = ()) -> Any:
     if not isinstance(items, (tuple, list)) or not all(type(n) is int for n in items):
         raise Refused("a size is made of integers")
+    if len(items) > 64:
+        raise Refused("a size is too long")
     return Size(items)
 
 
 def _ordered(items: Any = ()) -> Any:
-    if type(items) not in (tuple, list):
+    if type(items) not in (tuple, list) or not all(type(pair) in (tuple, list) and len(pair) == 2 for pair in items):
         raise Refused("an OrderedDict is made of pairs")
-    return OrderedDict(items)
+    keys = Keys()
+    return OrderedDict((keys.checked(key), value) for key, value in items)
 
 
 def _counter(items: Any = None) -> Any:
@@ -129,7 +149,7 @@ def _counter(items: Any = None) -> Any:
 def _set(items: Any = ()) -> Any:
     if type(items) not in (tuple, list):
         raise Refused("a set is made of a list")
-    return set(items)
+    return set(map(Keys().checked, items))
 
 
 def _complex(real: Any = 0, imag: Any = 0) -> complex:
@@ -144,8 +164,12 @@ def _device(*arguments: Any) -> Any:
     return device(*arguments)
 
 
+RECIPES = (_tensor, _tensor_v2, _tensor_v3, _meta_tensor, _parameter, _parameter_with_state)
+
+
 CALLABLE: dict[tuple[str, str], Callable[..., Any]] = {
     ("torch._utils", "_rebuild_tensor"): _tensor, ("torch._utils", "_rebuild_tensor_v2"): _tensor_v2, ("torch._utils", "_rebuild_tensor_v3"): _tensor_v3,
+    ("torch._utils", "_rebuild_meta_tensor_no_storage"): _meta_tensor,
     ("torch._utils", "_rebuild_parameter"): _parameter, ("torch._utils", "_rebuild_parameter_with_state"): _parameter_with_state,
     ("torch._tensor", "_rebuild_from_type_v2"): _of_type, ("torch", "Size"): _size, ("torch", "device"): _device, ("_codecs", "encode"): _encode,
     ("collections", "OrderedDict"): _ordered, ("collections", "Counter"): _counter,
@@ -215,20 +239,72 @@ class safe_globals:
         self._block.__exit__(*exception)
 
 
+def unsafe_names(data: bytes) -> list[str]:
+    """The names in a pickle that are refused."""
+    import pickletools
+    names: set[tuple[str, str]] = set()
+    texts: list[str] = []
+    try:
+        for opcode, argument, _ in pickletools.genops(data):
+            if opcode.name == "GLOBAL":
+                module, _, name = str(argument).partition(" ")
+                names.add((module, name))
+            elif opcode.name == "STACK_GLOBAL" and len(texts) > 1:
+                names.add((texts[-2], texts[-1]))
+            elif isinstance(argument, str):
+                texts = [*texts[-1:], argument]
+    except ValueError as error:
+        raise pickle.UnpicklingError(f"the pickle is malformed: {error!s:.200}") from None
+    return sorted(".".join(key) for key in names if key not in CALLABLE and key not in VALUES and ".".join(key) not in _user_classes)
+
+
 # ── the machine ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-MARK = object()
-DEEPEST = 10_000_000        # entries of the stack and of the memo
+MOST_MEMOS = 10_000_000
+MOST_COLLISIONS = 100       # keys of one hash
+LARGEST_KEY = 256          # items within items of a key that is a tuple
+
+
+class Keys:
+    """Sees to it that keys are quickly compared, however a file chose them: a tuple's hash takes the time that its items take all together, and keys of one
+    hash are compared with each other."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, set[Any]] = {}
+        self._known: dict[int, Any] = {}        # the address of a key → the key, kept alive
+
+    def checked(self, key: Any) -> Any:
+        """The key, if it is small and few have its hash."""
+        kind = type(key)
+        if kind is str or kind is bytes or kind is bool or key is None or kind is int and -(1 << 62) < key < 1 << 62:
+            return key
+        if id(key) in self._known:
+            return key
+        waiting, items = [key], 0
+        while waiting:
+            items += 1
+            if isinstance(item := waiting.pop(), (tuple, frozenset)):
+                if items + len(waiting) + len(item) > LARGEST_KEY:
+                    raise Refused("a key has too many items")
+                waiting.extend(item)
+        seen = self._seen.setdefault(hash(key), set())
+        seen.add(key)
+        if len(seen) > MOST_COLLISIONS:
+            raise Refused("too many keys have the same hash")
+        self._known[id(key)] = key
+        return key
 
 
 class RestrictedUnpickler:
-    """Reads one pickle from a file."""
+    """Reads one pickle from a file. longest: the length of the file; names: what it may name besides what any file may."""
 
-    def __init__(self, file: Any, persistent_load: Callable[[Any], Any]) -> None:
-        self._read, self._readline, self._persistent_load = file.read, file.readline, persistent_load
+    def __init__(self, file: Any, persistent_load: Callable[[Any], Any], longest: int, names: dict[tuple[str, str], Any] | None = None) -> None:
+        self._read, self._readline, self._persistent_load, self._longest, self._names = file.read, file.readline, persistent_load, longest, names or {}
         self._stack: list[Any] = []
+        self._below: list[list[Any]] = []       # what lies below each mark
         self._memo: dict[int, Any] = {}
+        self._keys = Keys()
 
     def load(self) -> Any:
         """The object."""
@@ -244,14 +320,18 @@ class RestrictedUnpickler:
                 if run is None:
                     raise Refused(f"Unsupported operand {code[0]}: this opcode has no place in a file of tensors")
                 run(self)
-        except (IndexError, struct.error, UnicodeDecodeError, KeyError, OverflowError) as error:
-            raise pickle.UnpicklingError(f"the pickle is malformed: {type(error).__name__} {error}") from None
+        except (IndexError, struct.error, UnicodeDecodeError, KeyError, OverflowError, RecursionError) as error:
+            raise pickle.UnpicklingError(f"the pickle is malformed: {type(error).__name__} {error!s:.200}") from None
+        except MemoryError:
+            raise pickle.UnpicklingError("the file asks for more memory than there is") from None
         except (TypeError, ValueError) as error:
             if isinstance(error, pickle.UnpicklingError):
                 raise
-            raise pickle.UnpicklingError(f"the pickle is malformed: {error}") from None
+            raise pickle.UnpicklingError(f"the pickle is malformed: {error!s:.200}") from None
 
     def _bytes(self, n: int) -> bytes:
+        if not 0 <= n <= self._longest:
+            raise pickle.UnpicklingError("pickle data was truncated")
         data: bytes = self._read(n)
         if len(data) < n:
             raise pickle.UnpicklingError("pickle data was truncated")
@@ -267,13 +347,14 @@ class RestrictedUnpickler:
         self._stack.append(value)
 
     def _marked(self) -> list[Any]:
-        stack = self._stack
-        for i in range(len(stack) - 1, -1, -1):
-            if stack[i] is MARK:
-                items = stack[i + 1:]
-                del stack[i:]
-                return items
-        raise pickle.UnpicklingError("could not find MARK")
+        if not self._below:
+            raise pickle.UnpicklingError("could not find MARK")
+        items, self._stack = self._stack, self._below.pop()
+        return items
+
+    def _mark(self) -> None:
+        self._below.append(self._stack)
+        self._stack = []
 
     # names and calls
 
@@ -286,8 +367,10 @@ class RestrictedUnpickler:
         full = f"{module}.{name}"
         if full in _user_classes:
             return _user_classes[full]
-        raise Refused(f"Unsupported global: GLOBAL {full} was not an allowed global by default. Please use "
-                      f"`torch.serialization.add_safe_globals([{name}])` to allow it if you trust it.")
+        if key in self._names:
+            return self._names[key]
+        raise Refused(f"Unsupported global: GLOBAL {full:.200} was not an allowed global by default. Please use "
+                      f"`torch.serialization.add_safe_globals([{name:.200}])` to allow it if you trust it.")
 
     def _reduce(self) -> None:
         arguments = self._stack.pop()
@@ -296,10 +379,12 @@ class RestrictedUnpickler:
             raise Refused("a call's arguments are a tuple")
         if isinstance(function, Name):
             self._push(function.function(*arguments))
-        elif function is Parameter or any(function is allowed for allowed in _user_classes.values()):
+        elif function is Parameter:
+            self._push(_new_parameter(*arguments))
+        elif any(function is allowed for allowed in _user_classes.values()):
             self._push(function(*arguments))
         else:
-            raise Refused(f"Trying to execute an unsupported function: {function!r:.100}")
+            raise Refused(f"Trying to execute an unsupported function: {_called(function)}")
 
     def _new(self) -> None:
         arguments = self._stack.pop()
@@ -309,7 +394,7 @@ class RestrictedUnpickler:
         elif any(cls is allowed for allowed in _user_classes.values()) and type(arguments) is tuple:
             self._push(cls.__new__(cls, *arguments))
         else:
-            raise Refused(f"Trying to call `__new__` of an unsupported class: {getattr(cls, 'name', cls)!r:.100}")
+            raise Refused(f"Trying to call `__new__` of an unsupported class: {_called(cls)}")
 
     def _build(self) -> None:
         state = self._stack.pop()
@@ -346,13 +431,13 @@ class RestrictedUnpickler:
 
     def _setitem(self) -> None:
         value, key = self._stack.pop(), self._stack.pop()
-        self._dict()[key] = value
+        self._dict()[self._keys.checked(key)] = value
 
     def _setitems(self) -> None:
         items = self._marked()
         target = self._dict()
         for key, value in zip(items[::2], items[1::2], strict=True):
-            target[key] = value
+            target[self._keys.checked(key)] = value
 
     def _dict(self) -> Any:
         target = self._stack[-1]
@@ -364,7 +449,7 @@ class RestrictedUnpickler:
         items = self._marked()
         if type(self._stack[-1]) is not set:
             raise Refused("Can only add items to sets")
-        self._stack[-1].update(items)
+        self._stack[-1].update(map(self._keys.checked, items))
 
     # numbers and texts
 
@@ -381,7 +466,7 @@ class RestrictedUnpickler:
         self._push(self._bytes(length).decode("utf-8", "surrogatepass"))
 
     def _memoize(self, index: int) -> None:
-        if len(self._memo) > DEEPEST:
+        if len(self._memo) > MOST_MEMOS:
             raise Refused("the memo is too long")
         self._memo[index] = self._stack[-1]
 
@@ -400,6 +485,12 @@ def _number(self: Any, layout: str) -> Any:
     return struct.unpack(layout, self._bytes(struct.calcsize(layout)))[0]
 
 
+def _called(thing: Any) -> str:
+    """What a thing is called. It is not shown: the file made it, and may have made it very large."""
+    name: str = thing.name if isinstance(thing, Name) else thing.__qualname__ if isinstance(thing, type) else f"a {type(thing).__name__}"
+    return name
+
+
 def _tuple_of(n: int) -> Callable[[Any], None]:
     def make(self: Any) -> None:
         if len(self._stack) < n:
@@ -412,7 +503,11 @@ def _tuple_of(n: int) -> Callable[[Any], None]:
 
 def _dict_of(self: Any) -> None:
     items = self._marked()
-    self._push(dict(zip(items[::2], items[1::2], strict=True)))
+    self._push(dict(zip(map(self._keys.checked, items[::2]), items[1::2], strict=True)))
+
+
+def _frozen(self: Any) -> None:
+    self._push(frozenset(map(self._keys.checked, self._marked())))
 
 
 def _stack_global(self: Any) -> None:
@@ -428,7 +523,7 @@ def _frame(self: Any) -> None:
 
 R = RestrictedUnpickler
 R._opcodes = {
-    b"\x80": R._protocol, b"\x95": _frame, b"(": lambda s: s._push(MARK), b"0": lambda s: s._stack.pop(), b"1": lambda s: s._marked(),
+    b"\x80": R._protocol, b"\x95": _frame, b"(": R._mark, b"0": lambda s: s._stack.pop(), b"1": lambda s: s._marked(),
     b"2": lambda s: s._push(s._stack[-1]),
     b"N": lambda s: s._push(None), b"\x88": lambda s: s._push(True), b"\x89": lambda s: s._push(False),
     b"I": R._int, b"J": lambda s: s._push(_number(s, "<i")), b"K": lambda s: s._push(s._bytes(1)[0]), b"M": lambda s: s._push(_number(s, "<H")),
@@ -438,7 +533,7 @@ R._opcodes = {
     b"C": lambda s: s._push(s._bytes(s._bytes(1)[0])), b"B": lambda s: s._push(s._bytes(_number(s, "<I"))),
     b")": lambda s: s._push(()), b"]": lambda s: s._push([]), b"}": lambda s: s._push({}), b"\x8f": lambda s: s._push(set()),
     b"t": lambda s: s._push(tuple(s._marked())), b"\x85": _tuple_of(1), b"\x86": _tuple_of(2), b"\x87": _tuple_of(3),
-    b"l": lambda s: s._push(s._marked()), b"d": _dict_of, b"\x91": lambda s: s._push(frozenset(s._marked())),
+    b"l": lambda s: s._push(s._marked()), b"d": _dict_of, b"\x91": _frozen,
     b"a": R._append, b"e": R._appends, b"s": R._setitem, b"u": R._setitems, b"\x90": R._additems,
     b"q": lambda s: s._memoize(s._bytes(1)[0]), b"r": lambda s: s._memoize(_number(s, "<I")), b"\x94": lambda s: s._memoize(len(s._memo)),
     b"h": lambda s: s._push(s._memo[s._bytes(1)[0]]), b"j": lambda s: s._push(s._memo[_number(s, "<I")]),

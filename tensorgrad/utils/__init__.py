@@ -3,7 +3,7 @@ import importlib
 
 from .._missing import MissingName as _MissingName
 
-__all__ = ['backcompat', 'benchmark', 'checkpoint', 'collect_env', 'cpp_extension', 'data', 'deterministic', 'dlpack', 'hooks', 'model_zoo']
+__all__ = ['backcompat', 'benchmark', 'checkpoint', 'collect_env', 'cpp_extension', 'data', 'deterministic', 'dlpack', 'hooks', 'model_zoo', 'safetensors']
 
 
 def __getattr__(name: str):

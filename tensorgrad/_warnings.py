@@ -1,0 +1,25 @@
+"""Warnings that come once in a process, as PyTorch gives them."""
+from __future__ import annotations
+
+import sys
+import warnings
+
+
+class Warned(set[str]):
+    """The warnings that were given; `always` gives them again (set_warn_always)."""
+
+    always = False
+
+
+WARNED = Warned()
+
+
+def warn(message: str) -> None:
+    """A warning, once in a process as PyTorch gives it, that names the program's line, however many of ours lie between."""
+    if message in WARNED and not WARNED.always:
+        return
+    WARNED.add(message)
+    level, frame, own = 1, sys._getframe(), __name__.partition(".")[0]
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == own:
+        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
+    warnings.warn(message, UserWarning, stacklevel=level)
