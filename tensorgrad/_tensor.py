@@ -484,7 +484,7 @@ def _number(tensor: Any, target: str) -> Any:
     """The only element, as a Python number that fits a C type."""
     if tensor.array.size != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
-    if target != "int64_t" and tensor._node is not None and tensor.requires_grad:
+    if mode.grad and target != "int64_t" and tensor._node is not None and tensor.requires_grad:
         warn("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
              "Consider using tensor.detach() first.")
     number = tensor.item()

@@ -94,8 +94,8 @@ loaded["row"].zero_()
 assert loaded["x"][1].sum() == 0 and torch.load(path)["x"][1].sum() == 12
 ```
 
-**Names of this package's own**: `OP`, `DEVICE` and `DTYPE` are enumerations of ops, devices and dtypes; `DTYPE.FLOAT32 is tensorgrad.float32`, and a device equals
-its spelling.
+**Names of this package's own**: `OP`, `DEVICE` and `DTYPE` are enumerations of ops, devices and dtypes; `DTYPE.FLOAT32 is tensorgrad.float32`, and a
+device equals its spelling.
 
 ```python
 assert torch.DTYPE.FLOAT32 is torch.float32 and torch.device("cpu") == "cpu"
