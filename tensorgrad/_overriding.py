@@ -126,9 +126,13 @@ def overridable(function: Any, namespace: str, name: str) -> Any:
 
     A class that is no subclass of Tensor is noticed when the function first fails to make anything of it.
     """
-    classes, counted = name not in OF_ANYTHING, places(function)
+    classes = name not in OF_ANYTHING
+    counted: Any = None         # looked up at the first call: at import there are a thousand functions
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal counted
+        if counted is None:
+            counted = places(function)
         if ARMED:
             found = overriding((*args, *kwargs.values())) if classes and state.classes else []
             if found or state.modes:
