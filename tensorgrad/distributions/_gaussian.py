@@ -1,5 +1,6 @@
 """Linear algebra of normal distributions in several dimensions."""
 from .. import api as tg
+from .utils import lazy_property
 
 
 def log_diagonal(tril):
@@ -31,6 +32,21 @@ def tril_of_precision(precision):
 def square_sum(matrix):
     """tr X·Xᵀ"""
     return matrix.pow(2).sum((-2, -1))
+
+
+class Triangular:
+    """Matrices of a distribution, computed from the Cholesky factor of the covariance when they are first asked for."""
+
+    def _broadcast(self, matrix):
+        return matrix.expand(self._batch_shape + matrix.shape[-2:])
+
+    @lazy_property
+    def scale_tril(self):
+        return self._broadcast(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self):
+        return self._broadcast(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
 
 
 def one_covariance(covariance_matrix, precision_matrix, scale_tril, error):

@@ -1,6 +1,6 @@
 """Parameters that come in two forms: probabilities, or their logarithms."""
 from .. import api as tg
-from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits, same_as
 
 
 def one_of(probs, logits):
@@ -9,26 +9,19 @@ def one_of(probs, logits):
         raise ValueError("Either `probs` or `logits` must be specified, but not both.")
 
 
-class BinaryParameters:
-    """Of distributions made of trials that succeed or fail: probs, or logits = ln(probs / (1 − probs))."""
+class TwoForms:
+    """Parameters of which one form is given, and the other computed when it is first asked for."""
 
     _expands = ("probs", "logits")
-
-    def _set_parameters(self, probs, logits, *others):
-        """Keep what is given; return the others in its shape and dtype."""
-        one_of(probs, logits)
-        name, given = ("logits", logits) if probs is None else ("probs", probs)
-        *others, value = broadcast_all(*others, given)
-        setattr(self, name, value)
-        return [other.type_as(value) for other in others]
+    _is_binary = False
 
     @lazy_property
     def logits(self):
-        return probs_to_logits(self.probs, is_binary=True)
+        return probs_to_logits(self.probs, self._is_binary)
 
     @lazy_property
     def probs(self):
-        return logits_to_probs(self.logits, is_binary=True)
+        return logits_to_probs(self.logits, self._is_binary)
 
     @property
     def _param(self):
@@ -39,26 +32,29 @@ class BinaryParameters:
         return self._param.size()
 
 
+class BinaryParameters(TwoForms):
+    """Of distributions made of trials that succeed or fail: probs, or logits = ln(probs / (1 − probs))."""
+
+    _is_binary = True
+
+    def _set_parameters(self, probs, logits, *others):
+        """Keep what is given; return the others in its shape and dtype."""
+        one_of(probs, logits)
+        name, given = ("logits", logits) if probs is None else ("probs", probs)
+        *others, value = broadcast_all(*others, given)
+        setattr(self, name, value)
+        return [other.type_as(value) for other in others]
+
+
 class CategoricalParameters:
     """Of distributions that keep theirs in a Categorical."""
 
     _expands = ("_categorical",)
 
-    @property
-    def probs(self):
-        return self._categorical.probs
-
-    @property
-    def logits(self):
-        return self._categorical.logits
-
-    @property
-    def _param(self):
-        return self._categorical._param
-
-    @property
-    def param_shape(self):
-        return self._categorical.param_shape
+    probs = same_as("_categorical.probs")
+    logits = same_as("_categorical.logits")
+    _param = same_as("_categorical._param")
+    param_shape = same_as("_categorical.param_shape")
 
 
 def counted(count, dtype, distribution, expand):

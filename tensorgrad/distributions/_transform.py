@@ -4,7 +4,7 @@ from operator import add, mul
 
 from .. import api as tg
 from . import constraints
-from .utils import lazy_property, sum_rightmost
+from .utils import lazy_property, same_as, sum_rightmost
 
 
 class Transform:
@@ -123,13 +123,8 @@ class _InverseTransform(Transform):
     def codomain(self):
         return self._inv.domain
 
-    @property
-    def bijective(self):
-        return self._inv.bijective
-
-    @property
-    def sign(self):
-        return self._inv.sign
+    bijective = same_as("_inv.bijective")
+    sign = same_as("_inv.sign")
 
     def with_cache(self, cache_size=1):
         return self.inv.with_cache(cache_size).inv
@@ -261,13 +256,8 @@ class IndependentTransform(Transform):
     def codomain(self):
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
-    @property
-    def bijective(self):
-        return self.base_transform.bijective
-
-    @property
-    def sign(self):
-        return self.base_transform.sign
+    bijective = same_as("base_transform.bijective")
+    sign = same_as("base_transform.sign")
 
     def _call(self, x):
         if x.dim() < self.domain.event_dim:

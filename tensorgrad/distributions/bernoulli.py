@@ -6,7 +6,7 @@ from ..nn.functional import binary_cross_entropy_with_logits
 from . import constraints
 from ._parameters import BinaryParameters, counted
 from .exp_family import ExponentialFamily
-from .utils import EMPTY, broadcast_all
+from .utils import EMPTY, broadcast_all, same_as
 
 __all__ = ["Bernoulli"]
 
@@ -29,9 +29,7 @@ class Bernoulli(BinaryParameters, ExponentialFamily):
         self._set_parameters(probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
 
-    @property
-    def mean(self):
-        return self.probs
+    mean = same_as("probs")
 
     @property
     def mode(self):

@@ -3,14 +3,14 @@ from math import nan
 
 from .. import api as tg
 from . import constraints
-from ._parameters import counted, one_of
+from ._parameters import TwoForms, counted, one_of
 from .distribution import Distribution
-from .utils import EMPTY, lazy_property, logits_to_probs, probs_to_logits
+from .utils import EMPTY
 
 __all__ = ["Categorical"]
 
 
-class Categorical(Distribution):
+class Categorical(TwoForms, Distribution):
     """P(i) = probs[…, i], normalized along the last dimension; or logits, unnormalized logarithms. → torch.distributions.Categorical
 
     >>> import tensorgrad as torch
@@ -21,7 +21,7 @@ class Categorical(Distribution):
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
-    _expands, _keeps = ("probs", "logits"), ("_num_events",)
+    _expands, _keeps = TwoForms._expands, ("_num_events",)
 
     def __init__(self, probs=None, logits=None, validate_args=None):
         one_of(probs, logits)
@@ -38,22 +38,6 @@ class Categorical(Distribution):
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self):
         return constraints.integer_interval(0, self._num_events - 1)
-
-    @lazy_property
-    def logits(self):
-        return probs_to_logits(self.probs)
-
-    @lazy_property
-    def probs(self):
-        return logits_to_probs(self.logits)
-
-    @property
-    def _param(self):
-        return self.probs if "probs" in self.__dict__ else self.logits
-
-    @property
-    def param_shape(self):
-        return self._param.size()
 
     @property
     def mean(self):

@@ -4,7 +4,7 @@ from math import inf, log, nan, pi
 from .. import api as tg
 from . import constraints
 from .distribution import Distribution
-from .utils import EMPTY, broadcast_all
+from .utils import EMPTY, broadcast_all, same_as
 
 __all__ = ["Cauchy"]
 
@@ -30,9 +30,7 @@ class Cauchy(Distribution):
     def mean(self):
         return self.loc.new_full(self._extended_shape(), nan)
 
-    @property
-    def mode(self):
-        return self.loc
+    mode = same_as("loc")
 
     @property
     def variance(self):

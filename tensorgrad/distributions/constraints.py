@@ -8,6 +8,7 @@ Constraints that depend on other parameters are marked `dependent`.
 tensor([False,  True])
 """
 from .. import api as tg
+from .utils import same_as
 
 __all__ = [
     "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property", "greater_than",
@@ -100,9 +101,7 @@ class _IndependentConstraint(Constraint):
         require(reinterpreted_batch_ndims >= 0, f"reinterpreted_batch_ndims must be >= 0, got {reinterpreted_batch_ndims}")
         self.base_constraint, self.reinterpreted_batch_ndims = base_constraint, reinterpreted_batch_ndims
 
-    @property
-    def is_discrete(self):
-        return self.base_constraint.is_discrete
+    is_discrete = same_as("base_constraint.is_discrete")
 
     @property
     def event_dim(self):
@@ -125,13 +124,8 @@ class MixtureSameFamilyConstraint(Constraint):
         require(isinstance(base_constraint, Constraint), f"base_constraint must be a Constraint, got {type(base_constraint).__name__}")
         self.base_constraint = base_constraint
 
-    @property
-    def is_discrete(self):
-        return self.base_constraint.is_discrete
-
-    @property
-    def event_dim(self):
-        return self.base_constraint.event_dim
+    is_discrete = same_as("base_constraint.is_discrete")
+    event_dim = same_as("base_constraint.event_dim")
 
     def check(self, value):
         valid = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))

@@ -4,7 +4,7 @@ from math import inf, nan
 from .. import api as tg
 from . import constraints
 from .distribution import Distribution
-from .utils import EMPTY, broadcast_all, uniform
+from .utils import EMPTY, broadcast_all, same_as, uniform
 
 __all__ = ["GeneralizedPareto"]
 
@@ -73,9 +73,7 @@ class GeneralizedPareto(Distribution):
         c = tg.where(finite, self.concentration, 0.25)
         return tg.where(finite, self.scale ** 2 / ((1 - c) ** 2 * (1 - 2 * c)), nan)
 
-    @property
-    def mode(self):
-        return self.loc
+    mode = same_as("loc")
 
     def entropy(self):
         return tg.broadcast_to(tg.log(self.scale) + self.concentration + 1, self._batch_shape)

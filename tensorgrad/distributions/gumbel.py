@@ -6,7 +6,7 @@ from . import constraints
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, ExpTransform
 from .uniform import Uniform
-from .utils import NUMBER, broadcast_all, euler_constant
+from .utils import NUMBER, broadcast_all, euler_constant, same_as
 
 __all__ = ["Gumbel"]
 
@@ -42,9 +42,7 @@ class Gumbel(TransformedDistribution):
     def mean(self):
         return self.loc + self.scale * euler_constant
 
-    @property
-    def mode(self):
-        return self.loc
+    mode = same_as("loc")
 
     @property
     def stddev(self):

@@ -1,16 +1,15 @@
 """The positive half of a Cauchy distribution."""
-from math import inf, log
+from math import inf
 
 from .. import api as tg
-from . import constraints
+from ._half import Half
 from .cauchy import Cauchy
-from .transformed_distribution import TransformedDistribution
-from .transforms import AbsTransform
+from .utils import same_as
 
 __all__ = ["HalfCauchy"]
 
 
-class HalfCauchy(TransformedDistribution):
+class HalfCauchy(Half):
     """|X| for X from Cauchy(0, scale). → torch.distributions.HalfCauchy
 
     >>> import tensorgrad as torch
@@ -18,41 +17,17 @@ class HalfCauchy(TransformedDistribution):
     tensor([0.5000])
     """
 
-    arg_constraints = {"scale": constraints.positive}
-    support = constraints.nonnegative
-    has_rsample = True
     _expands = ("base_dist",)
 
-    def __init__(self, scale, validate_args=None):
-        super().__init__(Cauchy(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
+    variance = same_as("base_dist.variance")
 
-    @property
-    def scale(self):
-        return self.base_dist.scale
+    def __init__(self, scale, validate_args=None):
+        super().__init__(Cauchy(0, scale, validate_args=False), validate_args)
 
     @property
     def mean(self):
         return self.scale.new_full(self._extended_shape(), inf)
 
-    @property
-    def mode(self):
-        return tg.zeros_like(self.scale)
-
-    @property
-    def variance(self):
-        return self.base_dist.variance
-
     def log_prob(self, value):
         self._check(value)
-        value = tg.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device)
-        return tg.where(value >= 0, self.base_dist.log_prob(value) + log(2), -inf)
-
-    def cdf(self, value):
-        self._check(value)
-        return 2 * self.base_dist.cdf(value) - 1
-
-    def icdf(self, prob):
-        return self.base_dist.icdf((prob + 1) / 2)
-
-    def entropy(self):
-        return self.base_dist.entropy() - log(2)
+        return super().log_prob(tg.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device))

@@ -1,7 +1,7 @@
 """Batches of variables as one variable of several dimensions."""
 from . import constraints
 from .distribution import Distribution
-from .utils import EMPTY, sum_rightmost
+from .utils import EMPTY, same_as, sum_rightmost
 
 __all__ = ["Independent"]
 
@@ -29,9 +29,7 @@ class Independent(Distribution):
         cut = len(base_distribution.batch_shape) - reinterpreted_batch_ndims
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
-    @property
-    def has_rsample(self):
-        return self.base_dist.has_rsample
+    has_rsample = same_as("base_dist.has_rsample")
 
     @property
     def has_enumerate_support(self):
@@ -42,17 +40,9 @@ class Independent(Distribution):
         support, n = self.base_dist.support, self.reinterpreted_batch_ndims
         return constraints.independent(support, n) if n else support
 
-    @property
-    def mean(self):
-        return self.base_dist.mean
-
-    @property
-    def mode(self):
-        return self.base_dist.mode
-
-    @property
-    def variance(self):
-        return self.base_dist.variance
+    mean = same_as("base_dist.mean")
+    mode = same_as("base_dist.mode")
+    variance = same_as("base_dist.variance")
 
     def sample(self, sample_shape=EMPTY):
         return self.base_dist.sample(sample_shape)

@@ -2,7 +2,7 @@
 from .. import api as tg
 from . import constraints
 from .distribution import Distribution
-from .utils import EMPTY, broadcast_all
+from .utils import EMPTY, broadcast_all, same_as
 
 __all__ = ["Laplace"]
 
@@ -24,13 +24,7 @@ class Laplace(Distribution):
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
-    @property
-    def mean(self):
-        return self.loc
-
-    @property
-    def mode(self):
-        return self.loc
+    mean = mode = same_as("loc")
 
     @property
     def variance(self):

@@ -5,7 +5,7 @@ from .. import api as tg
 from . import constraints
 from ._gaussian import add_identity, apply, capacitance_tril, lowrank_logdet, lowrank_mahalanobis
 from .distribution import Distribution
-from .utils import EMPTY, lazy_property, standard_normal
+from .utils import EMPTY, lazy_property, same_as, standard_normal
 
 __all__ = ["LowRankMultivariateNormal"]
 
@@ -50,13 +50,7 @@ class LowRankMultivariateNormal(Distribution):
     def _broadcast(self, matrix):
         return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
 
-    @property
-    def mean(self):
-        return self.loc
-
-    @property
-    def mode(self):
-        return self.loc
+    mean = mode = same_as("loc")
 
     @lazy_property
     def variance(self):

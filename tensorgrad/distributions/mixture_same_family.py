@@ -3,7 +3,7 @@ from .. import api as tg
 from . import constraints
 from .categorical import Categorical
 from .distribution import Distribution
-from .utils import EMPTY
+from .utils import EMPTY, same_as
 
 __all__ = ["MixtureSameFamily"]
 
@@ -44,13 +44,8 @@ class MixtureSameFamily(Distribution):
     def support(self):
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
-    @property
-    def mixture_distribution(self):
-        return self._mixture_distribution
-
-    @property
-    def component_distribution(self):
-        return self._component_distribution
+    mixture_distribution = same_as("_mixture_distribution")
+    component_distribution = same_as("_component_distribution")
 
     def _mixed(self, values):
         """Averages of what the components have."""

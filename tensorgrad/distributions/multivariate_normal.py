@@ -3,14 +3,14 @@ from math import log, pi
 
 from .. import api as tg
 from . import constraints
-from ._gaussian import apply, factor, log_diagonal, mahalanobis, one_covariance
+from ._gaussian import Triangular, apply, factor, log_diagonal, mahalanobis, one_covariance
 from .distribution import Distribution
-from .utils import EMPTY, lazy_property, standard_normal
+from .utils import EMPTY, lazy_property, same_as, standard_normal
 
 __all__ = ["MultivariateNormal"]
 
 
-class MultivariateNormal(Distribution):
+class MultivariateNormal(Triangular, Distribution):
     """Normal vectors with a mean and a covariance Σ, given as Σ, as its inverse, or as its Cholesky factor. → torch.distributions.MultivariateNormal
 
     Computations use the factor; ValueError unless exactly one is given.
@@ -39,28 +39,11 @@ class MultivariateNormal(Distribution):
         super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
         self._unbroadcasted_scale_tril = factor(name, matrix)
 
-    def _broadcast(self, matrix):
-        return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
-
-    @lazy_property
-    def scale_tril(self):
-        return self._broadcast(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self):
-        return self._broadcast(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
-
     @lazy_property
     def precision_matrix(self):
         return self._broadcast(tg.cholesky_inverse(self._unbroadcasted_scale_tril))
 
-    @property
-    def mean(self):
-        return self.loc
-
-    @property
-    def mode(self):
-        return self.loc
+    mean = mode = same_as("loc")
 
     @property
     def variance(self):

@@ -4,7 +4,7 @@ from math import log, pi, sqrt
 from .. import api as tg
 from . import constraints
 from .exp_family import ExponentialFamily
-from .utils import EMPTY, broadcast_all, standard_normal
+from .utils import EMPTY, broadcast_all, same_as, standard_normal
 
 __all__ = ["Normal"]
 
@@ -27,17 +27,8 @@ class Normal(ExponentialFamily):
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
-    @property
-    def mean(self):
-        return self.loc
-
-    @property
-    def mode(self):
-        return self.loc
-
-    @property
-    def stddev(self):
-        return self.scale
+    mean = mode = same_as("loc")
+    stddev = same_as("scale")
 
     @property
     def variance(self):

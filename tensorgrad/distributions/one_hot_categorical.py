@@ -5,7 +5,7 @@ from . import constraints
 from ._parameters import CategoricalParameters
 from .categorical import Categorical
 from .distribution import Distribution
-from .utils import EMPTY
+from .utils import EMPTY, same_as
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
@@ -27,9 +27,7 @@ class OneHotCategorical(CategoricalParameters, Distribution):
         self._categorical = Categorical(probs, logits)
         super().__init__(self._categorical.batch_shape, self.param_shape[-1:], validate_args=validate_args)
 
-    @property
-    def mean(self):
-        return self.probs
+    mean = same_as("probs")
 
     @property
     def mode(self):

@@ -3,7 +3,7 @@ from . import constraints
 from .exponential import Exponential
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, ExpTransform
-from .utils import broadcast_all
+from .utils import broadcast_all, same_as
 
 __all__ = ["Pareto"]
 
@@ -29,9 +29,7 @@ class Pareto(TransformedDistribution):
         a = self.alpha.clamp(min=1)             # infinite up to 1
         return a * self.scale / (a - 1)
 
-    @property
-    def mode(self):
-        return self.scale
+    mode = same_as("scale")
 
     @property
     def variance(self):

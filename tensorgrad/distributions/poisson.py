@@ -2,7 +2,7 @@
 from .. import api as tg
 from . import constraints
 from .exp_family import ExponentialFamily
-from .utils import EMPTY, broadcast_all
+from .utils import EMPTY, broadcast_all, same_as
 
 __all__ = ["Poisson"]
 
@@ -23,17 +23,13 @@ class Poisson(ExponentialFamily):
         self.rate, = broadcast_all(rate)
         super().__init__(self.rate.shape, validate_args=validate_args)
 
-    @property
-    def mean(self):
-        return self.rate
+    mean = same_as("rate")
 
     @property
     def mode(self):
         return self.rate.floor()
 
-    @property
-    def variance(self):
-        return self.rate
+    variance = same_as("rate")
 
     def sample(self, sample_shape=EMPTY):
         with tg.no_grad():

@@ -5,7 +5,7 @@ from .. import api as tg
 from . import constraints
 from .chi2 import Chi2
 from .distribution import Distribution
-from .utils import EMPTY, broadcast_all, standard_normal
+from .utils import EMPTY, broadcast_all, same_as, standard_normal
 
 __all__ = ["StudentT"]
 
@@ -32,9 +32,7 @@ class StudentT(Distribution):
     def mean(self):
         return tg.where(self.df <= 1, nan, self.loc)
 
-    @property
-    def mode(self):
-        return self.loc
+    mode = same_as("loc")
 
     @property
     def variance(self):

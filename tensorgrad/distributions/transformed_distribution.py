@@ -4,7 +4,7 @@ from . import constraints
 from .distribution import Distribution
 from .independent import Independent
 from .transforms import ComposeTransform, Transform
-from .utils import EMPTY, sum_rightmost
+from .utils import EMPTY, same_as, sum_rightmost
 
 __all__ = ["TransformedDistribution"]
 
@@ -53,9 +53,7 @@ class TransformedDistribution(Distribution):
         more = len(self.event_shape) - support.event_dim
         return constraints.independent(support, more) if more > 0 else support
 
-    @property
-    def has_rsample(self):
-        return self.base_dist.has_rsample
+    has_rsample = same_as("base_dist.has_rsample")
 
     def _transformed(self, x):
         for transform in self.transforms:

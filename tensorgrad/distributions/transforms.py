@@ -13,7 +13,7 @@ from ..nn.functional import logsigmoid, pad, softplus
 from . import constraints
 from ._transform import ComposeTransform, IndependentTransform, ReshapeTransform, Transform, identity_transform
 from ._transform_pieces import CatTransform, StackTransform
-from .utils import NUMBER, broadcast_all, lazy_property, tril_matrix_to_vec, vec_to_tril_matrix
+from .utils import NUMBER, broadcast_all, lazy_property, same_as, tril_matrix_to_vec, vec_to_tril_matrix
 
 __all__ = [
     "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform", "CumulativeDistributionTransform",
@@ -167,9 +167,7 @@ class AffineTransform(Transform):
         super().__init__(cache_size)
         self.loc, self.scale, self._event_dim = loc, scale, event_dim
 
-    @property
-    def event_dim(self):
-        return self._event_dim
+    event_dim = same_as("_event_dim")
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self):
@@ -221,9 +219,7 @@ class CumulativeDistributionTransform(Transform):
         super().__init__(cache_size)
         self.distribution = distribution
 
-    @property
-    def domain(self):
-        return self.distribution.support
+    domain = same_as("distribution.support")
 
     def _call(self, x):
         return self.distribution.cdf(x)

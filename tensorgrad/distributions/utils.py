@@ -1,5 +1,6 @@
 """What distributions share: parameters that broadcast, probabilities and logits, attributes computed when first asked for."""
 from functools import update_wrapper
+from operator import attrgetter
 
 from .. import api as tg
 
@@ -63,6 +64,11 @@ def probs_to_logits(probs, is_binary=False):
     """
     p = clamp_probs(probs)
     return tg.log(p) - tg.log1p(-p) if is_binary else tg.log(p)
+
+
+def same_as(path):
+    """A property that is another attribute, such as "loc" or "base_dist.scale"."""
+    return property(attrgetter(path))
 
 
 class lazy_property:

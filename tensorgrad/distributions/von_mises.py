@@ -4,7 +4,7 @@ from math import log, pi
 from .. import api as tg
 from . import constraints
 from .distribution import Distribution
-from .utils import EMPTY, broadcast_all, lazy_property
+from .utils import EMPTY, broadcast_all, lazy_property, same_as
 
 __all__ = ["VonMises"]
 
@@ -75,13 +75,7 @@ class VonMises(Distribution):
             done = done | accept
         return ((x + pi + loc) % (2 * pi) - pi).to(self.loc.dtype)
 
-    @property
-    def mean(self):
-        return self.loc
-
-    @property
-    def mode(self):
-        return self.loc
+    mean = mode = same_as("loc")
 
     @lazy_property
     def variance(self):

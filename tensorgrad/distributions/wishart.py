@@ -4,7 +4,7 @@ from math import log, nan
 
 from .. import api as tg
 from . import constraints
-from ._gaussian import factor, log_diagonal, one_covariance
+from ._gaussian import Triangular, factor, log_diagonal, one_covariance
 from .chi2 import Chi2
 from .exp_family import ExponentialFamily
 from .utils import EMPTY, NUMBER, lazy_property
@@ -20,7 +20,7 @@ def multivariate_digamma(x, p):
     return tg.digamma(x.unsqueeze(-1) - tg.arange(p, dtype=x.dtype, device=x.device) / 2).sum(-1)
 
 
-class Wishart(ExponentialFamily):
+class Wishart(Triangular, ExponentialFamily):
     """Σ xᵢ·xᵢᵀ for df normal vectors of mean 0, with their covariance, its inverse or its Cholesky factor given. → torch.distributions.Wishart
 
     Drawn by Bartlett's decomposition. ValueError unless df > n − 1 for n × n matrices.
@@ -59,17 +59,6 @@ class Wishart(ExponentialFamily):
         super().__init__(batch_shape, matrix.shape[-2:], validate_args=validate_args)
         self._unbroadcasted_scale_tril = factor(name, matrix)
         self._dist_chi2 = Chi2(df=self.df.unsqueeze(-1) - tg.arange(n, **like).expand(batch_shape + (-1,)))
-
-    def _broadcast(self, matrix):
-        return matrix.expand(self._batch_shape + self._event_shape)
-
-    @lazy_property
-    def scale_tril(self):
-        return self._broadcast(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self):
-        return self._broadcast(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
 
     @lazy_property
     def precision_matrix(self):

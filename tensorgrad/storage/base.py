@@ -1,6 +1,7 @@
 """Where memory lives: the base of all storage backends, and `xp`, the op table as a backend sees it."""
 from __future__ import annotations
 
+import operator
 from functools import partial
 from itertools import count
 from typing import Any, ClassVar
@@ -29,6 +30,24 @@ class Namespace:
 
 
 MAKERS = {"zeros", "ones", "full", "arange", "eye", "zeros_like", "ones_like", "full_like"}
+
+
+TWO_SIDED = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
+
+
+def attach_operators(cls: type, run: Any) -> None:
+    """Python's operators on a class of arrays: `run(operator, operands, self)` computes them."""
+    def attach(name: str, function: Any) -> None:
+        def method(self: Any, *others: Any) -> Any:
+            return run(function, (self, *others), self)
+
+        def reflected(self: Any, other: Any) -> Any:
+            return run(function, (other, self), self)
+        setattr(cls, f"__{name}__", method)
+        if name in TWO_SIDED:
+            setattr(cls, f"__r{name}__", reflected)
+    for name in [*TWO_SIDED, *"lt le eq ne gt ge neg pos abs invert".split()]:
+        attach(name, getattr(operator, f"__{name}__"))
 
 
 def made_on_host(backend: type[Storage], name: str, *args: Any, dtype: Any = None) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ._batched_functions import NO_ROOM, Functions, full, indexed, written
 from ._batched_ops import rule_of
-from .base import Storage
+from .base import Storage, attach_operators
 
 
 def no_item(what: str = ".item()") -> RuntimeError:
@@ -114,12 +114,6 @@ class Batched:
     def nonzero(self) -> Any:
         raise no_shape("nonzero")
 
-    def __matmul__(self, other: Any) -> Any:
-        return type(self).storage.module.matmul(self, other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return type(self).storage.module.matmul(other, self)
-
     __hash__ = None  # type: ignore[assignment]
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:
@@ -157,23 +151,12 @@ class Batched:
         written(self, index, value)
 
 
-def _operators() -> None:
-    def attach(name: str, function: Any) -> None:
-        def method(self: Batched, *others: Any) -> Any:
-            return type(self).storage.module.elementwise(function)(self, *others)
-
-        def reflected(self: Batched, other: Any) -> Any:
-            return type(self).storage.module.elementwise(function)(other, self)
-        setattr(Batched, f"__{name}__", method)
-        if name in two_sided:
-            setattr(Batched, f"__r{name}__", reflected)
-
-    two_sided = "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()
-    for name in [*two_sided, *"lt le eq ne gt ge neg pos abs invert".split()]:
-        attach(name, getattr(operator, f"__{name}__"))
+def _operate(function: Any, operands: Any, self: Batched) -> Any:
+    module = type(self).storage.module
+    return module.matmul(*operands) if function is operator.matmul else module.elementwise(function)(*operands)
 
 
-_operators()
+attach_operators(Batched, _operate)
 
 
 class BatchedStorage(Storage):

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .base import attach_operators
 from .cuda import OutOfMemoryError
 
 transfers = {"to_device": 0, "to_host": 0, "between": 0}
@@ -143,23 +144,7 @@ class SimulatedArray:
         return f"SimulatedArray({self.values!r}, device={self.index})"
 
 
-def _operators() -> None:
-    def attach(name: str, function: Any) -> None:
-        def method(self: SimulatedArray, *others: Any) -> Any:
-            return on_device(self.index, function, (self, *others), {})
-
-        def reflected(self: SimulatedArray, other: Any) -> Any:
-            return on_device(self.index, function, (other, self), {})
-        setattr(SimulatedArray, f"__{name}__", method)
-        if name in two_sided:
-            setattr(SimulatedArray, f"__r{name}__", reflected)
-
-    two_sided = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
-    for name in [*two_sided, *"lt le eq ne gt ge neg pos abs invert".split()]:
-        attach(name, getattr(operator, f"__{name}__"))
-
-
-_operators()
+attach_operators(SimulatedArray, lambda function, operands, self: on_device(self.index, function, operands, {}))
 
 
 def on_device(index: int, function: Any, args: Any, kwargs: Any) -> Any:

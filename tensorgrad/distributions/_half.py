@@ -1,0 +1,40 @@
+"""The positive half of a distribution that is symmetric about zero."""
+from math import inf, log
+
+from .. import api as tg
+from . import constraints
+from .transformed_distribution import TransformedDistribution
+from .transforms import AbsTransform
+from .utils import same_as
+
+
+class Half(TransformedDistribution):
+    """|X| for X from a symmetric distribution: twice its density above zero, none below."""
+
+    arg_constraints = {"scale": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+    _expands = ("base_dist",)
+
+    scale = same_as("base_dist.scale")
+
+    def __init__(self, whole, validate_args=None):
+        super().__init__(whole, AbsTransform(), validate_args=validate_args)
+
+    @property
+    def mode(self):
+        return tg.zeros_like(self.scale)
+
+    def log_prob(self, value):
+        self._check(value)
+        return tg.where(value >= 0, self.base_dist.log_prob(value) + log(2), -inf)
+
+    def cdf(self, value):
+        self._check(value)
+        return 2 * self.base_dist.cdf(value) - 1
+
+    def icdf(self, prob):
+        return self.base_dist.icdf((prob + 1) / 2)
+
+    def entropy(self):
+        return self.base_dist.entropy() - log(2)
