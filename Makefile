@@ -43,7 +43,7 @@ clean:
 distclean: clean
 	@rm -rf .venv
 
-# A stamp for each set of packages, made anew when pyproject.toml changes.
-.venv/.%: pyproject.toml scripts/setup.sh
+# A stamp for each set of packages, made anew when pyproject.toml or the source of the compiled kernels changes.
+.venv/.%: pyproject.toml scripts/setup.sh hatch_build.py $(wildcard native/*)
 	@sh scripts/setup.sh $*
 	@touch $@

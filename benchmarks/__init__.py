@@ -1,1 +1,1 @@
-"""Speed, as a ratio against PyTorch in one run."""
+"""Speed and memory against PyTorch in one run: `python -m benchmarks.run`."""

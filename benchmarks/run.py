@@ -1,70 +1,101 @@
-"""Writes BENCHMARK.md: `python -m benchmarks.run [--out FILE] [--only machinery|training]`."""
+"""Compare tensorgrad with PyTorch: `python -m benchmarks.run`, which writes BENCHMARK.md and BENCHMARK.png."""
 from __future__ import annotations
 
 import argparse
-import datetime
-import importlib
+import importlib.util
+import json
 import os
-import platform
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from .report import COLUMNS, LEFT_OUT, Report, cell, chart, markdown
+from .timing import Measurement
+from .worker import GROUPS, workloads
+from .workloads import ROOT
 
-import tensorgrad
-
-from .timing import Row
-
-GROUPS = {"machinery": "Machinery", "training": "Training steps"}
-
-
-def pytorch() -> Any:
-    try:
-        return importlib.import_module("torch")
-    except ImportError:
-        return None
+KERNELS = {"compiled": "", "numpy": "numpy"}                      # what TENSORGRAD_KERNELS says for each column
+PATIENCE = 240.0                     # seconds for a row, after which its process is ended
 
 
-def processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
+class Worker:
+    """A process that measures with one choice of kernels; another is started when it is lost."""
+
+    def __init__(self, kernels: str, threads: int) -> None:
+        self.command = [sys.executable, "-m", "benchmarks.worker", str(threads)]
+        pools = {f"{pool}_NUM_THREADS": str(threads) for pool in ("OMP", "OPENBLAS", "MKL")}
+        self.environment = os.environ | pools | {"TENSORGRAD_KERNELS": kernels}
+        self.process: subprocess.Popen[str] | None = None
+        self.about: dict[str, Any] = {}
+
+    def measure(self, **request: Any) -> Measurement:
+        """The answer of the process, which is started where there is none."""
+        fresh = self.process is None
+        process = self.process = self.process or subprocess.Popen(self.command, cwd=ROOT, env=self.environment, text=True, bufsize=1,
+                                                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        alarm = threading.Timer(PATIENCE, process.kill)
+        alarm.start()
+        try:
+            print(json.dumps(request), file=process.stdin)
+            if fresh:
+                self.about = json.loads(process.stdout.readline())
+            return Measurement(**json.loads(process.stdout.readline()))
+        except (ValueError, BrokenPipeError):                                # nothing, which is no JSON
+            return Measurement(problem=f"failed: its process ended with status {self.stop()}")
+        finally:
+            alarm.cancel()
+
+    def stop(self) -> int | None:
+        """End the process, if there is one, and say how it ended."""
+        process, self.process = self.process, None
+        with suppress(BrokenPipeError), process or nullcontext():
+            pass
+        return process and process.returncode
 
 
-def report(groups: dict[str, list[Row]], torch: Any, threads: int) -> str:
-    against = f"PyTorch {torch.__version__} eager" if torch else "nothing: PyTorch is not installed"
-    lines = ["# Benchmark", "",
-             f"{datetime.date.today()}, {processor()}, {threads} threads, Python {platform.python_version()}, NumPy {np.__version__}, tensorgrad "
-             f"{tensorgrad.__version__} on NumPy alone, against {against}.", "",
-             "Command: `python -m benchmarks.run`. Both are timed in one process, in turn; the ratio is the median of our time over PyTorch's: "
-             "**below 1 tensorgrad is faster, above 1 it is slower**. The machine is shared: trust ratios, not microseconds.", ""]
-    for name, rows in groups.items():
-        lines += [f"## {GROUPS[name]}", "", "| | tensorgrad, µs | ratio to PyTorch | |", "|---|---:|---:|---|"]
-        for row in rows:
-            ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
-            verdict = "" if row.ratio is None else "slower" if row.ratio > 1.05 else "faster" if row.ratio < 0.95 else "even"
-            lines.append(f"| {row.name} | {row.ours:,.2f} | {ratio} | {verdict} |")
-        lines.append("")
-    return "\n".join(lines)
+def parser() -> argparse.ArgumentParser:
+    out = argparse.ArgumentParser(description=__doc__)
+    out.add_argument("--only", choices=GROUPS, action="append", help="this group of rows; may be given more than once")
+    out.add_argument("--filter", type=re.compile, default="", metavar="REGEX", help="rows whose section or name it finds")
+    out.add_argument("--kernels", choices=COLUMNS, action="append", help="with these kernels alone")
+    out.add_argument("--quick", action="store_true", help="fewer rounds, and without the longest rows")
+    out.add_argument("--cpu", action="store_true", help="CPU time of one thread in place of wall time: means something where the machine is busy")
+    out.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N", help="threads for both; all cores by default")
+    out.add_argument("--out", type=Path, default=ROOT / "BENCHMARK.md", metavar="FILE", help="the report; its chart is written beside it as FILE.png")
+    return out
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", default="BENCHMARK.md")
-    parser.add_argument("--only", choices=GROUPS)
-    arguments = parser.parse_args()
-    torch = pytorch()
-    groups = {}
-    for name in GROUPS:
-        if arguments.only in (None, name):
-            groups[name] = []
-            for row in importlib.import_module(f"benchmarks.{name}").rows(torch):
-                print(f"{row.name:68} {row.ours:12,.2f} µs  {'' if row.ratio is None else f'{row.ratio:6.2f}'}  {row.note}", flush=True)
-                groups[name].append(row)
-    threads = torch.get_num_threads() if torch else len(os.sched_getaffinity(0))
-    Path(arguments.out).write_text(report(groups, torch, threads), encoding="utf-8")
+def main(argv: Sequence[str] | None = None) -> None:
+    arguments = parser().parse_args(argv)
+    threads = 1 if arguments.cpu else arguments.threads
+    budget = {"rounds": 3, "seconds": 0.02, "limit": 1.0, "fewest": 1} if arguments.quick else {}
+    columns = [column for column in COLUMNS if column in (arguments.kernels or COLUMNS)]
+    workers = {column: Worker(KERNELS[column], threads) for column in columns}
+    clock = "cpu" if arguments.cpu else "wall"
+    report = Report(" ".join(["python -m benchmarks.run", *(sys.argv[1:] if argv is None else argv)]), threads, columns, clock=clock)
+    started = time.perf_counter()
+    for group in arguments.only or GROUPS:
+        for row in workloads(group):
+            if re.search(arguments.filter, f"{row.section} {row.name}"):
+                found = {column: Measurement(problem=LEFT_OUT) if arguments.quick and row.slow else
+                         worker.measure(group=group, name=row.name, clock=clock, **budget) for column, worker in workers.items()}
+                report.add(group, row.section, row.name, found)
+                print(f"{row.name:68} " + "  ".join(cell(found[column]) for column in columns), flush=True)
+    for worker in reversed(workers.values()):
+        worker.stop()
+        report.about |= worker.about
+    report.seconds = time.perf_counter() - started
+    if not report.about.get("compiled", True):
+        print("There are no compiled kernels here, or they are older than their source: build native/ first.", file=sys.stderr)
+    picture = arguments.out.with_suffix(".png")
+    drawn = importlib.util.find_spec("matplotlib") is not None and chart(report, picture)
+    arguments.out.write_text(markdown(report, picture.name if drawn else ""), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,55 +1,106 @@
-"""How things are timed here: interleaved, in short blocks, medians of ratios."""
+"""How things are timed: in short blocks with the collector off, tensorgrad and PyTorch in turn, medians of the ratios of neighbouring blocks."""
 from __future__ import annotations
 
 import gc
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+class Case(NamedTuple):
+    """Something to time: `run`, and `results`, which computes what has to agree. `prepare`: what comes before each run, apart; `run` takes what it gives."""
+
+    run: Callable[..., object]
+    results: Callable[[], Sequence[Any]]
+    prepare: Callable[[], object] | None = None
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much time a row may take."""
+
+    rounds: int = 7
+    seconds: float = 0.04                                   # a block takes so long, or one run if that is longer
+    limit: float = 4.0                                      # all blocks of a row, if that leaves `fewest` rounds
+    fewest: int = 3
+    clock: Callable[[], float] = time.perf_counter
 
 
 @dataclass
-class Row:
-    """One line of the report: what was timed, our time in microseconds, and its ratio to PyTorch's (None without PyTorch)."""
+class Measurement:
+    """What came out for a row: our time and PyTorch's, the quartiles of the ratio (both None without PyTorch), or why there is none."""
 
-    name: str
-    ours: float
-    ratio: float | None
+    ours: float = 0.0
+    theirs: float | None = None
+    quartiles: tuple[float, float, float] | None = None
+    unit: str = "s"
     note: str = ""
+    problem: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        return None if self.problem or self.quartiles is None else self.quartiles[1]
 
 
-def calls_for(action: Callable[[], object], seconds: float) -> int:
-    """How many calls fill a block."""
-    calls = 1
+def block(case: Case, runs: int, clock: Callable[[], float]) -> float:
+    """The time of one run, measured over a block of them."""
+    run, prepare = case.run, case.prepare
+    gc.disable()
+    try:
+        if prepare is None:
+            start = clock()
+            for _ in range(runs):
+                run()
+            return (clock() - start) / runs
+        taken = 0.0
+        for _ in range(runs):
+            prepared = prepare()
+            start = clock()
+            run(prepared)
+            taken += clock() - start
+        return taken / runs
+    finally:
+        gc.enable()
+
+
+def runs_for(case: Case, budget: Budget) -> int:
+    """How many runs fill a block, with what comes before each."""
+    runs = 1
     while True:
         start = time.perf_counter()
-        for _ in range(calls):
-            action()
+        block(case, runs, budget.clock)
         taken = time.perf_counter() - start
-        if taken > seconds / 4:
-            return max(1, int(calls * seconds / taken))
-        calls *= 4
+        if taken > budget.seconds / 4:
+            return max(1, int(runs * budget.seconds / taken))
+        runs *= 4
 
 
-def block(action: Callable[[], object], calls: int) -> float:
-    """The time of one call, measured over a block of them with the collector off."""
-    gc.disable()
+def alternate(cases: Sequence[Case], budget: Budget) -> list[list[float]]:
+    """The times of the cases, block by block, A B A B …"""
+    gc.collect()
+    runs = [runs_for(case, budget) for case in cases]
+    times: list[list[float]] = [[] for _ in cases]
     start = time.perf_counter()
-    for _ in range(calls):
-        action()
-    taken = (time.perf_counter() - start) / calls
-    gc.enable()
-    return taken
+    for turn in range(budget.rounds):
+        if turn >= budget.fewest and time.perf_counter() - start > budget.limit * turn / (turn + 1):        # no time for one more
+            break
+        for case, number, found in zip(cases, runs, times):
+            if number > 1:
+                block(case, 1, budget.clock)                # the caches and the threads are the other's
+            found.append(block(case, number, budget.clock))
+    return times
 
 
-def compare(name: str, ours: Callable[[], object], theirs: Callable[[], object] | None, *, rounds: int = 9, seconds: float = 0.15, per: int = 1,
-            note: str = "") -> Row:
-    """Time both in turn (A B A B …); `per` is how many things one call does."""
-    mine = calls_for(ours, seconds)
-    other = calls_for(theirs, seconds) if theirs else 0
-    times, ratios = [], []
-    for _ in range(rounds):
-        times.append(block(ours, mine))
-        if theirs:
-            ratios.append(times[-1] / block(theirs, other))
-    return Row(name, statistics.median(times) / per * 1e6, statistics.median(ratios) if ratios else None, note)
+def summary(ours: list[float], theirs: list[float] | None, per: int = 1, **more: Any) -> Measurement:
+    """Medians of the times, and quartiles of the ratios of blocks that were timed one after the other."""
+    mine = statistics.median(ours) / per
+    if theirs is None:
+        return Measurement(mine, **more)
+    return Measurement(mine, statistics.median(theirs) / per, quartiles([a / b for a, b in zip(ours, theirs)]), **more)
+
+
+def quartiles(values: list[float]) -> tuple[float, float, float]:
+    first, middle, third = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
+    return first, middle, third

@@ -32,6 +32,13 @@ install_oracle() {  # the CPU build; on Linux the ordinary one would bring gigab
     echo "To run them too: .venv/bin/python -m pip install '$oracle'"
 }
 
+install_beside() {  # without their dependencies, of which PyTorch is one
+    .venv/bin/python -c 'import torch' 2>/dev/null || return 0
+    packages=$(.venv/bin/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["beside"])')
+    # shellcheck disable=SC2086
+    install --no-deps $packages || echo "Not all of these could be installed; tests that need them are skipped: $packages"
+}
+
 if ! fits .venv/bin/python; then
     python=$(find_python)
     echo "Making .venv with $("$python" --version)"
@@ -40,6 +47,6 @@ fi
 echo "Installing what 'make $1' needs"
 case $1 in
     demo) install -e '.[plot]' || { install -e . && echo "matplotlib could not be installed: no picture at the end"; } ;;
-    test) install -e '.[test]' && install_oracle ;;
+    test) install -e '.[test]' && install_oracle && install_beside ;;
     *) install -e ".[$1]" ;;
 esac

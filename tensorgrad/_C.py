@@ -1,12 +1,79 @@
 """The few names of PyTorch's compiled module that programs use."""
+from __future__ import annotations
+
+from contextlib import nullcontext
+from enum import Enum
+from typing import Any
+
 from ._overriding import DisableTorchFunction, DisableTorchFunctionSubclass
 from ._overriding import disabled as _disabled_torch_function_impl
 from ._tensor import Tensor as TensorBase
+from ._unsupported import unsupported
 from .generator import Generator
+
+_TensorMeta = type(TensorBase)
 
 
 def _log_api_usage_once(event: str) -> None:
     """Nothing is logged."""
 
 
-__all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "Generator", "TensorBase", "_disabled_torch_function_impl", "_log_api_usage_once"]
+class _nn:
+    """Functions that PyTorch keeps beside its modules."""
+
+    @staticmethod
+    def _parse_to(*args: Any, **kwargs: Any) -> Any:
+        """(device, dtype, non_blocking, memory_format) of the arguments of `to`."""
+        from .nn.modules._convert import parse_to
+        return parse_to(*args, **kwargs)
+
+
+def _get_tracing_state() -> None:
+    """The trace that is being made: none."""
+
+
+_FILES = "PyTorchFileReader PyTorchFileWriter"
+globals().update(unsupported(_FILES, "torch", "torch.load and torch.save read and write whole files"))
+
+
+class Graph:
+    """The class of PyTorch's graphs of compiled functions: nothing here is one."""
+
+
+class Node:
+    """The class of the nodes of such graphs: nothing here is one."""
+
+
+class Value:
+    """The class of the values in such graphs: nothing here is one."""
+
+
+class DispatchKey(Enum):
+    """What PyTorch chooses kernels by. Here it is the device alone: the others are names that packages register by."""
+
+    Undefined, CPU, CUDA, Meta, AutogradCPU, AutogradCUDA, Autograd, AutocastCPU, AutocastCUDA, AutocastXPU, CompositeImplicitAutograd, \
+        CompositeExplicitAutograd, Functionalize, Python, PythonDispatcher, BackendSelect, ADInplaceOrView = range(17)
+
+
+class DispatchKeySet:
+    """Several of them."""
+
+    def __init__(self, key: DispatchKey) -> None:
+        self.keys = {key}
+
+    def __or__(self, other: DispatchKeySet) -> DispatchKeySet:
+        both = DispatchKeySet(DispatchKey.Undefined)
+        both.keys = self.keys | other.keys
+        return both
+
+    def has(self, key: DispatchKey) -> bool:
+        """Whether a key is one of them."""
+        return key in self.keys
+
+
+class _ExcludeDispatchKeyGuard(nullcontext):        # type: ignore[type-arg]
+    """A block in which PyTorch leaves out some kernels: there are none to leave out."""
+
+
+__all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Generator", "Graph", "Node", "TensorBase", "Value",
+           "_disabled_torch_function_impl", "_log_api_usage_once"]

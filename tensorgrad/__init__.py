@@ -23,13 +23,16 @@ _LAZY = ("nn", "optim", "utils", "linalg", "fft", "special", "signal", "func", "
          "ops", "kernels", "dispatch", "testing", "return_types", "amp", "jit", "version", "multiprocessing", "overrides", "_C", "_VF", "array_api",
          "settings", "serialization", "accelerator", "ao", "compiler", "cpu", "distributed", "export", "functional", "futures", "fx", "hub", "library",
          "mps", "mtia", "nested", "onnx", "profiler", "quantization", "sparse", "torch_version", "types", "xpu", "_dynamo", "_jit_internal", "_tensor",
-         "_utils")
+         "_utils", "__config__", "_ops", "_subclasses", "_tensor_str", "_custom_ops")
 _ELSEWHERE = {name: module for module, names in {
+    "__config__": "show_config",
     "amp": "GradScaler autocast",
     "amp.autocast_mode": "clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled "
-                         "is_autocast_cpu_enabled is_autocast_enabled set_autocast_cache_enabled set_autocast_dtype set_autocast_enabled",
+                         "is_autocast_cpu_enabled is_autocast_enabled set_autocast_cache_enabled set_autocast_dtype set_autocast_enabled "
+                         "autocast_decrement_nesting autocast_increment_nesting set_autocast_cpu_dtype set_autocast_cpu_enabled "
+                         "set_autocast_gpu_dtype",
     "_VF": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
-    "_C": "DisableTorchFunction DisableTorchFunctionSubclass",
+    "_C": "DisableTorchFunction DisableTorchFunctionSubclass PyTorchFileReader PyTorchFileWriter",
     "_as_torch": "install_as_torch uninstall_as_torch",
     "compiler": "compile",
     "futures": "Future",
@@ -43,6 +46,7 @@ _ELSEWHERE = {name: module for module, names in {
     "dispatch": "OpDispatch",
     "func": "vmap",
     "serialization": "load save",
+    "utils._summary": "summary",
     "storages": "BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage "
                 "IntStorage LongStorage ShortStorage TypedStorage UntypedStorage",
     "settings": "are_deterministic_algorithms_enabled get_deterministic_debug_mode get_float32_matmul_precision init_num_threads "

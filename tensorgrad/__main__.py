@@ -10,11 +10,13 @@ from importlib.util import find_spec
 from types import CodeType, ModuleType
 from typing import Any
 
+from ._as_torch import __file__ as FINDER
 from ._as_torch import install_as_torch
 
 USAGE = """usage: python -m tensorgrad program.py [argument ...]
        python -m tensorgrad -m module [argument ...]
        python -m tensorgrad -c command [argument ...]
+       python -m tensorgrad - [argument ...]        (the program comes from the standard input)
 
 Run a PyTorch program with tensorgrad in the place of torch."""
 
@@ -29,10 +31,10 @@ def main(arguments: list[str]) -> None:
         if not rest:
             raise SystemExit(f"{USAGE}\n\nArgument expected for the {kind} option")
         what, rest = rest[0], rest[1:]
-    elif kind.startswith("-"):
+    elif kind.startswith("-") and kind != "-":
         raise SystemExit(f"{USAGE}\n\nunknown option {kind}: options of Python come before -m tensorgrad")
     install_as_torch()
-    program = sys.modules["__main__"] = ModuleType("__main__")
+    program = sys.modules["__main__"] = sys.modules["__mp_main__"] = ModuleType("__main__")      # the latter is what it is called in spawned processes
     names = vars(program)
     names["__builtins__"] = __builtins__
     try:
@@ -40,6 +42,8 @@ def main(arguments: list[str]) -> None:
             code = _of_module(what, names, rest)
         elif kind == "-c":
             sys.argv[:], sys.path[0], code = ["-c", *rest], "", compile(what, "<string>", "exec", dont_inherit=True)
+        elif kind == "-":
+            sys.argv[:], sys.path[0], code = ["-", *rest], "", compile(sys.stdin.read(), "<stdin>", "exec", dont_inherit=True)
         else:
             code = _of_file(kind, names, rest)
         exec(code, names)
@@ -87,14 +91,30 @@ def _spec(name: str) -> Any:
 
 
 def _hide_ours() -> None:
-    """Let the traceback of the error that ends the program begin in the program; the interpreter prints it and ends the process as it always does."""
+    """Let the traceback of the error that ends the program have its own frames alone; the interpreter prints it and ends the process as it always does."""
     plain = sys.excepthook
 
     def excepthook(kind: Any, error: Any, trace: Any) -> None:
-        while trace is not None and trace.tb_frame.f_code.co_filename in (__file__, "<frozen runpy>"):
-            trace = trace.tb_next
+        trace = _without_ours(trace)
         plain(kind, error.with_traceback(trace), trace)
     sys.excepthook = excepthook
+
+
+def _without_ours(trace: Any) -> Any:
+    """A traceback less the frames that run the program, at its beginning, and those that look for what it imports, at its end."""
+    frames = []
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    files = [found.tb_frame.f_code.co_filename for found in frames]
+    first = next((i for i, name in enumerate(files) if name not in (__file__, "<frozen runpy>")), len(files))
+    last = len(files)
+    if FINDER in files:
+        while last > first and (files[last - 1] == FINDER or files[last - 1].startswith("<frozen importlib")):
+            last -= 1
+    for before, after in zip(frames[first:last], [*frames[first + 1:last], None]):
+        before.tb_next = after
+    return frames[first] if first < last else None
 
 
 if __name__ == "__main__":

@@ -15,6 +15,19 @@ from typing import Any
 from ._missing import hint
 
 PACKAGE = __package__
+# Where the names are that PyTorch has in a module of its own.
+ELSEWHERE = {name: module for module, names in {
+    "accelerator": "accelerator.memory", "cuda.amp": "cuda.amp.autocast_mode cuda.amp.common cuda.amp.grad_scaler", "jit": "jit._script jit._trace",
+    "distributed": "distributed.constants distributed.distributed_c10d distributed.rendezvous", "distributed.nn": "distributed.nn.functional",
+    "multiprocessing": "multiprocessing.pool multiprocessing.queue", "optim.adafactor": "optim._adafactor", "optim.muon": "optim._muon",
+    "profiler": "profiler.profiler autograd.profiler_util autograd.profiler_legacy", "signal.windows": "signal.windows.windows",
+    "testing.comparison": "testing._comparison", "testing.creation": "testing._creation",
+}.items() for name in names.split()}
+
+# Names of others that PyTorch's modules have by the way, since they import them; editors write `from torch.functional import Tensor` into programs.
+BY_THE_WAY = {name: module for module, names in {
+    PACKAGE: "Tensor nn", f"{PACKAGE}.nn": "Module Parameter functional init", "typing": "Any Callable Dict Iterable Iterator List Optional Sequence Tuple "
+    "TypeVar Union", "collections": "OrderedDict"}.items() for name in names.split()} | {"F": f"{PACKAGE}.nn"}
 
 
 class Torch(ModuleType):
@@ -24,9 +37,12 @@ class Torch(ModuleType):
         super().__init__("torch", package.__doc__)
         from .version import __version__
         vars(self).update({name: value for name, value in vars(package).items() if name not in vars(self) and name not in ("__getattr__", "__dir__")})
-        self.__version__, self._package = __version__, package
+        self.__version__, self._package, self.torch = __version__, package, self
+        vars(self).pop("ops", None)                 # a program's torch.ops are operators by name; this package's `ops` is how it is built
 
     def __getattr__(self, name: str) -> Any:
+        if name == "ops":
+            return self._package._ops.ops
         return getattr(self._package, name)
 
     def __dir__(self) -> list[str]:
@@ -41,12 +57,14 @@ class Loader:
 
     def exec_module(self, module: ModuleType) -> None:
         if module.__name__ != "torch":
-            sys.modules[module.__name__] = import_module(own_name(module.__name__))     # what stands there is what was imported
+            own = sys.modules[module.__name__] = import_module(own_name(module.__name__))     # what stands there is what was imported
+            vars(own).setdefault("__path__", [])        # then it is the finders below that are asked for what is not in it
 
 
 def own_name(name: str) -> str:
     """What `torch.x` is called in this package."""
-    return PACKAGE + name.removeprefix("torch") if name.partition(".")[0] == "torch" else name
+    top, _, rest = name.partition(".")
+    return name if top not in ("torch", PACKAGE) else f"{PACKAGE}.{ELSEWHERE.get(rest, rest)}" if rest else PACKAGE
 
 
 class Finder:
@@ -71,11 +89,18 @@ class Finder:
 
 
 class Afterword:
-    """Last on sys.meta_path: `from torch.nn import X`, where there is no X, fails with a hint."""
+    """Last on sys.meta_path: `from torch.nn import X`, where there is no X, finds what PyTorch has in a module X, or fails with a hint."""
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if name.startswith(f"{PACKAGE}."):
+            if own_name(name) != name:
+                return ModuleSpec(name, Loader())                               # type: ignore[arg-type]
+            above, _, last = name.rpartition(".")
+            if last in BY_THE_WAY and not sys.modules[above].__path__:
+                setattr(sys.modules[above], last, getattr(import_module(BY_THE_WAY[last]), "functional" if last == "F" else last))
+                return None
             _explain(name)
+        return None
 
 
 def _explain(name: str) -> None:
@@ -86,7 +111,8 @@ def _explain(name: str) -> None:
     module, _, last = own_name(name).rpartition(".")
     if frame is None or "importlib" not in frame.f_code.co_filename:
         if name.startswith("torch"):
-            raise ModuleNotFoundError(f"No module named {name!r}{hint(module, last)}", name=name)
+            raise ModuleNotFoundError(f"No module named {name!r}{hint(module, last) or ' (tensorgrad, in the place of torch, has none)'}",
+                                      name=name)
     elif frame.f_code.co_name == "_handle_fromlist":
         raise ImportError(f"cannot import name {last!r} from {module!r}{hint(module, last)}", name=module)
 

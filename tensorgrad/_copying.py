@@ -1,4 +1,4 @@
-"""Copies of tensors, and their way through pickle: what shares memory goes on sharing it in a deep copy; strides stay."""
+"""Copies of tensors, and their way through pickle and to other libraries: what shares memory goes on sharing it in a deep copy; strides stay."""
 from __future__ import annotations
 
 import copy
@@ -15,7 +15,7 @@ from .storage.base import backend_of
 def made(cls: Any, array: Any, storage: Any, requires_grad: bool, attributes: dict[str, Any]) -> Any:
     """A leaf of this class."""
     out = new(cls)
-    out.array, out.storage, out._node, out._grad, out.origin = array, storage, None, None, None
+    out.array, out._storage, out._node, out._grad, out.origin = array, storage, None, None, None
     if requires_grad:
         out._node = Leaf(out)
     out.__dict__.update(attributes)
@@ -24,7 +24,7 @@ def made(cls: Any, array: Any, storage: Any, requires_grad: bool, attributes: di
 
 def shallow(tensor: Any) -> Any:
     """Another tensor in the same memory."""
-    storage = tensor.storage
+    storage = tensor._storage
     if storage.memory is None:
         storage.memory = tensor.array
     return made(type(tensor), tensor.array, storage, tensor.requires_grad, tensor.__dict__)
@@ -49,7 +49,7 @@ def deep(tensor: Any, memo: dict[int, Any]) -> Any:
 
 def _copied_memory(tensor: Any, memo: dict[int, Any]) -> tuple[Any, Any]:
     """The array copied, and its storage; a block that several tensors share is copied once for all of them."""
-    storage, memory = tensor.storage, tensor.storage.memory
+    storage, memory = tensor._storage, tensor._storage.memory
     if memory is None or not memory.size or not (memory.flags.c_contiguous or memory.flags.f_contiguous):
         return tensor.array.copy(order="K"), type(storage)()
     if id(storage) not in memo:
@@ -63,7 +63,7 @@ def _copied_memory(tensor: Any, memo: dict[int, Any]) -> tuple[Any, Any]:
 def reduced(tensor: Any) -> Any:
     """What pickle writes: the values on the host, in the order in which they lie in memory."""
     attributes = {name: value for name, value in tensor.__dict__.items() if name != "_hooks_at_rest"}
-    host = type(tensor.storage).host(tensor.detach().array)
+    host = type(tensor._storage).host(tensor.detach().array)
     axes = tuple(sorted(range(host.ndim), key=lambda i: -host.strides[i]))
     values = np.ascontiguousarray(host.transpose(axes)).reshape([host.shape[i] for i in axes])
     if values.dtype.kind == "V":
@@ -76,3 +76,26 @@ def rebuild(cls: Any, values: Any, axes: tuple[int, ...], dtype_name: str, devic
     backend = backend_of(device)
     values = values.view(dtypes.NAMED[dtype_name].numpy).transpose([axes.index(i) for i in range(len(axes))])
     return made(cls, backend.asarray(values), backend(), requires_grad, attributes)
+
+
+def capsule(tensor: Any, stream: Any, max_version: Any, dl_device: Any, copy: Any) -> Any:
+    """The tensor's memory as a DLPack capsule, for another library."""
+    if tensor.requires_grad:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if tensor.is_meta:
+        raise BufferError("Cannot pack tensors on meta")
+    if stream is not None and type(stream) is not int:
+        raise TypeError("stream must be ``int`` or ``none``")
+    if dl_device is not None and not isinstance(dl_device, tuple):
+        raise TypeError(f"_to_dlpack(): argument 'dl_device' must be tuple of ints, not {type(dl_device).__name__}")
+    if dl_device is not None and tuple(map(int, dl_device)) != tuple(map(int, tensor.__dlpack_device__())):
+        place = f"cuda:{int(dl_device[1])}" if int(dl_device[0]) == 2 else "cpu"
+        if copy is False:
+            raise ValueError(f"cannot move (i.e. copy=False) tensor from {tensor.device} to {place} without copying.")
+        return tensor.to(place).__dlpack__(max_version=max_version)
+    if tensor.device.type == "cuda":
+        return (tensor.array.copy() if copy else tensor.array).__dlpack__(**{} if stream in (None, -1) else {"stream": stream})
+    if stream not in (None, -1):
+        raise AssertionError("stream should be None on cpu.")
+    array = tensor.numpy().copy() if copy else tensor.numpy()
+    return array.__dlpack__(**{} if max_version is None or max_version[0] < 1 else {"max_version": max_version})

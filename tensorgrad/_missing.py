@@ -12,6 +12,21 @@ PACKAGE = __package__
 # Where else a name may live, which a program looks for in the wrong place.
 NAMESPACES = ("", ".nn", ".nn.functional", ".optim", ".linalg", ".special", ".fft", ".func", ".utils.data", ".distributions", ".autograd", ".nn.init",
               ".nn.utils", ".optim.lr_scheduler")
+WHY = {module: why for modules, why in {
+    "ao.nn nn.intrinsic nn.qat nn.quantizable nn.quantized": "there are no quantized tensors",
+    "ao.ns ao.pruning": "there are no quantized tensors; torch.nn.utils.prune prunes modules",
+    "_inductor _export utils.cpp_backtrace utils.hipify utils.jit": "nothing is compiled; torch.compile gives back what it is given",
+    "backends._coreml backends._nnapi utils.bundled_inputs utils.mobile_optimizer": "programs are not compiled for phones",
+    "utils.mkldnn": "there is one layout of tensors", "package": "torch.save and torch.load write and read models",
+    "masked": "Tensor.masked_fill, masked_select and torch.where take masks", "monitor": "nothing is monitored; torch.profiler measures",
+    "quasirandom": "there are no Sobol sequences; scipy.stats.qmc.Sobol draws them",
+    "cuda.gds cuda.green_contexts cuda.nccl cuda.tunable": "CuPy is what runs on CUDA",
+    "distributed.fsdp distributed.pipelining distributed.rpc distributed.tensor":
+        "a model is whole in each process; torch.nn.parallel.DistributedDataParallel trains copies of it",
+    "distributed.checkpoint": "torch.save and torch.load write and read models", "distributed.run distributed.launch distributed.elastic":
+        "torch.multiprocessing.spawn starts processes",
+    "utils.data.datapipes": "Dataset and IterableDataset are what a DataLoader takes",
+}.items() for module in modules.split()}
 
 
 def nearest(module: str, name: str) -> list[str]:
@@ -38,9 +53,11 @@ def nearest(module: str, name: str) -> list[str]:
 
 
 def hint(module: str, name: str) -> str:
-    """" (tensorgrad has …)", or nothing."""
-    found = nearest(module, name)
-    return f" (tensorgrad has {', '.join(found)})" if found else ""
+    """Why there is no `module.name`, if that is known, or " (tensorgrad has …)", or nothing."""
+    path = f"{module}.{name}".partition(".")[2]
+    why = next((WHY[above] for above in (path[:end] for end, c in enumerate(path + ".") if c == ".") if above in WHY), None)
+    found = f"none: {why}" if why else ", ".join(nearest(module, name))
+    return f" (tensorgrad has {found})" if found else ""
 
 
 class MissingName(AttributeError):

@@ -6,6 +6,8 @@ class that overrides them, or a mode, is first seen: then `arm` puts forms of th
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -22,6 +24,7 @@ class State(threading.local):
 
 state = State()
 ARMED: list[Any] = []       # [Tensor], once something overrides its methods
+LASTING: list[bool] = []    # not empty if that goes on for as long as the program
 
 # Not asked about: how objects are made and looked at.
 NEVER = frozenset("__class__ __class_getitem__ __delattr__ __dict__ __dir__ __doc__ __getattribute__ __hash__ __init__ __init_subclass__ __iter__ __module__ "
@@ -216,8 +219,10 @@ class AskingMethod:
         return hash(self.__wrapped__)
 
 
-def arm() -> None:
+def arm(lasting: bool = True) -> None:
     """From now on Tensor's methods ask the classes of their arguments, and the modes."""
+    if lasting and not LASTING:
+        LASTING.append(True)
     if ARMED:
         return
     from . import dispatch
@@ -230,6 +235,22 @@ def arm() -> None:
             setattr(Tensor, name, AskingProperty(value.fget, value.fset, value.fdel, value.__doc__))
         elif type(value) is FunctionType:
             setattr(Tensor, name, AskingMethod(value, name, Tensor))
+
+
+@contextmanager
+def armed() -> Iterator[None]:
+    """In a `with` block: Tensor's methods ask. Afterwards they do only if something else overrides them."""
+    arm(lasting=False)
+    try:
+        yield
+    finally:
+        if ARMED and not LASTING:
+            Tensor = ARMED.pop()
+            for name, value in list(vars(Tensor).items()):
+                if type(value) is AskingProperty:
+                    setattr(Tensor, name, property(value.fget, value.fset, value.fdel, value.__doc__))
+                elif type(value) is AskingMethod:
+                    setattr(Tensor, name, value.__wrapped__)
 
 
 # ── what Tensor itself answers for its subclasses ─────────────────────────────────────────────────────────────────────

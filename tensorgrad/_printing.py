@@ -6,25 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from itertools import compress, islice
 from math import floor, inf, prod
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-
 # ── options ────────────────────────────────────────────────────────────────────────────────────
-@dataclass
-class _Options:
-    precision: int = 4
-    threshold: float = 1000
-    edgeitems: int = 3
-    linewidth: int = 80
-    sci_mode: bool | None = None
-
-
-options = _Options()
+options = SimpleNamespace(precision=4, threshold=1000, edgeitems=3, linewidth=80, sci_mode=None)
 
 _PROFILES: dict[str, dict[str, Any]] = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
@@ -63,7 +53,7 @@ def get_printoptions() -> dict[str, Any]:
 
     PyTorch: torch._tensor_str.get_printoptions.
     """
-    return asdict(options)
+    return dict(vars(options))
 
 
 @contextmanager
@@ -186,7 +176,7 @@ def _words(array: np.ndarray) -> tuple[list[str], int]:
     """Every number of an array as a word, and the width that they were padded to."""
     if array.dtype.kind == "c":
         return _complex_words(array)
-    if array.dtype.kind == "V":  # bfloat16, which NumPy does not know: every value of it is a float32
+    if array.dtype.kind == "V" or array.dtype.kind == "f" and array.dtype.itemsize == 1:     # bfloat16, float8: every value of them is a float32
         array = array.astype(np.float32)
     words, width = _float_words(array) if array.dtype.kind == "f" else _exact_words(array)
     return [word.rjust(width) for word in words], width

@@ -299,11 +299,6 @@ def cast(values: Array, dtype: np.dtype[Any]) -> Array:
         return values.astype(dtype)
 
 
-def memory_order(array: Array) -> Array:
-    """A view of `array` with its axes by decreasing stride: the order in which PyTorch fills a tensor in place."""
-    return array.transpose(sorted(range(array.ndim), key=lambda axis: -array.strides[axis]))
-
-
 def as_shape(shape: Any) -> tuple[int, ...]:
     return (shape,) if isinstance(shape, int) else tuple(shape)
 

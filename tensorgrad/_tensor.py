@@ -55,8 +55,8 @@ class Tensor(TensorBase):
     def _make_subclass(cls: Any, data: Any, require_grad: bool = False) -> Any:
         """A tensor of class `cls` in the memory of `data`, with a history of its own."""
         out = new(cls)
-        out.array, out.storage, out._node, out._grad, out.origin = data.array, type(data.storage)(), None, None, None
-        out.storage.memory = data.storage.memory
+        out.array, out._storage, out._node, out._grad, out.origin = data.array, type(data._storage)(), None, None, None
+        out._storage.memory = data._storage.memory
         if require_grad:
             if out.array.dtype.kind not in "fcV":
                 raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
@@ -66,7 +66,7 @@ class Tensor(TensorBase):
     def as_subclass(self, cls: Any) -> Any:
         """This tensor as an instance of a subclass, its history kept."""
         out = new(cls)
-        out.array, out.storage, out._node, out._grad, out.origin = self.array, self.storage, node_of(self), None, None
+        out.array, out._storage, out._node, out._grad, out.origin = self.array, self._storage, node_of(self), None, None
         return out
 
     # ── what it is ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -84,7 +84,7 @@ class Tensor(TensorBase):
     @property
     def device(self) -> Device:
         """Where the elements are."""
-        return self.storage.device  # type: ignore[no-any-return]
+        return self._storage.device  # type: ignore[no-any-return]
 
     @property
     def ndim(self) -> int:
@@ -142,7 +142,7 @@ class Tensor(TensorBase):
 
     def is_inference(self) -> bool:
         """Whether it was made in inference mode."""
-        return self.storage.inference  # type: ignore[no-any-return]
+        return self._storage.inference  # type: ignore[no-any-return]
 
     # ── memory ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -154,7 +154,7 @@ class Tensor(TensorBase):
 
     def storage_offset(self) -> int:
         """Where the first element lies in the storage, in elements."""
-        memory = self.storage.memory
+        memory = self._storage.memory
         return 0 if memory is None or not memory.size else (address(self.array) - address(memory)) // self.array.itemsize
 
     def data_ptr(self) -> int:
@@ -171,9 +171,9 @@ class Tensor(TensorBase):
 
     @property
     def _version(self) -> int:
-        if self.storage.inference:
+        if self._storage.inference:
             raise RuntimeError("Inference tensors do not track version counter.")
-        return self.storage.version  # type: ignore[no-any-return]
+        return self._storage.version  # type: ignore[no-any-return]
 
     @property
     def _base(self) -> Any:
@@ -193,15 +193,15 @@ class Tensor(TensorBase):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
         if self.requires_grad and value.array.dtype.kind not in "fcV":
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
-        self._point_to(value.array, value.storage)
+        self._point_to(value.array, value._storage)
 
     def _point_to(self, array: Any, storage: Storage) -> None:
         """Take over other memory. As in PyTorch, backward uses it too where it saved this tensor."""
-        version = self.storage.version
-        self.array, self.storage, self.origin = array, type(storage)(), None
-        self.storage.memory, self.storage.version = storage.memory, version
+        version = self._storage.version
+        self.array, self._storage, self.origin = array, type(storage)(), None
+        self._storage.memory, self._storage.version = storage.memory, version
         if type(self._node) is Leaf:
-            self._node.shape, self._node.dtype, self._node.storage = array.shape, array.dtype, self.storage.nowhere
+            self._node.shape, self._node.dtype, self._node._storage = array.shape, array.dtype, self._storage.nowhere
 
     def detach(self) -> Any:
         """The same memory, without history. https://pytorch.org/docs → torch.Tensor.detach"""
@@ -243,10 +243,10 @@ class Tensor(TensorBase):
         elif node is None or not node.requires_grad:
             if self.array.dtype.kind not in "fcV":
                 raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
-            if self.storage.inference and not mode.inference:
+            if self._storage.inference and not mode.inference:
                 raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
-            if self.origin is None and self.storage.memory is not None and not self.storage.watched:
-                self.storage.rebased = next(clock)       # its views require grad now, too
+            if self.origin is None and self._storage.memory is not None and not self._storage.watched:
+                self._storage.rebased = next(clock)       # its views require grad now, too
             self._node = Leaf(self)
             self._node.hooks = self.__dict__.pop("_hooks_at_rest", None)
             if node is not None and mode.see is not None:
@@ -353,7 +353,7 @@ class Tensor(TensorBase):
         return (host.astype(np.float32) if host.dtype.kind == "V" else host).tolist()
 
     def _host(self) -> Any:
-        return type(self.storage).host(self.array)
+        return type(self._storage).host(self.array)
 
     def numpy(self, *, force: bool = False) -> Any:
         """The values as a NumPy array, in the same memory. https://pytorch.org/docs → torch.Tensor.numpy"""
@@ -364,10 +364,10 @@ class Tensor(TensorBase):
                                 "first.")
             if self.requires_grad and mode.grad:
                 raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-        if self.array.dtype.kind == "V":
-            raise TypeError("Got unsupported ScalarType BFloat16")
-        if self.storage.memory is None:
-            self.storage.memory = self.array
+        if (kind := self.array.dtype.kind) == "V" or kind == "f" and self.array.dtype.itemsize == 1:
+            raise TypeError(f"Got unsupported ScalarType {dtypes.SCALAR_TYPES[self.dtype.name]}")
+        if self._storage.memory is None:
+            self._storage.memory = self.array
         return self._host()
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
@@ -376,11 +376,8 @@ class Tensor(TensorBase):
             return array.astype(dtype)
         return array.copy() if copy else array
 
-    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
-        if self.requires_grad:
-            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-        array = self.array if self.device.type == "cuda" else self.numpy()
-        return array.copy().__dlpack__() if copy else array.__dlpack__()
+    def __dlpack__(self, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
+        return _copying.capsule(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> Any:
         return self.array.__dlpack_device__()
@@ -402,7 +399,7 @@ class Tensor(TensorBase):
         if self.array.size != 1:
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous" if not self.array.size else
                                "Boolean value of Tensor with more than one value is ambiguous")
-        return bool(self.array if type(self.storage).rank else self.item())
+        return bool(self.array if type(self._storage).rank else self.item())
 
     def __int__(self) -> int:
         return int(_number(self, "int64_t"))
@@ -429,7 +426,7 @@ class Tensor(TensorBase):
     # ── printing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        if type(self.storage).rank:
+        if type(self._storage).rank:
             return _batch_repr(self)
         try:
             fn = self.grad_fn
@@ -476,7 +473,7 @@ def _alias(tensor: Any, shared: bool) -> Any:
     storage = dispatch.shared(tensor)
     if not shared:
         storage = type(storage)()
-        storage.memory = tensor.storage.memory
+        storage.memory = tensor._storage.memory
     return wrap(tensor.array, storage)
 
 
@@ -499,7 +496,7 @@ def _check_gradient(tensor: Any, value: Any) -> None:
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
     if value is tensor:
         raise RuntimeError("can't assign Variable as its own grad")
-    if type(value.storage) is not type(tensor.storage):
+    if type(value._storage) is not type(tensor._storage):
         raise RuntimeError(f"attempting to assign a gradient with device type '{value.device.type}' to a tensor with device type "
                            f"'{tensor.device.type}'. Please ensure that the gradient and the tensor are on the same device")
     expected = tensor.__dict__.get("_grad_dtype", tensor.dtype)
@@ -515,14 +512,14 @@ def _check_gradient(tensor: Any, value: Any) -> None:
 
 
 def _check_memory(tensor: Any) -> None:
-    if type(tensor.storage).rank:
+    if type(tensor._storage).rank:
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 
 
 def _batch_repr(tensor: Any) -> str:
     """What vmap hides, with the batch in front."""
     from .autograd.batching import shown
-    depth = type(tensor.storage).rank
+    depth = type(tensor._storage).rank
     inside = repr(shown(tensor.detach(), 0, depth, tensor.array.hidden[-1])).replace("\n", "\n    ")
     return f"BatchedTensor(lvl={depth}, bdim=0, value=\n    {inside}\n)"
 
@@ -530,7 +527,7 @@ def _batch_repr(tensor: Any) -> str:
 def _shown(tensor: Any) -> Any:
     """What printing shows of the values, on the host."""
     array = _printing.shown(tensor.array)
-    host = type(tensor.storage).host(array)
+    host = type(tensor._storage).host(array)
     return host.astype(np.float32) if host.dtype.kind == "V" else host
 
 

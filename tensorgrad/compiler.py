@@ -23,7 +23,16 @@ def compile(model: Any = None, *, fullgraph: bool = False, dynamic: Any = None, 
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if mode is not None and mode not in ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite"):
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: default, lite, reduce-overhead, max-autotune-no-cudagraphs, max-autotune")
+    if isinstance(backend, str) and backend not in BACKENDS:
+        from ._dynamo.exc import InvalidBackend
+        raise InvalidBackend(f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()` for available backends.")
+    if model is not None and not callable(model):
+        raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     return _itself if model is None else model
+
+
+BACKENDS = frozenset("aot_eager aot_eager_decomp_partition aot_eager_default_partitioner aot_ts cudagraphs eager eager_debug eager_noexcept inductor "
+                     "invoke_subgraph onnxrt openxla openxla_eval pre_dispatch_eager tensorrt torch_tensorrt ts tvm".split())
 
 
 def _itself(fn: Any, *args: Any, **kwargs: Any) -> Any:

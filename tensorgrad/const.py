@@ -12,7 +12,8 @@ from typing import Any
 
 from .device import CPU as _CPU
 from .device import device as _device
-from .dtype import NAMED as _NAMED
+from .dtype import ALL as _ALL
+from .dtype import EIGHT_BITS as _EIGHT_BITS
 from .ops.base import OPS as _OPS
 
 
@@ -29,7 +30,8 @@ class _Names(type):
 class DTYPE(metaclass=_Names):
     """The dtypes."""
 
-    BOOL, UINT8, INT8, INT16, INT32, INT64, UINT16, UINT32, UINT64, FLOAT16, BFLOAT16, FLOAT32, FLOAT64, COMPLEX64, COMPLEX128 = _NAMED.values()
+    BOOL, UINT8, INT8, INT16, INT32, INT64, UINT16, UINT32, UINT64, FLOAT16, BFLOAT16, FLOAT32, FLOAT64, COMPLEX64, COMPLEX128 = _ALL
+    FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E4M3FNUZ, FLOAT8_E5M2FNUZ, FLOAT8_E8M0FNU = _EIGHT_BITS
 
 
 class DEVICE(metaclass=_Names):

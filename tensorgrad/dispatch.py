@@ -29,7 +29,7 @@ SCALARS = (int, float, complex, generic)
 def wrap(array: Any, storage: Any, node: Any = None) -> Any:
     """A Tensor of this array. All of its fields are set here, nowhere else on the hot path but in the fast lanes below."""
     out = new(Tensor)
-    out.array, out.storage, out._node, out._grad, out.origin = array, storage, node, None, None
+    out.array, out._storage, out._node, out._grad, out.origin = array, storage, node, None, None
     return out
 
 
@@ -58,7 +58,7 @@ def apply(op: type[Op], *args: Any, **params: Any) -> Any:
     dtype: Any = None
     for a in args:
         if isinstance(a, TensorBase):
-            array, storage = a.array, a.storage
+            array, storage = a.array, a._storage
             arrays.append(array)
             edges.append(node := a._node if a.origin is None else node_of(a))
             if node is not None:
@@ -150,13 +150,13 @@ def view(op: type[Op], args: Any, edges: Any, needs: int, params: Any, y: Any) -
             record(op, needs, args, edges, params, out)
         else:
             out._node = Leaf(out)      # as in PyTorch, a view made in no_grad mode requires grad on its own account
-            out.storage.watched = True
+            out._storage.watched = True
     return out
 
 
 def shared(tensor: Any) -> Any:
     """The storage of a tensor that a second one is about to share."""
-    storage = tensor.storage
+    storage = tensor._storage
     if storage.memory is None:
         storage.memory = tensor.array
     return storage
@@ -190,7 +190,7 @@ class MOVE:
 
 def meet(op: type[Op], args: Any) -> Any:
     """Operands of several backends: those on one device can meet, at the deepest level of vmap, and 0-d CPU tensors go along to others."""
-    devices = {t.storage.device: None for t in args if isinstance(t, TensorBase) and (t.array.ndim or str(t.storage.device) != "cpu")}
+    devices = {t._storage.device: None for t in args if isinstance(t, TensorBase) and (t.array.ndim or str(t._storage.device) != "cpu")}
     if len(devices) > 1:
         first, second, *_ = devices
         raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
@@ -199,16 +199,17 @@ def meet(op: type[Op], args: Any) -> Any:
 
 
 def _gathered(op: type[Op], args: Any) -> list[Any]:
-    if any(type(a.storage).rank for a in args if isinstance(a, TensorBase)):
+    if any(type(a._storage).rank for a in args if isinstance(a, TensorBase)):
         from .autograd.batching import gathered
         return gathered(args)
-    target = next(type(a.storage) for a in args if isinstance(a, TensorBase) and (a.array.ndim or str(a.storage.device) != "cpu"))
-    return [move(a, target) if isinstance(a, TensorBase) and type(a.storage) is not target else a for a in args]
+    backends = [type(a._storage) for a in args if isinstance(a, TensorBase) and (a.array.ndim or str(a._storage.device) != "cpu" or a._storage.leads)]
+    target = next((b for b in backends if b.leads), backends[0])
+    return [move(a, target) if isinstance(a, TensorBase) and type(a._storage) is not target else a for a in args]
 
 
 def level_of(other: Any, tensor: Any) -> Any:
     """A tensor for each example of the batch that another is, if vmap hides one: with memory that can take the other's values."""
-    if not type(other.storage).rank:
+    if not type(other._storage).rank:
         return tensor
     from .autograd.batching import with_memory
     return with_memory(tensor, other)
@@ -216,7 +217,7 @@ def level_of(other: Any, tensor: Any) -> Any:
 
 def move(tensor: Any, target: Any, source: Any = None) -> Any:
     """A copy on another device, recorded."""
-    op, source = OPS["to_device"], type(tensor.storage)
+    op, source = OPS["to_device"], type(tensor._storage)
     if source.rank:
         from .autograd.batching import moved
         return moved(tensor, target)
@@ -296,7 +297,7 @@ def _number_dtype(number: Any) -> dtypes.dtype:
 
 def paired(op: type[Op], pair: Pair, backend: Any, args: Any, arrays: Any, edges: Any, needs: int, params: Any) -> Any:
     """Run a kernel pair and record its residual; NotImplemented for arguments that it does not serve."""
-    served = pair.forward(arrays, **params) if op.sequence else pair.forward(*arrays, **params)
+    pair, served = pair.served(arrays, **params) if op.sequence else pair.served(*arrays, **params)
     if served is NotImplemented:
         return served
     y, residual = served
@@ -333,17 +334,17 @@ def unary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
 
     def call(a: Any) -> Any:
         if type(a) in PLAIN and (x := a.array).dtype.kind in kinds and \
-                type(kernel := kernels[backend := type(a.storage)]) is not Pair:
+                type(kernel := kernels[backend := type(a._storage)]) is not Pair:
             y = kernel(x)
             if type(y) is not backend.array_type:
                 y = backend.asarray(y)
             out = new(Tensor)
-            out.array, out.storage, out._node, out._grad, out.origin = y, backend(), None, None, None
+            out.array, out._storage, out._node, out._grad, out.origin = y, backend(), None, None, None
             node = a._node if a.origin is None else node_of(a)
             if node is not None and tracked and (record := mode.record):
                 record(op, 1, (a,), (node,), NO_PARAMS, out)
             elif mode.inference:
-                out.storage.inference = True
+                out._storage.inference = True
             return out
         return otherwise(a)
     return call
@@ -355,7 +356,7 @@ def parametric(op: type[Op]) -> Callable[..., Any]:
 
     def call(a: Any, *positional: Any, **params: Any) -> Any:
         if not positional and type(a) in PLAIN and (x := a.array).dtype.kind in kinds and \
-                type(kernel := kernels[backend := type(a.storage)]) is not Pair:
+                type(kernel := kernels[backend := type(a._storage)]) is not Pair:
             out = fresh(kernel(x, **params), backend)
             node = a._node if a.origin is None else node_of(a)
             if node is not None and tracked and (record := mode.record):
@@ -371,11 +372,11 @@ def binary(op: type[Op], otherwise: Any = None, numbers: Any = NUMBERS) -> Calla
     otherwise = otherwise or partial(apply, op)
 
     def call(a: Any, b: Any) -> Any:
-        if type(a) in PLAIN and type(kernel := kernels[backend := type(a.storage)]) is not Pair:
+        if type(a) in PLAIN and type(kernel := kernels[backend := type(a._storage)]) is not Pair:
             x = a.array
             if type(b) in PLAIN:
                 y, m = b.array, b._node if b.origin is None else node_of(b)
-                fast = x.dtype is y.dtype and backend is type(b.storage) and x.dtype.kind in kinds
+                fast = x.dtype is y.dtype and backend is type(b._storage) and x.dtype.kind in kinds
             else:
                 y, m = b, None
                 fast = type(b) in numbers and x.dtype.kind == "f"
@@ -387,12 +388,12 @@ def binary(op: type[Op], otherwise: Any = None, numbers: Any = NUMBERS) -> Calla
                 if type(z) is not backend.array_type:
                     z = backend.asarray(z)
                 out = new(Tensor)
-                out.array, out.storage, out._node, out._grad, out.origin = z, backend(), None, None, None
+                out.array, out._storage, out._node, out._grad, out.origin = z, backend(), None, None, None
                 n = a._node if a.origin is None else node_of(a)
                 if (n is not None or m is not None) and tracked and (record := mode.record):
                     record(op, 2 if n is None else 1 if m is None else 3, (a, b), (n, m), NO_PARAMS, out)
                 elif mode.inference:
-                    out.storage.inference = True
+                    out._storage.inference = True
                 return out
         return otherwise(a, b)
     return call
@@ -421,7 +422,7 @@ class TensorNamespace:
         def make(*args: Any, dtype: Any = None, **params: Any) -> Any:
             backend = self._backend or backend_of(None)
             if name.endswith("_like"):
-                backend, args = type(args[0].storage), (args[0].array, *args[1:])
+                backend, args = type(args[0]._storage), (args[0].array, *args[1:])
             if dtype is not None:
                 params["dtype"] = dtypes.as_dtype(dtype).numpy
             return fresh(getattr(backend.xp, name)(*args, **params), backend)
@@ -439,7 +440,7 @@ def viewing(op: type[Op]) -> Callable[..., Any]:
     kernels, always = op.kernels, op.view == "always"
 
     def call(a: Any, *positional: Any, **params: Any) -> Any:
-        if not positional and type(a) in PLAIN and (storage := a.storage).rank == 0 and type(kernel := kernels[backend := type(storage)]) is not Pair:
+        if not positional and type(a) in PLAIN and (storage := a._storage).rank == 0 and type(kernel := kernels[backend := type(storage)]) is not Pair:
             try:
                 y = kernel(x := a.array, **params)
             except ValueError as error:
@@ -467,8 +468,8 @@ def joining(op: type[Op]) -> Callable[..., Any]:
                 break
             array = t.array
             if dtype is None:
-                dtype, backend = array.dtype, type(t.storage)
-            elif array.dtype is not dtype or type(t.storage) is not backend:
+                dtype, backend = array.dtype, type(t._storage)
+            elif array.dtype is not dtype or type(t._storage) is not backend:
                 break
             arrays.append(array)
             edges.append(node := t._node if t.origin is None else node_of(t))

@@ -31,14 +31,14 @@ class dtype:
 
     @property
     def numpy(self) -> Any:
-        """NumPy's dtype of the same values. NumPy has no bfloat16 of its own: the package ml_dtypes brings it."""
+        """NumPy's dtype of the same values. NumPy has no bfloat16 and no float8 of its own: the package ml_dtypes brings them."""
         if self._numpy is None:
             try:
                 import ml_dtypes
             except ImportError as error:
-                raise ImportError("bfloat16 needs the package ml_dtypes: "
+                raise ImportError(f"{self.name} needs the package ml_dtypes: "
                                   "pip install 'tensorgrad-engine[bfloat16]'") from error
-            self._numpy = np.dtype(ml_dtypes.bfloat16)
+            self._numpy = np.dtype(getattr(ml_dtypes, self.name))
         return self._numpy
 
     @property
@@ -54,6 +54,8 @@ class dtype:
         """The complex dtype whose parts have this dtype."""
         if self.is_complex:
             return self
+        if self in EIGHT_BITS:
+            raise RuntimeError(f"Unknown Complex ScalarType for {SCALAR_TYPES[self.name]}")
         return complex128 if self is float64 else complex64
 
     def __repr__(self) -> str:
@@ -81,10 +83,18 @@ bool = dtype("bool", "b", 1)
 
 ALL = (bool, uint8, int8, int16, int32, int64, uint16, uint32, uint64, float16, bfloat16, float32, float64,
        complex64, complex128)
-NAMED = {d.name: d for d in ALL}
+
+# To store in and to convert from and to: nothing computes in them. (eps, largest, smallest normal number)
+EIGHT_BITS = {dtype(name, "V", 1): limits for name, limits in {
+    "float8_e4m3fn": (2.0 ** -3, 448.0, 2.0 ** -6), "float8_e5m2": (2.0 ** -2, 57344.0, 2.0 ** -14), "float8_e4m3fnuz": (2.0 ** -3, 240.0, 2.0 ** -7),
+    "float8_e5m2fnuz": (2.0 ** -3, 57344.0, 2.0 ** -15), "float8_e8m0fnu": (1.0, 2.0 ** 127, 2.0 ** -127)}.items()}
+float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu = EIGHT_BITS
+float8_e8m0fnu.is_signed = False
+NAMED = {d.name: d for d in (*ALL, *EIGHT_BITS)}
 SCALAR_TYPES = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
                 "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double",
                 "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+                **{d.name: d.name.capitalize() for d in EIGHT_BITS},
                 "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64"}   # the names in error messages
 
 
@@ -145,6 +155,8 @@ _PROMOTED: dict[tuple[dtype, dtype], dtype] = {}
 def _promote(a: dtype, b: dtype) -> dtype:
     if a is b:
         return a
+    if a in EIGHT_BITS or b in EIGHT_BITS:
+        raise RuntimeError(f"Promotion for Float8 Types is not supported, attempted to promote {SCALAR_TYPES[a.name]} and {SCALAR_TYPES[b.name]}")
     bare = a in _BARE_UNSIGNED or b in _BARE_UNSIGNED
     if bare and not (a.is_floating_point or b.is_floating_point):
         raise RuntimeError("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
@@ -198,6 +210,8 @@ def get_default_dtype() -> dtype:
 def set_default_dtype(d: Any, /) -> None:
     """Set the dtype that new floating point tensors get. https://pytorch.org/docs → set_default_dtype"""
     global _default
+    if not isinstance(d, (dtype, type)):
+        raise TypeError("invalid dtype object: only floating-point types are supported as the default type")
     d = as_dtype(d)
     if not d.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
@@ -233,12 +247,14 @@ class finfo:
         if d is bfloat16:  # 8 bits of exponent as float32, 7 of mantissa
             self.bits, self.eps, self.resolution = 16, 2.0 ** -7, 0.01
             self.max, self.smallest_normal = (2.0 - 2.0 ** -7) * 2.0 ** 127, 2.0 ** -126
+        elif d in EIGHT_BITS:
+            self.bits, self.resolution, (self.eps, self.max, self.smallest_normal) = 8, 1.0, EIGHT_BITS[d]
         else:
             info = np.finfo(d.numpy)
             self.bits, self.eps, self.resolution = info.bits, info.eps.item(), info.resolution.item()
             self.max, self.smallest_normal = info.max.item(), info.smallest_normal.item()
             self.resolution = 10.0 ** -info.precision
-        self.min, self.tiny, self.dtype = -self.max, self.smallest_normal, d.name
+        self.min, self.tiny, self.dtype = -self.max if d.is_signed else self.smallest_normal, self.smallest_normal, d.name
 
     def __repr__(self) -> str:
         shown = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")

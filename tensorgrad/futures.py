@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent import futures as _futures
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 __all__ = ["Future", "collect_all", "wait_all"]
 
+T = TypeVar("T")
 
-class Future:
+
+class Future(Generic[T]):
     """A value that somebody will set. https://pytorch.org/docs → torch.futures.Future"""
 
     def __init__(self, *, devices: Any = None) -> None:

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from . import _streams as streams
+from ._native import native
 from ._streams import BLOCK, TYPES, Array, as_shape, cast, fill, libm
 from .device import device as Device
 
 DEFAULT_SEED = 67280421310721
+LARGE = 64  # numbers from which on a call of compiled code is the faster way
 AHEAD = 1024  # uniforms drawn ahead for the samplers that reject
 # Constants as arrays, which combine with others faster than numbers do
 BITS_24, BITS_53 = np.array((1 << 24) - 1, np.uint64), np.array((1 << 53) - 1, np.uint64)
@@ -29,6 +31,15 @@ WORD = np.array(32, np.uint64)
 STATE = np.dtype([("seed", "<u8"), ("left", "<i4"), ("seeded", "<i4"), ("next", "<u8"), ("words", "<u8", 624),
                   ("normal_x", "<f8"), ("normal_y", "<f8"), ("normal_rho", "<f8"), ("has_normal", "<i8"),
                   ("float_normal", "<f4"), ("has_float_normal", "<i4")])
+
+
+def memory_of(engine: Any) -> Any:
+    """The engine's words and the place of the next, for compiled code; False where there is none, or the engine is laid out in another way."""
+    if native is None:
+        return False
+    memory = np.frombuffer(native.twister(engine.capsule), np.uint8)
+    state, words = engine.state["state"], memory.view(np.uint32)
+    return memory if words[624] == state["pos"] and np.array_equal(words[:624], state["key"]) else False
 
 
 class Generator:
@@ -42,12 +53,13 @@ class Generator:
     (array([0.4962566, 0.7682218], dtype=float32), array([-0.29050925], dtype=float32))
     """
 
-    __slots__ = ("_device", "_seed", "_engine", "_draw", "_normal", "_float_normal", "__weakref__")
+    __slots__ = ("_device", "_seed", "_engine", "_twister", "_draw", "_normal", "_float_normal", "__weakref__")
 
     def __init__(self, device: Any = "cpu") -> None:
         where = Device("cpu" if device is None else device)
         self._device = Device("cpu") if where.type == "cpu" else where
         self._engine: Any = None  # numpy.random is imported with the first number
+        self._twister: Any = None  # the engine's memory, for compiled code; False where that is none
         self._reset(DEFAULT_SEED)
 
     # ── seed and state ────────────────────────────────────────────────────────────────────────────────────────────
@@ -134,8 +146,8 @@ class Generator:
     def __reduce__(self) -> Any:
         return type(self), (self._device,), self._state()
 
-    def __setstate__(self, state: Array) -> None:
-        self._set_state(state)
+    def __setstate__(self, state: Any) -> None:
+        self._set_state(state[2].numpy() if isinstance(state, tuple) else state)       # PyTorch's: (seed, offset, state)
 
     # ── words and uniforms ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -166,6 +178,18 @@ class Generator:
         longs &= BITS_53
         return longs.view(np.int64) * UNIT_53
 
+    def _compiled(self, kernel: str, out: Array, *numbers: Any) -> bool:
+        """Whether a kernel of native/random.inc filled the array: it draws the same words from the same engine."""
+        if self._twister is None:
+            engine = self._started()
+            self._twister = memory_of(engine)
+        if self._twister is False or out.size < LARGE or not out.flags.c_contiguous:
+            return False
+        with self._engine.lock:
+            getattr(native, kernel)(self._twister, out, out.size, *numbers)
+        self._draw = self._engine.random_raw
+        return True
+
     def _one_by_one(self) -> Any:
         """Doubles one at a time. They are drawn ahead in blocks; closing the iterator puts the unused ones back."""
         engine = self._started()
@@ -189,6 +213,8 @@ class Generator:
             return streams.paired(self.uniform((*as_shape(shape), 2), low, high, streams.real(dtype)), dtype)
         streams.check_bounds(low, high, dtype)
         low, high = float(low), float(high)
+        if (low, high) == (0, 1) and dtype.char in "fd" and self._compiled("random_uniform", out := np.empty(shape, dtype)):
+            return out
         if dtype == np.float64:
             out = fill(shape, dtype, self._doubles, lambda u: streams.fma(u, high - low, low))
         elif low == 0 and high == 1:
@@ -236,6 +262,8 @@ class Generator:
 
     def _normals_by_blocks(self, n: int, mean: float, std: float, dtype: np.dtype[Any]) -> Array:
         """n >= 16 normals. A last block that is not full is drawn anew, over the 16 values at the end."""
+        if dtype.char in "fd" and self._compiled("random_normal", out := np.empty(n, dtype), mean, std):
+            return out
         rest = n % BLOCK
         draw, width = (self._doubles, np.float64) if dtype == np.float64 else (self._singles, np.float32)
         u = fill(n - rest, width, draw)
@@ -280,6 +308,8 @@ class Generator:
         if dtype.kind not in "fV":
             raise RuntimeError("Exponential distribution is a continuous probability distribution. "
                                f"dtype must be a floating point but you specified {TYPES[dtype].name}")
+        if dtype == np.float64 and self._compiled("random_exponential", out := np.empty(shape, dtype), -1.0 / lambd):
+            return out
         return fill(shape, dtype, self._doubles, lambda u: (-1.0 / lambd) * libm("log1p", -u, dtype))
 
     def cauchy(self, shape: Any, median: float = 0.0, sigma: float = 1.0, dtype: Any = np.float32) -> Array:
@@ -343,6 +373,8 @@ class Generator:
             return fill(shape, dtype, self._longs, lambda r: r.view(np.int64))
         low, last = streams.integer_range(low, high, dtype)
         span = last - low + 1
+        if dtype == np.int64 and span < 1 << 63 and self._compiled("random_integers", out := np.empty(shape, dtype), low, span, span >= 1 << 28):
+            return out
         draw = self._longs if span >= 1 << 28 else self._words
         return fill(shape, dtype, draw, lambda r: (r % np.uint64(span) + np.uint64(low % (1 << 64))).view(np.int64))
 
@@ -357,6 +389,8 @@ class Generator:
         """0 … n-1 in random order: each place, in turn, changes with a later one or itself. → torch.randperm"""
         dtype = np.dtype(dtype)
         streams.check_randperm(n, dtype)
+        if self._compiled("permutation", out := np.empty(n, np.int64)):
+            return out.astype(dtype, copy=False)
         order = list(range(n))
         if n > 1:
             later = self._words(n - 1)
@@ -376,6 +410,8 @@ class Generator:
         if not 0 <= p <= 1:
             raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
         limit = math.ceil(math.ldexp(p, 53))  # u < p, in units of 2**-53
+        if np.dtype(dtype).char in "fd" and self._compiled("random_choice", out := np.empty(shape, dtype), limit, 1.0):
+            return out
         return fill(shape, dtype, self._longs, lambda r: (r & BITS_53) < limit)
 
     def _bernoulli_each(self, p: Array, shape: Any, dtype: Any) -> Array:
@@ -390,8 +426,11 @@ class Generator:
     def dropout(self, shape: Any, p: float, dtype: Any = np.float32) -> Array:
         """What F.dropout multiplies by, for 0 < p < 1: 0 with probability p, else 1 / (1-p)."""
         dtype = np.dtype(dtype)
+        factor = cast(1 / np.asarray(1 - p, np.float64 if dtype == np.float64 else np.float32), dtype)
+        if dtype.char in "fd" and self._compiled("random_choice", out := np.empty(shape, dtype), math.ceil(math.ldexp(1 - p, 53)), float(factor)):
+            return out
         kept = self.bernoulli(1 - p, shape, dtype)
-        kept *= cast(1 / np.asarray(1 - p, np.float64 if dtype == np.float64 else np.float32), dtype)
+        kept *= factor
         return kept
 
     def geometric(self, shape: Any, p: float, dtype: Any = np.float32) -> Array:

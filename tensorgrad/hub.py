@@ -2,19 +2,58 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import Any
 from urllib.parse import urlparse
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
+
+class _Bar:
+    """A progress bar that shows nothing: what `tqdm` is where the package tqdm is not installed."""
+
+    def __init__(self, iterable: Any = (), **unused: Any) -> None:
+        self.iterable = iterable
+
+    def __iter__(self) -> Any:
+        return iter(self.iterable)
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        """Nothing is open."""
+
+    def update(self, n: Any = 1) -> None:
+        """Nothing is shown."""
+
+    close = update
+
+
+def __getattr__(name: str) -> Any:
+    """tqdm, for programs that take it from here."""
+    if name != "tqdm":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return _Bar
+    return tqdm
+
+
 _directory: str | None = None
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")      # the beginning of a file's SHA-256 in its name
+
+
+def _get_torch_home() -> str:
+    """$TORCH_HOME, or where programs keep what they can get again."""
+    return os.path.expanduser(os.environ.get("TORCH_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "torch"))
 
 
 def get_dir() -> str:
     """Where files are kept: set_dir's directory, or $TORCH_HOME/hub. https://pytorch.org/docs → torch.hub.get_dir"""
-    home = os.environ.get("TORCH_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "torch")
-    return _directory or os.path.join(os.path.expanduser(home), "hub")
+    return _directory or os.path.join(_get_torch_home(), "hub")
 
 
 def set_dir(d: Any) -> None:

@@ -1,4 +1,4 @@
-"""torch.jit: a program runs as it is written, so what would be compiled is given back as it is. https://pytorch.org/docs/stable/jit.html
+"""torch.jit: a program runs as it is written; what would be compiled behaves as it did before. https://pytorch.org/docs/stable/jit.html
 
 >>> import tensorgrad as torch
 >>> @torch.jit.script
@@ -9,16 +9,21 @@ tensor([2., 2.])
 """
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import update_wrapper
 from typing import Any, Final, NamedTuple
 
+from . import _jit_annotations
+from ._tensor import Tensor
 from ._unsupported import unsupported
 from .futures import Future
 from .nn.modules.module import Module
 
 _ABSENT = "CompilationUnit export_opnames load save"
-__all__ = ["Attribute", "Error", "Final", "Future", "ScriptFunction", "ScriptModule", "annotate", "enable_onednn_fusion", "export", "fork", "freeze",
+__all__ = ["Attribute", "Error", "Final", "Future", "RecursiveScriptModule", "ScriptFunction", "ScriptModule", "TopLevelTracedModule",
+           "TracedModule", "TracerWarning", "TracingCheckError", "annotate", "enable_onednn_fusion", "export", "fork", "freeze",
            "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "onednn_fusion_enabled", "optimize_for_inference", "optimized_execution",
            "script", "script_if_tracing", "script_method", "set_fusion_strategy", "strict_fusion", "trace", "trace_module", "unused", "wait",
            *_ABSENT.split()]
@@ -37,26 +42,123 @@ class Attribute(NamedTuple):
     type: Any
 
 
+_REASON = "there is no TorchScript; torch.save(module.state_dict(), file) and torch.load keep a module's parameters"
+
+
+def _nothing_compiled(name: str) -> property:
+    def refuse(self: Any) -> Any:
+        raise NotImplementedError(f"tensorgrad has no {name} of {type(self).__name__}: {_REASON}")
+    return property(refuse, doc=f"Not there: {_REASON}.")
+
+
 class ScriptFunction:
-    """The class of PyTorch's compiled functions: nothing here is one."""
+    """A function that was given to `script` or `trace`: it runs as it is written. https://pytorch.org/docs → torch.jit.ScriptFunction"""
+
+    code, graph, inlined_graph, schema, save, save_to_buffer = map(_nothing_compiled, ("code", "graph", "inlined_graph", "schema", "save", "save_to_buffer"))
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        update_wrapper(self, function)
+        self.name = getattr(function, "__name__", type(function).__name__)
+        self.qualified_name = f"__torch__.{self.name}"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__wrapped__(*args, **kwargs)        # type: ignore[attr-defined]
 
 
 class ScriptModule(Module):
     """A module; nothing of it is compiled. https://pytorch.org/docs → torch.jit.ScriptModule"""
 
+    code, graph, inlined_graph, save, save_to_buffer = map(_nothing_compiled, ("code", "graph", "inlined_graph", "save", "save_to_buffer"))
+    code_with_constants = forward_magic_method = _nothing_compiled("code_with_constants")
+
+    @property
+    def original_name(self) -> str:
+        """The name of the class that it was."""
+        return type(self).__mro__[type(self).__mro__.index(ScriptModule) + 1].__name__
+
+    def extra_repr(self) -> str:
+        """What it was."""
+        return f"original_name={self.original_name}"
+
+
+class RecursiveScriptModule(ScriptModule):
+    """What `script` makes of a module: it runs as it is written."""
+
+
+class TracedModule(ScriptModule):
+    """What `trace` makes of a module: it runs as it is written."""
+
+
+class TopLevelTracedModule(TracedModule):
+    """The module that was given to `trace`."""
+
+
+class TracerWarning(Warning):
+    """What PyTorch warns of where a trace may not tell all."""
+
+
+class TracingCheckError(Exception):
+    """What PyTorch raises where a trace is not what the function does."""
+
+
+def _as(kind: Any, module: Module) -> Any:
+    """The module as one of such a class: it has the very same parameters, buffers, submodules and hooks."""
+    if _isinstance(module, ScriptModule):
+        return module
+    made: Any = object.__new__(type(kind.__name__, (kind, type(module)), {}))
+    object.__setattr__(made, "__dict__", module.__dict__)
+    return made
+
 
 def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
-    """The function, class or module itself: it is not compiled. https://pytorch.org/docs → torch.jit.script"""
-    return obj
+    """The function or module, which runs as it is written. Classes are given back. https://pytorch.org/docs → torch.jit.script"""
+    if _isinstance(obj, Module):
+        return _as(RecursiveScriptModule, obj)
+    if _isinstance(obj, type):
+        if issubclass(obj, Module):
+            raise RuntimeError(f"Type '{obj}' cannot be compiled since it inherits from nn.Module, pass an instance instead")
+        return obj
+    if callable(obj):
+        return obj if _isinstance(obj, ScriptFunction) else ScriptFunction(obj)
+    if _isinstance(obj, (dict, list)):
+        return obj
+    raise TypeError(f"{type(obj)} is a built-in class")
 
 
-def trace(func: Any, example_inputs: Any = None, *args: Any, example_kwarg_inputs: Any = None, **kwargs: Any) -> Any:
-    """The function or module itself; it is run once on the examples, as tracing does. https://pytorch.org/docs → torch.jit.trace"""
-    if example_kwarg_inputs is not None:
-        func(**example_kwarg_inputs)
-    elif example_inputs is not None:
-        func(*(example_inputs if _isinstance(example_inputs, (tuple, list)) else (example_inputs,)))
-    return func
+def trace(func: Any, example_inputs: Any = None, *args: Any, strict: bool = True, example_kwarg_inputs: Any = None, **kwargs: Any) -> Any:
+    """The function or module, which runs as it is written; it is run once on the examples. https://pytorch.org/docs → torch.jit.trace"""
+    if example_inputs is None:
+        if not _isinstance(example_kwarg_inputs, dict):
+            raise RuntimeError("example_kwarg_inputs should be a dict")
+        result = func(**example_kwarg_inputs)
+    else:
+        result = func(*((example_inputs,) if _isinstance(example_inputs, (Tensor, dict)) else tuple(example_inputs)))
+    _check_traced(result, strict)
+    return _as(TopLevelTracedModule, func) if _isinstance(func, Module) else func if _isinstance(func, ScriptFunction) else ScriptFunction(func)
+
+
+def _check_traced(result: Any, strict: bool) -> None:
+    if _isinstance(result, (list, tuple)):
+        for part in result:
+            _check_traced(part, strict)
+    elif _isinstance(result, dict):
+        if strict:
+            raise RuntimeError(
+                "Encountering a dict at the output of the tracer might cause the trace to be incorrect, this is only valid if the container structure does "
+                "not change based on the module's inputs. Consider using a constant container instead (e.g. for `list`, use a `tuple` instead. for `dict`, "
+                "use a `NamedTuple` instead). If you absolutely need this and know the side effects, pass strict=False to trace() to allow this behavior.")
+        _check_traced(list(result.values()), strict)
+    elif not _isinstance(result, Tensor):
+        raise RuntimeError("Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions")
+
+
+def freeze(mod: Any, *args: Any, **kwargs: Any) -> Any:
+    """The module, which is to be in evaluation mode. https://pytorch.org/docs → torch.jit.freeze"""
+    if not _isinstance(mod, ScriptModule):
+        raise RuntimeError("Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script your 'nn.Module'.")
+    if mod.training:
+        raise RuntimeError("Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module before freezing.")
+    return mod
 
 
 def trace_module(mod: Module, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Module:
@@ -71,7 +173,7 @@ def _itself(fn: Any, *args: Any, **kwargs: Any) -> Any:
     return fn
 
 
-script_method = script_if_tracing = export = unused = interface = freeze = optimize_for_inference = _overload = _overload_method = _itself
+script_method = script_if_tracing = _script_if_tracing = export = unused = interface = optimize_for_inference = _overload = _overload_method = _itself
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
@@ -157,5 +259,5 @@ def onednn_fusion_enabled() -> bool:
     return False
 
 
-globals().update(unsupported(_ABSENT, "torch.jit",
-                             "there is no TorchScript; torch.save(module.state_dict(), file) and torch.load keep a module's parameters"))
+globals().update(unsupported(f"{_ABSENT} _get_trace_graph", "torch.jit", _REASON))
+sys.modules[f"{__name__}.annotations"] = annotations = _jit_annotations        # type: ignore[assignment]  `import torch.jit.annotations`

@@ -1,6 +1,180 @@
-"""torch.library: operators of a program's own, which there is no registry for. https://pytorch.org/docs/stable/library.html"""
+"""torch.library: operators of a program's own, called as `torch.ops.namespace.name`. https://pytorch.org/docs/stable/library.html
+
+They run at once, as all functions here do: what tells a compiler of shapes (`register_fake`) is kept and not used.
+
+>>> import tensorgrad as torch
+>>> @torch.library.custom_op("doc::square", mutates_args=())
+... def square(x: torch.Tensor) -> torch.Tensor:
+...     return x * x
+>>> square.register_autograd(lambda ctx, g: 2 * g * ctx.saved_tensors[0], setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs))
+>>> x = torch.tensor([3.], requires_grad=True)
+>>> square(x).backward()
+>>> x.grad
+tensor([6.])
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ._ops import OPERATORS, Operator
 from ._unsupported import unsupported
 
-_NAMES = "Library custom_op define get_ctx impl impl_abstract opcheck register_autograd register_fake register_kernel register_vmap triton_op wrap_triton"
-globals().update(unsupported(_NAMES, "torch.library", "there is no registry of operators; torch.autograd.Function has gradients of a program's own"))
-__all__ = _NAMES.split()
+_ABSENT = "opcheck triton_op wrap_triton"
+__all__ = ["CustomOpDef", "Library", "custom_op", "define", "get_ctx", "impl", "impl_abstract", "register_autograd", "register_fake", "register_kernel",
+           "register_vmap", *_ABSENT.split()]
+globals().update(unsupported(_ABSENT, "torch.library", "operators run as they are written, and nothing checks or compiles them"))
+
+
+class Library:
+    """The operators of one namespace; kind: 'DEF', 'FRAGMENT' or 'IMPL'. https://pytorch.org/docs → torch.library.Library"""
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
+        if kind not in ("DEF", "FRAGMENT", "IMPL"):
+            raise ValueError(f"Unsupported kind: {kind}")
+        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
+        """Make an operator `name(arguments) -> results` of the namespace; its name."""
+        if self.kind == "IMPL":
+            raise RuntimeError("def(): cannot define an operator in a library of the kind 'IMPL'")
+        name = schema.partition("(")[0].strip()
+        OPERATORS.setdefault(f"{self.ns}::{name}", Operator(f"{self.ns}::{name}", schema))
+        return name
+
+    def impl(self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False, allow_override: bool = False) -> None:
+        """What the operator computes on a device ('CPU', 'CUDA'), or on all of them ('CompositeImplicitAutograd', 'CompositeExplicitAutograd')."""
+        if not callable(fn):
+            raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
+        name = op_name if isinstance(op_name, str) else op_name.name
+        name, key = name if "::" in name else f"{self.ns}::{name}", dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
+        OPERATORS.setdefault(name, Operator(name)).kernels[key] = fn
+
+    def fallback(self, fn: Any, dispatch_key: str = "", *, with_keyset: bool = False) -> None:
+        """Nothing falls back."""
+
+    def _destroy(self) -> None:
+        """Operators stay."""
+
+
+class CustomOpDef:
+    """What `custom_op` makes of a function: a function that is an operator. https://pytorch.org/docs → torch.library.custom_op"""
+
+    def __init__(self, operator: Operator, function: Callable[..., Any]) -> None:
+        self._operator, self._init_fn, self._qualname = operator, function, operator.name
+        self._namespace, _, self._name = operator.name.partition("::")
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+
+    def __repr__(self) -> str:
+        return f"<CustomOpDef({self._qualname})>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._operator(*args, **kwargs)
+
+    def register_kernel(self, device_types: Any, fn: Any = None, /) -> Any:
+        """Another function for some devices."""
+        return register_kernel(self._qualname, device_types, fn)
+
+    def register_fake(self, fn: Any, /) -> Any:
+        """The shapes of the results, which nothing here asks for."""
+        return register_fake(self._qualname, fn)
+
+    def register_autograd(self, backward: Callable[..., Any], /, *, setup_context: Any = None) -> None:
+        """The gradients: backward(ctx, *gradients), setup_context(ctx, inputs, output)."""
+        register_autograd(self._qualname, backward, setup_context=setup_context)
+
+    def register_vmap(self, func: Any = None, /) -> Any:
+        """vmap runs what the operator is made of."""
+        return register_vmap(self._qualname, func)
+
+
+def custom_op(name: str, fn: Any = None, /, *, mutates_args: Any, device_types: Any = None, schema: str | None = None, tags: Any = None) -> Any:
+    """Make a function an operator, which autograd does not look into. https://pytorch.org/docs → torch.library.custom_op"""
+    def made(function: Callable[..., Any]) -> CustomOpDef:
+        if name.count("::") != 1:
+            raise ValueError(f"Expected `name` to be of the form `namespace::name`, got {name}")
+        operator = OPERATORS[name] = Operator(name, schema, function)
+        for key in _keys(device_types):
+            operator.kernels[key] = function
+        return CustomOpDef(operator, function)
+    return made if fn is None else made(fn)
+
+
+def define(qualname: str, schema: Any, *, lib: Any = None, tags: Any = ()) -> Any:
+    """Make an operator `namespace::name` without a kernel. https://pytorch.org/docs → torch.library.define"""
+    if not isinstance(qualname, str):
+        raise ValueError(f"define(qualname, schema): expected qualname to be instance of str, got {type(qualname)}")
+    namespace, _, name = qualname.partition("::")
+    if isinstance(schema, str):
+        Library(namespace, "FRAGMENT").define(name + schema)
+        return None
+
+    def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:         # the older form: a decorator of what takes the schema's place
+        Library(namespace, "FRAGMENT").define(name)
+        return function
+    return wrapped
+
+
+def impl(qualname: Any, types: Any, func: Any = None, *, lib: Any = None) -> Any:
+    """A kernel of an operator for device types, or for 'default'. https://pytorch.org/docs → torch.library.impl"""
+    if isinstance(qualname, Library):                                           # impl(library, name, key): a decorator
+        library, name, key = qualname, types, func or ""
+
+        def registered(function: Any) -> Any:
+            library.impl(name, function, key)
+            return function
+        return registered
+    return _registering(qualname, ["CompositeExplicitAutograd"] if types == "default" else _keys(types), func)
+
+
+def register_kernel(op: Any, device_types: Any, func: Any = None, /, *, lib: Any = None) -> Any:
+    """A kernel of an operator for device types. https://pytorch.org/docs → torch.library.register_kernel"""
+    return _registering(_name(op), _keys(device_types), func)
+
+
+def register_fake(op: Any, func: Any = None, /, *, lib: Any = None, _stacklevel: int = 1, allow_override: bool = False) -> Any:
+    """What tells the shapes of an operator's results: nothing here asks for it. https://pytorch.org/docs → torch.library.register_fake"""
+    return (lambda function: function) if func is None else func
+
+
+impl_abstract = register_fake
+
+
+def register_vmap(op: Any, func: Any = None, /, *, lib: Any = None) -> Any:
+    """A rule for batches: vmap runs what the operator is made of instead. https://pytorch.org/docs → torch.library.register_vmap"""
+    return (lambda function: function) if func is None else func
+
+
+def register_autograd(op: Any, backward: Callable[..., Any], /, *, setup_context: Any = None, lib: Any = None) -> None:
+    """The gradients of an operator. https://pytorch.org/docs → torch.library.register_autograd"""
+    name = _name(op)
+    operator = OPERATORS.setdefault(name, Operator(name))           # which may be in a compiled library that is not loaded
+    operator.backward, operator.setup_context = backward, setup_context
+
+
+def get_ctx() -> Any:
+    """The context of a `register_fake` function, which never runs."""
+    raise RuntimeError("get_ctx() can only be called inside of a register_fake function")
+
+
+def _name(op: Any) -> str:
+    return op if isinstance(op, str) else getattr(op, "_qualname", None) or op.name
+
+
+def _operator(name: str) -> Operator:
+    if name not in OPERATORS:
+        raise RuntimeError(f"operator {name} does not exist")
+    return OPERATORS[name]
+
+
+def _keys(device_types: Any) -> list[str]:
+    types = [device_types] if isinstance(device_types, str) else device_types
+    return ["CompositeExplicitAutograd"] if types is None else [device.upper() for device in types]
+
+
+def _registering(name: str, keys: list[str], function: Any) -> Any:
+    def registered(function: Callable[..., Any]) -> Callable[..., Any]:
+        operator = _operator(name)
+        operator.kernels.update(dict.fromkeys(keys, function))
+        return function
+    return registered if function is None else registered(function)

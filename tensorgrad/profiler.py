@@ -10,14 +10,15 @@ True
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
 from .autograd import profiler as _profiler
-from .autograd.profiler import record_function
+from .autograd.profiler import DeviceType, record_function
 
-__all__ = ["ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule", "supported_activities",
+__all__ = ["DeviceType", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule", "supported_activities",
            "tensorboard_trace_handler"]
 
 
@@ -39,8 +40,8 @@ def supported_activities() -> set[ProfilerActivity]:
 
 
 def kineto_available() -> bool:
-    """Whether PyTorch's tracing library is there: no."""
-    return False
+    """Whether calls can be traced: they can."""
+    return True
 
 
 def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0) -> Callable[[int], ProfilerAction]:
@@ -72,8 +73,10 @@ def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first
 def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use_gzip: bool = False) -> Callable[[Any], None]:
     """What writes each trace to a directory, as JSON. https://pytorch.org/docs → torch.profiler.tensorboard_trace_handler"""
     def handle(prof: profile) -> None:
+        from socket import gethostname
         os.makedirs(dir_name, exist_ok=True)
-        prof.export_chrome_trace(os.path.join(dir_name, f"{worker_name or os.getpid()}.{prof.step_num}.pt.trace.json"))
+        prof.export_chrome_trace(os.path.join(dir_name, f"{worker_name or f'{gethostname()}_{os.getpid()}'}.{time.time_ns()}.pt.trace.json"
+                                              f"{'.gz' if use_gzip else ''}"))
     return handle
 
 
@@ -81,36 +84,49 @@ class profile:
     """A block whose calls are measured, in steps if there is a schedule. https://pytorch.org/docs → torch.profiler.profile"""
 
     def __init__(self, *, activities: Any = None, schedule: Callable[[int], ProfilerAction] | None = None, on_trace_ready: Callable[..., Any] | None = None,
-                 **unused: Any) -> None:
+                 record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False, acc_events: bool = False, **unused: Any) -> None:
+        self.acc_events = acc_events        # whether the calls of earlier cycles are kept
         self.schedule = schedule or (lambda step: ProfilerAction.RECORD)
         self.on_trace_ready, self.step_num = on_trace_ready, 0
-        self._running: Any = None
-        self._done = _profiler.profile()
+        self._options: dict[str, Any] = {"record_shapes": record_shapes, "profile_memory": profile_memory, "with_stack": with_stack}
+        self.current_action = ProfilerAction.NONE
+        self.profiler: Any = None
+        self.metadata: dict[str, str] = {}
+        self._recording = False
 
     def start(self) -> None:
         """Begin."""
-        self._follow(self.schedule(0))
+        self.current_action = self.schedule(0)
+        self._follow()
 
     def stop(self) -> None:
         """End."""
-        if self._running is not None:
+        if self.profiler is None:
+            raise AssertionError("Profiler must be initialized before stopping trace")
+        if self._recording:
             self._end()
 
     def step(self) -> None:
         """The next step of the loop begins."""
-        if self.schedule(self.step_num) is ProfilerAction.RECORD_AND_SAVE:
-            self._end()
+        before = self.current_action
         self.step_num += 1
-        self._follow(self.schedule(self.step_num))
+        self.current_action = self.schedule(self.step_num)
+        if before is ProfilerAction.RECORD_AND_SAVE and self._recording:
+            self._end()
+        self._follow()
 
-    def _follow(self, action: ProfilerAction) -> None:
-        if action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE) and self._running is None:
-            self._running = _profiler.profile()
-            self._running.__enter__()
+    def _follow(self) -> None:
+        if self.profiler is None or self.current_action is not ProfilerAction.NONE and not self._recording:
+            before, self.profiler = self.profiler, _profiler.profile(**self._options)
+            if before is not None and self.acc_events:
+                self.profiler.function_events.extend(before.function_events)
+        if self.current_action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE) and not self._recording:
+            self.profiler.__enter__()
+            self._recording = True
 
     def _end(self) -> None:
-        self._running.__exit__(None, None, None)
-        self._done, self._running = self._running, None
+        self.profiler.__exit__(None, None, None)
+        self._recording = False
         if self.on_trace_ready is not None:
             self.on_trace_ready(self)
 
@@ -121,14 +137,36 @@ class profile:
     def __exit__(self, *exception: Any) -> None:
         self.stop()
 
+    def _measured(self, for_what: str) -> Any:
+        if self.profiler is None:
+            raise AssertionError(f"Profiler must be initialized before {for_what}")
+        return self.profiler
+
     def events(self) -> Any:
         """The calls."""
-        return self._done.function_events
+        return self._measured("accessing events").function_events
 
-    def key_averages(self, *args: Any, **kwargs: Any) -> Any:
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, **unused: Any) -> Any:
         """One entry for each function."""
-        return self._done.key_averages()
+        return self._measured("getting key averages").key_averages(group_by_input_shape)
 
     def export_chrome_trace(self, path: str) -> None:
         """Write the calls as JSON for a browser's trace viewer."""
-        self._done.export_chrome_trace(path)
+        self._measured("exporting chrome trace").export_chrome_trace(path)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Write the stacks, for flame graphs."""
+        if not self._options["with_stack"]:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        self._measured("exporting stacks").function_events.export_stacks(path, metric)
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """Keep a text beside the measurements."""
+        self.metadata[key] = value
+
+    add_metadata_json = preset_metadata_json = add_metadata
+
+    def toggle_collection_dynamic(self, enable: bool, activities: Any) -> None:
+        """All is measured, or nothing is."""
+        if self._recording and enable != (_profiler._state.events is not None):
+            (self.profiler.__enter__ if enable else lambda: self.profiler.__exit__(None, None, None))()

@@ -45,7 +45,7 @@ def line_of(array: Any) -> Any:
 
 def storage_of(tensor: Any) -> UntypedStorage:
     """The block of memory that a tensor lies in: the same object for all its views, as long as anybody holds it."""
-    if type(tensor.storage).rank:
+    if type(tensor._storage).rank:
         raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
     storage = shared(tensor)
     known = storage.__dict__.get("bytes")
@@ -274,6 +274,13 @@ class UntypedStorage:
         """The name of the class."""
         return "torch.storage.UntypedStorage" if dtype is None else TypedStorage(wrap_storage=self, dtype=dtype.dtype, _internal=True)
 
+    def untyped(self) -> UntypedStorage:
+        """The storage itself."""
+        return self
+
+    def _to(self, dtype: Any) -> TypedStorage:
+        return TypedStorage._over(self, DTYPES["uint8"])._cast(dtype)
+
     # tensors in it
 
     def _elements(self, dtype: Any) -> Any:
@@ -302,7 +309,8 @@ class TypedStorage:
     """A storage as elements of one dtype. https://pytorch.org/docs → torch.TypedStorage"""
 
     __module__ = "torch.storage"
-    is_sparse = False
+    is_sparse = is_hpu = False
+    filename = None
 
     def __init__(self, *arguments: Any, wrap_storage: Any = None, dtype: Any = None, device: Any = None, _internal: bool = False) -> None:
         if not _internal:
@@ -333,6 +341,14 @@ class TypedStorage:
         """A copy of the bytes of a buffer, as elements."""
         kind = dtype or getattr(cls, "dtype", None) or get_default_dtype()
         return cls._over(UntypedStorage.from_buffer(*arguments, dtype=kind, **options), kind)
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
+        """The elements of a file, mapped. https://pytorch.org/docs → torch.UntypedStorage.from_file"""
+        kind = getattr(cls, "dtype", None)
+        if kind is None:
+            raise RuntimeError("from_file can only be called on derived classes")
+        return cls._over(UntypedStorage.from_file(filename, shared, size * kind.itemsize), kind)
 
     device = property(lambda self: self._untyped_storage.device)
     is_cuda = property(lambda self: self._untyped_storage.is_cuda)
@@ -369,6 +385,18 @@ class TypedStorage:
     def is_shared(self) -> bool:
         """Whether other processes see the memory."""
         return self._untyped_storage.is_shared()
+
+    def is_pinned(self, device: Any = "cuda") -> bool:
+        """Whether the memory is pinned: never."""
+        return False
+
+    def resizable(self) -> bool:
+        """Whether `resize_` may make it larger: not while tensors look at it."""
+        return self._untyped_storage.resizable()
+
+    def get_device(self) -> int:
+        """The index of the CUDA device, -1 on the CPU."""
+        return self._untyped_storage.get_device()
 
     def tolist(self) -> list[Any]:
         """The elements."""
@@ -438,6 +466,10 @@ class TypedStorage:
         """The name under which files know it."""
         return next(name for name, element in ELEMENTS.items() if element == self.dtype.name)
 
+    def _get_legacy_storage_class(self) -> Any:
+        name = next((name for name, element in ELEMENTS.items() if element == self.dtype.name), None)
+        return globals().get(name)
+
     def _cast(self, dtype: Any) -> TypedStorage:
         return self._over(storage_of(self._as_tensor()[:self.size()].to(dtype, copy=True)), dtype)
 
@@ -449,6 +481,7 @@ class TypedStorage:
 for _name, _dtype in {"double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16", "long": "int64", "int": "int32", "short": "int16",
                       "char": "int8", "byte": "uint8", "bool": "bool", "complex_double": "complex128", "complex_float": "complex64"}.items():
     setattr(TypedStorage, _name, lambda self, _dtype=DTYPES[_dtype]: self._cast(_dtype))
+    setattr(UntypedStorage, _name, lambda self, _dtype=DTYPES[_dtype]: self._to(_dtype))
 
 
 def _typed(untyped: UntypedStorage, dtype: str) -> TypedStorage:

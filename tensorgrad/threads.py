@@ -1,4 +1,4 @@
-"""How many threads BLAS may use: the only ones that run here. https://pytorch.org/docs → torch.set_num_threads"""
+"""How many threads compute: those of the compiled kernels' pool, or, without these, BLAS's. https://pytorch.org/docs → torch.set_num_threads"""
 from __future__ import annotations
 
 import os
@@ -7,6 +7,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+
+from ._native import native
 
 PREFIXES, SUFFIXES = ("scipy_openblas", "openblas"), ("64_", "", "_64")
 
@@ -29,25 +31,45 @@ def _openblas() -> tuple[Callable[..., Any], Callable[..., Any]] | None:
     return None
 
 
-_asked: list[int] = []
+def _default() -> int:
+    """As many as this process may use, unless the variables that BLAS heeds say otherwise."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        if (number := os.environ.get(name, "")).isdigit() and int(number):
+            return int(number)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _alone() -> None:
+    """One thread for BLAS, now that the pool of the compiled kernels has started: two pools would wait for each other's cores."""
+    if (blas := _openblas()) is not None:
+        blas[0](1)
+
+
+_count = _default()
+if native is not None:
+    native.set_threads(_count)
+    native.when_started(_alone)
 
 
 def set_num_threads(int: int, /) -> None:
-    """Let matrix products use this many threads, where NumPy's BLAS is OpenBLAS."""
+    """Let matrix products, and all loops of the compiled kernels, use this many threads."""
+    global _count
+    if not hasattr(int, "__index__"):
+        raise RuntimeError(f"set_num_threads expects an int, but got {type(int).__name__}")
     if int <= 0:
         raise RuntimeError("set_num_threads expects a positive integer")
-    _asked[:] = [int]
-    blas = _openblas()
-    if blas is not None:
+    _count = int
+    if native is not None:
+        native.set_threads(int)
+    if (native is None or not native.started()) and (blas := _openblas()) is not None:
         blas[0](int)
 
 
 def get_num_threads() -> int:
     """How many threads matrix products use."""
-    blas = _openblas()
-    if blas is not None:
+    if native is None and (blas := _openblas()) is not None:
         return blas[1]()  # type: ignore[no-any-return]
-    return _asked[0] if _asked else os.cpu_count() or 1
+    return _count
 
 
 def set_num_interop_threads(int: int, /) -> None:

@@ -60,6 +60,7 @@ same("floor_divide trunc_divide remainder fmod", S(between(-9, 9, 3, 4), between
 same("gcd lcm", S(whole(-20, 20, 3, 4), whole(1, 20, 4)))
 same("hypot copysign heaviside nextafter logaddexp logaddexp2 arctan2", S(real(3, 4), real(4)), S(real(3, 1), real(2, 1, 4)))
 same("xlogy", S(real(3, 4), positive(4)))
+same("tanh_gradient sigmoid_gradient relu_gradient", S(real(3, 4), real(3, 4)))
 same("xlog1py", S(real(3, 4), between(-0.9, 2, 4)))
 same("zeta", S(between(1.5, 4, 3, 1), positive(4)))
 same("igamma igammac", S(fixed(3, 1), positive(4)), S(fixed(2, 3), between(3, 9, 2, 3)))

@@ -34,6 +34,51 @@ def what_runs_in_bfloat16_and_what_in_float32(torch):
             lambda: torch.stack([h, x]), lambda: torch.nn.TransformerEncoderLayer(4, 2)(x), lambda: F.kl_div(h, h), lambda: torch.quantile(h, 0.5)]))
 
 
+CALLS = """einsum("ij->ji", x)|einsum("i,i->i", v, v)|einsum("i,j->ij", v, v)|einsum("ij,j->i", x, v)|einsum("bij,bjk->bik", b, b)|einsum("ij,jk,kl", x, x, x)
+einsum("ij,ij", x, x)|einsum("ij,k->ijk", x, v)|tensordot(v, v, 1)|tensordot(x, x, 1)|tensordot(x, x, 2)|inner(v, v)|inner(x, v)|inner(x[0, 0], x)|outer(v, v)
+linalg.matrix_power(x, 2)|linalg.matrix_power(x, 1)|linalg.pinv(x)|cov(x)|corrcoef(x)|linalg.vecdot(x, x)|nn.functional.pad(h[None], (1, 1), mode="reflect")
+nn.functional.pad(h[None, None], (1, 1, 1, 1), mode="replicate")|nn.functional.pad(h[None], (1, 1), mode="circular")|kthvalue(h, 1)[0]|mode(h)[0]
+nn.functional.interpolate(h[None, None, None], scale_factor=2, mode="area")|nn.functional.interpolate(h[None, None], scale_factor=2, mode="area")
+nn.functional.max_pool3d(h[None, None], 1)|nn.functional.max_pool2d(h[None], 1)|nn.functional.adaptive_avg_pool3d(h[None, None], 1)|addcmul(h, x, x)
+nn.functional.gaussian_nll_loss(h, h, h)|nn.LayerNorm(4)(h)|nn.BatchNorm1d(4)(h)|nn.GroupNorm(2, 4)(h)|nn.BatchNorm1d(4).eval()(h)|nn.PReLU()(x)|cross(h, x)
+hstack([h, x])|column_stack([h, x])|index_copy(h, 0, i, x)|index_put(h, (i,), x)|mm(x, x, out=empty(4, 4))|atan2(h, x)|dot(h[0], h[1])|x.clone().addmm_(x, x)
+cat([h, h])|linalg.cond(h)|linalg.cholesky_ex(h + 9 * eye(4))[0]|scatter_add(h, 0, i[None], h)""".replace("\n", "|").split("|")
+
+
+@program
+def what_else_is_cast(torch):
+    seen = []
+    for dtype in torch.bfloat16, torch.float16:
+        x, v, b, i = torch.ones(4, 4), torch.ones(4), torch.ones(2, 4, 4), torch.arange(4)
+        names = {name: getattr(torch, name) for call in CALLS for name in [call.partition("(")[0].partition(".")[0]] if hasattr(torch, name)}
+        names |= {"x": x, "v": v, "b": b, "i": i, "h": x.bfloat16(), "eye": torch.eye, "empty": torch.empty}
+        with torch.autocast("cpu", dtype=dtype):
+            seen.append([(call, *dtypes_of(torch, [lambda call=call, names=names: eval(call, names)])) for call in CALLS])
+    return seen
+
+
+@program
+def devices_that_are_not_here(torch):
+    seen = []
+    for name in "cpu", "cuda", "xpu", "mps", "meta", "hpu":
+        seen.append(torch.amp.is_autocast_available(name))
+        try:
+            with torch.autocast(name) as block:
+                seen += [str(block.fast_dtype), block._enabled, block.device, torch.is_autocast_enabled(name), str((torch.ones(2, 2) @ torch.ones(2, 2)).dtype)]
+        except RuntimeError as error:
+            seen.append(str(error))
+    return seen
+
+
+@program
+def older_names(torch):
+    with torch.cpu.amp.autocast(), torch.cuda.amp.autocast():
+        seen = [str((torch.ones(2, 2) @ torch.ones(2, 2)).dtype), torch.cpu.amp.GradScaler().is_enabled(), torch.cuda.amp.GradScaler().is_enabled()]
+    torch.cuda.amp.custom_fwd(len)
+    torch.cuda.amp.custom_bwd(len)
+    return seen, torch.autocast_increment_nesting(), torch.autocast_decrement_nesting(), torch.cuda.amp.common.amp_definitely_not_available()
+
+
 @program
 def a_training_step(torch):
     torch.manual_seed(0)

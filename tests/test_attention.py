@@ -104,3 +104,38 @@ def test_weights_that_nobody_needs_change_nothing():
         expected, _ = attention(x, x, x, **options)
         found, weights = attention(x, x, x, need_weights=False, **options)
         assert weights is None and torch.allclose(found, expected, atol=1e-6)
+
+
+def test_flexible_attention():
+    """Scores and masks of functions come to what masks and biases as tensors do."""
+    from tensorgrad.nn.attention.flex_attention import AuxRequest, and_masks, create_block_mask, create_mask, flex_attention, noop_mask, or_masks
+    q, k, v = (given(2, 2, 7, 4) for _ in range(3))
+    steps, slope = torch.arange(7), torch.tensor([0.5, 0.25], dtype=torch.float64)
+    bias = slope[:, None, None] * (steps[:, None] - steps)
+
+    def causal(b, h, i, j):
+        return i >= j
+    pairs = [
+        (flex_attention(q, k, v), F.scaled_dot_product_attention(q, k, v)),
+        (flex_attention(q, k, v, lambda s, b, h, i, j: s + slope[h] * (i - j)), F.scaled_dot_product_attention(q, k, v, bias)),
+        (flex_attention(q, k, v, lambda s, b, h, i, j: torch.where(i >= j, s, -float("inf"))), F.scaled_dot_product_attention(q, k, v, is_causal=True)),
+        (flex_attention(q, k, v, block_mask=create_block_mask(causal, None, None, 7, 7), scale=0.3),
+         F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.3)),
+        (flex_attention(q, k[:, :1], v[:, :1], enable_gqa=True), F.scaled_dot_product_attention(q, k[:, :1], v[:, :1], enable_gqa=True))]
+    for ours, plain in pairs:
+        torch.testing.assert_close(ours, plain)
+        upstream = torch.arange(float(ours.numel()), dtype=ours.dtype).reshape(ours.shape).sin()
+        for one, other in zip(*(torch.autograd.grad(y, (q, k, v), upstream) for y in (ours, plain))):
+            torch.testing.assert_close(one, other)
+    none = create_block_mask(lambda b, h, i, j: i < -1, None, None, 7, 7)
+    assert flex_attention(q, k, v, block_mask=none).eq(0).all() and "sparsity=100.00%" in str(none)
+    near = create_mask(and_masks(causal, lambda b, h, i, j: i - j < 2), 1, 1, 3, 3)
+    assert near.int().tolist() == [[[[1, 0, 0], [1, 1, 0], [0, 1, 1]]]] and create_mask(or_masks(causal, noop_mask), None, None, 2, 2).all()
+    mask = create_block_mask(causal, 2, None, 300, 200)
+    assert mask.shape == (2, 1, 300, 200) and mask[0].shape == (1, 1, 300, 200) and mask.to_dense().tolist() == 2 * [[[[1, 0], [1, 1], [1, 1]]]]
+    _, lse = flex_attention(q, k, v, return_lse=True)
+    _, aux = flex_attention(q, k, v, return_aux=AuxRequest(lse=True, max_scores=True))
+    torch.testing.assert_close(lse, (q @ k.mT / 2).logsumexp(-1))
+    assert torch.equal(aux.lse, lse) and torch.equal(aux.max_scores, (q @ k.mT / 2).amax(-1))
+    with pytest.raises(ValueError, match="same number of heads but got Hq=2 and Hkv=1"):
+        flex_attention(q, k[:, :1], v[:, :1])

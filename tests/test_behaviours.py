@@ -349,6 +349,34 @@ def mistakes(torch):
         lambda: torch.ones(2, 2, 2).H, lambda: x.masked_scatter(x > 0, torch.ones(6).long()), lambda: x.clone().copy_(3), lambda: x.clone().copy_("a"))]
 
 
+@program
+def results_that_are_contiguous(torch):
+    """What reduces, joins or runs along an axis gives rows, whatever the strides of its input: `view` takes it."""
+    F, along = torch.nn.functional, {"softmax", "log_softmax", "cumsum", "cumprod", "logcumsumexp", "cummax", "sum", "mean", "std", "amax", "logsumexp", "max"}
+    inputs = torch.arange(24.).reshape(2, 3, 4).permute(2, 0, 1), torch.arange(6.).reshape(2, 3).t()
+    found = []
+    for x in inputs:
+        results = [getattr(x, name)(axis) for name in sorted(along) for axis in (0, -1)]
+        results = [r if isinstance(r, torch.Tensor) else r[0] for r in results]
+        results += [torch.cat([x, x]), torch.stack([x, x], 1), x.repeat(*(1,) * x.ndim), x.tile(2), x.roll(1, 0), x.masked_fill(x > 3, 0), F.logsigmoid(x),
+                    x.tril(), F.softmin(x, 0), x.prod(0), x.median(0)[0], (x > 2).any(0)]
+        found += [(r.stride(), r.view(-1)) for r in results]
+        found += [(r.stride(), attempt(lambda r=r: r.view(-1))) for r in (x.relu(), x.exp(), x * 2, x + x, x.clone(), F.gelu(x))]
+    return found
+
+
+@program
+def random_numbers_follow_memory(torch):
+    found, F = [], torch.nn.functional
+    for x in (torch.ones(4, 6).t(), torch.ones(2, 3, 4, 5).permute(0, 2, 3, 1), torch.ones(40, 6).t()[::2], torch.ones(4, 1).expand(4, 6)):
+        found += [torch.rand_like(x), torch.randn_like(x), torch.randint_like(x, 10), torch.rand_like(x, memory_format=torch.contiguous_format),
+                  torch.randn_like(x).stride(), torch.randn_like(x, requires_grad=True).requires_grad, F.dropout(x, 0.5), F.dropout(x.softmax(0), 0.5)]
+    wide = torch.zeros(8, 40)
+    for x in (torch.zeros(6, 4).t(), wide[:, ::2], wide[:, :10]):
+        found += [x.normal_().clone(), torch.nn.init.xavier_normal_(x).clone(), x.uniform_().clone()]
+    return found, torch.randn_like(torch.ones(2, 3, 4, 4), memory_format=torch.channels_last)
+
+
 test_programs = program.test()
 
 

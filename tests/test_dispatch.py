@@ -465,4 +465,4 @@ def test_a_step_is_an_instance_of_its_op():
 
 
 def test_a_storage_class_is_known_by_its_device():
-    assert Storage.by_device["cpu"] is NumpyStorage and type(tensorgrad.ones(1).storage) is NumpyStorage
+    assert Storage.by_device["cpu"] is NumpyStorage and type(tensorgrad.ones(1)._storage) is NumpyStorage

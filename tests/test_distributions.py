@@ -1,6 +1,7 @@
 """torch.distributions beside PyTorch: a table of distributions and parameters drives all checks."""
 import pickle
 import re
+import sys
 import warnings
 
 import numpy as np
@@ -14,6 +15,13 @@ import tensorgrad
 oracle = pytest.importorskip("torch")
 
 SPD = [[2.0, 0.3, -0.4], [0.3, 1.5, 0.2], [-0.4, 0.2, 1.1]]
+@pytest.fixture(autouse=True)
+def validating():
+    """PyTorch's compiler, once imported, turns its checks off for good."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].distributions.Distribution.set_default_validate_args(True)
+
+
 TRIL = [[1.2, 0.0, 0.0], [0.4, 0.9, 0.0], [-0.3, 0.5, 1.4]]
 ROWS = [[0.2, 0.5, 0.3], [0.1, 0.1, 0.8]]
 LOGITS = [[0.3, -1.2, 0.8], [2.0, 0.1, -0.4]]

@@ -171,7 +171,7 @@ def needs_input_grad(torch):
 @program
 def a_context_takes_any_attribute(torch):
     """`shape`, `dtype` and the like too, though steps of the tape have such attributes."""
-    names = ("shape", "dtype", "time", "edges", "storage", "saved", "plan", "hooks", "params", "function", "trace", "several", "node", "index")
+    names = ("shape", "dtype", "time", "edges", "_storage", "saved", "plan", "hooks", "params", "function", "trace", "several", "node", "index")
     seen = []
 
     def forward(ctx, x):

@@ -68,7 +68,7 @@ def run(op, sample, inputs):
 
 
 def host(tensor):
-    return type(tensor.storage).host(tensor.detach().array)
+    return type(tensor._storage).host(tensor.detach().array)
 
 
 def learnt(op, sample):
@@ -155,7 +155,7 @@ def test_forward(op, sample):
     inputs = [on_test_device(a) if is_array(a) else a for a in sample.draw()]
     for out in run(op, sample, inputs):
         assert np.isfinite(host(out)).all()
-        assert type(out.array) is type(out.storage).array_type
+        assert type(out.array) is type(out._storage).array_type
 
 
 def check_gradient(op, sample, dtype):
@@ -311,7 +311,7 @@ def test_elementwise_shapes(op, sample, shape):
     usual = pulled(op, sample, sample.draw())[0]
     outputs, _, found, _ = pulled(op, sample.reshaped(shape), sample.reshaped(shape).draw())
     for out, like in zip(outputs, usual, strict=True):
-        assert out.shape == shape and out.dtype is like.dtype and type(out.array) is type(out.storage).array_type
+        assert out.shape == shape and out.dtype is like.dtype and type(out.array) is type(out._storage).array_type
     assert all(g is None or g.shape == shape for g in found.values())
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 import threading
+import types
 import zipfile
 import zlib
 from pathlib import Path
@@ -105,6 +106,7 @@ def test_whole_modules_cross_over():
 
 
 def test_the_archive_is_laid_out_as_pytorchs():
+    assert "archive/byteorder" not in zipfile.ZipFile(written(tg, 1, _disable_byteorder_record=True)).namelist()
     names = zipfile.ZipFile(written(tg, {"w": tg.ones(3)})).infolist()
     assert [i.filename.partition("/")[2] for i in names] == ["data.pkl", ".format_version", ".storage_alignment", "byteorder", "data/0", "version",
                                                              ".data/serialization_id"]
@@ -493,7 +495,9 @@ def test_links_permissions_and_devices_stay_what_they_are(tmp_path):
     assert tg.load(io.BytesIO(got[0])).numel() == 3 and not (tmp_path / "pipe").is_file()
     tg.save(1, os.devnull)
     assert not os.path.isfile(os.devnull)
-    tg.save(tg.ones(1), tmp_path / ("n" * 250 + ".pt"))
+    for name in ("n" * 250 + ".pt", "back\\slash.pt", "...", " .pt", ".pt", "αβ.pt", os.fsdecode(b"\xff.pt"), "line\nbreak"):
+        tg.save(tg.ones(1), tmp_path / name)
+        assert tg.load(tmp_path / name, mmap=True).tolist() == [1.0]
     with pytest.raises(IsADirectoryError):
         tg.save(1, tmp_path)
 
@@ -548,9 +552,10 @@ def zip_of(entries):
     pieces, directory, at = [], b"", 0
     for name, data in entries:
         size, checksum = (data, 0) if isinstance(data, int) else (len(data), zlib.crc32(data))
-        common = struct.pack("<HHHHHLLLHH", 10, 0, 0, 0, 33, checksum, size, size, len(name), 0)
-        header = b"PK\3\4" + common + name.encode()
-        directory += b"PK\1\2" + b"\x0a\0" + common + struct.pack("<HHHLL", 0, 0, 0, 0, at) + name.encode()
+        common = struct.pack("<HHHHHLLLH", 10, 0, 0, 0, 33, checksum, size, size, len(name))
+        padding = -(at + 34 + len(name)) % 64
+        header = b"PK\3\4" + common + struct.pack("<H", padding + 4) + name.encode() + b"FB" + struct.pack("<H", padding) + b"Z" * padding
+        directory += b"PK\1\2" + b"\x0a\0" + common + b"\0\0" + struct.pack("<HHHLL", 0, 0, 0, 0, at) + name.encode()
         pieces += [header, data]
         at += len(header) + size
     return [*pieces, directory + b"PK\5\6" + struct.pack("<HHHHLLH", 0, 0, len(entries), len(entries), len(directory), at, 0)]
@@ -565,10 +570,195 @@ def test_a_mapped_file_is_read_where_it_is_used(tmp_path):
     tensor = lambda memo, n: b"ctorch._utils\n_rebuild_tensor_v2\n(h" + memo + b"K\0J" + n.to_bytes(4, "little") + b"\x85K\x01\x85\x89NtR"
     data = b"\x80\x02" + ids + b"00}" + text("a") + tensor(b"\0", count) + b"s" + text("b") + tensor(b"\1", 4) + b"s."
     with open(tmp_path / "sparse.pt", "wb") as file:
-        for piece in zip_of([("x/data.pkl", data), ("x/data/0", 4 * count), ("x/data/1", np.ones(4, np.float32).tobytes())]):
+        for piece in zip_of([("x/data.pkl", data), ("x/data/0", 4 * count), ("x/data/1", np.ones(4, np.float32).tobytes()), ("x/version", b"3")]):
             file.seek(piece, 1) if isinstance(piece, int) else file.write(piece)
     resident = lambda: int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     before = resident()
     loaded = tg.load(tmp_path / "sparse.pt", mmap=True)
     assert loaded["b"].tolist() == [1.0] * 4 and loaded["a"].numel() == count and loaded["a"][count - 1] == 0
     assert resident() - before < 50e6
+
+
+# ── the same in both libraries ────────────────────────────────────────────────────────────────────────────────────────
+
+Pair = collections.namedtuple("Pair", "a b")
+
+
+class Slotted:
+    __slots__ = ("a",)
+
+
+class Mine(dict):
+    """A class of the program's own."""
+
+
+class NoSeek(io.RawIOBase):
+    def readable(self):
+        return True
+
+
+def back(torch, obj, reading=None, **options):
+    return torch.load(written(torch, obj, **options), **reading or {})
+
+
+def marked(torch):
+    x = torch.ones(2)
+    x.label = [1, torch.zeros(1)]
+    return x
+
+
+def aliases(torch):
+    a = torch.arange(6.)
+    w = torch.nn.Parameter(torch.ones(2))
+    x, y, z, again, p, q, r = back(torch, [a, a[2:], a.view(2, 3), a, w, w, w.data])
+    y[0], r[0] = 9, 5
+    return x, z, x is again, p is q, p, type(p).__name__, p.is_leaf, p.grad
+
+
+def hooked(torch):
+    x, w = torch.ones(2, requires_grad=True), torch.nn.Parameter(torch.ones(2))
+    with pytest.warns(UserWarning, match="backward hook .* on tensor will not be serialized"):
+        x.register_hook(print)
+        written(torch, x)
+    w.register_hook(print)
+    return back(torch, w).requires_grad
+
+
+def allowed(torch, obj, *classes):
+    with torch.serialization.safe_globals(classes):
+        return back(torch, obj), torch.serialization.get_safe_globals() == list(classes) or len(classes) > 1
+
+
+def slots(torch):
+    x = Slotted()
+    x.a = torch.ones(1)
+    return allowed(torch, x, Slotted)[0].a
+
+
+def environment(torch, **settings):
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in settings.items():
+            patch.setenv(f"TORCH_FORCE_{name}WEIGHTS_ONLY_LOAD", value)
+        return back(torch, Pair(1, 2))
+
+
+def numpy_allowed(torch):
+    numbers = np._core.multiarray
+    return repr(allowed(torch, [np.arange(2.), np.float32(3)], numbers._reconstruct, np.ndarray, np.dtype, np.dtypes.Float64DType, numbers.scalar,
+                        np.dtypes.Float32DType)[0])
+
+
+def in_a_row(torch):
+    one = written(torch, torch.ones(1), _use_new_zipfile_serialization=False).getvalue()
+    file = io.BytesIO(one * 2)
+    return torch.load(file), torch.load(file)
+
+
+class Doubling(pickle._Pickler):
+    """A pickler that writes integers doubled."""
+
+    dispatch = dict(pickle._Pickler.dispatch)
+    dispatch[int] = lambda self, n: pickle._Pickler.save_long(self, 2 * n)
+
+
+def other_pickler(torch):
+    module = types.SimpleNamespace(Pickler=Doubling, Unpickler=pickle.Unpickler, HIGHEST_PROTOCOL=5, __name__="other")
+    return [back(torch, {"a": [1, 2]}, {"weights_only": only}, pickle_module=module) for only in (True, False)]
+
+
+def metas(torch):
+    file = written(torch, torch.arange(4.)).getvalue()
+    return [torch.load(io.BytesIO(file), map_location=place).device.type for place in ("meta", torch.device("meta"), {"cpu": "meta"}, {"cuda:0": "cpu"},
+                                                                                         lambda storage, place: storage, lambda storage, place: None)]
+
+
+def the_file(torch):
+    return written(torch, torch.ones(2)).getvalue()
+
+
+SAME = [
+    marked, aliases, hooked, slots, numpy_allowed, in_a_row, other_pickler, metas, "back(torch, Pair(1, torch.ones(1)), {'weights_only': False})",
+    "back(torch, Pair(1, 2))", "back(torch, np.arange(3.))", "back(torch, np.float32(3))", "back(torch, frozenset([1]))", "back(torch, slice(1, 2))",
+    "back(torch, Mine(a=1))", "back(torch, collections.deque([1]))", "back(torch, torch.Generator())", "back(torch, torch.nn.Linear(1, 1))", "back(torch, len)",
+    "back(torch, [torch.strided, torch.sparse_coo, torch.float16, torch.FloatTensor, torch.Size([1])])", "back(torch, torch.nn.Buffer(torch.ones(2)))",
+    "isinstance(back(torch, torch.nn.Buffer(torch.ones(2))), torch.nn.Buffer)", "back(torch, marked(torch), {'weights_only': False}).label",
+    "back(torch, torch.Generator().manual_seed(3), {'weights_only': False}).initial_seed()", "back(torch, torch.nn.LazyLinear(2).state_dict())",
+    "allowed(torch, Pair(1, 2), Pair)", "allowed(torch, Mine(a=1), Mine)", "allowed(torch, frozenset([1]), frozenset)", "allowed(torch, slice(1, 2), slice)",
+    "allowed(torch, collections.defaultdict(list, a=[1]), collections.defaultdict, list)", "allowed(torch, 1, os.getcwd)",
+    "allowed(torch, torch.Generator().manual_seed(3), torch.Generator)[0].initial_seed()", "allowed(torch, Pair(1, 2), (Pair, __name__ + '.Pair'))",
+    "allowed(torch, Pair(1, 2), (Pair, 'a', 'b'))", "allowed(torch, Pair(1, 2), (Pair, 1))",
+    "environment(torch, NO_='1')", "environment(torch, **{'': '1'})", "environment(torch, NO_='y', **{'': 'true'})", "environment(torch, NO_='0')",
+    "back(torch, Pair(1, 2), {'weights_only': True, 'encoding': 'ascii'})", "back(torch, 1, {'pickle_module': pickle, 'weights_only': True})",
+    "back(torch, 1, {'pickle_module': pickle})",
+    "back(torch, bytearray(b'abc'), {'weights_only': False}, pickle_protocol=5)",
+    "back(torch, 1, {'foo': 1, 'weights_only': False})", "torch.load(NoSeek())", "torch.load(3)",
+    "torch.load(None)", "torch.load(io.BytesIO(the_file(torch)), map_location=['cpu'])", "torch.load(io.BytesIO(the_file(torch)), map_location=0)",
+    "torch.load(io.BytesIO(the_file(torch)), map_location=lambda s, l: {}['key'])", "torch.load(io.BytesIO(the_file(torch)), map_location=lambda s, l: 1 / 0)",
+    "torch.load(io.BytesIO(the_file(torch)), mmap=True)", "torch.load('no such file')", "torch.save(1, 3)", "torch.save(lambda: 1, io.BytesIO())",
+    "torch.save(1, io.BytesIO(), pickle_protocol=9)", "torch.serialization.set_default_mmap_options(5)", "torch.serialization.set_default_load_endianness(5)",
+    "[getattr(torch.utils.serialization.config.load, n) for n in ('mmap', 'endianness', 'mmap_flags', 'calculate_storage_offsets')]",
+    "[getattr(torch.utils.serialization.config.save, n) for n in ('compute_crc32', 'use_pinned_memory_for_d2h', 'storage_alignment')]",
+    "torch.ones(2, 3).t().storage()", "torch.ones(2)[1:]._typed_storage().size()", "torch.ones(2).storage().untyped().nbytes()",
+    "torch.ones(2).storage_type().__name__", "torch.ones(2).storage()[1]", "torch.UntypedStorage([1, 2]).float()", "back(torch, torch.ones(2).storage())",
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.skipif(DEVICE != "cpu", reason="about the default device")
+@pytest.mark.parametrize("what", SAME, ids=lambda what: getattr(what, "__name__", what))
+def test_the_same_in_both_libraries(what):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch.utils.serialization")
+
+    def said(library):
+        library.serialization.clear_safe_globals()
+        try:
+            found = eval(what, globals() | {"torch": library}) if isinstance(what, str) else what(library)
+            return repr(plain(found)).replace("tensorgrad", "torch")
+        except Exception as error:
+            lines = str(error).splitlines()
+            return type(error), lines[0], [line for line in lines if "WeightsUnpickler error: Unsupported global" in line]
+        finally:
+            library.serialization.clear_safe_globals()
+    assert said(tg) == said(torch)
+
+
+@pytest.mark.parametrize("writer, reader", [("tensorgrad", "torch"), ("torch", "tensorgrad"), ("tensorgrad", "tensorgrad")])
+def test_conjugates_generators_and_recurrent_modules_cross_over(writer, reader):
+    a, b = pytest.importorskip(writer), pytest.importorskip(reader)
+    x = a.tensor([1 + 2j, 3 - 1j])
+    loaded = b.load(written(a, [x.conj(), x.clone().conj().imag, a.Generator().manual_seed(3), a.nn.LSTM(2, 3)]), weights_only=False)
+    assert loaded[0].tolist() == [1 - 2j, 3 + 1j] and loaded[1].tolist() == [-2.0, 1.0]
+    assert b.rand(3, generator=loaded[2]).tolist() == a.rand(3, generator=a.Generator().manual_seed(3)).tolist()
+    assert loaded[3](b.ones(4, 2))[0].shape == (4, 3) and len(list(loaded[3].parameters())) == 4
+
+
+def test_settings_of_writing_as_attributes(tmp_path):
+    from tensorgrad.utils.serialization import config
+    try:
+        config.save.storage_alignment, config.load.mmap = 4096, True
+        tg.save(tg.arange(3.), tmp_path / "x.pt")
+        assert not tg.load(tmp_path / "x.pt").array.flags.owndata and zipfile.ZipFile(tmp_path / "x.pt").read("x/.storage_alignment") == b"4096"
+    finally:
+        config.save.storage_alignment, config.load.mmap = 64, False
+    with pytest.raises(AttributeError, match="no setting 'nap'"):
+        config.load.nap = True
+
+
+def test_records_that_are_not_aligned_are_read_into_memory(tmp_path):
+    with zipfile.ZipFile(written(tg, tg.arange(3.))) as source, zipfile.ZipFile(tmp_path / "x.pt", "w") as target:
+        for k, name in enumerate(source.namelist()):
+            target.writestr(zipfile.ZipInfo(name + "x" * (k == 1)), source.read(name))
+    x = tg.load(tmp_path / "x.pt", mmap=True)
+    assert x.tolist() == [0, 1, 2] and x.data_ptr() % 4 == 0
+
+
+@pytest.mark.parametrize("place, error", [({}, "dict"), (lambda storage, place: storage, "callable"), ("cpu", None)])
+def test_a_path_may_be_that_of_safetensors(place, error, tmp_path):
+    from tensorgrad.utils import safetensors
+    safetensors.save_file({"a": tg.ones(2)}, tmp_path / "x.safetensors")
+    if error is None:
+        assert tg.load(tmp_path / "x.safetensors", map_location=place)["a"].tolist() == [1, 1]
+    else:
+        with pytest.raises(RuntimeError, match=f"{error} map_location is not supported"):
+            tg.load(tmp_path / "x.safetensors", map_location=place)

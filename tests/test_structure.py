@@ -12,25 +12,27 @@ PACKAGE = ROOT / "tensorgrad"
 
 # From the ground up. A module may import from its own layer and from those before it.
 LAYERS = [
-    "_missing _unsupported _warnings torch_version dtype device size threads generator _streams _printing",
+    "_missing _native _unsupported _warnings torch_version dtype device size threads generator _streams _printing",
     "storage",
     "ops",
     "const",
-    "dispatch autograd",
+    "dispatch autograd updates",
     "kernels",
     "_copying _keywords _overriding",
     "_tensor overrides _C",
     "api return_types",
-    "settings amp nn optim utils func cuda accelerator linalg fft special signal random distributions storages serialization autograd.gradcheck "
-    "autograd.functional autograd.forward_ad autograd.profiler autograd.grad_mode autograd.anomaly_mode futures functional types hub",
-    "_VF array_api viz docs testing symbolic layers experiment distributed legacy jit backends multiprocessing version compiler "
+    "settings amp nn optim utils func cuda accelerator linalg fft special signal random distributions storages serialization multiprocessing "
+    "autograd.gradcheck autograd.functional autograd.forward_ad autograd.profiler autograd.grad_mode autograd.anomaly_mode futures functional types hub",
+    "_VF array_api viz docs testing symbolic layers experiment distributed legacy jit backends version compiler "
+    "_jit_annotations _ops _custom_ops _subclasses _tensor_str "
     "_dynamo _jit_internal _utils ao cpu export fx library mps mtia nested onnx profiler quantization sparse xpu utils.collect_env",
-    "_as_torch __init__ __main__",
+    "_as_torch __init__ __main__ __config__",
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names.split()}
 
 # Imports inside a function that reach up, and why they may.
 UPWARD = {
+    ("_C", "nn"): "the arguments of Module.to",
     ("_tensor", "api.creation"): "Tensor(...), the old constructor, makes tensors",
     ("_tensor", "viz"): "Tensor.render draws the graph",
     ("_tensor", "utils"): "pickling and printing of rarer kinds",
@@ -42,7 +44,9 @@ UPWARD = {
     ("api.conversion", "storages"): "a tensor's memory as bytes",
     ("storage", "storages"): "torch.storage's classes",
     ("api.conversion", "multiprocessing"): "moving a tensor to memory that processes share",
+    ("utils.data.distributed", "distributed"): "the processes among which samples are shared out",
     ("utils.collect_env", "__init__"): "the package's version",
+    ("utils._selective", "_ops"): "functions by the names that torch.ops gives them",
     ("api", "nn"): "torch.f where the function lives in nn.functional",
 }
 LOADED_LATER = "nn optim distributions func utils viz linalg fft special cuda symbolic layers experiment serialization testing".split()

@@ -32,3 +32,6 @@ def mark_dynamic(*args: Any, **kwargs: Any) -> None:
 
 
 mark_static = maybe_mark_dynamic = mark_dynamic
+
+
+from . import eval_frame as eval_frame  # noqa: E402  it has the class above

@@ -15,22 +15,32 @@ from ..device import device as Device
 from ..dtype import bfloat16, float16, float32, float64
 
 # PyTorch's lists, by the names of the functions: https://pytorch.org/docs/stable/amp.html#autocast-op-reference
-LOWER = frozenset("addbmm addmm baddbmm bmm chain_matmul conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d einsum inner linear "
-                  "matmul mm multi_dot multi_head_attention_forward scaled_dot_product_attention tensordot vecdot __rmatmul__ _rnn".split())
-LOWER_ON_CUDA = LOWER | frozenset("addmv addr mv prelu gru_cell lstm_cell rnn_tanh_cell rnn_relu_cell".split())
-FLOAT32 = frozenset("avg_pool3d binary_cross_entropy binary_cross_entropy_with_logits cdist cholesky cholesky_inverse cholesky_solve cosine_embedding_loss "
-                    "cross_entropy ctc_loss eig eigh eigvals eigvalsh fft fft2 fftn geqrf gaussian_nll_loss grid_sample grid_sampler hfft hinge_embedding_loss "
-                    "householder_product huber_loss ifft ifft2 ifftn ihfft inv inv_ex inverse irfft irfft2 irfftn kl_div kthvalue l1_loss lstsq lu_solve "
-                    "margin_ranking_loss matrix_power matrix_rank mode mse_loss multi_margin_loss multilabel_margin_loss nanquantile nll_loss ormqr pinv "
-                    "pinverse poisson_nll_loss polar prod qr quantile replication_pad3d rfft rfft2 rfftn smooth_l1_loss soft_margin_loss solve stft istft "
-                    "svd svd_lowrank svdvals tensorinv tensorsolve trace triangular_solve triplet_margin_loss view_as_complex".split())
-FLOAT32_ON_CUDA = FLOAT32 | frozenset("__pow__ __rpow__ acos asin cosh cosine_similarity cumprod cumsum dist erfinv exp expm1 gelu "
-                                      "group_norm instance_norm layer_norm log log10 log1p log2 log_softmax norm normalize pdist pow "
-                                      "reciprocal renorm rms_norm rsqrt sinh softmax softmin softplus sum tan".split())
-WIDEST = frozenset("addcdiv addcmul atan2 bilinear cat cross dot grid_sample index_copy index_put scatter_add stack vdot vstack hstack".split())
-DEFAULTS: dict[str, Any] = {"cpu": bfloat16, "cuda": float16}
-SUPPORTED = {"cpu": (bfloat16, float16), "cuda": (float16, bfloat16)}
-cache_enabled = [True]
+LOWER_ANYWHERE = frozenset("addbmm addmm baddbmm bmm chain_matmul conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d "
+                           "einsum inner linear matmul mm multi_dot multi_head_attention_forward prelu rnn_relu_cell rnn_tanh_cell "
+                           "scaled_dot_product_attention tensordot vecdot __rmatmul__ _rnn".split())
+FLOAT32_ANYWHERE = frozenset(
+    "avg_pool3d binary_cross_entropy binary_cross_entropy_with_logits cdist cholesky cholesky_ex cholesky_inverse cholesky_solve cond cosine_embedding_loss "
+    "cross_entropy ctc_loss eig eigh eigvals eigvalsh fft fft2 fftn geqrf grid_sample grid_sampler hfft hinge_embedding_loss householder_product huber_loss "
+    "ifft ifft2 ifftn ihfft inv inv_ex inverse irfft irfft2 irfftn kl_div l1_loss lstsq lu lu_solve margin_ranking_loss matrix_power matrix_rank mse_loss "
+    "multi_margin_loss multilabel_margin_loss nanquantile nll_loss orgqr ormqr pinv pinverse poisson_nll_loss polar prod qr quantile rfft rfft2 rfftn "
+    "smooth_l1_loss soft_margin_loss solve stft istft svd svd_lowrank svdvals tensorinv tensorsolve trace triangular_solve triplet_margin_loss "
+    "view_as_complex".split())
+LOWER = {"cpu": LOWER_ANYWHERE, "cuda": LOWER_ANYWHERE | frozenset("addmv addr gru_cell lstm_cell mv".split())}
+FLOAT32 = {
+    "cpu": FLOAT32_ANYWHERE | frozenset(
+        "adaptive_avg_pool3d adaptive_max_pool3d adaptive_max_pool3d_with_indices fractional_max_pool2d fractional_max_pool2d_with_indices "
+        "fractional_max_pool3d fractional_max_pool3d_with_indices grid_sampler_2d grid_sampler_3d linear_cross_entropy max_pool3d max_pool3d_with_indices "
+        "max_unpool1d max_unpool2d max_unpool3d".split()),
+    "cuda": FLOAT32_ANYWHERE | frozenset(
+        "__pow__ __rpow__ acos asin cosh cosine_similarity cumprod cumsum dist erfinv exp expm1 gelu group_norm instance_norm layer_norm log log10 log1p log2 "
+        "log_softmax norm normalize pdist pow reciprocal renorm rms_norm rsqrt sinh softmax softmin softplus sum tan".split())}
+JOINING = frozenset("cat column_stack concat concatenate dstack hstack index_copy row_stack stack vstack".split())
+WIDEST = {"cpu": JOINING, "cuda": JOINING | frozenset("addcdiv addcmul atan2 bilinear cross dot grid_sample index_put scatter_add vdot".split())}
+LOWER_RESULT = frozenset("corrcoef cov matrix_power pinv pinverse".split())        # products of matrices are their last step
+DEFAULTS: dict[str, Any] = {"cpu": bfloat16, "cuda": float16, "ipu": float16, "xpu": float16, "maia": bfloat16, "xla": bfloat16, "mps": float16,
+                            "hpu": bfloat16, "mtia": float16, "privateuseone": float16}
+SUPPORTED = (bfloat16, float16)
+cache_enabled, nesting = [True], [0]
 
 
 class Casting:
@@ -38,22 +48,29 @@ class Casting:
 
     def __init__(self, device: str, dtype: Any, enabled: bool) -> None:
         self.device, self.dtype, self.enabled = device, dtype, enabled
-        self.lower, self.full = (LOWER, FLOAT32) if device == "cpu" else (LOWER_ON_CUDA, FLOAT32_ON_CUDA)
+        self.lower, self.full, self.widest = (table.get(device, frozenset()) for table in (LOWER, FLOAT32, WIDEST))
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = func.__name__
-        if self.enabled and (name.startswith("__") or not name.endswith("_")):
-            if name in self.lower and not (name == "_rnn" and args[0] == "GRU"):
-                args, kwargs = self._cast((args, kwargs), self.dtype, self._wide)
-            elif name in self.full:
-                args, kwargs = self._cast((args, kwargs), float32, self._narrow)
-            elif name in WIDEST:
-                found = [t.dtype for t in _tensors((args, kwargs)) if self._here(t)]
-                if len(set(found)) > 1:
-                    widest = float32 if any(d not in SUPPORTED[self.device] for d in found) else found[0]
-                    args, kwargs = self._cast((args, kwargs), widest, self._here)
-        return func(*args, **kwargs)
+        if not self.enabled or name.endswith("_") and not name.startswith("__") or kwargs.get("out") is not None:
+            return func(*args, **kwargs)
+        if name in self.lower and name in UNLESS and UNLESS[name](*args, **kwargs):
+            return func(*args, **kwargs)
+        if name in self.lower:
+            args, kwargs = self._cast((args, kwargs), self.dtype, self._wide)
+        elif name in self.full or self.device == "cpu" and name in FLOAT32_IF and FLOAT32_IF[name](*args, **kwargs):
+            args, kwargs = self._cast((args, kwargs), float32, self._narrow)
+        elif name in self.widest:
+            found = [t.dtype for t in _tensors((args, kwargs)) if self._here(t)]
+            if any(dtype not in (self.dtype, float32) for dtype in found):
+                raise RuntimeError("Unexpected floating ScalarType in at::autocast::prioritize")
+            if len(set(found)) > 1:
+                args, kwargs = self._cast((args, kwargs), float32, self._here)
+        result = func(*args, **kwargs)
+        if name in LOWER_RESULT and self._wide(result) and not (name == "matrix_power" and abs(args[1] if len(args) > 1 else kwargs["n"]) < 2):
+            result = result.to(self.dtype)
+        return result
 
     def _here(self, tensor: Any) -> bool:
         return tensor.dtype.is_floating_point and tensor.dtype is not float64 and tensor.device.type == self.device
@@ -81,6 +98,39 @@ def _tensors(value: Any) -> list[Any]:
     return [t for part in parts for t in _tensors(part)]
 
 
+def _no_product(equation: Any, *operands: Any) -> bool:
+    """Whether no index of an einsum is in two operands and summed over: nothing is a product of matrices."""
+    if not isinstance(equation, str):
+        return False
+    inputs, arrow, output = equation.replace(" ", "").partition("->")
+    parts = [set(part) - {"."} for part in inputs.split(",")]
+    if not arrow:
+        output = "".join(label for label in set(inputs) if inputs.count(label) == 1)
+    return not any(label not in output and sum(label in part for part in parts) > 1 for label in set().union(*parts))
+
+
+def _to_a_number(a: Any, b: Any, dims: Any = 2, **kwargs: Any) -> bool:
+    """Whether tensordot sums over all dimensions."""
+    count = int(dims) if isinstance(dims, (int, Tensor)) else len(dims[0]) if isinstance(dims[0], (list, tuple)) else 1
+    return bool(count == a.ndim == b.ndim and count)
+
+
+def _no_matrix(input: Any, other: Any) -> bool:
+    return not input.ndim or not other.ndim or input.ndim == other.ndim == 1
+
+
+def _mirrors(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> bool:
+    return mode == "replicate" or mode == "reflect" and len(pad) < 6
+
+
+def _averages_3d(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", **kwargs: Any) -> bool:
+    return mode == "area" and input.ndim == 5
+
+
+UNLESS: dict[str, Callable[..., bool]] = {"einsum": _no_product, "tensordot": _to_a_number, "inner": _no_matrix, "_rnn": lambda kind, *args: kind == "GRU"}
+FLOAT32_IF: dict[str, Callable[..., bool]] = {"pad": _mirrors, "interpolate": _averages_3d}
+
+
 class autocast:
     """Functions inside the `with` block, or the decorated function, run in the precision that suits them. https://pytorch.org/docs → torch.autocast
 
@@ -91,14 +141,14 @@ class autocast:
     def __init__(self, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = None) -> None:
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
-        self.device = Device(device_type).type
+        self.device = _kind(device_type)
         self.fast_dtype = get_autocast_dtype(self.device) if dtype is None else dtype
         self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
         if enabled and self.device == "cuda" and not _cuda_is_available():
             warnings.warn("CUDA is not available or torch_xla is imported. Disabling autocast.", UserWarning, stacklevel=2)
             enabled = False
-        elif enabled and self.fast_dtype not in SUPPORTED[self.device]:
-            shown = "torch.bfloat16, torch.float16" if self.device == "cpu" else "torch.bfloat16 and torch.float16"
+        elif enabled and self.fast_dtype not in SUPPORTED:
+            shown = "torch.bfloat16 and torch.float16" if self.device == "cuda" else "torch.bfloat16, torch.float16"
             warnings.warn(f"In {self.device.upper()} autocast, but the target dtype is not supported. Disabling autocast.\n"
                           f"{self.device.upper()} Autocast only supports dtypes of {shown} currently.", UserWarning, stacklevel=2)
             enabled = False
@@ -115,15 +165,26 @@ class autocast:
         state.modes = self._before
 
     def __call__(self, function: Any) -> Any:
-        @wraps(function)
-        def decorated(*args: Any, **kwargs: Any) -> Any:
-            with type(self).__new__(type(self))._like(self):
-                return function(*args, **kwargs)
-        return decorated
+        return autocast_decorator(self, function)
 
     def _like(self, other: autocast) -> autocast:
         self.device, self.fast_dtype, self._cache_enabled, self._enabled = other.device, other.fast_dtype, other._cache_enabled, other._enabled
         return self
+
+
+def autocast_decorator(autocast_instance: autocast, func: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which will run inside such a block."""
+    @wraps(func)
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        with type(autocast_instance).__new__(type(autocast_instance))._like(autocast_instance):
+            return func(*args, **kwargs)
+    return decorated
+
+
+def _kind(device_type: str) -> str:
+    """The kind of a device that PyTorch knows, whether it is here or not."""
+    kind = device_type.partition(":")[0]
+    return kind if kind in DEFAULTS else Device(device_type).type
 
 
 def _cuda_is_available() -> bool:
@@ -137,19 +198,21 @@ def _current(device_type: str) -> Casting | None:
 
 def is_autocast_available(device_type: str) -> bool:
     """Whether the device knows autocast. https://pytorch.org/docs → torch.amp.is_autocast_available"""
-    return Device(device_type).type in SUPPORTED
+    return _kind(device_type) in DEFAULTS
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Whether an autocast block for the device is open. https://pytorch.org/docs → torch.is_autocast_enabled"""
-    found = _current(device_type)
+    found = _current(_kind(device_type))
     return found is not None and found.enabled
 
 
 def get_autocast_dtype(device_type: str) -> Any:
     """The dtype that autocast uses for products. https://pytorch.org/docs → torch.get_autocast_dtype"""
-    found = _current(device_type)
-    return DEFAULTS[device_type] if found is None else found.dtype
+    found = _current(kind := _kind(device_type))
+    if kind not in DEFAULTS:
+        raise RuntimeError("unsupported scalarType")
+    return DEFAULTS[kind] if found is None else found.dtype
 
 
 def set_autocast_dtype(device_type: str, dtype: Any) -> None:
@@ -178,8 +241,8 @@ def clear_autocast_cache() -> None:
     """Nothing is kept."""
 
 
-def _deprecated(old: str, new: str, value: Any) -> Any:
-    warnings.warn(f"torch.{old}() is deprecated. Please use torch.{new} instead.", DeprecationWarning, stacklevel=3)
+def _deprecated(old: str, new: str, value: Any, given: str = "") -> Any:
+    warnings.warn(f"torch.{old}({given}) is deprecated. Please use torch.{new} instead.", DeprecationWarning, stacklevel=3)
     return value
 
 
@@ -196,6 +259,33 @@ def get_autocast_gpu_dtype() -> Any:
 def is_autocast_cpu_enabled() -> Any:
     """`is_autocast_enabled('cpu')` by an older name."""
     return _deprecated("is_autocast_cpu_enabled", "is_autocast_enabled('cpu')", is_autocast_enabled("cpu"))
+
+
+def set_autocast_cpu_dtype(dtype: Any) -> None:
+    """`set_autocast_dtype('cpu', dtype)` by an older name."""
+    _deprecated("set_autocast_cpu_dtype", "set_autocast_dtype('cpu', dtype)", set_autocast_dtype("cpu", dtype), "dtype")
+
+
+def set_autocast_gpu_dtype(dtype: Any) -> None:
+    """`set_autocast_dtype('cuda', dtype)` by an older name."""
+    _deprecated("set_autocast_gpu_dtype", "set_autocast_dtype('cuda', dtype)", set_autocast_dtype("cuda", dtype), "dtype")
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """`set_autocast_enabled('cpu', enabled)` by an older name."""
+    _deprecated("set_autocast_cpu_enabled", "set_autocast_enabled('cpu', enabled)", set_autocast_enabled("cpu", enabled), "enabled")
+
+
+def autocast_increment_nesting() -> int:
+    """One block more is open, says a program that opens them by hand."""
+    nesting[0] += 1
+    return nesting[0]
+
+
+def autocast_decrement_nesting() -> int:
+    """One block fewer."""
+    nesting[0] -= 1
+    return nesting[0]
 
 
 # ── custom Functions ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -5,7 +5,7 @@ from ..nn.modules.module import Module
 _NAMES = ("convert default_dynamic_qconfig fuse_modules get_default_qat_qconfig get_default_qconfig get_default_qconfig_mapping prepare prepare_qat quantize "
           "quantize_dynamic quantize_qat")
 globals().update(unsupported(_NAMES, "torch.ao.quantization", "there are no quantized tensors"))
-__all__ = [*_NAMES.split(), "DeQuantStub", "QuantStub"]
+__all__ = [*_NAMES.split(), "DeQuantStub", "FakeQuantizeBase", "ObserverBase", "QuantStub"]
 
 
 class QuantStub(Module):
@@ -20,3 +20,11 @@ class QuantStub(Module):
 
 class DeQuantStub(QuantStub):
     """Where quantized values would end: it gives back its input."""
+
+
+class ObserverBase(Module):
+    """The class of PyTorch's modules that watch values: nothing here is one."""
+
+
+class FakeQuantizeBase(Module):
+    """The class of PyTorch's modules that round values: nothing here is one."""

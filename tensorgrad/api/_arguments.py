@@ -61,12 +61,12 @@ def check_tensors(input: Any, other: Any, function: str) -> None:
 
 def is_batched(tensor: Any) -> bool:
     """Whether a tensor is a batch that vmap hides."""
-    return type(tensor.storage).rank > 0
+    return type(tensor._storage).rank > 0
 
 
 def in_batch(*values: Any) -> bool:
     """Whether any of these is a batch that vmap hides."""
-    return any(isinstance(v, TensorBase) and type(v.storage).rank for v in values)
+    return any(isinstance(v, TensorBase) and type(v._storage).rank for v in values)
 
 
 def each_example(function: Any, *args: Any, **params: Any) -> Any:

@@ -65,7 +65,7 @@ def probabilities(tensor: Any) -> Any:
     own = own + (1,) * (len(mode.batches) - len(own))
     if any(n != 1 and level.randomness == "same" for n, level in zip(own, mode.batches, strict=True)):
         raise RuntimeError(SAME)
-    values = base_of(type(tensor.storage)).host(values).reshape(*own[:len(hidden)], *array.shape)
+    values = base_of(type(tensor._storage)).host(values).reshape(*own[:len(hidden)], *array.shape)
     return np.broadcast_to(values, (*hidden, *array.shape)).copy()
 
 
@@ -80,5 +80,5 @@ def placed(values: Any, backend: Any) -> Any:
 
 def check_in_place(tensor: Any) -> None:
     """Raise if different numbers are to go where there is memory for one example."""
-    if len(hidden_axes()) > type(tensor.storage).rank:
+    if len(hidden_axes()) > type(tensor._storage).rank:
         raise RuntimeError(ALONE)

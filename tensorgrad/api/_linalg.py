@@ -64,7 +64,7 @@ def check_kernel(x: Any, kernel: str, function: str, argument: str = "A") -> Non
 def check_info(info: Any, function: str, message: str, error: type[Exception] = LinAlgError) -> None:
     """Raise for the first matrix of a stack whose `info` is not zero; {} in the message is that."""
     if info.array.any():
-        codes = type(info.storage).seen(info.array)
+        codes = type(info._storage).seen(info.array)
         found = codes.ravel().tolist()
         place = next(i for i, code in enumerate(found) if code)
         where = f"(Batch element {place}): " if codes.ndim else ""
@@ -87,7 +87,7 @@ def adjoint(x: Any) -> Any:
 
 def eye_beside(x: Any, rows: int, columns: int) -> Any:
     """Ones on the diagonal of a matrix of the dtype of x, where x lies."""
-    return namespace(type(x.storage)).eye(rows, columns, dtype=x.dtype)
+    return namespace(type(x._storage)).eye(rows, columns, dtype=x.dtype)
 
 
 def as_column(x: Any) -> Any:

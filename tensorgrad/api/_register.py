@@ -93,9 +93,9 @@ def check_layout(layout: Any) -> None:
 
 
 def _with_synonyms(raw: Any, takes: Any) -> Any:
-    renamed = {old: new for old, new in SYNONYMS.items() if new in takes and old not in takes}
-    if not ({"dim", "keepdim"} & set(takes)):
+    if "dim" not in takes and "keepdim" not in takes:
         return raw
+    renamed = {old: new for old, new in SYNONYMS.items() if new in takes and old not in takes}
 
     @wraps(raw)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -121,7 +121,7 @@ def _with_out(call: Any, exact: bool = False, apart: bool = False, given: bool =
                 inplace.check_writeable(out)
             for a in args:
                 for t in a if apart and isinstance(a, (tuple, list)) else (a,):
-                    if isinstance(t, TensorBase) and (apart or t.storage is out.storage):
+                    if isinstance(t, TensorBase) and (apart or t._storage is out._storage):
                         inplace.check_overlap(out.array, t.array, apart=apart)
             if given:
                 kwargs["dtype"] = _given_dtype(out, kwargs.get("dtype"))
@@ -143,9 +143,12 @@ def _given_dtype(out: Any, dtype: Any) -> Any:
 
 def in_place_form(call: Any, name: str) -> Any:
     """The method with a trailing underscore."""
-    counted = places(call)
+    counted: Any = None         # looked up at the first call
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal counted
+        if counted is None:
+            counted = places(call)
         try:
             if (kwargs or counted) and odd((self, *args), kwargs, counted) and (better := instead(None, method, f"{name}_", (self, *args), kwargs)):
                 return better.result()
@@ -224,9 +227,9 @@ def _check_out(result: Any, out: Any, exact: bool, name: str) -> None:
     if result._node is not None or out.requires_grad:
         raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires "
                            "grad.")
-    if type(result.storage).rank or type(out.storage).rank:
+    if type(result._storage).rank or type(out._storage).rank:
         raise RuntimeError(f"Batching rule not implemented for aten::{name}.out; the fallback path doesn't work on out= or view ops.")
-    if type(result.storage) is not type(out.storage):
+    if type(result._storage) is not type(out._storage):
         raise RuntimeError(f"Expected out tensor to be on {result.device}, but got {out.device} instead")
     if exact and result.array.dtype != out.array.dtype:
         said = DTYPE_ERRORS.get(name, "Expected out tensor to have dtype {0}, but got {1} instead")
@@ -242,5 +245,5 @@ def _resize(out: Any, shape: Any) -> None:
         warnings.warn(f"An output with one or more elements was resized since it had shape {list(out.array.shape)}, which does not match the "
                       f"required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch release outputs will not be "
                       "resized unless they have zero elements.", UserWarning, stacklevel=4)
-    backend = type(out.storage)
+    backend = type(out._storage)
     out._point_to(backend.xp.empty(shape, dtype=out.array.dtype), backend())

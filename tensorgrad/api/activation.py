@@ -4,12 +4,12 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any
 
-from .._streams import memory_order
 from ..dispatch import fresh, xp
 from ..dtype import as_dtype
 from ..ops.shape import inverse
 from ._arguments import check_tensor, in_dtype, normalize_dim
 from ._register import FUNCTIONS, in_place_form, public
+from .creation import axes_in_memory
 from .random import generator_of, tensor_of
 
 # ── lines with a bend ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -87,7 +87,7 @@ def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
         return xp.rrelu_with_noise(input, (lower + upper) / 2)
-    backend = type(input.storage)
+    backend = type(input._storage)
     values = backend.host(input.array).reshape(-1)
     below, noise = values <= 0, values.copy()               # one uniform number for each that is not above 0, in order
     noise[below] = generator_of(backend, generator).uniform(int(below.sum()), lower, upper, "float64")
@@ -158,14 +158,11 @@ def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
 
 def noise_for(input: Any, draw: Any) -> Any:
     """A tensor of numbers like `input`, drawn in the order of its memory."""
-    array, backend = input.array, type(input.storage)
+    array, backend = input.array, type(input._storage)
     if array.flags.c_contiguous:
         return tensor_of(draw(array.shape), backend)
-    ordered = memory_order(array)
-    if not ordered.flags.c_contiguous:       # it has gaps, or overlaps: PyTorch lays out the noise anew
-        return tensor_of(draw(array.shape), backend)
-    axes = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
-    return tensor_of(draw(ordered.shape).transpose(inverse(axes)), backend)
+    axes = axes_in_memory(array)
+    return tensor_of(draw(tuple(array.shape[axis] for axis in axes)).transpose(inverse(axes)), backend)
 
 
 def _check_probability(p: float) -> None:
@@ -183,7 +180,7 @@ def _drop(input: Any, p: float, train: bool, noise: Any, combine: Any) -> Any:
 
 
 def _generator(input: Any) -> Any:
-    return generator_of(type(input.storage), None)
+    return generator_of(type(input._storage), None)
 
 
 @public(method=False)
@@ -204,7 +201,7 @@ def _for_channels(input: Any, draw: Any) -> Any:
     """One number for each channel of each sample."""
     if input.array.ndim < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    backend = type(input.storage)
+    backend = type(input._storage)
     return tensor_of(draw((*input.array.shape[:2], *(1,) * (input.array.ndim - 2))), backend)
 
 

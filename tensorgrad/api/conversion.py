@@ -13,6 +13,7 @@ from ..dispatch import SCALAR_TYPES, apply, move, xp
 from ..dtype import FROM_NUMPY, as_dtype
 from ..ops.base import OPS
 from ..storage.base import backend_of
+from ._arguments import warn
 from ._register import public
 
 
@@ -24,6 +25,10 @@ def cast(input: Any, dtype: dtypes.dtype, copy: bool = False) -> Any:
         import warnings
         warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=4)
         input = xp.real(input)
+    if dtype is dtypes.float8_e4m3fn:
+        input = input.clamp(-448.0, 448.0)          # it has no infinity: what is too large becomes the largest number
+    elif dtype is dtypes.float8_e8m0fnu:
+        input = input.abs().clamp(min=2.0 ** -127)      # powers of 2, without sign and zero
     op = OPS["cast"]
     out = apply(op, input, dtype=dtype.numpy)
     if out._node is not None and dtype.category < dtypes.FLOATING:
@@ -51,7 +56,7 @@ def to(input: Any, *args: Any, device: Any = None, dtype: Any = None, non_blocki
     out = input
     if device is not None:
         target = backend_of(device)
-        if target is not input.storage.__class__ and target.device != input.storage.device:
+        if target is not input._storage.__class__ and target.device != input._storage.device:
             out, copy = move(input, target), False
     if dtype is not None:
         out = cast(out, as_dtype(dtype), copy)
@@ -150,14 +155,14 @@ def copy_(input: Any, src: Any, non_blocking: bool = False) -> Any:
         return input.fill_(src)  # type: ignore[attr-defined]
     if not isinstance(src, TensorBase):
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {src.__class__.__name__}")
-    if src.storage is input.storage and src.array.size == input.array.size:
+    if src._storage is input._storage and src.array.size == input.array.size:
         _inplace.check_overlap(input.array, src.array, copying=True)
     return _inplace.in_place(input, lambda x: _copied(x, src))
 
 
 def _copied(input: Any, src: Any) -> Any:
-    backend = input.storage.__class__
-    if src.storage.__class__ is not backend and src.storage.device != input.storage.device:
+    backend = input._storage.__class__
+    if src._storage.__class__ is not backend and src._storage.device != input._storage.device:
         src = move(src, backend)
     if src.array.dtype != input.array.dtype:
         src = cast(src, FROM_NUMPY[input.array.dtype])
@@ -181,10 +186,10 @@ def set_(input: Any, source: Any = None, storage_offset: Any = None, size: Any =
     tensor = source if isinstance(source, TensorBase) else source._as_tensor(input)
     if size is not None:
         tensor = tensor.detach().as_strided(size, stride if stride is not None else None, storage_offset)  # type: ignore[attr-defined]
-    if tensor.storage.memory is None:
-        tensor.storage.memory = tensor.array
-    input.array, input.storage, input.origin = tensor.array, tensor.storage, None
-    input.storage.wrote()
+    if tensor._storage.memory is None:
+        tensor._storage.memory = tensor.array
+    input.array, input._storage, input.origin = tensor.array, tensor._storage, None
+    input._storage.wrote()
     return input
 
 
@@ -204,13 +209,24 @@ def map_(input: Any, tensor: Any, callable: Any) -> Any:
     return copy_(input, input.new_tensor([callable(a, b) for a, b in pairs]).reshape(input.shape))
 
 
-for _same in ("pin_memory", "resolve_conj", "resolve_neg"):
+for _same in ("resolve_conj", "resolve_neg"):
     def _itself(self: Any, *args: Any, **kwargs: Any) -> Any:
         """The tensor itself: there is nothing to do here."""
         return self
     setattr(Tensor, _same, _itself)
+
+
+@public(function=False)
+def pin_memory(input: Any, device: Any = None) -> Any:
+    """The tensor itself: copies from it to a GPU are as fast as they get. RuntimeError without a GPU. https://pytorch.org/docs → torch.Tensor.pin_memory"""
+    from ..storage.cuda import device_count
+    if not device_count():
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+    return input
+
+
 Tensor.is_pinned = lambda self, device=None: False  # type: ignore[attr-defined]
-Tensor.is_shared = lambda self: self.storage.shared is not None or self.is_cuda  # type: ignore[attr-defined]
+Tensor.is_shared = lambda self: self._storage.shared is not None or self.is_cuda  # type: ignore[attr-defined]
 
 
 def share_memory_(input: Any) -> Any:
@@ -226,7 +242,33 @@ def untyped_storage(input: Any) -> Any:
     return storage_of(input)
 
 
-Tensor.untyped_storage = untyped_storage  # type: ignore[attr-defined]
+def typed_storage(input: Any) -> Any:
+    """The block of memory that the tensor lies in, as elements of its dtype. https://pytorch.org/docs → torch.Tensor.storage"""
+    from ..storages import TypedStorage, storage_of
+    return TypedStorage(wrap_storage=storage_of(input), dtype=input.dtype, _internal=True)
+
+
+def storage(input: Any) -> Any:
+    """The block of memory that the tensor lies in, as elements of its dtype. https://pytorch.org/docs → torch.Tensor.storage
+
+    >>> import tensorgrad as torch
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     torch.arange(6.).reshape(2, 3)[1].storage().size()
+    6
+    """
+    from ..storages import OLD
+    warn(OLD)
+    return typed_storage(input)
+
+
+def storage_type(input: Any) -> Any:
+    """The old class of the storage: `torch.FloatStorage` and its like. https://pytorch.org/docs → torch.Tensor.storage_type"""
+    return input.storage()._get_legacy_storage_class()
+
+
+Tensor.untyped_storage, Tensor._typed_storage, Tensor.storage = untyped_storage, typed_storage, storage  # type: ignore[attr-defined]
+Tensor.storage_type = storage_type  # type: ignore[attr-defined]
 Tensor.share_memory_ = share_memory_  # type: ignore[attr-defined]
 
 

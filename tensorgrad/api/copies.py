@@ -47,7 +47,7 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: Any = None, *, outpu
         return each_example(repeat_interleave, input, repeats, dim)
     if repeats is None:                          # the numbers of the repeats: [2, 1] → [0, 0, 1]
         counts = input
-        return fresh(type(counts.storage).xp.repeat(type(counts.storage).xp.arange(counts.array.size), counts.array), type(counts.storage))
+        return fresh(type(counts._storage).xp.repeat(type(counts._storage).xp.arange(counts.array.size), counts.array), type(counts._storage))
     x = input.reshape(-1) if dim is None else input
     d = normalize_dim(0 if dim is None else dim, x.array.ndim)
     n = x.array.shape[d]
@@ -58,7 +58,7 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: Any = None, *, outpu
         raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = {counts.size} and input.size({d}) = {n}")
     if counts.size and int(counts.min()) < 0:
         raise RuntimeError("repeats can not be negative")
-    backend = type(x.storage)
+    backend = type(x._storage)
     places = fresh(backend.xp.repeat(backend.xp.arange(n), int(counts[0]) if counts.size == 1 else counts), backend)
     return x.index_select(d, places)
 

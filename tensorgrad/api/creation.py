@@ -12,6 +12,7 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..autograd.mode import mode
 from ..autograd.tape import TensorBase, new
+from ..device import device as Device
 from ..dispatch import fresh, level_of, wrap, xp
 from ..dtype import FROM_NUMPY, as_dtype
 from ..storage.base import backend_of
@@ -51,7 +52,7 @@ def _host_array(data: Any, dtype: Any, copy: bool = False) -> Any:
     """A host array of the dtype that PyTorch infers."""
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(data, TensorBase):
-        array = type(data.storage).host(data.array)
+        array = type(data._storage).host(data.array)
     elif isinstance(data, (np.ndarray, np.generic)):
         array = np.asarray(data)
         FROM_NUMPY[array.dtype]      # raises for what has no PyTorch dtype
@@ -122,7 +123,7 @@ def _check_range(array: Any, wanted: Any) -> None:
 def _plain(data: Any) -> tuple[Any, Any]:
     """Nested sequences without tensors in them, and the dtype of the first NumPy or Tensor element (None if all are Python's)."""
     if isinstance(data, TensorBase):      # of one element: a number among others
-        host = type(data.storage).host(data.array)
+        host = type(data._storage).host(data.array)
         return host.item() if host.size == 1 else host.tolist(), data.array.dtype
     if isinstance(data, (list, tuple, range)):
         if data and isinstance(data[0], (list, tuple, range, TensorBase)):
@@ -234,8 +235,12 @@ def from_numpy(ndarray: Any) -> Any:
     return wrap(plain, storage)
 
 
+CONSUMED = ("from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might have already constructed a tensor "
+            "from it once.")
+
+
 class _Capsule:
-    """What `to_dlpack` gave, on the CPU, as an object that hands it over."""
+    """A DLPack capsule as an object that hands it over."""
 
     def __init__(self, capsule: Any) -> None:
         self.capsule = capsule
@@ -247,24 +252,50 @@ class _Capsule:
         return 1, 0
 
 
+class _Writable:
+    """The memory of an array of which NumPy does not know that it may be written to, since the capsule was too old to say."""
+
+    def __init__(self, array: Any) -> None:
+        interface = array.__array_interface__
+        self.array, self.__array_interface__ = array, {**interface, "data": (interface["data"][0], False)}
+
+
 @public(method=False)
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: Any = None) -> Any:
-    """A tensor in the memory of an object of another library. https://pytorch.org/docs → torch.from_dlpack"""
+    """A tensor in the memory of an object of another library, or of a capsule. https://pytorch.org/docs → torch.from_dlpack"""
+    place = None if device is None else Device(device)
     if isinstance(ext_tensor, TensorBase):
+        if ext_tensor.requires_grad:  # type: ignore[attr-defined]
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         out = ext_tensor.detach()  # type: ignore[attr-defined]
+        if place is not None and place != out.device:
+            if copy is False:
+                raise ValueError(f"cannot move (i.e. copy=False) tensor from {out.device} to {place} without copying.")
+            return out.to(place)
         return out.clone() if copy else out
-    if type(ext_tensor).__name__ == "PyCapsule":
-        ext_tensor = _Capsule(ext_tensor)
-    kind = ext_tensor.__dlpack_device__()[0] if hasattr(ext_tensor, "__dlpack_device__") else 1
-    if int(kind) == 2:
-        backend = backend_of("cuda")
-        return fresh(backend.module.from_dlpack(ext_tensor), backend)
-    array = np.from_dlpack(ext_tensor)
-    if not array.flags.writeable:
-        array = array.copy() if copy else array
-    backend = backend_of("cpu")
-    out = wrap(array.copy() if copy else array, backend())
-    return out if device is None else out.to(device)
+    if hasattr(ext_tensor, "__dlpack__"):
+        if int(ext_tensor.__dlpack_device__()[0]) == 2:
+            backend = backend_of("cuda")
+            return fresh(backend.module.from_dlpack(ext_tensor), backend)
+        options = {} if copy is None else {"copy": copy}
+        if place is not None:
+            options["dl_device"] = (2, place.index or 0) if place.type == "cuda" else (1, 0)
+        try:
+            capsule = ext_tensor.__dlpack__(max_version=(1, 0), **options)
+        except TypeError:       # from before version 1
+            capsule = ext_tensor.__dlpack__(**options)
+    else:
+        capsule = ext_tensor
+    old = repr(capsule).startswith('<capsule object "dltensor"')
+    if not old and not repr(capsule).startswith('<capsule object "dltensor_versioned"'):
+        raise RuntimeError(CONSUMED)
+    array = np.from_dlpack(_Capsule(capsule))
+    if old and array.size:
+        array = np.asarray(_Writable(array))
+    storage = backend_of("cpu")()
+    storage.memory = array
+    out = wrap(array, storage)
+    return out if place is None or place.type == "cpu" else out.to(place)
 
 
 @public(method=False)
@@ -324,7 +355,7 @@ def made(maker: str, shape: tuple[int, ...], dtype: Any, device: Any, requires_g
     if mode.inference:
         storage.inference = True
     out = new(Tensor)
-    out.array, out.storage, out._node, out._grad, out.origin = getattr(backend.xp, maker)(shape, *args, dtype=kind.numpy), storage, None, None, None
+    out.array, out._storage, out._node, out._grad, out.origin = getattr(backend.xp, maker)(shape, *args, dtype=kind.numpy), storage, None, None, None
     if fill_memory and maker == "empty":
         out.array[...] = np.nan if kind.is_floating_point or kind.is_complex else True if kind is dtypes.bool else dtypes.iinfo(kind).max
     return as_leaf(out, requires_grad)
@@ -377,9 +408,18 @@ def _like(input: Any, dtype: Any, device: Any) -> tuple[Any, Any]:
 
 def _beside(source: Any, made: Any) -> Any:
     """A tensor that was made like another: inside vmap, with memory for each example if the other has that."""
-    if not type(source.storage).rank:
+    if not type(source._storage).rank:
         return made
     return as_leaf(level_of(source, made.detach()), made.requires_grad)
+
+
+def axes_in_memory(array: Any) -> list[int]:
+    """The axes of an array by decreasing stride; those along which nothing moves keep their places."""
+    moving = [i for i, (n, step) in enumerate(zip(array.shape, array.strides, strict=True)) if n > 1 and step]
+    axes = list(range(array.ndim))
+    for place, axis in zip(moving, sorted(moving, key=lambda i: -array.strides[i]), strict=True):
+        axes[place] = axis
+    return axes
 
 
 def laid_out(tensor: Any, like: Any, memory_format: Any = None) -> Any:
@@ -392,10 +432,7 @@ def laid_out(tensor: Any, like: Any, memory_format: Any = None) -> Any:
     elif memory_format is dtypes.contiguous_format or not hasattr(like, "flags") or like.flags.c_contiguous:
         return tensor
     else:
-        moving = [i for i, (n, step) in enumerate(zip(like.shape, like.strides, strict=True)) if n > 1 and step]
-        axes = list(range(ndim))
-        for place, axis in zip(moving, sorted(moving, key=lambda i: -like.strides[i]), strict=True):
-            axes[place] = axis
+        axes = axes_in_memory(like)
     tensor.array = array.reshape([array.shape[a] for a in axes]).transpose([axes.index(i) for i in range(ndim)])
     return tensor
 
@@ -573,7 +610,7 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any
     if kind.numpy.kind in "iu":
         start, end = (int(converted(v, kind)) for v in (start, end))
     powers = linspace(start, end, steps, dtype=dtypes.complex128 if kind.is_complex else dtypes.float64, device=device)
-    out = fresh((base ** powers.array).astype(kind.numpy), type(powers.storage))
+    out = fresh((base ** powers.array).astype(kind.numpy), type(powers._storage))
     return as_leaf(out, requires_grad)
 
 

@@ -187,7 +187,7 @@ def _permutation(pivots: Any, like: Any) -> Any:
     """P as a matrix."""
     m = like.array.shape[-2]
     order = xp.pivot_order(pivots, rows=m)
-    columns = namespace(type(order.storage)).arange(m, dtype=dtypes.int64)
+    columns = namespace(type(order._storage)).arange(m, dtype=dtypes.int64)
     return xp.cast(xp.equal(xp.expand_dims(order, -1), columns), dtype=like.array.dtype)
 
 

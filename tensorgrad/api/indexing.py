@@ -26,7 +26,7 @@ def _scalar(t: Any) -> str:
 
 
 def _like(x: Any, maker: str, shape: Any, dtype: str) -> Any:
-    return getattr(type(x.storage).xp, maker)(shape, dtype=dtype)
+    return getattr(type(x._storage).xp, maker)(shape, dtype=dtype)
 
 
 # ── index tensors as arguments ────────────────────────────────────────────────────────────────────────────────────────
@@ -186,7 +186,7 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
 
 def _value_for(input: Any, index: Any, value: Any, name: str) -> Any:
     if not isinstance(value, TensorBase):
-        backend = type(input.storage)
+        backend = type(input._storage)
         return fresh(backend.xp.full(index.array.shape, value, dtype=input.array.dtype), backend)
     if value.array.dtype != input.array.dtype:
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
@@ -313,7 +313,7 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     else:
         value = as_value(input, value)
-    backend = type(level_of(index, input).storage)
+    backend = type(level_of(index, input)._storage)
     chosen = backend.xp.zeros(input.array.shape[d] if input.array.ndim else 1, dtype=bool)
     chosen[index.array] = True
     chosen = chosen.reshape([-1 if k == d else 1 for k in range(input.array.ndim)])
@@ -373,7 +373,7 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
         raise RuntimeError(f"masked_scatter: expected self and source to have same dtypes but got{_scalar(input)} and {_scalar(source)}")
     shape = broadcast_shape(mask, input)
     input, mask = input.expand(shape), mask.expand(shape)
-    places = [fresh(i, type(input.storage)) for i in (mask.array.nonzero() if shape else ())]
+    places = [fresh(i, type(input._storage)) for i in (mask.array.nonzero() if shape else ())]
     count = places[0].array.size if places else int(mask.item())
     if source.array.size < count:
         raise RuntimeError("Number of elements of source < number of ones in mask")
@@ -425,7 +425,7 @@ Tensor.where = lambda self, condition, other: where(condition, self, other)  # t
 @public(out="same apart")
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     """The places of the elements that are not zero: a row each, or a tensor per axis. https://pytorch.org/docs → torch.nonzero"""
-    backend = type(input.storage)
+    backend = type(input._storage)
     array = input.array
     if input.is_meta:
         raise NotImplementedError("nonzero() of a meta tensor: how many elements are not zero depends on values, which it does not have")

@@ -142,7 +142,7 @@ def repeat(input: Any, *repeats: Any, **keywords: Any) -> Any:
     single = tuple(n for size in full for n in (1, size))
     out = xp.broadcast_to(xp.reshape(input, shape=single), shape=spread)
     out = xp.reshape(out, shape=tuple(c * n for c, n in zip(counts, full, strict=True)))
-    return xp.clone(out) if out.storage is input.storage else out
+    return (xp.clone(out) if out.is_contiguous() else out.contiguous()) if out._storage is input._storage else out
 
 
 @public(method=False)

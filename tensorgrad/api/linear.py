@@ -123,8 +123,8 @@ def embedding(weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_fr
 
 def embedding_renorm_(weight: Any, indices: Any, max_norm: float, norm_type: float = 2.0) -> Any:
     """Scale the rows that will be read down to a norm of `max_norm`, in place and off the tape."""
-    array, rows = weight.array, type(weight.storage).xp.unique(indices.array)
-    chosen = fresh(array[rows], type(weight.storage))
+    array, rows = weight.array, type(weight._storage).xp.unique(indices.array)
+    chosen = fresh(array[rows], type(weight._storage))
     norms = xp.vector_norm(chosen, ord=norm_type, axis=(1,), keepdims=True).array
     where = (norms > max_norm).reshape(-1)
     values = array.copy()
@@ -138,7 +138,7 @@ FUNCTIONS["embedding_renorm_"] = embedding_renorm_
 
 def bag_numbers(offsets: Any, count: int) -> Any:
     """Which bag each of `count` places belongs to, given where the bags start."""
-    backend = type(offsets.storage)
+    backend = type(offsets._storage)
     numbers = backend.xp.searchsorted(offsets.array, backend.xp.arange(count), side="right") - 1
     return fresh(numbers.astype("int64"), backend)
 

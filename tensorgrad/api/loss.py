@@ -161,7 +161,7 @@ def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: A
         raise RuntimeError("blank must be in label range")
     labels = _rows(targets if batched or targets.ndim == 2 else targets.unsqueeze(0) if targets.ndim else targets.reshape(1, 1), counts)
     _check_lengths(steps, counts, x.shape[0])
-    backend = type(x.storage)
+    backend = type(x._storage)
     on_device = [fresh(backend.asarray(v), backend) for v in (labels, steps, counts)]
     losses = xp.ctc_loss(x, *on_device, blank=blank, zero_infinity=zero_infinity)
     losses = losses if batched else losses.squeeze(0)
@@ -174,10 +174,10 @@ def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: A
 def _lengths(value: Any, x: Any, name: str) -> Any:
     """Lengths as an array of the host."""
     import numpy as np
-    if hasattr(value, "storage"):
+    if hasattr(value, "_storage"):
         if value.array.dtype.kind not in "iu":
             raise RuntimeError(f"{name}_lengths must be integral")
-        value = type(value.storage).host(value.array)
+        value = type(value._storage).host(value.array)
     lengths = np.asarray(value, dtype=np.int64).reshape(-1)
     if len(lengths) != x.shape[1]:
         raise RuntimeError(f"{name}_lengths must be of size batch_size")
@@ -187,7 +187,7 @@ def _lengths(value: Any, x: Any, name: str) -> Any:
 def _rows(targets: Any, counts: Any) -> Any:
     """The labels, one row for each sequence, as an array of the host."""
     import numpy as np
-    labels = type(targets.storage).host(targets.array).astype(np.int64)
+    labels = type(targets._storage).host(targets.array).astype(np.int64)
     if counts.size and counts.min() < 0:
         raise RuntimeError(f"Expected target_lengths to have value at least 0, but got value {counts.min()}{CALLED}")
     longest = int(counts.max(initial=0))

@@ -363,7 +363,7 @@ def matrix_power(input: Any, n: int) -> Any:
     if shape[-1] != shape[-2]:
         raise RuntimeError(f"linalg.matrix_power: A must be batches of square matrices, but they are {shape[-2]} by {shape[-1]} matrices")
     if n == 0:
-        return xp.copied(input, xp.broadcast_to(namespace(type(input.storage)).eye(shape[-1], dtype=input.dtype), shape=shape))
+        return xp.copied(input, xp.broadcast_to(namespace(type(input._storage)).eye(shape[-1], dtype=input.dtype), shape=shape))
     if n < 0:
         from .linalg import inv
         input, n = inv(input), -n

@@ -47,13 +47,18 @@ def batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_va
     if input.array.dtype.itemsize > 2:
         _check_dtypes(input, weight, bias, running_mean, running_var, said="mixed dtype (CPU): all inputs must share same datatype.")
     if not training:
-        return xp.affine_by_channel(input, weight, bias, running_mean.detach(), running_var.detach(), eps=eps)
+        return _in_the_dtype_of(input, xp.affine_by_channel(input, weight, bias, running_mean.detach(), running_var.detach(), eps=eps))
     out, mean, variance = xp.native_batch_norm(input, weight, bias, eps=eps)
     if running_mean is not None:
         count = input.array.size // max(channels, 1)
         _move_towards(running_mean, mean.array, momentum)
         _move_towards(running_var, variance.array * (count / (count - 1) if count > 1 else float("nan")), momentum)
-    return out
+    return _in_the_dtype_of(input, out)
+
+
+def _in_the_dtype_of(input: Any, out: Any) -> Any:
+    """The result; an input of half precision keeps its dtype beside parameters of float32."""
+    return out if out.array.dtype == input.array.dtype else out.to(input.dtype)
 
 
 def _affine_of_nothing(input: Any, weight: Any, bias: Any) -> Any:
@@ -65,7 +70,7 @@ def _affine_of_nothing(input: Any, weight: Any, bias: Any) -> Any:
 
 def check_room(running: Any, value: Any) -> None:
     """Raise if statistics differ from example to example of a vmap, and there is one memory for them."""
-    if getattr(type(value), "depth", 0) > type(running.storage).rank:
+    if getattr(type(value), "depth", 0) > type(running._storage).rank:
         raise RuntimeError(
             "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, were not batched.\nIf you "
             "are using a module and do not need eval mode, please set `track_running_stats` to be False.If you are using a prebuilt module and do not "
@@ -133,7 +138,7 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
     shape = _shape_of(normalized_shape, input, "layer_norm", weight, bias)
     if input.array.dtype.itemsize > 2:
         _check_dtypes(input, weight, bias, said=f"mixed dtype (CPU): expect parameter to have scalar type of {SCALAR_TYPES[input.dtype.name]}")
-    return xp.native_layer_norm(input, weight, bias, ndim=len(shape), eps=eps)
+    return _in_the_dtype_of(input, xp.native_layer_norm(input, weight, bias, ndim=len(shape), eps=eps))
 
 
 @public(method=False)
@@ -176,4 +181,4 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
         if t is not None and t.array.shape != (shape[1],):
             raise RuntimeError(f"Expected {what} to be a vector of size equal to the number of channels in input, but got {what} of shape "
                                f"{list((weight if weight is not None else t).array.shape)} and input of shape {shape}")
-    return xp.native_group_norm(input, weight, bias, groups=num_groups, eps=eps)
+    return _in_the_dtype_of(input, xp.native_group_norm(input, weight, bias, groups=num_groups, eps=eps))

@@ -67,12 +67,12 @@ def in_its_place(op: str, function: Callable[..., Any]) -> Callable[[Any, Any], 
 
 def directly(op: str, a: Any, b: Any) -> bool:
     """Let the module's own function write into `a`, if autograd need not know, `b` fits, and no kernel of ours is better. Whether it did."""
-    if type(a) not in PLAIN or a.origin is not None or (mode.record and a._node is not None) or a.storage.inference:
+    if type(a) not in PLAIN or a.origin is not None or (mode.record and a._node is not None) or a._storage.inference:
         return False
-    x, backend = a.array, type(a.storage)
+    x, backend = a.array, type(a._storage)
     if type(b) in PLAIN:
         y = b.array
-        if y.dtype is not x.dtype or type(b.storage) is not backend or b.storage is a.storage or (mode.record and b.node is not None):
+        if y.dtype is not x.dtype or type(b._storage) is not backend or b._storage is a._storage or (mode.record and b.node is not None):
             return False
         if y.shape != x.shape and y.ndim:
             return False
@@ -87,7 +87,7 @@ def directly(op: str, a: Any, b: Any) -> bool:
     if ufunc is None or OPS[op].kernels[backend] is not ufunc:
         return False
     ufunc(x, y, out=x)
-    a.storage.wrote()
+    a._storage.wrote()
     return True
 
 

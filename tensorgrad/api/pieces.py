@@ -70,9 +70,9 @@ def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, .
 def apart(pieces: tuple[Any, ...]) -> tuple[Any, ...]:
     """The pieces, as tensors that autograd takes for no views: writes to one go unnoticed by the others and by the whole."""
     for piece in pieces:
-        storage = type(piece.storage)()
-        storage.memory = piece.storage.memory
-        piece.storage, piece.origin = storage, None
+        storage = type(piece._storage)()
+        storage.memory = piece._storage.memory
+        piece._storage, piece.origin = storage, None
     return pieces
 
 

@@ -276,7 +276,7 @@ def adaptive_avg_pool(n: int, input: Any, output_size: Any) -> Any:
     if all(s and d % s == 0 for s, d in zip(size, input.shape[-n:], strict=True)):
         kernel = tuple(d // s for s, d in zip(size, input.shape[-n:], strict=True))
         return xp.window_sum(input, kernel=kernel, stride=kernel, widths=((0, 0),) * n, scale=1 / prod(kernel))
-    out, backend = input, type(input.storage)
+    out, backend = input, type(input._storage)
     for axis, s in enumerate(size, input.ndim - n):        # a product with an averaging matrix along each axis
         d = input.shape[axis]
         means = [[1 / (b - a) if a <= j < b else 0.0 for j in range(d)] for a, b in bounds(d, s)]

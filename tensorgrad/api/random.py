@@ -25,7 +25,7 @@ from ..generator import Generator, default_generator
 from ..ops.shape import inverse
 from ..storage.base import backend_of
 from ._register import public, write_out
-from .creation import as_leaf, shape_of
+from .creation import as_leaf, axes_in_memory, empty_like, shape_of
 
 # ── generators ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -45,7 +45,7 @@ def generator_of(backend: Any, generator: Any) -> Any:
     if mode.batches:
         from ._batched_random import Draws
         return Draws(found)
-    return found
+    return found if backend.draws is None else backend.draws(found)
 
 
 def tensor_of(values: Any, backend: Any) -> Any:
@@ -163,6 +163,7 @@ def set_rng_state(new_state: Any) -> None:
 def fork_rng(devices: Any = None, enabled: bool = True, _caller: str = "fork_rng", _devices_kw: str = "devices",
              device_type: str = "cuda") -> Iterator[None]:
     """The default generators get their state back at the end of the block. https://pytorch.org/docs → torch.random.fork_rng"""
+    Device(device_type)
     if not enabled:
         yield
         return
@@ -212,8 +213,11 @@ randn = _sampler("randn", "normal", "Standard normal numbers.")
 def _like_sampler(name: str, method: str) -> Any:
     def make(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, memory_format: Any = None,
              pin_memory: bool = False, generator: Any = None) -> Any:
-        return drawn(method, input.array.shape, input.dtype if dtype is None else dtype, input.device if device is None else device, generator,
-                     requires_grad)
+        kind, device = input.dtype if dtype is None else dtype, input.device if device is None else device
+        if memory_format is not None or not input.is_contiguous():      # the numbers follow each other in memory
+            made = empty_like(input, dtype=kind, device=device, memory_format=memory_format)
+            return as_leaf(getattr(made, f"{method}_")(generator=generator), requires_grad)
+        return drawn(method, input.array.shape, kind, device, generator, requires_grad)
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"`{name.removesuffix('_like')}` in the shape, dtype and device of a tensor. https://pytorch.org/docs → torch.{name}"
     return public(method=False)(make)
@@ -251,8 +255,11 @@ def randint_like(input: Any, low: Any = None, high: Any = None, *, generator: An
     if low is None and high is None:
         raise TypeError("randint_like() missing 1 required positional argument: 'high'")
     low, high = (0, low) if high is None else (low, high)
-    return randint(low, high, input.array.shape, generator=generator, dtype=input.dtype if dtype is None else dtype,
-                   device=input.device if device is None else device, requires_grad=requires_grad)
+    kind, device = input.dtype if dtype is None else dtype, input.device if device is None else device
+    if memory_format is not None or not input.is_contiguous():
+        made = empty_like(input, dtype=kind, device=device, memory_format=memory_format)
+        return as_leaf(made.random_(int(low), int(high), generator=generator), requires_grad)
+    return randint(low, high, input.array.shape, generator=generator, dtype=kind, device=device, requires_grad=requires_grad)
 
 
 @public(method=False)
@@ -276,7 +283,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
     if size is not None:
         made = drawn("normal", shape_of((() if size is None else size,)), dtype, device, generator, requires_grad, float(mean), float(std))
     else:
-        backend = type(tensors[0].storage)
+        backend = type(tensors[0]._storage)
         bare = [_host(t) if isinstance(t, TensorBase) else float(t) for t in (mean, std)]
         made = tensor_of(generator_of(backend, generator).normal_around(*bare), backend)
         for t in tensors:
@@ -288,13 +295,13 @@ def _host(t: Any) -> Any:
     if mode.batches:
         from ._batched_random import probabilities
         return probabilities(t)
-    return type(t.storage).host(t.array)
+    return t.array if t._storage.leads else type(t._storage).host(t.array)
 
 
 @public(method=True, out=True)
 def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
     """1 with the probability that each element gives (or p), else 0. https://pytorch.org/docs → torch.bernoulli"""
-    backend = type(input.storage)
+    backend = type(input._storage)
     source = generator_of(backend, generator)
     values = source.bernoulli(_host(input), None, input.array.dtype) if p is None else source.bernoulli(
         _host(p) if isinstance(p, TensorBase) else float(p), input.array.shape, input.array.dtype)
@@ -309,28 +316,28 @@ def _of(source: Any, drawn: Any) -> Any:
 @public(method=True, out="same")
 def multinomial(input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
     """Indices drawn in proportion to the weights of each row. https://pytorch.org/docs → torch.multinomial"""
-    backend = type(input.storage)
+    backend = type(input._storage)
     return tensor_of(generator_of(backend, generator).multinomial(_host(input), num_samples, replacement), backend)
 
 
 @public(method=False)
 def poisson(input: Any, generator: Any = None) -> Any:
     """Poisson numbers, one for each rate. https://pytorch.org/docs → torch.poisson"""
-    backend = type(input.storage)
+    backend = type(input._storage)
     return tensor_of(generator_of(backend, generator).poisson(_host(input)), backend)
 
 
 @public(method=False)
 def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
     """Successes in `count` trials. https://pytorch.org/docs → torch.binomial"""
-    backend = type(count.storage)
+    backend = type(count._storage)
     return tensor_of(generator_of(backend, generator).binomial(_host(count), _host(prob)), backend)
 
 
 @public(method=False, name="_standard_gamma")
 def standard_gamma(input: Any, generator: Any = None) -> Any:
     """Gamma numbers of scale 1, differentiable by their shape parameters (torch._standard_gamma)."""
-    backend = type(input.storage)
+    backend = type(input._storage)
     drawn = tensor_of(generator_of(backend, generator).standard_gamma(_host(input)), backend)
     return xp.standard_gamma(input, drawn) if mode.record and node_of(input) is not None else drawn
 
@@ -344,7 +351,7 @@ def standard_gamma_grad(input: Any, output: Any) -> Any:
 @public(method=False, name="_sample_dirichlet")
 def sample_dirichlet(input: Any, generator: Any = None) -> Any:
     """Points of the simplex; the concentrations stand along the last axis (torch._sample_dirichlet)."""
-    backend = type(input.storage)
+    backend = type(input._storage)
     return tensor_of(generator_of(backend, generator).dirichlet(_host(input)), backend)
 
 
@@ -372,9 +379,11 @@ def filled(input: Any, draw: Any) -> Any:
 
 def _drawn_like(input: Any, draw: Any) -> Any:
     """Numbers for a tensor, drawn in the order in which its elements lie in memory, as PyTorch does."""
-    backend, shape = type(input.storage), input.array.shape
-    steps = input.array.strides
-    order = tuple(sorted(range(len(shape)), key=lambda d: -steps[d])) if not input.array.flags.c_contiguous else tuple(range(len(shape)))
+    backend, shape = type(input._storage), input.array.shape
+    if backend.device.type == "meta":       # nobody sees the numbers: the arguments are checked, and that is all
+        draw(generator_of(backend, None), (0,) * len(shape), input.array.dtype)
+        return input
+    order = range(len(shape)) if input.array.flags.c_contiguous else axes_in_memory(input.array)
     values = draw(generator_of(backend, None), tuple(shape[d] for d in order), input.array.dtype)
     return tensor_of(values.transpose(inverse(order)) if len(shape) > 1 else values, backend)
 
@@ -397,14 +406,9 @@ def _filler(name: str, what: str, **defaults: Any) -> None:
     setattr(Tensor, f"{name}_", method)
 
 
-def is_dense(array: Any) -> bool:
-    """Whether the elements lie side by side, in whatever order of the axes."""
-    return bool(array.transpose(sorted(range(array.ndim), key=lambda d: -array.strides[d])).flags.c_contiguous)
-
-
 DRAW = {
     "uniform": lambda g, shape, dtype, x, low, high: g.uniform(shape, float(low), float(high), dtype),
-    "normal": lambda g, shape, dtype, x, mean, std: g.normal(shape, float(mean), float(std), dtype, contiguous=is_dense(x.array)),
+    "normal": lambda g, shape, dtype, x, mean, std: g.normal(shape, float(mean), float(std), dtype, contiguous=x.array.flags.c_contiguous),
     "log_normal": lambda g, shape, dtype, x, mean, std: g.log_normal(shape, float(mean), float(std), dtype),
     "exponential": lambda g, shape, dtype, x, lambd: g.exponential(shape, float(lambd), dtype),
     "cauchy": lambda g, shape, dtype, x, median, sigma: g.cauchy(shape, float(median), float(sigma), dtype),

@@ -31,7 +31,7 @@ def segment_reduce(data: Any, reduce: str, *, lengths: Any = None, indices: Any 
         raise NotImplementedError(f"\"_segment_reduce_cpu\" not implemented for '{SCALAR_TYPES[data.dtype.name]}'")
     rows, runs, rest = prod(data.array.shape[:d]), lengths.shape[-1], data.array.shape[d + 1:]
     flat = data.reshape(-1, *rest)
-    index = fresh(_numbers(type(data.storage).xp, lengths, ends, data.array.shape[d]), type(data.storage))
+    index = fresh(_numbers(type(data._storage).xp, lengths, ends, data.array.shape[d]), type(data._storage))
     if (chosen := index >= 0).all():
         values = flat
     else:

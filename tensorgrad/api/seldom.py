@@ -176,7 +176,7 @@ Tensor.__array_namespace__, Tensor.to_device, Tensor.__imatmul__ = _array_namesp
 def new(self: Any, *args: Any, **kwargs: Any) -> Any:
     """Another tensor of this dtype and device: sizes make unfilled memory, a list or array gives its values."""
     from .typed import constructed
-    return constructed(FROM_NUMPY[self.array.dtype], self.storage.__class__, args, kwargs, "new")
+    return constructed(FROM_NUMPY[self.array.dtype], self._storage.__class__, args, kwargs, "new")
 
 
 @public(function=False)
@@ -213,7 +213,7 @@ def is_storage(obj: Any, /) -> bool:
 @public(method=False)
 def to_dlpack(tensor: Any) -> Any:
     """The tensor's memory as a DLPack capsule, for other libraries. https://pytorch.org/docs → torch.utils.dlpack.to_dlpack"""
-    return tensor.__dlpack__()
+    return tensor.detach().__dlpack__()
 
 
 # ── functions that PyTorch's own composites are made of ───────────────────────────────────────────────────────────────

@@ -388,7 +388,7 @@ def _changing_geometry(name: str) -> None:
         node, before = node_of(self), mode.grad
         if mode.record and node is not None:
             _inplace.check(self)
-        old = wrap(self.array, self.storage, node)
+        old = wrap(self.array, self._storage, node)
         old.origin = self.origin
         mode.set_grad(before or (node is not None and type(node) is not Leaf))     # what was recorded must know of the new shape
         try:
@@ -416,16 +416,16 @@ def resize_(input: Any, *sizes: Any, memory_format: Any = None, **keywords: Any)
     if node_of(input) is not None:
         raise RuntimeError("cannot resize variables that require grad")
     shape = _sizes(_given(sizes, "resize_", "size", keywords))
-    backend = type(input.storage)
-    memory = input.storage.memory if input.storage.memory is not None else input.array
+    backend = type(input._storage)
+    memory = input._storage.memory if input._storage.memory is not None else input.array
     flat = memory.ravel("K")[input.storage_offset():]
     if prod(shape) > flat.size:
         grown = backend.xp.zeros(prod(shape), dtype=flat.dtype)
         grown[:flat.size] = flat
-        flat, version, input.storage = grown, input.storage.version, backend()
-        input.storage.memory, input.storage.version = flat, version
+        flat, version, input._storage = grown, input._storage.version, backend()
+        input._storage.memory, input._storage.version = flat, version
     input.array = flat[:prod(shape)].reshape(shape)
-    input.storage.wrote()
+    input._storage.wrote()
     return input
 
 

@@ -10,7 +10,7 @@ from ._register import public
 
 def _apart(out: Any, input: Any) -> Any:
     """The result in memory of its own, where nothing had to move."""
-    return xp.clone(out) if out.storage is input.storage else out
+    return xp.clone(out) if out._storage is input._storage else out
 
 
 @public(method=False)

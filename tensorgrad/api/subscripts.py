@@ -58,7 +58,7 @@ def split_index(x: Any, index: Any) -> tuple[tuple[Any, ...], list[Any]]:
             waiting.append(None)
         elif isinstance(p, bool):                    # x[True]: a new axis of length 1, or 0 for False
             basic.append(None)
-            waiting.append(fresh(type(x.storage).xp.zeros((int(p),), dtype="int64"), type(x.storage)))
+            waiting.append(fresh(type(x._storage).xp.zeros((int(p),), dtype="int64"), type(x._storage)))
         elif isinstance(p, TensorBase):
             n = p.array.ndim if _is_mask(p) else 1
             basic += [FULL] * n
@@ -132,7 +132,7 @@ def _part(x: Any, p: Any) -> Any:
         raise TypeError(f"new(): invalid data type '{type(p).__name__}'")
     if isinstance(p, (Sequence, np.ndarray)):
         array = _host_array(p, None)
-        backend = type(x.storage)
+        backend = type(x._storage)
         return _index_tensor(x, fresh(backend.asarray(array if array.dtype in (np.bool_, np.uint8) else array.astype(np.int64)), backend))
     if hasattr(p, "__index__") and not isinstance(p, np.generic):
         return as_integer(p)
@@ -163,10 +163,10 @@ def _index_tensor(x: Any, p: Any) -> Any:
 
 def in_backend(x: Any, p: Any) -> Any:
     """An index tensor on the device of x."""
-    backend = type(x.storage)
-    if p.storage.device != x.storage.device and not p.is_cpu:
+    backend = type(x._storage)
+    if p._storage.device != x._storage.device and not p.is_cpu:
         raise RuntimeError(f"indices should be either on cpu or on the same device as the indexed tensor ({x.device})")
-    if type(p.storage) is backend or p.storage.device == x.storage.device:
+    if type(p._storage) is backend or p._storage.device == x._storage.device:
         return p
     return move(p, getattr(backend, "inner", backend))
 
@@ -211,7 +211,7 @@ def _places(mask: Any, shape: Any, axis: int) -> tuple[Any, ...]:
                          f"{axis + bad}")
     if mask.is_meta:
         raise NotImplementedError("a mask that is a meta tensor: how many elements it selects depends on values, which it does not have")
-    return tuple(fresh(i, type(mask.storage)) for i in mask.array.nonzero())
+    return tuple(fresh(i, type(mask._storage)) for i in mask.array.nonzero())
 
 
 def _check_places(shape: Any, template: Any, tensors: Any) -> bool:
@@ -230,7 +230,7 @@ def _check_places(shape: Any, template: Any, tensors: Any) -> bool:
     if 0 in shape:
         return True
     if any(int(t.array.min()) < -n or int(t.array.max()) >= n for n, t in zip(sizes, tensors, strict=True)):
-        places = np.broadcast_arrays(*(type(t.storage).host(t.array) for t in tensors))
+        places = np.broadcast_arrays(*(type(t._storage).host(t.array) for t in tensors))
         outside = np.stack([((i < -n) | (i >= n)).reshape(-1) for i, n in zip(places, sizes, strict=True)], 1)
         first, which = divmod(int(outside.argmax()), len(tensors))
         raise IndexError(f"index {places[which].reshape(-1)[first]} is out of bounds for dimension {which} with size {sizes[which]}")
@@ -294,7 +294,7 @@ def as_value(target: Any, value: Any) -> Any:
     """A number as a 0-d tensor like the target; a tensor as it is."""
     if isinstance(value, TensorBase):
         return value
-    backend = type(target.storage)
+    backend = type(target._storage)
     return fresh(backend.asarray(np.asarray(converted(value, target.dtype)), target.array.dtype), backend)
 
 
@@ -327,7 +327,7 @@ def _assign(target: Any, value: Any) -> None:
 def put(target: Any, waiting: Any, value: Any, accumulate: bool = False) -> None:
     """Write, or add, a value at index tensors, in place."""
     template, tensors = as_template(target, waiting)
-    if type(value.storage) is not type(target.storage):
+    if type(value._storage) is not type(target._storage):
         value = value.to(target.device)
         _inplace.check_room(target, value, name="index_put_")
     _inplace.check_room(target, *tensors, name="index_put_")
@@ -346,7 +346,7 @@ def put(target: Any, waiting: Any, value: Any, accumulate: bool = False) -> None
         return
     _inplace.check_mode(target)
     _inplace.check_writeable(target)
-    backend, array = type(target.storage), value.array
+    backend, array = type(target._storage), value.array
     places = [t.array for t in tensors]
     if backend.rank:      # operands of fewer levels
         array, *places = (backend.asarray(a) for a in (array, *places))
@@ -355,7 +355,7 @@ def put(target: Any, waiting: Any, value: Any, accumulate: bool = False) -> None
         backend.xp.add.at(target.array, where, array)
     else:
         target.array[where] = array
-    target.storage.wrote()
+    target._storage.wrote()
 
 
 def indexed_shape(shape: Any, template: Any, broadcast: Any) -> tuple[int, ...]:

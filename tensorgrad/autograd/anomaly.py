@@ -1,8 +1,8 @@
 """Ways to watch the tape: anomaly mode (where did this NaN come from?) and hooks on what is saved."""
 from __future__ import annotations
 
-import traceback
 import warnings
+from os.path import dirname, join
 from typing import Any
 
 from .. import dispatch
@@ -15,10 +15,12 @@ from .tape import Packed, TensorBase
 
 def keep_trace(node: Any) -> None:
     """Note where the forward call of a step stands."""
+    import traceback
     node.trace = traceback.format_list([line for line in traceback.extract_stack() if line.filename not in _INSIDE])
 
 
-_INSIDE = {__file__, fused.__file__, tape.__file__, dispatch.__file__}
+_INSIDE = {__file__, fused.__file__, tape.__file__, dispatch.__file__,
+           "<frozen runpy>", join(dirname(dirname(__file__)), "__main__.py")}      # python -m tensorgrad
 
 
 def pack_saved(node: Any) -> None:
@@ -28,7 +30,7 @@ def pack_saved(node: Any) -> None:
     origins, packed = node.plan.origins, []
     for place, value in enumerate(node.saved):
         if place < len(origins) and (isinstance(value, TensorBase) or origins[place] >= len(node.edges)):
-            array, storage = (value.array, value.storage) if isinstance(value, TensorBase) else (value, node.storage)
+            array, storage = (value.array, value._storage) if isinstance(value, TensorBase) else (value, node._storage)
             packed.append(pack(value if origins[place] < len(node.edges) else wrap(array, storage)))
         else:
             packed.append(value)
@@ -117,10 +119,10 @@ def pack(tensor: Any) -> Packed:
 def packed_by(hooks: tuple[Any, Any], tensor: Any) -> Packed:
     """A tensor as these hooks keep it."""
     pack_hook, unpack_hook = hooks
-    version = tensor.storage.version
+    version = tensor._storage.version
     with no_grad():
         packed = pack_hook(tensor)
-    if tensor.storage.version != version:
+    if tensor._storage.version != version:
         raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
                            "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need "
                            "to perform in-place operations on the input to a pack hook.")

@@ -72,16 +72,16 @@ class Crossing(Node):
 def cross(tensor: Any, there: Any, back: Any, label: str, storage: Any = None) -> Any:
     """A tensor on another backend, recorded."""
     array = there(tensor.array)
-    target = getattr(type(array), "storage", None) or (base_of(type(tensor.storage)) if storage is None else type(storage))
+    target = getattr(type(array), "storage", None) or (base_of(type(tensor._storage)) if storage is None else type(storage))
     out = wrap(array, target() if storage is None else storage)
     edge = node_of(tensor)
     if edge is not None and mode.record:
         out._node = node = new(Crossing)
         node.there, node.back, node.label, node.edges, node.hooks = there, back, label, (edge,), None
-        node.storage, node.shape, node.dtype, node.time = target.nowhere, array.shape, array.dtype, next(clock)
+        node._storage, node.shape, node.dtype, node.time = target.nowhere, array.shape, array.dtype, next(clock)
         show(node, (out,))
     elif mode.inference:
-        out.storage.inference = True
+        out._storage.inference = True
     return out
 
 
@@ -98,14 +98,14 @@ def lend(storage: Any, lender: Any) -> Any:
 
 def hidden(tensor: Any, axis: int, depth: int) -> Any:
     """A tensor with one of its axes as the batch of a level."""
-    inner, size = base_of(type(tensor.storage)), tensor.array.shape[axis]
-    storage = lend(batches.batched_backend(inner, depth)(), tensor.storage)
+    inner, size = base_of(type(tensor._storage)), tensor.array.shape[axis]
+    storage = lend(batches.batched_backend(inner, depth)(), tensor._storage)
     return cross(tensor, lambda x: batches.hide(x, axis, depth, inner), lambda x: batches.show(x, axis, depth, size, inner), "AddBatchDim", storage)
 
 
 def shown(tensor: Any, axis: int, depth: int, size: int) -> Any:
     """A tensor of a level with its batch as an axis."""
-    inner, storage = base_of(type(tensor.storage)), tensor.storage
+    inner, storage = base_of(type(tensor._storage)), tensor._storage
     target = batches.batched_backend(inner, depth - 1) if depth > 1 else inner
     if storage.lender is None:
         lender = target()
@@ -120,16 +120,16 @@ def lifted(tensor: Any, target: Any, sizes: tuple[int, ...] = ()) -> Any:
     """A tensor on a backend with more levels: the same for all examples of batches of these sizes."""
     inner = target.inner
     sizes = tuple(n if n != 1 else m for n, m in zip_longest(sizes, [each.size for each in mode.batches], fillvalue=1))
-    if base_of(type(tensor.storage)) is not inner:
+    if base_of(type(tensor._storage)) is not inner:
         tensor = dispatch.move(tensor, inner)
-    low, high = type(tensor.storage).rank, target.rank
+    low, high = type(tensor._storage).rank, target.rank
     return cross(tensor, lambda x: batches.lift(x, high, inner), lambda g: batches.total(g, low, high, sizes, inner), "Expand",
-                 lend(target(), tensor.storage))
+                 lend(target(), tensor._storage))
 
 
 def moved(tensor: Any, target: Any) -> Any:
     """A batch on another device."""
-    source = base_of(type(tensor.storage))
+    source = base_of(type(tensor._storage))
 
     def carrier(one: Any, other: Any) -> Any:
         def carry(array: Any) -> Any:
@@ -142,28 +142,28 @@ def moved(tensor: Any, target: Any) -> Any:
 def for_each_example(tensor: Any) -> Any:
     """A tensor on all levels that there are: what is differentiated by it is so in each example, not summed over them."""
     depth = len(mode.batches)
-    if type(tensor.storage).rank >= depth:
+    if type(tensor._storage).rank >= depth:
         return tensor
-    return lifted(tensor, batches.batched_backend(base_of(type(tensor.storage)), depth))
+    return lifted(tensor, batches.batched_backend(base_of(type(tensor._storage)), depth))
 
 
 def gathered(args: Any) -> list[Any]:
     """Operands of several levels, each on the backend that has them all."""
     tensors = [a for a in args if isinstance(a, TensorBase)]
-    deepest = max((type(t.storage) for t in tensors), key=attrgetter("rank"))
-    bases = [base_of(type(t.storage)) for t in tensors if t.array.ndim or str(t.storage.device) != "cpu"]
+    deepest = max((type(t._storage) for t in tensors), key=attrgetter("rank"))
+    bases = [base_of(type(t._storage)) for t in tensors if t.array.ndim or str(t._storage.device) != "cpu"]
     target = batches.batched_backend(bases[0] if bases else base_of(deepest), deepest.rank)
-    sizes = np.broadcast_shapes(*(t.array.hidden for t in tensors if type(t.storage).rank == target.rank))
-    return [lifted(a, target, sizes) if isinstance(a, TensorBase) and type(a.storage) is not target else a for a in args]
+    sizes = np.broadcast_shapes(*(t.array.hidden for t in tensors if type(t._storage).rank == target.rank))
+    return [lifted(a, target, sizes) if isinstance(a, TensorBase) and type(a._storage) is not target else a for a in args]
 
 
 def one_by_one(function: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """A function of tensors, run for each example of the innermost batch; its results make a batch again."""
-    depth = max(type(a.storage).rank for a in (*args, *params.values()) if isinstance(a, TensorBase))
+    depth = max(type(a._storage).rank for a in (*args, *params.values()) if isinstance(a, TensorBase))
     outer, size = mode.batches, mode.batches[depth - 1].size
     mode.batches = outer[:depth - 1]
     try:
-        rows = {id(a): shown(a, 0, depth, size) for a in (*args, *params.values()) if isinstance(a, TensorBase) and type(a.storage).rank == depth}
+        rows = {id(a): shown(a, 0, depth, size) for a in (*args, *params.values()) if isinstance(a, TensorBase) and type(a._storage).rank == depth}
 
         def example(a: Any, i: int) -> Any:
             return apply(OPS["get_item"], rows[id(a)], index=(i,)) if id(a) in rows else a
@@ -181,7 +181,7 @@ def with_memory(tensor: Any, other: Any) -> Any:
     """A copy of a tensor on the levels of another, repeated for each example: it can take the other's values."""
     one, two = gathered((tensor, other))
     sizes = np.broadcast_shapes(one.array.hidden, two.array.hidden, tuple(each.size for each in mode.batches[:one.array.depth]))
-    return wrap(one.array.repeated(sizes).copy(), type(one.storage)(), node_of(one))
+    return wrap(one.array.repeated(sizes).copy(), type(one._storage)(), node_of(one))
 
 
 class VmapInfo(NamedTuple):
@@ -196,7 +196,7 @@ SEE = "For more details, please see https://pytorch.org/docs/main/notes/extendin
 
 def by_own_rule(function: Any, args: tuple[Any, ...], apart: bool) -> Any:
     """A Function on batches by its own rule; NotImplemented if it is to run as it is, on batched tensors."""
-    depth = max((type(a.storage).rank for a in args if isinstance(a, TensorBase)), default=0)
+    depth = max((type(a._storage).rank for a in args if isinstance(a, TensorBase)), default=0)
     if not depth:
         return NotImplemented
     name, own = function.__name__, "vmap" in {attribute for cls in function.__mro__[:-2] for attribute in cls.__dict__}
@@ -212,7 +212,7 @@ def by_own_rule(function: Any, args: tuple[Any, ...], apart: bool) -> Any:
         raise RuntimeError(f"You tried to vmap over {name}, but it does not have vmap support. Please override and implement the vmap staticmethod or set "
                            f"generate_vmap_rule=True. {SEE}")
     outer, inside = mode.batches, mode.batches[depth - 1]
-    dims = tuple(0 if isinstance(a, TensorBase) and type(a.storage).rank == depth else None for a in args)
+    dims = tuple(0 if isinstance(a, TensorBase) and type(a._storage).rank == depth else None for a in args)
     mode.batches = outer[:depth - 1]
     try:
         found = function.vmap(VmapInfo(inside.size, inside.randomness), dims,
@@ -234,9 +234,9 @@ class Detour:
     """For a sweep that a batch of gradients starts: the levels that only these have, behind all that are on the way."""
 
     def __init__(self, roots: dict[Any, Any], order: list[Any]) -> None:
-        self.low = max(node.storage.rank for node in roots)
-        self.high = max(type(g.storage).rank for g in roots.values())
-        self.by = max((node.storage.rank for node in order), default=0) - self.low
+        self.low = max(node._storage.rank for node in roots)
+        self.high = max(type(g._storage).rank for g in roots.values())
+        self.by = max((node._storage.rank for node in order), default=0) - self.low
         self.needed = self.high > self.low and self.by > 0
         self.batches = mode.batches
 
@@ -250,5 +250,5 @@ class Detour:
         return {node: self._along(g, batches.take_room, batches.make_room) for node, g in found.items()}
 
     def _along(self, g: Any, one: Any, other: Any) -> Any:
-        low, high, by, inner = self.low, self.high, self.by, base_of(type(g.storage))
+        low, high, by, inner = self.low, self.high, self.by, base_of(type(g._storage))
         return cross(g, lambda x: one(x, low, high, by, inner), lambda x: other(x, low, high, by, inner), "Permute")

@@ -32,12 +32,12 @@ def pull(node: Any, g: Any, useful: Any) -> list[tuple[Any, Any]]:
     if saved is FREED:
         raise second_time()
     time = node.time
-    if plan.saves_out and node.storage.written > time:
+    if plan.saves_out and node._storage.written > time:
         check_output(node)
     values: list[Any] = []
     for v in saved:
         if isinstance(v, TensorBase):
-            if v.storage.written > time:
+            if v._storage.written > time:
                 raise outdated(node, len(values), v)
             v = v.array
         elif type(v) is Packed:
@@ -45,7 +45,7 @@ def pull(node: Any, g: Any, useful: Any) -> list[tuple[Any, Any]]:
         values.append(v)
     for extra in plan.extras:
         values.append(extra(node, values))
-    backend_xp, edges = node.storage.xp, node.edges
+    backend_xp, edges = node._storage.xp, node.edges
     if type(node.dtype) is tuple or node.dtype.kind in "cV":
         return _pull_wide(node, g, values, backend_xp, useful)
     pulled = []
@@ -89,7 +89,7 @@ def pull_tensors(node: Any, g: Any, useful: Any) -> list[tuple[Any, Any]]:
     conjugate = type(node).analytic and any(part.array.dtype.kind == "c" for part in (g if type(g) is list else [g]))
     if conjugate:
         g = [xp.conj(part) for part in g] if type(g) is list else xp.conj(g)
-    backend: Any = type(node.storage)
+    backend: Any = type(node._storage)
     table = namespace(backend)
     pulled = []
     for i, formula, wants in plan.steps:
@@ -106,7 +106,7 @@ def linked_values(node: Any) -> list[Any]:
     saved, plan = node.saved, node.plan
     if saved is FREED:
         raise second_time()
-    if plan.saves_out and node.storage.written > node.time:
+    if plan.saves_out and node._storage.written > node.time:
         check_output(node)
     values: list[Any] = []
     for place, v in enumerate(saved):
@@ -120,7 +120,7 @@ def _tied(ge: Any, edges: Any) -> Any:
     """A gradient that does not vary with the step's inputs, as a function of them: their own gradients will be zeros, not None."""
     for edge in edges:
         if edge is not None:
-            ge = xp.copied(wrap(ge.array, ge.storage, edge), ge)
+            ge = xp.copied(wrap(ge.array, ge._storage, edge), ge)
     return ge
 
 
@@ -129,16 +129,16 @@ def _relinked(node: Any, plan: Any, place: int, v: Any) -> Any:
     origin, arity = plan.origins[place], len(node.edges)
     if type(v) is Packed:
         v = v.unpacked()
-    elif isinstance(v, TensorBase) and v.storage.written > node.time:
+    elif isinstance(v, TensorBase) and v._storage.written > node.time:
         raise outdated(node, place, v)
     if origin < arity:
         if not isinstance(v, TensorBase) or v._node is node.edges[origin] and type(v) is not TensorBase:
             return v      # the very tensor
-        return wrap(v.array, v.storage, node.edges[origin])
+        return wrap(v.array, v._storage, node.edges[origin])
     if type(node.dtype) is not tuple:
-        return wrap(getattr(v, "array", v), node.storage, node)
+        return wrap(getattr(v, "array", v), node._storage, node)
     result = node.results[origin - arity]      # as long as it lives, the very one that has the hooks
-    return wrap(v.array, v.storage, None if result is None else result() or Output(node, origin - arity, v.array))
+    return wrap(v.array, v._storage, None if result is None else result() or Output(node, origin - arity, v.array))
 
 
 def saved_value(node: Any, name: str) -> Any:
@@ -204,16 +204,16 @@ Op.pull_tensors = pull_tensors  # type: ignore[attr-defined]
 
 def check_output(node: Any) -> None:
     """Raise unless the result that was saved is still what it was; a write in place that made it is no harm."""
-    if node.storage.written > getattr(node, "since", node.time):
+    if node._storage.written > getattr(node, "since", node.time):
         out = next(v for v, origin in zip(node.saved, node.plan.origins) if origin >= len(node.edges))
-        raise stale(node, out, node.storage, node, node.storage.version_at(getattr(node, "since", node.time)))
+        raise stale(node, out, node._storage, node, node._storage.version_at(getattr(node, "since", node.time)))
 
 
 def outdated(node: Any, place: int, v: TensorBase) -> RuntimeError:
     """The error for a saved tensor that was written to since."""
     result = node.plan.origins[place] - len(node.edges)
     source = v._node if result < 0 else Output(node, result, v.array) if v.array.dtype.kind in "fcV" else None
-    return stale(node, v.array, v.storage, source, v.storage.version_at(node.time))
+    return stale(node, v.array, v._storage, source, v._storage.version_at(node.time))
 
 
 def fitted_tensor(ge: Any, edge: Any) -> Any:
@@ -269,7 +269,7 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
                         before_it = parts[node.index]      # a result that a formula asked for comes back by a way of its own
                         parts[node.index] = g if before_it is None else before_it + g
                     else:
-                        step = _step if (guard := node.storage.guard) is None else guard(_step)
+                        step = _step if (guard := node._storage.guard) is None else guard(_step)
                         step(node, g, grads, owned, useful, create_graph, retain_graph)
             for e in node.edges:
                 if type(e) is Leaf and e in waiting:
@@ -290,7 +290,7 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
 
 def on(node: Any, function: Any) -> Any:
     """The function, run with the node's device as the current one."""
-    guard = node.storage.guard
+    guard = node._storage.guard
     return function if guard is None else guard(function)
 
 
@@ -392,7 +392,7 @@ def _all_results(node: Any, g: list[Any], create_graph: bool) -> list[Any]:
     """The gradients of all of a step's results: zeros for those that nobody used."""
     if not getattr(node, "_materialize", True):      # a Function that wants to see None
         return g
-    backend = type(node.storage)
+    backend = type(node._storage)
     for i, part in enumerate(g):
         if part is None and node.materialize and node.dtype[i] is not None:
             zeros = backend.xp.zeros(node.shape[i], dtype=node.dtype[i])
@@ -436,18 +436,18 @@ def accumulate(tensor: Any, g: Any, owned: bool = False) -> None:
         g, owned = g.reshape(tensor.array.shape), False
     if tensor._grad is None:
         if _inner_strides(tensor.array):      # the gradient lies in memory as the tensor does
-            laid = type(tensor.storage).xp.empty_like(tensor.array)
+            laid = type(tensor._storage).xp.empty_like(tensor.array)
             laid[...] = g
             g, owned = laid, True
-        tensor._grad = owning(g, type(tensor.storage), owned)
+        tensor._grad = owning(g, type(tensor._storage), owned)
     elif (before := tensor._grad).array.shape == g.shape and _writeable(before.array):
         total = before.array
         total += g
         if total is not before.array:    # no array that adds in place
             before.array[...] = total
-        before.storage.wrote()
+        before._storage.wrote()
     else:
-        tensor._grad = before + owning(g, type(tensor.storage))
+        tensor._grad = before + owning(g, type(tensor._storage))
 
 
 def _inner_strides(array: Any) -> bool:
@@ -479,17 +479,19 @@ def _writeable(array: Any) -> bool:
 def _as_tensor(node: Any, g: Any) -> Any:
     if g is None or isinstance(g, TensorBase):
         return g
-    backend = type(node.storage)
+    backend = type(node._storage)
     return wrap(g if type(g) is backend.array_type else backend.asarray(g), backend())
 
 
 def hooked(node: Any, g: Any, create_graph: bool) -> Any:
     """Run the hooks of the tensor that a node made, and leave the gradient with the tensor if that retains it."""
     hooks: Hooks = node.hooks
-    for hook in list(hooks.tensor.values()):
-        g = _replaced(hook, hook(_as_tensor(node, g)), g, create_graph)
+    seen = _as_tensor(node, g)
+    for hook in list(hooks.tensor.values()):        # all see one object, or what the one before returned: they may leave notes on it
+        result = hook(seen)
+        g, seen = _replaced(hook, result, g, create_graph), seen if result is None else result
     if g is not None and hooks.retained is not None and (tensor := hooks.retained()) is not None:
-        kept = xp.clone(g) if create_graph else owning(g, type(node.storage))
+        kept = xp.clone(g) if create_graph else owning(g, type(node._storage))
         tensor._grad = kept if tensor._grad is None else tensor._grad + kept
     return g
 
@@ -611,7 +613,7 @@ def place_of(target: Any) -> Any:
 def _roots(outputs: tuple[Any, ...], gradients: Any, create_graph: bool) -> dict[Any, Any]:
     """{node: gradient} to start from."""
     given = (None,) * len(outputs) if gradients is None else _tuple(gradients)
-    tensors = create_graph or mode.levels or mode.batches and any(type(g.storage).rank for g in given if isinstance(g, TensorBase))
+    tensors = create_graph or mode.levels or mode.batches and any(type(g._storage).rank for g in given if isinstance(g, TensorBase))
     roots: dict[Any, Any] = {}
     for i, (out, g) in enumerate(zip(outputs, given, strict=False)):
         node = place_of(out)
@@ -635,7 +637,7 @@ def _start(i: int, node: Any, g: Any) -> Any:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
         if dtype.kind == "c":
             raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {names[dtype]}")
-        backend = type(node.storage)
+        backend = type(node._storage)
         return wrap(backend.xp.ones(shape, dtype=dtype), backend())
     if g.array.shape != shape:
         raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has a shape of {_size(g.array.shape)} and output[{i}] has a shape of "
@@ -643,11 +645,11 @@ def _start(i: int, node: Any, g: Any) -> Any:
     if (g.array.dtype.kind == "c") != (dtype.kind == "c"):
         raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
                            f"grad_output[{i}] has a dtype of {names[g.array.dtype]} and output[{i}] has a dtype of {names[dtype]}.")
-    if g.storage.device != node.storage.device:
-        raise RuntimeError(f"invalid gradient at index {i} - expected device {node.storage.device} but got {g.storage.device}")
-    if type(g.storage).rank < node.storage.rank:
+    if g._storage.device != node._storage.device:
+        raise RuntimeError(f"invalid gradient at index {i} - expected device {node._storage.device} but got {g._storage.device}")
+    if type(g._storage).rank < node._storage.rank:
         from .batching import lifted
-        return lifted(g, type(node.storage))
+        return lifted(g, type(node._storage))
     return g
 
 
@@ -729,7 +731,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
                   wanted=frozenset(nodes))
     gradients = []
     for i, node in enumerate(nodes):
-        g, backend = found.get(node), type(node.storage)
+        g, backend = found.get(node), type(node._storage)
         if g is None and materialize_grads:
             g = wrap(backend.xp.zeros(node.shape, dtype=node.dtype), backend())
         elif g is None and not allow_unused:
@@ -747,5 +749,5 @@ def _batched_grad(outputs: Any, inputs: Any, given: Any, retain_graph: Any, crea
     with level(count) as depth:
         found = grad(outputs, inputs, [None if g is None else hidden(g, 0, depth) for g in given], retain_graph, create_graph,
                      allow_unused=None if materialize else allow_unused, materialize_grads=materialize)
-        return tuple(None if g is None else shown(g, 0, depth, count) if type(g.storage).rank == depth else
+        return tuple(None if g is None else shown(g, 0, depth, count) if type(g._storage).rank == depth else
                      xp.stack([g] * count, axis=0) for g in found)

@@ -57,7 +57,7 @@ def _real(node: Any) -> bool:
 
 def _along_diagonal(node: Any, tangents: list[Any]) -> Any:
     """An elementwise step: its gradient formulas, without the conjugation of the way back."""
-    backend: Any = type(node.storage)
+    backend: Any = type(node._storage)
     values, table, total = linked_values(node), namespace(backend), None
     for i, formula, wants in node.plan.steps:
         if (t := tangents[i]) is None:
@@ -66,7 +66,7 @@ def _along_diagonal(node: Any, tangents: list[Any]) -> Any:
             t = xp.broadcast_to(t, shape=node.shape)
         part = formula(table, t, *[values[w] for w in wants])
         total = part if total is None else total + part
-    return _zeros(node.shape, node.dtype, node.storage) if total is None else _cast(total, node.dtype)
+    return _zeros(node.shape, node.dtype, node._storage) if total is None else _cast(total, node.dtype)
 
 
 # Ops that are linear in one input, or in two that are added up, while the others stay: for each, these groups of inputs.
@@ -107,7 +107,7 @@ def _transposed(node: Any, tangents: list[Any]) -> Any:
     """Any other step: Jᵀu is linear in u, and the gradient of ⟨Jᵀu, t⟩ with respect to u is J t."""
     several, recording = type(node.dtype) is tuple, mode.grad
     shapes, dtypes = (node.shape, node.dtype) if several else ((node.shape,), (node.dtype,))
-    deepest = max((node.storage, *(t.storage for t in tangents if t is not None)), key=attrgetter("rank"))
+    deepest = max((node._storage, *(t._storage for t in tangents if t is not None)), key=attrgetter("rank"))
     starts = [None if dtype is None or dtype.kind not in "fcV" else _zeros(shape, dtype, deepest)
               for shape, dtype in zip(shapes, dtypes, strict=True)]
     for u in starts:
@@ -127,7 +127,7 @@ def _transposed(node: Any, tangents: list[Any]) -> Any:
         outs, seeds = zip(*pulled, strict=True)
         differentiable = recording and not all(map(quiet, (*node.edges, *map(node_of, seeds))))
         found = grad(outs, wanted, [_cast(t, ge.array.dtype) for ge, t in pulled], create_graph=differentiable, allow_unused=True)
-    results = iter([_zeros(u.array.shape, u.array.dtype, u.storage) if t is None else t for u, t in zip(wanted, found, strict=True)])
+    results = iter([_zeros(u.array.shape, u.array.dtype, u._storage) if t is None else t for u, t in zip(wanted, found, strict=True)])
     pushed = [None if u is None else next(results) for u in starts]
     return pushed if several else pushed[0]
 
@@ -202,7 +202,7 @@ class Dual(Node):
 
     def __init__(self, tensor: Any, edge: Any = None, requires_grad: bool = False) -> None:
         self.edges, self.requires_grad = () if edge is None else (edge,), requires_grad or edge is not None
-        self.shape, self.dtype, self.storage = tensor.array.shape, tensor.array.dtype, tensor.storage.nowhere
+        self.shape, self.dtype, self._storage = tensor.array.shape, tensor.array.dtype, tensor._storage.nowhere
         self.saved, self.hooks, self.time = (), None, next(clock)
 
     def pull(self, g: Any, useful: Any) -> list[Any]:
@@ -266,8 +266,8 @@ class Level:
             node = tensor._node
             if type(node) is Dual and not node.requires_grad and all(level[node] is None for level in mode.levels):
                 tensor._node = None
-                if tensor.storage.memory is not None:
-                    tensor.storage.rebased = next(clock)      # its views look for their steps anew
+                if tensor._storage.memory is not None:
+                    tensor._storage.rebased = next(clock)      # its views look for their steps anew
         self.tangents.clear()
 
 
@@ -324,7 +324,7 @@ class See:
             self.track(out)
         elif out.origin is not None and not all(map(quiet, node.edges)):      # a view made in no_grad mode requires grad on its own account
             out._node = Leaf(out)
-            out.storage.watched = True
+            out._storage.watched = True
 
     def hand_on(self, old: Any, new: Any) -> None:
         """The tangents of one node become those of another."""

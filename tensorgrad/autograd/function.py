@@ -77,21 +77,21 @@ class Saved:
     __slots__ = ("tensor", "edge", "place", "version")
 
     def __init__(self, tensor: Any, place: int | None) -> None:
-        self.place, self.version = place, tensor.storage.version
+        self.place, self.version = place, tensor._storage.version
         self.edge = None if place is not None else node_of(tensor)
-        kept = tensor if place is None else wrap(tensor.array, tensor.storage)
+        kept = tensor if place is None else wrap(tensor.array, tensor._storage)
         self.tensor: Any = pack(kept) if mode.hooks else kept
 
     def restored(self, step: Any) -> Any:
         tensor = self.tensor
         if type(tensor) is Packed:
             tensor = tensor.unpacked()
-        elif tensor.storage.version != self.version:
-            raise stale(step, tensor.array, tensor.storage, step if self.place is not None else tensor._node, self.version)
+        elif tensor._storage.version != self.version:
+            raise stale(step, tensor.array, tensor._storage, step if self.place is not None else tensor._node, self.version)
         elif self.place is None:
             return tensor
         result = None if step is None or self.place is None else step.results[self.place]      # if it lives, the one that has the hooks
-        return wrap(tensor.array, tensor.storage, self.edge if result is None else result() or Output(step, self.place or 0, tensor.array))
+        return wrap(tensor.array, tensor._storage, self.edge if result is None else result() or Output(step, self.place or 0, tensor.array))
 
 
 class FunctionNode(Node):
@@ -259,7 +259,7 @@ class Function(metaclass=FunctionMeta):
             if not any(t is o for o in outputs):
                 raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
                                    "modified inplace must all be outputs of the Function.")
-            t.storage.wrote()
+            t._storage.wrote()
         if mode.record is None or not any(nodes) or not any(isinstance(o, TensorBase) for o in outputs):
             if any(o is a and node is not None for o in outputs for a, node in zip(args, nodes, strict=True)):     # what requires grad leaves as a view
                 outputs = tuple(o.detach() if any(o is a for a in args) and not any(o is t for t in ctx._dirty) and node_of(o) is not None else o
@@ -290,14 +290,14 @@ def _recorded(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[
     node.places = [i for i, a in enumerate(args) if isinstance(a, TensorBase)]
     node.arity, node.edges, node.hooks = len(args), [node_of(args[i]) for i in node.places], None
     if cls.jvp is not Function.jvp:
-        node.inputs = tuple((args[i].array.shape, args[i].array.dtype, type(args[i].storage)) for i in node.places)
+        node.inputs = tuple((args[i].array.shape, args[i].array.dtype, type(args[i]._storage)) for i in node.places)
     plain = [i for i, o in enumerate(outputs) if any(o is t for t in ctx._plain)]     # before inputs become views
     outputs = tuple(_result(o, args, ctx, len(outputs)) for o in outputs)
     tensors = [o if isinstance(o, TensorBase) else None for o in outputs]
-    node.storage = next(o.storage.nowhere for o in tensors if o is not None)
+    node._storage = next(o._storage.nowhere for o in tensors if o is not None)
     node.shape = tuple(None if o is None else o.array.shape for o in tensors)
     node.dtype = tuple(None if o is None else o.array.dtype for o in tensors)
-    node.backends = tuple(None if o is None else type(o.storage) for o in tensors)
+    node.backends = tuple(None if o is None else type(o._storage) for o in tensors)
     places = {id(o): i for i, o in enumerate(tensors) if o is not None}
     node.ctx, node.time, ctx._step = ctx, next(clock), weakref.ref(node)
     ctx._saved, ctx._given = tuple(None if t is None else Saved(t, places.get(id(t))) for t in ctx._given), ()
@@ -307,9 +307,9 @@ def _recorded(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[
         if o is None or o.array.dtype.kind not in "fcV" or i in plain:
             continue
         output = Output(node, i, o.array)
-        output.storage, node.results[i] = o.storage.nowhere, weakref.ref(output)
+        output._storage, node.results[i] = o._storage.nowhere, weakref.ref(output)
         if id(o) in dirty:
-            adopt(o, wrap(o.array, o.storage, output))
+            adopt(o, wrap(o.array, o._storage, output))
         else:
             o._node = output
     show(node, outputs)
@@ -321,7 +321,7 @@ def _result(o: Any, args: tuple[Any, ...], ctx: FunctionCtx, count: int) -> Any:
     if not isinstance(o, TensorBase) or any(o is t for t in ctx._dirty):
         return o
     if any(o is a for a in args):
-        returned = wrap(o.array, o.storage)
+        returned = wrap(o.array, o._storage)
         returned.origin = Origin(o, None, (o,), {}, None)
         o = returned
     if o.origin is not None:
@@ -348,7 +348,7 @@ def once_differentiable(backward: Any) -> Any:
 
 def _refusing(result: Any) -> Any:
     """The same values, as the result of a step that cannot be pulled."""
-    end = wrap(result.array, result.storage)
+    end = wrap(result.array, result._storage)
     end._node = Leaf(end)
     return _Undifferentiable.apply(end)
 

@@ -41,13 +41,13 @@ class Residual:
 def record_pair(op: type[Op], pair: Pair, args: Any, edges: Any, params: Any, outs: Any, kept: Any) -> None:
     """Write one application of a kernel pair on the tape."""
     node = new(_fused_type(op))
-    node.edges, node.params, node.hooks, node.storage, node.plan = edges, params, None, outs[0].storage.nowhere, None
+    node.edges, node.params, node.hooks, node._storage, node.plan = edges, params, None, outs[0]._storage.nowhere, None
     needed = args
     if not op.composite:
         plan = plan_of(op, edges)
         needed = plan.save((*args, *(map(alias, outs) if op.several else [outs[0].array])))
         if plan.saves_out:
-            node.storage = outs[0].storage
+            node._storage = outs[0]._storage
     node.time, node.saved = next(clock), Residual(pair, args, outs, kept, needed)
     if op.several:
         node.shape, node.dtype = tuple(o.array.shape for o in outs), tuple(o.array.dtype for o in outs)
@@ -68,7 +68,7 @@ def _pull(node: Any, g: Any, useful: Any) -> Any:
         _check(node, tensor)
     needs = tuple(e is not None and (useful is None or e in useful) for e in node.edges)
     gradients = residual.pair.backward(g, residual.values(), needs)
-    xp = node.storage.xp
+    xp = node._storage.xp
     return [(e, ge if ge.shape == e.shape and ge.dtype is e.dtype else fitted(xp, ge, e))
             for e, ge in zip(node.edges, gradients, strict=False) if e is not None and ge is not None]
 
@@ -90,12 +90,12 @@ def composed(node: Any) -> Any:
     """The results of a step once more, on the tape, from the ops that define it."""
     from ..dispatch import defined, wrap
     op, residual, before = type(node), node.saved, mode.grad
-    args = [a if e is None else wrap(a.array, a.storage, e) for a, e in zip(residual.needed, node.edges, strict=True)]
+    args = [a if e is None else wrap(a.array, a._storage, e) for a, e in zip(residual.needed, node.edges, strict=True)]
     for tensor in residual.needed:
         _check(node, tensor)
     mode.set_grad(True)
     try:
-        y = defined(op, type(node.storage), args, node.edges, node.params)
+        y = defined(op, type(node._storage), args, node.edges, node.params)
     finally:
         mode.set_grad(before)
     return y if op.several else [y]
@@ -115,9 +115,9 @@ def plan_of(op: type[Op], edges: Any) -> Any:
 
 
 def _check(node: Any, tensor: Any) -> None:
-    if isinstance(tensor, TensorBase) and tensor.storage.written > node.time:
+    if isinstance(tensor, TensorBase) and tensor._storage.written > node.time:
         result = type(tensor) is TensorBase        # one of the aliases that stand for results
-        raise stale(node, tensor.array, tensor.storage, node if result else tensor._node, tensor.storage.version_at(node.time))
+        raise stale(node, tensor.array, tensor._storage, node if result else tensor._node, tensor._storage.version_at(node.time))
 
 
 def _fused_type(op: type[Op]) -> type[Op]:

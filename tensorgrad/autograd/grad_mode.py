@@ -42,7 +42,7 @@ class _unsafe_preserve_version_counter(Switch):
         return _unsafe_preserve_version_counter(self.tensors)
 
     def __enter__(self) -> None:
-        self.before = [(t.storage, t.storage.version, t.storage.written, t.storage.dates) for t in self.tensors]
+        self.before = [(t._storage, t._storage.version, t._storage.written, t._storage.dates) for t in self.tensors]
 
     def __exit__(self, *exception: object) -> None:
         for storage, version, written, dates in self.before:

@@ -67,7 +67,7 @@ def _first_known(tensors: tuple[Any, ...], fn: Callable[..., Any]) -> list[Remov
 def increment_version(tensor: Any) -> None:
     """Count a write that happened behind autograd's back. https://pytorch.org/docs → torch.autograd.graph.increment_version"""
     for t in (tensor,) if isinstance(tensor, TensorBase) else tensor:
-        t.storage.wrote()
+        t._storage.wrote()
 
 
 class allow_mutation_on_saved_tensors:

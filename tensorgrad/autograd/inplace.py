@@ -25,7 +25,7 @@ def check(target: Any) -> None:
         return
     kind = target.origin.kind if target.origin is not None else None
     node = target._node if kind == "no_grad" else node_of(target)
-    if kind == "inference" and not mode.inference and not target.storage.inference:
+    if kind == "inference" and not mode.inference and not target._storage.inference:
         raise RuntimeError("A view was created in inference mode and is being modified inplace in normal mode. Given that this use case is ambiguous "
                            "and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either both inside "
                            "the inference_mode block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be "
@@ -57,7 +57,7 @@ def check(target: Any) -> None:
 
 
 def check_mode(target: Any) -> None:
-    if target.storage.inference and not mode.inference:
+    if target._storage.inference and not mode.inference:
         raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal "
                            "tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.")
 
@@ -66,12 +66,12 @@ def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
     """`target` becomes what `function(target, …)` returns: the one way in which all methods with a trailing underscore work."""
     check_mode(target)
     for other in args:
-        if isinstance(other, TensorBase) and other.storage is target.storage:
+        if isinstance(other, TensorBase) and other._storage is target._storage:
             check_overlap(target.array, other.array)
     if mode.record:
         if target._node is not None and target.origin is not None and target.origin.kind == "no_grad" or node_of(target) is not None:
             check(target)
-        backend, node, memory = type(target.storage), node_of(target), target.array
+        backend, node, memory = type(target._storage), node_of(target), target.array
         old = wrap(memory, backend(), node)
         result = function(old, *args, **kwargs)
         if result is old:
@@ -79,15 +79,15 @@ def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
         held = weakref.ref(old)
         del old
         if (old := held()) is not None:      # the tape keeps the old values: they must outlive the write
-            if old.storage.memory is None:
+            if old._storage.memory is None:
                 old.array = memory.copy()
             else:                            # or views of them
                 result = function(wrap(memory.copy(), backend(), node), *args, **kwargs)
-    elif (function.__name__ in ELEMENTWISE and target.array.size >= 2 * (piece := type(target.storage).piece) > 0
+    elif (function.__name__ in ELEMENTWISE and target.array.size >= 2 * (piece := type(target._storage).piece) > 0
           and all(map(partial(_alike, target), args)) and not any(isinstance(value, TensorBase) for value in kwargs.values())):
         return _in_pieces(target, function, args, kwargs, piece)
     else:
-        result = function(wrap(target.array, target.storage), *args, **kwargs)
+        result = function(wrap(target.array, target._storage), *args, **kwargs)
     return overwrite(target, result)
 
 
@@ -99,32 +99,32 @@ def _alike(target: Any, other: Any) -> bool:
     if not isinstance(other, TensorBase):
         return isinstance(other, (int, float))
     array, memory = other.array, target.array
-    return (type(other) in dispatch.PLAIN and type(other.storage) is type(target.storage) and array.shape == memory.shape
+    return (type(other) in dispatch.PLAIN and type(other._storage) is type(target._storage) and array.shape == memory.shape
             and array.dtype is memory.dtype and array.flags.c_contiguous and memory.flags.c_contiguous)
 
 
 def _in_pieces(target: Any, function: Any, args: Any, kwargs: Any, piece: int) -> Any:
     """A large write in place that nobody records, some elements at a time: what is computed on the way stays in the cache, and small."""
     check_writeable(target)
-    memory, backend = target.array.reshape(-1), type(target.storage)
+    memory, backend = target.array.reshape(-1), type(target._storage)
     flat = [a.array.reshape(-1) if isinstance(a, TensorBase) else None for a in args]
     for start in range(0, memory.size, piece):
         part = slice(start, start + piece)
-        some = wrap(memory[part], target.storage)
+        some = wrap(memory[part], target._storage)
         result = function(some, *[a if f is None else wrap(f[part], backend()) for a, f in zip(args, flat, strict=True)], **kwargs)
         check_result(some, result)
         memory[part] = result.array
-    target.storage.wrote()
+    target._storage.wrote()
     return target
 
 
 def overwrite(target: Any, result: Any) -> Any:
     """Copy `result` into the memory of `target`, and take over its history."""
-    unlike = type(result.storage) is not type(target.storage)
+    unlike = type(result._storage) is not type(target._storage)
     if unlike:
         check_room(target, result)
     check_result(target, result)
-    if unlike and type(result.storage).rank < type(target.storage).rank:
+    if unlike and type(result._storage).rank < type(target._storage).rank:
         result = dispatch.level_of(target, result)
     recorded = mode.record and (result._node is not None or node_of(target) is not None)
     if recorded:
@@ -139,7 +139,7 @@ def overwrite(target: Any, result: Any) -> Any:
 
 def check_room(target: Any, *others: Any, name: str = "inplace arithmetic") -> None:
     """Raise PyTorch's error for values of a batch that are to go where vmap sees memory for one example."""
-    if any(type(other.storage).rank > type(target.storage).rank for other in others):
+    if any(type(other._storage).rank > type(target._storage).rank for other in others):
         raise RuntimeError(
             f"vmap: {name}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements than `self`. "
             "This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. Please try to use out-of-place operators "
@@ -193,10 +193,10 @@ def write(target: Any, values: Any, one_value: bool = False) -> None:
     """Put values into a tensor's memory, and date the write. The tape is not touched. One value may go to memory that elements share."""
     if not one_value:
         check_writeable(target)
-    if target.storage.memory is not None and type(target.storage).rank:
+    if target._storage.memory is not None and type(target._storage).rank:
         target.array.check_room(values)
     target.array[...] = values
-    target.storage.wrote()
+    target._storage.wrote()
 
 
 def adopt(target: Any, result: Any) -> None:
@@ -204,13 +204,13 @@ def adopt(target: Any, result: Any) -> None:
     base, node = target, result._node
     if target.origin is not None:
         base = root_of(target)
-        whole = wrap(base.array, base.storage, base._node)
-        node = apply(OPS["set_view"], whole, result, view=_chain(target), written=True)._node
+        whole = wrap(base.array, base._storage, base._node)
+        node = apply(OPS["set_view"], whole, result, view=_chain(target), order=_order(base.array), written=True)._node
     for made in {node, result._node}:
         if made is not None and not isinstance(made, Leaf):
             made.since = next(clock)
             if getattr(made, "plan", None) is not None and made.plan.saves_out:
-                made.storage = base.storage          # later writes must be noticed
+                made._storage = base._storage          # later writes must be noticed
                 made.saved = tuple(target.array if v is result.array else v for v in made.saved)      # the same values once, not twice
     if base._node is not None and node is not None:
         Hooks.hand_on(base._node, node)
@@ -218,9 +218,16 @@ def adopt(target: Any, result: Any) -> None:
         mode.see.hand_on(node, base._node)
         return
     base._node = node
-    target.storage.rebased = next(clock)
+    target._storage.rebased = next(clock)
     if mode.see is not None:
         mode.see.track(base)
+
+
+def _order(array: Any) -> tuple[int, ...] | None:
+    """The axes of an array, the slowest in memory first; None if they lie in their own order."""
+    if array.flags.c_contiguous:
+        return None
+    return tuple(sorted(range(array.ndim), key=lambda axis: -array.strides[axis]))
 
 
 def _chain(view: Any) -> tuple[Any, ...]:

@@ -13,35 +13,73 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 import time
+from enum import Enum
 from functools import wraps
 from typing import Any
 
 from ..overrides import TorchFunctionMode, resolve_name
+from .tape import TensorBase
 
-__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "emit_itt", "emit_nvtx", "profile", "record_function"]
+__all__ = ["DeviceType", "EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "emit_itt", "emit_nvtx", "profile", "record_function"]
 
 
 class _State(threading.local):
     """What is being measured in this thread."""
 
     events: EventList | None = None     # where events go
+    settings: profile | None = None     # what else is noted
     inner: float = 0.0                  # µs spent in events inside the current one
+    children: list[FunctionEvent] = []  # noqa: RUF012  those events
 
 
 _state = _State()
 
 
+class Interval:
+    """From when to when, in µs."""
+
+    def __init__(self, start: float, end: float) -> None:
+        self.start, self.end = start, end
+
+    def elapsed_us(self) -> float:
+        """How long."""
+        return self.end - self.start
+
+
+class DeviceType(Enum):
+    """Where an event took place."""
+
+    CPU, CUDA = range(2)
+
+
 class FunctionEvent:
-    """One call of a function, or one pass through a block. Times are in µs."""
+    """One call of a function, or one pass through a block. Times are in µs, memory is in bytes."""
+
+    device_type, device_index, node_id, is_async, is_remote, is_legacy, overload_name = DeviceType.CPU, 0, -1, False, False, False, ""
+    is_user_annotation, cpu_memory_usage, self_cpu_memory_usage, flops = False, 0, 0, 0
+    cpu_parent: FunctionEvent | None = None
+    # what happens on other devices is not measured
+    device_time = device_time_total = self_device_time_total = device_memory_usage = self_device_memory_usage = 0
+    cuda_time = cuda_time_total = self_cuda_time_total = cuda_memory_usage = self_cuda_memory_usage = 0
 
     def __init__(self, name: str, start: float, end: float, self_time: float) -> None:
         self.name = self.key = name
-        self.start, self.end, self.thread, self.count = start, end, threading.get_ident(), 1
+        self.time_range, self.thread, self.count, self.id = Interval(start, end), threading.get_ident(), 1, id(self)
         self.cpu_time_total, self.self_cpu_time_total = end - start, self_time
+        self.input_shapes: Any = ""
+        self.cpu_children: list[FunctionEvent] = []
+        self.kernels: list[Any] = []
+        self.stack: list[str] = []
 
-    cpu_time = property(lambda self: self.cpu_time_total / self.count, doc="The time of one call.")
+    start = property(lambda self: self.time_range.start, doc="When it began.")
+    end = property(lambda self: self.time_range.end, doc="When it ended.")
+    cpu_time = property(lambda self: self.cpu_time_total / self.count if self.count else 0.0, doc="The time of one call.")
+    cpu_time_str = property(lambda self: _shown(self.cpu_time), doc="It, with a unit.")
+    cpu_time_total_str = property(lambda self: _shown(self.cpu_time_total), doc="The time of all calls, with a unit.")
+    self_cpu_time_total_str = property(lambda self: _shown(self.self_cpu_time_total), doc="The time outside of events inside, with a unit.")
 
     def __repr__(self) -> str:
         return (f"<{type(self).__name__} name={self.name} count={self.count} cpu_time={self.cpu_time:.3f}us "
@@ -57,20 +95,25 @@ class FunctionEventAvg(FunctionEvent):
 
     def add(self, other: FunctionEvent) -> None:
         """Add a call."""
-        self.count += other.count
-        self.cpu_time_total += other.cpu_time_total
-        self.self_cpu_time_total += other.self_cpu_time_total
+        for amount in ("count", "cpu_time_total", "self_cpu_time_total", "cpu_memory_usage", "self_cpu_memory_usage", "flops"):
+            setattr(self, amount, getattr(self, amount) + getattr(other, amount))
+        self.is_user_annotation, self.input_shapes, self.stack = other.is_user_annotation, other.input_shapes, other.stack
 
 
 class EventList(list[Any]):
     """Events, in the order in which they ended."""
 
-    def key_averages(self, **unused: Any) -> EventList:
-        """One entry for each name."""
-        found: dict[str, FunctionEventAvg] = {}
+    shows_memory = shows_shapes = False
+
+    def key_averages(self, group_by_input_shapes: bool = False, **unused: Any) -> EventList:
+        """One entry for each name, or for each name and shapes of inputs."""
+        found: dict[Any, FunctionEventAvg] = {}
         for event in self:
-            found.setdefault(event.name, FunctionEventAvg(event.name)).add(event)
-        return EventList(found.values())
+            key = (event.name, str(event.input_shapes)) if group_by_input_shapes else event.name
+            found.setdefault(key, FunctionEventAvg(event.name)).add(event)
+        averages = EventList(found.values())
+        averages.shows_memory, averages.shows_shapes = self.shows_memory, group_by_input_shapes
+        return averages
 
     def total_average(self) -> FunctionEventAvg:
         """One entry for all."""
@@ -81,27 +124,55 @@ class EventList(list[Any]):
 
     self_cpu_time_total = property(lambda self: sum(event.self_cpu_time_total for event in self), doc="The time of all, in µs.")
 
-    def table(self, sort_by: str | None = None, row_limit: int = 100, max_name_column_width: int = 55, header: str | None = None, **unused: Any) -> str:
-        """The events as lines of text, by 'cpu_time', 'cpu_time_total', 'self_cpu_time_total' or 'count'."""
+    def table(self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int = 75, max_name_column_width: int = 55,
+              max_shapes_column_width: int = 80, header: str | None = None, top_level_events_only: bool = False, **unused: Any) -> str:
+        """The events as lines of text, by 'cpu_time', 'cpu_time_total', 'self_cpu_time_total', 'count', …"""
         total = self.self_cpu_time_total or 1.0
         events = sorted(self, key=lambda event: -getattr(event, sort_by)) if sort_by else list(self)
-        rows = [("Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "# of Calls")]
-        rows += [(event.name[:max_name_column_width], f"{event.self_cpu_time_total / total:.2%}", _shown(event.self_cpu_time_total),
-                  f"{event.cpu_time_total / total:.2%}", _shown(event.cpu_time_total), _shown(event.cpu_time), str(event.count))
-                 for event in events[:None if row_limit < 0 else row_limit]]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-        line = "  ".join("-" * width for width in widths)
-        shown = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-        total_line = f"Self CPU time total: {_shown(self.self_cpu_time_total)}"
-        return "\n".join([*([header] if header else []), line, shown[0], line, *shown[1:], line, total_line, ""])
+        events = [event for event in events if not (top_level_events_only and event.cpu_parent)][:None if row_limit < 0 else row_limit]
+        rows = [("Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg",
+                 *(("CPU Mem", "Self CPU Mem") if self.shows_memory else ()), "# of Calls", *(("Input Shapes",) if self.shows_shapes else ()))]
+        rows += [(_cut(event.key, max_name_column_width), f"{event.self_cpu_time_total / total:.2%}", event.self_cpu_time_total_str,
+                  f"{event.cpu_time_total / total:.2%}", event.cpu_time_total_str, event.cpu_time_str,
+                  *((_bytes(event.cpu_memory_usage), _bytes(event.self_cpu_memory_usage)) if self.shows_memory else ()), str(event.count),
+                  *((_cut(str(event.input_shapes), max_shapes_column_width),) if self.shows_shapes else ())) for event in events]
+        widths = [max([*(len(row[column]) for row in rows), 12 if column else 0]) + (0 if column else 4) for column in range(len(rows[0]))]
+        line = "".join("-" * width + "  " for width in widths)
+        shown = ["".join(cell.rjust(width) + "  " for cell, width in zip(row, widths, strict=True)) for row in rows]
+        title = ["=" * len(line), header] if header else []
+        return "\n".join([*title, line, shown[0], line, *shown[1:], line, f"Self CPU time total: {_shown(self.self_cpu_time_total)}", ""])
 
     __str__ = table
 
     def export_chrome_trace(self, path: str) -> None:
         """Write the events as JSON for a browser's trace viewer."""
         events = [{"name": e.name, "ph": "X", "ts": e.start, "dur": e.cpu_time_total, "pid": os.getpid(), "tid": e.thread, "args": {}} for e in self]
+        text = json.dumps({"traceEvents": events}).encode()
+        if path.endswith(".gz"):
+            import gzip
+            text = gzip.compress(text)
+        with open(path, "wb") as file:
+            file.write(text)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Write a line for each stack, from the outermost function on, with the time spent there: what draws flame graphs."""
+        if metric not in ("self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total"):
+            raise ValueError(f"metric should be one of: {['self_cpu_time_total', 'self_cuda_time_total', 'self_xpu_time_total']!s}")
         with open(path, "w", encoding="utf-8") as file:
-            json.dump({"traceEvents": events}, file)
+            for event in self:
+                if event.stack and int(getattr(event, metric, 0)):
+                    file.write(";".join(reversed(event.stack)).replace(" ", "_") + f" {int(getattr(event, metric))}\n")
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[:width - 3] + "..."
+
+
+def _bytes(count: int) -> str:
+    for unit, size in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
+        if abs(count) >= size:
+            return f"{count / size:.2f} {unit}"
+    return f"{count} B"
 
 
 def _shown(microseconds: float) -> str:
@@ -114,18 +185,28 @@ def _shown(microseconds: float) -> str:
 class record_function:
     """A block, or a function, that has an entry of its own. https://pytorch.org/docs → torch.autograd.profiler.record_function"""
 
+    _marked = True
+
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name = name
 
     def __enter__(self) -> record_function:
         self._outer, _state.inner = _state.inner, 0.0
+        self._siblings, _state.children = _state.children, []
         self._start = time.perf_counter_ns() / 1e3
         return self
 
     def __exit__(self, *exception: Any) -> None:
         end = time.perf_counter_ns() / 1e3
+        self.event = FunctionEvent(self.name, self._start, end, end - self._start - _state.inner)
+        self.event.is_user_annotation, self.event.cpu_children = self._marked, _state.children
+        for child in _state.children:
+            child.cpu_parent = self.event
+            self.event.cpu_memory_usage += child.cpu_memory_usage
+        _state.children = self._siblings
         if _state.events is not None:
-            _state.events.append(FunctionEvent(self.name, self._start, end, end - self._start - _state.inner))
+            _state.events.append(self.event)
+            _state.children.append(self.event)
         _state.inner = self._outer + end - self._start
 
     def __call__(self, function: Any) -> Any:
@@ -136,36 +217,61 @@ class record_function:
         return call
 
 
+class _Call(record_function):
+    """A call of a public function."""
+
+    _marked = False
+
+
 class _Timing(TorchFunctionMode):
     """Measures each public function."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        with record_function(resolve_name(func) or str(getattr(func, "__name__", "?"))):
-            return func(*args, **(kwargs or {}))
+        settings, call = _state.settings, _Call(resolve_name(func) or str(getattr(func, "__name__", "?")))
+        with call:
+            result = func(*args, **(kwargs or {}))
+        if settings is not None and _state.events is not None:
+            settings.note(call.event, args, result)
+        return result
 
 
 class profile:
     """A block whose calls are measured. https://pytorch.org/docs → torch.autograd.profiler.profile"""
 
-    def __init__(self, enabled: bool = True, **unused: Any) -> None:
+    def __init__(self, enabled: bool = True, *, record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False, **unused: Any) -> None:
         self.enabled, self.function_events = enabled, EventList()
+        self.record_shapes, self.profile_memory, self.with_stack = record_shapes, profile_memory, with_stack
+        self.function_events.shows_memory = profile_memory
+
+    def note(self, event: FunctionEvent, args: Any, result: Any) -> None:
+        """What else there is to know of a call: the memory of a result is what it allocated."""
+        if self.record_shapes:
+            event.input_shapes = [list(a.array.shape) if isinstance(a, TensorBase) else [] for a in args]
+        if self.profile_memory and isinstance(result, TensorBase) and result.origin is None and not any(result is a for a in args):
+            event.self_cpu_memory_usage = result.array.nbytes
+            event.cpu_memory_usage += result.array.nbytes
+        if self.with_stack:
+            frame: Any = sys._getframe(2)
+            while frame is not None:
+                event.stack.append(f"{frame.f_code.co_filename}({frame.f_lineno}): {frame.f_code.co_name}")
+                frame = frame.f_back
 
     def __enter__(self) -> profile:
         if self.enabled:
             if _state.events is not None:
                 raise RuntimeError("Profiler is already enabled on this thread")
-            _state.events, self._mode = self.function_events, _Timing()
+            _state.events, _state.settings, _state.children, self._mode = self.function_events, self, [], _Timing()
             self._mode.__enter__()
         return self
 
     def __exit__(self, *exception: Any) -> None:
         if self.enabled:
             self._mode.__exit__(*exception)
-            _state.events = None
+            _state.events = _state.settings = None
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, **unused: Any) -> EventList:
         """One entry for each function."""
-        return self.function_events.key_averages()
+        return self.function_events.key_averages(group_by_input_shape)
 
     def total_average(self) -> FunctionEventAvg:
         """One entry for all."""

@@ -15,9 +15,9 @@ FREED: Any = ("the saved values of this step were freed",)
 class TensorBase:
     """An array, the memory it lives in, and where it came from. `Tensor` adds everything that a user sees."""
 
-    __slots__ = ("array", "storage", "_node", "_grad", "origin", "__dict__", "__weakref__")
+    __slots__ = ("array", "_storage", "_node", "_grad", "origin", "__dict__", "__weakref__")
     array: Any
-    storage: Any
+    _storage: Any
     _node: Any      # the tape node; may be out of date in a view: read it with `node_of`
     _grad: Any
     origin: Any     # of a view: how it was made, see Origin
@@ -42,7 +42,7 @@ class Leaf(Node):
         self._tensor = weakref.ref(tensor)
         array = tensor.array
         self.shape, self.dtype, self.hooks, self.time = array.shape, array.dtype, None, next(clock)
-        self.storage = tensor.storage.nowhere
+        self._storage = tensor._storage.nowhere
 
     @property
     def tensor(self) -> Any:
@@ -63,7 +63,7 @@ class Output(Node):
     __slots__ = ("node", "index")
 
     def __init__(self, node: Node, index: int, array: Any) -> None:
-        self.node, self.index, self.edges, self.storage = node, index, (node,), node.storage
+        self.node, self.index, self.edges, self._storage = node, index, (node,), node._storage
         self.shape, self.dtype, self.hooks, self.time = array.shape, array.dtype, None, next(clock)
 
     def as_function(self) -> tuple[Node, int]:
@@ -91,11 +91,11 @@ class Packed:
 
 def record(op: type[Op], needs: int, args: tuple[Any, ...], edges: Any, params: dict[str, Any], out: TensorBase) -> None:
     """Write one application of an op on the tape: `out` came from `args`."""
-    y, storage = out.array, out.storage
+    y, storage = out.array, out._storage
     plan = op.plans[needs if op.arity else (needs, len(args))]
     out._node = node = new(plan.node_type)
     node.edges, node.params, node.plan, node.hooks = edges, params, plan, None
-    node.storage = storage if plan.saves_out else storage.nowhere
+    node._storage = storage if plan.saves_out else storage.nowhere
     node.shape, node.dtype, node.time, node.saved = y.shape, y.dtype, next(clock), plan.save((*args, y))
 
 
@@ -103,7 +103,7 @@ def record_several(op: type[Op], needs: int, args: tuple[Any, ...], edges: Any, 
     """The same for an op with several results; those of integers or bools stay off the tape."""
     plan = op.plans[needs if op.arity else (needs, len(args))]
     node = new(plan.node_type)
-    node.edges, node.params, node.plan, node.hooks, node.storage = edges, params, plan, None, outs[0].storage.nowhere
+    node.edges, node.params, node.plan, node.hooks, node._storage = edges, params, plan, None, outs[0]._storage.nowhere
     node.shape, node.dtype, node.time = tuple(o.array.shape for o in outs), tuple(o.array.dtype for o in outs), next(clock)
     node.saved = plan.save((*args, *[alias(o) for o in outs]))
     link(node, outs)
@@ -121,7 +121,7 @@ def link(node: Any, outs: Any) -> None:
 def alias(tensor: TensorBase) -> TensorBase:
     """The same values without the way they came: a node that held its own output would be a cycle."""
     same = new(TensorBase)
-    same.array, same.storage, same._node, same._grad, same.origin = tensor.array, tensor.storage, None, None, None
+    same.array, same._storage, same._node, same._grad, same.origin = tensor.array, tensor._storage, None, None, None
     return same
 
 
@@ -146,17 +146,17 @@ Mode.watched = staticmethod(record_watched)
 def node_of(tensor: Any) -> Any:
     """The tape node of a tensor. A view whose memory was rewritten since gets it anew, from the tensor it views."""
     node, origin = tensor._node, tensor.origin
-    if origin is None or tensor.storage.rebased < (node.time if node is not None else 1):
+    if origin is None or tensor._storage.rebased < (node.time if node is not None else 1):
         return node
     return _rederived(tensor)
 
 
 def _rederived(tensor: Any) -> Any:
     chain = []
-    while (origin := tensor.origin) is not None and tensor.storage.rebased >= (tensor._node.time if tensor._node is not None else 1):
+    while (origin := tensor.origin) is not None and tensor._storage.rebased >= (tensor._node.time if tensor._node is not None else 1):
         if origin.kind == "no_grad":
             above = node_of(origin.parent)
-            if above is not None and tensor.storage.watched and mode.grad:
+            if above is not None and tensor._storage.watched and mode.grad:
                 raise RuntimeError("A view was created in no_grad mode and its base or another view of its base has been modified inplace with "
                                    "grad mode enabled. Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify "
                                    "your code by moving both the view and the inplace either both inside the no_grad block (if you don't want "

@@ -24,12 +24,17 @@ __all__ = ["OutOfMemoryError", "has_half", "has_magma", "memory", "nvtx", "rando
            *_devices.__all__, *memory.__all__, *random.__all__, *streams.__all__]
 
 has_half, has_magma = True, False
+GRAPHS = ("CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables")
 
 
 def __getattr__(name: str) -> Any:
     """What is made when it is first asked for: tensor types, generators, and modules that stand above."""
     if name in ("amp", "comm"):
         return _import_module(f"{__name__}.{name}")
+    if name in GRAPHS:
+        return getattr(_import_module(f"{__name__}.graphs"), name)
+    if name == "_initialized":
+        return _devices.is_initialized()
     if name == "default_generators":
         return tuple(random._generator(i) for i in range(_devices.device_count()))
     if name.endswith("Tensor"):
@@ -41,7 +46,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     from ..api.typed import DTYPES
-    return sorted({*globals(), *DTYPES, "amp", "comm", "default_generators"})
+    return sorted({*globals(), *DTYPES, *GRAPHS, "amp", "comm", "default_generators"})
 
 
 def transfers() -> dict[str, int]:

@@ -11,7 +11,7 @@ from math import log
 from .. import api as tg
 from ..nn.functional import logsigmoid, pad, softplus
 from . import constraints
-from ._transform import ComposeTransform, IndependentTransform, ReshapeTransform, Transform, identity_transform
+from ._transform import ComposeTransform, IndependentTransform, ReshapeTransform, Transform, _InverseTransform, identity_transform  # noqa: F401
 from ._transform_pieces import CatTransform, StackTransform
 from .utils import NUMBER, broadcast_all, lazy_property, same_as, tril_matrix_to_vec, vec_to_tril_matrix
 

@@ -39,9 +39,17 @@ def uniform(shape, like):
     return tg.rand(shape, dtype=like.dtype, device=like.device)
 
 
+def _standard_normal(shape, dtype, device):
+    """Standard normal numbers, as packages with distributions of their own draw them."""
+    return tg.empty(shape, dtype=dtype, device=device).normal_()
+
+
 def sum_rightmost(value, dim):
     """The sum over the last `dim` dimensions."""
     return value.reshape(value.shape[:-dim] + (-1,)).sum(-1) if dim else value
+
+
+_sum_rightmost = sum_rightmost
 
 
 def logits_to_probs(logits, is_binary=False):

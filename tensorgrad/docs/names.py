@@ -26,13 +26,13 @@ ABSENT = {
         r"\w*Type|Script(?!Function$|Module$)\w+|LiteScriptModule|Graph\w*|\w+Storage(Context|Tensor)|AliasDb|Argument\w*|Benchmark\w+|Block|CallStack|Capsule|Code|"
         r"CompilationUnit|"
         r"ConcreteModule\w+|DeepCopyMemoTable|DispatchKey\w*|ErrorReport|ExcludeDispatchKeyGuard|ExecutionPlan|FatalError|FileCheck|FunctionSchema|Gradient|"
-        r"IODescriptor|JITException|LockingLogger|LoggerBase|ModuleDict|Node|NoopLogger|OperatorInfo|ParameterDict|BufferDict|PyTorchFile\w+|StaticModule|Tag|"
+        r"IODescriptor|JITException|LockingLogger|LoggerBase|ModuleDict|Node|NoopLogger|OperatorInfo|ParameterDict|BufferDict|StaticModule|Tag|"
         r"ThroughputBenchmark|TracingState|Type|Use|Value|AVG|SUM|AggregationType|import_ir_\w+|merge_type_\w+|parse_\w+|unify_type_list|"
         r"Serialization\w+|Deserialization\w+|cond|while_loop|sym_(constrain_range\w*|fresh_size|sqrt)|PRIVATE_OPS|classproperty|"
         r"USE_\w+|func\.functionalize|func\.debug_unwrap",
     "kernels of other vendors and devices":
         r"cudnn_\w+|miopen_\w+|mkldnn_\w+|is_vulkan_available|(Tensor\.)?(is_)?(ipu|xla|xpu|maia|mtia|vulkan)|Tensor\.to_mkldnn|\w+_autocast_(ipu|xla)_\w+|"
-        r"set_autocast_(cpu|gpu)_\w+|autocast_\w+_nesting|has_(lapack|mkl|openmp|spectral)|compiled_with_cxx11_abi|profiler_\w+|prepare_multiprocessing_environment|"
+        r"has_(lapack|mkl|openmp|spectral)|compiled_with_cxx11_abi|profiler_\w+|prepare_multiprocessing_environment|"
         r"AcceleratorError|get_device_module",
     "parts of PyTorch's own implementation":
         r"batch_norm_\w+|native_(batch_norm|group_norm|layer_norm|norm)|convolution|affine_grid_generator|(Tensor\.)?slice_inverse|(Tensor\.)?hash_tensor|quantized_\w+|from_file|"
@@ -40,7 +40,7 @@ ABSENT = {
         r"nn\.functional\.(BroadcastingList\d|assert_int_or_pair|boolean_dispatch|handle_torch_function|has_torch_function\w*|DType)|"
         r"optim\.swap_in_optimizer_params_and_state|autograd\.\w+",
     "storages of quantized elements, and names of the old storage classes for CUDA alone":
-        r"cuda\.\w*Storage|Q\w+Storage|Storage|StorageBase|Tensor\.storage_type",
+        r"cuda\.\w*Storage|Q\w+Storage|Storage|StorageBase",
     "first-class dimensions": r"Tensor\.index|func\.rearrange",
     "memory pools, graphs and meters of CUDA devices":
         r"cuda\.(\w*[gG]raph\w*|CUDAPluggableAllocator|CudaError|DeferredCudaCallError|GreenContext|MemPool|AcceleratorError|caching_allocator_\w+|"

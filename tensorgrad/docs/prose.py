@@ -71,17 +71,16 @@ assert x.grad.shape == (2, 3)
 **Classes that are no tensors** and override functions by `__torch_function__` are asked by functions and operators; Tensor's named methods ask them from the
 first time on that a function or an operator met such a class, or that a subclass of Tensor was defined.
 
-**Storages.** `x.storage` is an attribute, the block of memory that dispatch goes by, and no method: `x.untyped_storage()` gives the bytes, and
-`torch.TypedStorage(wrap_storage=x.untyped_storage(), dtype=x.dtype)` the elements. Bytes that `resize_` cuts off become free with the last tensor in them,
-and a storage that tensors look at does not grow.
+**Storages.** Bytes that `resize_` cuts off become free with the last tensor in them, and a storage that tensors look at does not grow.
 
 ```python
 x = torch.arange(6.).reshape(2, 3)
 assert x[1].untyped_storage() is x.untyped_storage() and x.untyped_storage().nbytes() == 24
 ```
 
-**Files.** `torch.load` also refuses compressed and overlapping records, more than 100,000 of them, attributes that would hide methods, and
-keys that are tuples of more than 256 items or collide on purpose; it reads the tar files of PyTorch before 0.1.10 without running code. `torch.save` replaces a
+**Files.** `torch.load` also refuses archives with compressed or overlapping records, with anything between or behind them, or with more than 100,000 of
+them, attributes that would hide methods, and keys that are tuples of more than 64 items or collide on purpose. Sparse and quantized tensors and
+dtypes that are not here are refused by name. It reads the tar files of PyTorch before 0.1.10 without running code. `torch.save` replaces a
 file at once, when all is written. `weights_only=False` runs whatever the file names. Sources of classes in old files are not compared, and TorchScript archives
 are not run.
 

@@ -126,7 +126,7 @@ def out_places(func: Any, out_dims: Any, results: Any, spec: Any) -> list[Any]:
 def result(func: Any, out: Any, place: Any, depth: int, size: int) -> Any:
     """One result with its batch, along an axis."""
     if place is None:
-        if isinstance(out, Tensor) and type(out.storage).rank == depth:
+        if isinstance(out, Tensor) and type(out._storage).rank == depth:
             raise ValueError(f"vmap({name_of(func)}, ...): `{name_of(func)}` can not return a BatchedTensor when out_dim is None")
         return out
     if not isinstance(out, Tensor):
@@ -136,6 +136,6 @@ def result(func: Any, out: Any, place: Any, depth: int, size: int) -> Any:
     if not -ndim <= place < ndim:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {place})")
     place %= ndim
-    if type(out.storage).rank < depth:       # what does not depend on the batch
+    if type(out._storage).rank < depth:       # what does not depend on the batch
         return out.unsqueeze(place).expand(*out.shape[:place], size, *out.shape[place:])  # type: ignore[attr-defined]
     return shown(out, place, depth, size)

@@ -56,10 +56,10 @@ class Scope:
         if node_of(x) is not None and (self.outer or mode.levels):
             keep, mode.keep = mode.keep, True      # in forward mode, too, where a step that only tangents come to is forgotten
             try:
-                return cross(x, same, same, "Alias", x.storage)
+                return cross(x, same, same, "Alias", x._storage)
             finally:
                 mode.keep = keep
-        out = wrap(x.array, type(x.storage)() if x.storage.inference else x.storage)
+        out = wrap(x.array, type(x._storage)() if x._storage.inference else x._storage)
         out._node = Leaf(out)
         self.own.add(out._node)
         return out
@@ -83,7 +83,7 @@ class Scope:
             return x
         if mode.see is not None:      # a history, or tangents
             return mode.see.settled(x, self.start if self.outer else 0)
-        return x if self.outer and self.leads_out([x]) else wrap(x.array, x.storage)
+        return x if self.outer and self.leads_out([x]) else wrap(x.array, x._storage)
 
     def pulled(self, outputs: Any, inputs: Any, gradients: Any, retain_graph: bool) -> list[Any]:
         """The gradients of outputs with respect to stand-ins; zeros where there are none."""

@@ -20,7 +20,7 @@ def debug_unwrap(tensor: Any, *, recurse: bool = True) -> Any:
     >>> _ = torch.vmap(show)(torch.arange(3))
     tensor([0, 1, 2])
     """
-    while depth := type(tensor.storage).rank:
+    while depth := type(tensor._storage).rank:
         tensor = shown(tensor, 0, depth, tensor.array.hidden[-1])
         if not recurse:
             break

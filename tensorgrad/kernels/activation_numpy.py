@@ -27,7 +27,7 @@ def served(x: Any) -> bool:
 
 @OpDispatch.register("relu", "cpu")
 def relu(x: Any) -> Any:
-    out = np.zeros(x.shape, x.dtype)
+    out = np.zeros_like(x)
     return np.maximum(x, out, out=out)
 
 

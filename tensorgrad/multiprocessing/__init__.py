@@ -1,6 +1,7 @@
 """torch.multiprocessing: the standard library's, with tensors whose memory processes share. https://pytorch.org/docs/stable/multiprocessing.html
 
-A tensor after `share_memory_()` is the same memory in every process that is started with it; other tensors are copied on their way.
+A tensor that is sent to a process, as an argument, through a queue or a pipe, moves to shared memory: both see what either writes. Under Windows it is
+copied.
 """
 import multiprocessing as _multiprocessing
 from multiprocessing import *  # noqa: F403
@@ -30,5 +31,5 @@ def set_sharing_strategy(new_strategy: str) -> None:
     """Choose a name; there is one way to share memory here."""
     global _strategy
     if new_strategy not in _STRATEGIES:
-        raise AssertionError(f"Unknown sharing strategy: {new_strategy}")
+        raise AssertionError(f"invalid sharing strategy {new_strategy!r}, expected one of {_STRATEGIES}")
     _strategy = new_strategy

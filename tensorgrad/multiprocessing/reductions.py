@@ -1,71 +1,152 @@
-"""Memory that processes share, and how tensors in it are sent to a process that starts."""
+"""Memory that processes share, and how tensors are sent: they move to shared memory, and what is sent is its file descriptor.
+
+The memory is a file without a name, so it is gone with the last process that holds it, however that process ends.
+"""
 from __future__ import annotations
 
-from multiprocessing.context import assert_spawning
-from multiprocessing.reduction import ForkingPickler
-from multiprocessing.sharedctypes import RawArray
+import gc
+import mmap
+import os
+import sys
+import weakref
+from multiprocessing.reduction import HAVE_SEND_HANDLE, ForkingPickler
 from typing import Any
 
 import numpy as np
 
 from ..api import Tensor
-from ..dispatch import fresh
+from ..autograd.tape import TensorBase
+from ..dispatch import fresh, wrap
 from ..nn.parameter import Parameter
 from ..storage.cpu import NumpyStorage
 
+can_send = os.name == "posix" and HAVE_SEND_HANDLE      # elsewhere, tensors are copied on their way
+_here: weakref.WeakValueDictionary[tuple[int, int], Block] = weakref.WeakValueDictionary()     # the blocks of this process, by device and inode
+
 
 class Block:
-    """A block of shared memory, as bytes."""
+    """A block of shared memory, as bytes. https://pytorch.org/docs/stable/multiprocessing.html → file_descriptor"""
 
-    def __init__(self, raw: Any) -> None:
-        self.raw, self.array = raw, np.frombuffer(raw, np.uint8)
+    def __init__(self, size: int, descriptor: int | None = None) -> None:
+        self.size = max(size, 1)
+        self.descriptor = _new_file(self.size) if descriptor is None else descriptor
+        self.array = np.frombuffer(mmap.mmap(self.descriptor, self.size), np.uint8)
+        self.storage: Any = lambda: None            # a weak reference to the storage of tensors that arrived here
+        weakref.finalize(self, os.close, self.descriptor).atexit = False
+        _here[_identity(self.descriptor)] = self
 
     def view(self, dtype: Any, offset: int, shape: Any, strides: Any) -> Any:
         """An array in it."""
         return np.ndarray(shape, dtype, self.array.data, offset, strides)
 
+    def __reduce__(self) -> Any:
+        from multiprocessing.reduction import DupFd
+        return _opened, (self.size, DupFd(self.descriptor))
+
+
+def _new_file(size: int) -> int:
+    if hasattr(os, "memfd_create"):
+        descriptor: int = os.memfd_create("tensorgrad")
+    else:
+        from tempfile import TemporaryFile
+        with TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    os.ftruncate(descriptor, size)
+    return descriptor
+
+
+def _identity(descriptor: int) -> tuple[int, int]:
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
+
+
+def _opened(size: int, sent: Any) -> Block:
+    """The block of a descriptor that arrived: the same one each time."""
+    descriptor = sent.detach()
+    known = _here.get(_identity(descriptor))
+    if known is None:
+        return Block(size, descriptor)
+    os.close(descriptor)
+    return known
+
 
 def share(tensor: Any) -> Any:
-    """Move a tensor of the CPU to memory that processes share; views of what it was before stay behind."""
-    storage, array = tensor.storage, tensor.array
-    if type(storage) is not NumpyStorage or storage.shared is not None:
+    """Move a tensor of the CPU, and all that lie in the same memory, to memory that processes share."""
+    if type(tensor._storage) is not NumpyStorage or tensor._storage.shared is not None:
         return tensor
-    block = Block(RawArray("B", max(array.nbytes, 1)))
-    dense = array if array.flags.c_contiguous or array.flags.f_contiguous else np.ascontiguousarray(array)
-    moved = block.view(array.dtype, 0, array.shape, dense.strides)
-    moved[...] = array
-    new = _wrapped(moved, block)
-    tensor.data = new
-    tensor.storage.shared = block
+    family = _family(tensor)
+    storage, array = tensor._storage, tensor.array
+    memory = array if storage.memory is None else storage.memory
+    bounds = [_bounds(a) for a in (memory, *(t.array for t in family))]
+    low, high = min(low for low, _ in bounds), max(high for _, high in bounds)
+    block = Block(high - low)
+    block.array[:high - low] = _Bytes(low, high - low).array() if high > low else 0
+
+    def moved(a: Any) -> Any:
+        return block.view(a.dtype, _bounds(a)[0] - low + _first(a), a.shape, a.strides)
+    memory = moved(memory)
+    for t in family:
+        t.array, t._storage.shared = moved(t.array), block
+        if t._storage.memory is not None:
+            t._storage.memory = memory
+    block.storage = weakref.ref(storage)
     return tensor
 
 
-def _wrapped(array: Any, block: Block) -> Any:
-    tensor = fresh(array, NumpyStorage)
-    tensor.storage.shared = block
-    return tensor
+def _family(tensor: Any) -> list[Any]:
+    """The tensors that lie in the same memory as this one. Only the collector of garbage knows them all, so it is asked where there are others."""
+    storage, memory = tensor._storage, tensor._storage.memory
+    ours = 3 + (tensor.array is memory) + (tensor.array.base is memory)     # a name here, the argument, the storage, and this tensor's array
+    if memory is None or sys.getrefcount(storage) == 3 and sys.getrefcount(memory) == ours:
+        return [tensor]
+    return [t for t in gc.get_objects() if issubclass(type(t), TensorBase) and (t._storage is storage or t._storage.memory is memory)]
+
+
+class _Bytes:
+    """Memory at an address, for NumPy."""
+
+    def __init__(self, address: int, size: int) -> None:
+        self.__array_interface__ = {"data": (address, True), "shape": (size,), "typestr": "|u1", "version": 3}
+
+    def array(self) -> Any:
+        return np.asarray(self)
+
+
+def _bounds(array: Any) -> tuple[int, int]:
+    """The addresses of the first byte and after the last one."""
+    start = array.__array_interface__["data"][0]
+    if not array.size:
+        return start, start
+    steps = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)]
+    return start + sum(s for s in steps if s < 0), start + sum(s for s in steps if s > 0) + array.itemsize
+
+
+def _first(array: Any) -> int:
+    """How far the first element lies behind the first byte."""
+    return int(array.__array_interface__["data"][0]) - _bounds(array)[0]
 
 
 def _reduced(tensor: Any) -> Any:
-    block = tensor.storage.shared
-    if block is not None and tensor.is_leaf:
-        try:
-            assert_spawning(block)
-        except RuntimeError:
-            block = None            # through a queue, a copy
-    if block is None:
+    if tensor.requires_grad and not tensor.is_leaf:
+        raise RuntimeError("Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support crossing process "
+                           "boundaries.  If you just want to transfer the data, call detach() on the tensor before serializing (e.g., putting it on the "
+                           "queue).")
+    if not can_send or type(tensor._storage) is not NumpyStorage or type(tensor) not in (Tensor, Parameter) or not tensor.array.size:
         return tensor.__reduce_ex__(4)
-    offset = tensor.array.__array_interface__["data"][0] - block.array.__array_interface__["data"][0]
-    array = tensor.array
-    return _rebuilt, (type(tensor), block.raw, array.dtype.str, offset, array.shape, array.strides, tensor.requires_grad, dict(tensor.__dict__))
+    block, array = share(tensor)._storage.shared, tensor.array
+    offset = array.__array_interface__["data"][0] - block.array.__array_interface__["data"][0]
+    return _rebuilt, (type(tensor), block, array.dtype, offset, array.shape, array.strides, tensor.requires_grad, dict(tensor.__dict__))
 
 
-def _rebuilt(kind: Any, raw: Any, dtype: str, offset: int, shape: Any, strides: Any, requires_grad: bool, attributes: Any) -> Any:
-    block = Block(raw)
-    tensor = _wrapped(block.view(dtype, offset, shape, strides), block)
+def _rebuilt(kind: Any, block: Block, dtype: Any, offset: int, shape: Any, strides: Any, requires_grad: bool, attributes: Any) -> Any:
+    array, storage = block.view(dtype, offset, shape, strides), block.storage()
+    tensor = fresh(array, NumpyStorage) if storage is None else wrap(array, storage)
+    if storage is None:
+        tensor._storage.shared, block.storage = block, weakref.ref(tensor._storage)
+        tensor._storage.memory = block.view(dtype, 0, (block.size // array.itemsize,), (array.itemsize,))
     if kind is Parameter:
         tensor = Parameter(tensor, requires_grad)
-        tensor.storage.shared = block
+        tensor._storage.shared = block
     else:
         tensor.requires_grad_(requires_grad)
     tensor.__dict__.update(attributes)

@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import sys
+import threading
 import traceback
 from multiprocessing.connection import wait
 from typing import Any
@@ -37,7 +39,14 @@ class ProcessExitedException(ProcessException):
         return type(self), (self.msg, self.error_index, self.pid, self.exit_code, self.signal_name)
 
 
+def _end_with_the_parent() -> None:
+    parent: Any = multiprocessing.parent_process()
+    wait([parent.sentinel])
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 def _run(fn: Any, i: int, args: Any, errors: Any) -> None:
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
     try:
         fn(i, *args)
     except KeyboardInterrupt:

@@ -10,7 +10,7 @@ from ..api import conv1d, conv2d, conv3d, conv_tbc, conv_transpose1d, conv_trans
 from . import _functions
 from ._functions.activation import *  # noqa: F403
 from ._functions.attention import *  # noqa: F403
-from ._functions.attention import _canonical_mask, _none_or_dtype  # noqa: F401
+from ._functions.attention import _canonical_mask, _in_projection, _in_projection_packed, _none_or_dtype  # noqa: F401
 from ._functions.distance import *  # noqa: F403
 from ._functions.dropout import *  # noqa: F403
 from ._functions.embedding import *  # noqa: F403

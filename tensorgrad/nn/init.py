@@ -311,3 +311,7 @@ uniform, normal, constant, eye, dirac = map(_deprecated, (uniform_, normal_, con
 xavier_uniform, xavier_normal = map(_deprecated, (xavier_uniform_, xavier_normal_))
 kaiming_uniform, kaiming_normal = map(_deprecated, (kaiming_uniform_, kaiming_normal_))
 orthogonal, sparse = map(_deprecated, (orthogonal_, sparse_))
+
+# PyTorch's names of what fills without being recorded, which copies of its initializers call.
+_no_grad_uniform_, _no_grad_normal_, _no_grad_fill_ = uniform_, normal_, constant_
+_no_grad_trunc_normal_, _no_grad_zero_ = trunc_normal_, zeros_

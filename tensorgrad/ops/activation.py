@@ -46,7 +46,17 @@ class Relu(Bent):
     kinds = "fiu"
 
     def forward(xp, x):        return positive(xp, x)
-    def grad_x(xp, g, out):    return g * (out != 0)        # NaN, too, lets the gradient through
+    def grad_x(xp, g, out):    return xp.relu_gradient(g, out)
+
+
+class ReluGradient(Bent):
+    """g where y > 0 or NaN, 0 elsewhere"""
+
+    torch_name = "ThresholdBackward"
+    kinds = "fiu"
+
+    def forward(xp, slope, y):    return xp.where(y <= 0, 0, slope)
+    def grad_slope(xp, g, y):     return xp.relu_gradient(g, y)
 
 
 class LeakyRelu(Bent):
@@ -199,6 +209,7 @@ class Softplus(Activation):
 class LogSigmoid(Activation):
     """log σ(x) = min(x, 0) − log(1 + exp(−|x|))"""
 
+    row_major = True
     kernel_name = "log_sigmoid_cpu"
 
     def forward(xp, x):      return negative(xp, x) - xp.log1p(xp.exp(-xp.absolute(x)))
@@ -260,6 +271,7 @@ class Glu(Op):
 class Softmax(Op):
     """exp(x) / Σ exp(x) along an axis, computed from x − max x"""
 
+    row_major = True
     kinds = "f"
     kernel_name = "softmax_kernel_impl"
 
@@ -276,6 +288,7 @@ class Softmax(Op):
 class LogSoftmax(Op):
     """x − log Σ exp(x) along an axis, computed from x − max x"""
 
+    row_major = True
     kinds = "f"
     kernel_name = "log_softmax_kernel_impl"
 

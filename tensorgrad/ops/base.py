@@ -12,6 +12,7 @@ Tensors, broadcasting (the engine sums gradients of elementwise ops back to thei
 """
 from __future__ import annotations
 
+import re
 from functools import partial
 from operator import itemgetter
 from typing import Any, ClassVar
@@ -24,13 +25,13 @@ OPS: dict[str, type[Op]] = {}
 class Node:
     """A step of the tape: what `Tensor.grad_fn` shows. `edges` are the nodes of its inputs, None where no gradient flows."""
 
-    __slots__ = ("edges", "hooks", "time", "since", "shape", "dtype", "storage", "trace", "_metadata", "__weakref__")
+    __slots__ = ("edges", "hooks", "time", "since", "shape", "dtype", "_storage", "trace", "_metadata", "__weakref__")
     edges: tuple[Any, ...] | list[Any]
     hooks: Any
     time: int
     shape: Any
     dtype: Any
-    storage: Any
+    _storage: Any
     requires_grad: bool = True        # whether a gradient goes anywhere from here: not from the duals of forward mode
 
     def name(self) -> str:
@@ -86,6 +87,7 @@ class Op(Node):
     view: ClassVar[str] = ""                      # the result shares the first input's memory: 'always', or 'maybe'
     flat: ClassVar[bool] = False                  # the gradient is a function of the inputs, constant where it is one: differentiated again it is zero
     sequence: ClassVar[bool] = False              # the inputs come as one sequence: concat([a, b])
+    row_major: ClassVar[bool] = False             # the results are contiguous, whatever the inputs' strides; others keep the order of their inputs' axes
     explain: ClassVar[Any] = None                 # explain(*shapes): the error for operands that do not fit together
 
     # what is worked out
@@ -140,8 +142,11 @@ def arguments(function: Any) -> tuple[tuple[str, ...], bool, dict[str, Any]]:
 NO_DEFAULT: Any = type("NO_DEFAULT", (), {"__repr__": lambda self: "required"})()
 
 
+WORD = re.compile("(?<!^)[A-Z]")
+
+
 def _snake(name: str) -> str:
-    return "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name))
+    return WORD.sub(r"_\g<0>", name).lower()
 
 
 def input_name(op: type[Op], position: int) -> str:
@@ -186,7 +191,8 @@ class Kernels(dict[Any, Any]):
                 found = self.registered[cls][-1]
                 break
         else:
-            found = backend.native(self.op) or self.from_definition(backend)
+            found = backend.native(self.op)
+        found = self.from_definition(backend) if found is None else self.in_rows(found, backend)
         if (guard := backend.guard) is not None:
             found = Pair(guard(found.forward), guard(found.backward)) if isinstance(found, Pair) else guard(found)
         self[backend] = found
@@ -197,10 +203,28 @@ class Kernels(dict[Any, Any]):
         if backend.module is None and (self.op.native or names_itself):
             raise NotImplementedError(f"Could not run '{self.op.opname}' on the device '{backend.device}': no kernel is registered "
                                       f"for it. OpDispatch.register('{self.op.opname}', '{backend.device}') adds one.")
-        return partial(self.op.forward, backend.xp)
+        return self.in_rows(partial(self.op.forward, backend.xp), backend)
+
+    def in_rows(self, kernel: Any, backend: type[Storage]) -> Any:
+        """A kernel that copies its result, or the first of several, unless that is contiguous: for the ops that say so, where arrays have strides."""
+        copied = backend.row_major
+        if copied is None or not self.op.row_major:
+            return kernel
+        if isinstance(kernel, Pair):
+            return Pair(first_in_rows(kernel.forward, copied), kernel.backward)
+        if self.op.several:
+            return first_in_rows(kernel, copied)
+
+        def run(*args: Any, **params: Any) -> Any:
+            y = kernel(*args, **params)
+            return y if y.flags.c_contiguous or params.get("keepdims") else copied(y)      # with axes kept, it meets its input again: it lies as that does
+        return run
 
     def register(self, backend: type[Storage], kernel: Any) -> None:
-        self.registered.setdefault(backend, []).append(kernel)
+        registered = self.registered.setdefault(backend, [])
+        if isinstance(kernel, Pair) and registered and isinstance(registered[-1], Pair):
+            kernel.below = registered[-1]
+        registered.append(kernel)
         self.forget()
 
     def unregister(self, backend: type[Storage], kernel: Any) -> None:
@@ -217,6 +241,13 @@ class Kernels(dict[Any, Any]):
                     setattr(backend.xp, self.op.opname, _callable(self.op, backend))
 
 
+def first_in_rows(kernel: Any, copied: Any) -> Any:
+    def run(*args: Any, **params: Any) -> Any:
+        found = kernel(*args, **params)
+        return found if found is NotImplemented or found[0].flags.c_contiguous else (copied(found[0]), *found[1:])
+    return run
+
+
 def _descendants(cls: type) -> list[Any]:
     children: list[Any] = cls.__subclasses__()
     return [d for child in children for d in (child, *_descendants(child))]
@@ -227,7 +258,7 @@ def _callable(op: type[Op], backend: type[Storage]) -> Any:
     kernel = op.kernels[backend]
 
     def shown(*args: Any, **params: Any) -> Any:
-        served = kernel.forward(*args, **params)
+        _, served = kernel.served(*args, **params)
         return op.kernels.from_definition(backend)(*args, **params) if served is NotImplemented else served[0]
     run = shown if isinstance(kernel, Pair) else kernel
     if not op.parameters or op.arity is None and not op.sequence:
@@ -243,11 +274,24 @@ class Pair:
     """A kernel with a shortcut back: forward -> (out, residual), backward(g, residual, needs) -> gradients.
 
     It serves first gradients; gradients of gradients go through the op's definition, so a fast kernel can never make a higher
-    derivative wrong. `forward` may return NotImplemented for arguments that it does not serve: then the definition runs.
+    derivative wrong. `forward` may return NotImplemented for arguments that it does not serve: then the pair that was registered before
+    runs, and last the definition.
     """
 
-    def __init__(self, forward: Any, backward: Any) -> None:
-        self.forward, self.backward = forward, backward
+    def __init__(self, forward: Any, backward: Any, below: Pair | None = None) -> None:
+        self.forward, self.backward, self.below = forward, backward, below
+
+    def served(self, *args: Any, **params: Any) -> tuple[Pair, Any]:
+        """The first pair that serves these arguments, and what its forward gave; NotImplemented if none does."""
+        pair = self
+        while (found := pair.forward(*args, **params)) is NotImplemented and pair.below is not None:
+            pair = pair.below
+        return pair, found
+
+    def wrapped(self, forward: Any, backward: Any = None) -> Pair:
+        """The pair, and those below it, with something around their functions."""
+        below = self.below and self.below.wrapped(forward, backward)
+        return Pair(forward(self.forward), backward(self.backward) if backward else self.backward, below)
 
 
 def _missing(cls: type[Storage], name: str) -> Any:

@@ -22,6 +22,8 @@ def scan(xp, join, parts, axis):
 class Cumsum(Op):
     """out[i] = Σ x[j] for j ≤ i"""
 
+    row_major = True
+
     def forward(xp, x, *, axis):
         return rounded(xp.cumsum(x, axis=axis, dtype=wide(x)), x)
 
@@ -31,6 +33,8 @@ class Cumsum(Op):
 
 class Cumprod(Op):
     """out[i] = Π x[j] for j ≤ i"""
+
+    row_major = True
 
     def forward(xp, x, *, axis):
         return rounded(xp.cumprod(x, axis=axis, dtype=wide(x)), x)
@@ -69,6 +73,7 @@ def adjoint(xp, g, a, axis, reverse):
 class Logcumsumexp(Op):
     """out[i] = ln Σ exp x[j] for j ≤ i"""
 
+    row_major = True
     kinds = "fc"
 
     def forward(xp, x, *, axis):
@@ -92,6 +97,7 @@ class Logcumsumexp(Op):
 class Running(Choice):
     """Running extrema, and where they are: the last of equal ones."""
 
+    row_major = True
     __slots__ = ()
 
 

@@ -49,8 +49,8 @@ class Multiply(Elementwise):
     torch_name = "Mul"
 
     def forward(xp, a, b): return xp.multiply(a, b)
-    def grad_a(xp, g, b):  return g * b
-    def grad_b(xp, g, a):  return g * a
+    def grad_a(xp, g, b):  return xp.multiply(g, b)
+    def grad_b(xp, g, a):  return xp.multiply(g, a)
 
 
 class Divide(Floating):

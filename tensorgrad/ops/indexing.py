@@ -132,6 +132,7 @@ def grown(xp, g, shape):
 class MaskedFill(Movement):
     """`value` where the mask is true, x elsewhere."""
 
+    row_major = True
     elementwise = True
 
     def overload(self):

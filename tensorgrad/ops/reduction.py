@@ -52,6 +52,7 @@ def with_axis(self):
 class Sum(Op):
     """Σ x"""
 
+    row_major = True
     overload = with_axis
 
     def forward(xp, x, *, axis=None, keepdims=False):
@@ -64,6 +65,7 @@ class Sum(Op):
 class Mean(Op):
     """Σ x / n"""
 
+    row_major = True
     kinds = "fc"
     overload = with_axis
 
@@ -78,6 +80,7 @@ class Mean(Op):
 class Prod(Op):
     """Π x, over all axes or one"""
 
+    row_major = True
     overload = with_axis
 
     def forward(xp, x, *, axis=None, keepdims=False):
@@ -116,6 +119,7 @@ def shift(ndim, axis, by):
 class Var(Op):
     """Σ |x − x̄|² / (n − correction)"""
 
+    row_major = True
     opname = "variance"
 
     analytic = False
@@ -132,6 +136,7 @@ class Var(Op):
 class Std(Op):
     """√Var(x)"""
 
+    row_major = True
     opname = "deviation"
 
     analytic = False
@@ -162,6 +167,7 @@ def over(a, b):
 class Logsumexp(Op):
     """ln Σ eˣ"""
 
+    row_major = True
     kinds = "fc"
 
     def forward(xp, x, *, axis, keepdims=False):
@@ -180,6 +186,7 @@ class Logsumexp(Op):
 class VectorNorm(Op):
     """(Σ |x|^ord)^(1/ord), the greatest |x| for ord = ∞, the least for −∞, the number of nonzero x for 0; subgradient 0 at 0"""
 
+    row_major = True
     torch_name = "LinalgVectorNorm"
     analytic = False
     kinds = "fc"
@@ -222,6 +229,7 @@ def norm(xp, size, ord, axis, keepdims):
 class CountNorm(Op):
     """The number of elements that are not zero: a step through which no gradient flows"""
 
+    row_major = True
     torch_name = "LinalgVectorNorm"
     kinds = "fc"
     differentiable = True
@@ -256,12 +264,16 @@ def shared_by_all(xp, g, x, out):
 class Amax(Extreme):
     """max x"""
 
+    row_major = True
+
     def forward(xp, x, *, axis=None, keepdims=False): return xp.amax(x, axis=axis, keepdims=keepdims)
     grad_x = shared
 
 
 class Amin(Extreme):
     """min x"""
+
+    row_major = True
 
     def forward(xp, x, *, axis=None, keepdims=False): return xp.amin(x, axis=axis, keepdims=keepdims)
     grad_x = shared
@@ -316,11 +328,15 @@ class Argmin(Extreme):
 class Any(Op):
     """Whether any element is true."""
 
+    row_major = True
+
     def forward(xp, x, *, axis=None, keepdims=False): return xp.any(x, axis=axis, keepdims=keepdims)
 
 
 class All(Op):
     """Whether all elements are true."""
+
+    row_major = True
 
     def forward(xp, x, *, axis=None, keepdims=False): return xp.all(x, axis=axis, keepdims=keepdims)
 
@@ -350,6 +366,7 @@ def without(xp, parts, axis, keepdims):
 class MaxDim(Choice):
     """The greatest element along an axis, and the first place where it is."""
 
+    row_major = True
     torch_name = "Max"
 
     def forward(xp, x, *, axis, keepdims=False):
@@ -361,6 +378,7 @@ class MaxDim(Choice):
 class MinDim(Choice):
     """The least element along an axis, and the first place where it is."""
 
+    row_major = True
     torch_name = "Min"
 
     def forward(xp, x, *, axis, keepdims=False):

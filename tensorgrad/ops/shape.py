@@ -243,6 +243,7 @@ class SplitWithSizes(Viewing):
 class Concat(Movement):
     """Tensors one after the other along an axis."""
 
+    row_major = True
     torch_name = "Cat"
     sequence = True
     casts = "promote"
@@ -258,6 +259,7 @@ class Concat(Movement):
 class Stack(Movement):
     """Tensors side by side along a new axis."""
 
+    row_major = True
     sequence = True
     casts = "promote"
 
@@ -275,6 +277,8 @@ class Flip(Movement):
 class Roll(Movement):
     """Elements pushed along axes; those that leave come in again at the other end."""
 
+    row_major = True
+
     def forward(xp, x, *, shift, axis):   return xp.roll(x, shift, axis)
     def grad_x(xp, g, shift, axis):       return xp.roll(g, shift=tuple(-s for s in shift), axis=axis)
 
@@ -282,12 +286,16 @@ class Roll(Movement):
 class Tril(Movement):
     """The part of matrices on and below a diagonal."""
 
+    row_major = True
+
     def forward(xp, x, *, k=0):    return xp.tril(x, k)
     def grad_x(xp, g, k=0):        return xp.tril(g, k=k)
 
 
 class Triu(Movement):
     """The part of matrices on and above a diagonal."""
+
+    row_major = True
 
     def forward(xp, x, *, k=0):    return xp.triu(x, k)
     def grad_x(xp, g, k=0):        return xp.triu(g, k=k)

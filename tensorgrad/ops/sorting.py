@@ -51,6 +51,8 @@ class Topk(Choice):
 class Kthvalue(Choice):
     """The k-th least element along an axis, and where it is"""
 
+    row_major = True
+
     def forward(xp, x, *, k, axis, keepdims=False):
         indices = part(order(xp, x, axis), axis, k - 1, k)
         return without(xp, (xp.take_along_axis(x, indices, axis=axis), indices.copy()), axis, keepdims)
@@ -61,6 +63,7 @@ class Kthvalue(Choice):
 class Median(Choice):
     """The middle element along an axis, the lower of two, and where it is; NaN if there is one"""
 
+    row_major = True
     opname = "median_dim"
 
     def overload(self):
@@ -103,6 +106,7 @@ class NanmedianOfAll(Extreme):
 class Nanmedian(Choice):
     """The middle one of the numbers along an axis, the lower of two, and where it is"""
 
+    row_major = True
     opname = "nanmedian_dim"
 
     def overload(self):
@@ -120,6 +124,8 @@ class Nanmedian(Choice):
 
 class Mode(Choice):
     """The most frequent element along an axis, the least of several, and the last place where it is"""
+
+    row_major = True
 
     def forward(xp, x, *, axis, keepdims=False):
         places, n = order(xp, x, axis), x.shape[axis]

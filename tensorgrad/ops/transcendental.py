@@ -17,7 +17,7 @@ class Exp(Floating):
     """eˣ"""
 
     def forward(xp, x):      return xp.exp(x)
-    def grad_x(xp, g, out):  return g * out
+    def grad_x(xp, g, out):  return xp.multiply(g, out)
 
 
 class Exp2(Floating):
@@ -40,7 +40,7 @@ class Log(Floating):
     """ln x"""
 
     def forward(xp, x):    return xp.log(x)
-    def grad_x(xp, g, x):  return g / x
+    def grad_x(xp, g, x):  return xp.divide(g, x)
 
 
 class Log2(Floating):
@@ -118,7 +118,18 @@ class Sigmoid(Floating):
     native = False
 
     def forward(xp, x):      return 1 / (xp.exp(-x) + 1)
-    def grad_x(xp, g, out):  return g * (out * (1 - out))
+    def grad_x(xp, g, out):  return xp.sigmoid_gradient(g, out)
+
+
+class SigmoidGradient(Floating):
+    """g y (1 − y), for y = σ(x)"""
+
+    torch_name = "SigmoidBackward"
+    native = False
+
+    def forward(xp, slope, y):      return slope * (y * (1 - y))
+    def grad_slope(xp, g, y):       return xp.sigmoid_gradient(g, y)
+    def grad_y(xp, g, slope, y):    return g * (slope * (1 - y * 2))
 
 
 class Logit(Floating):
@@ -263,7 +274,18 @@ class Tanh(Floating):
     """tanh x"""
 
     def forward(xp, x):      return xp.tanh(x)
-    def grad_x(xp, g, out):  return g * (1 - out * out)
+    def grad_x(xp, g, out):  return xp.tanh_gradient(g, out)
+
+
+class TanhGradient(Floating):
+    """g (1 − y²), for y = tanh x"""
+
+    torch_name = "TanhBackward"
+    native = False
+
+    def forward(xp, slope, y):      return slope * (1 - y * y)
+    def grad_slope(xp, g, y):       return xp.tanh_gradient(g, y)
+    def grad_y(xp, g, slope, y):    return g * (slope * y * -2)
 
 
 class Arcsinh(Floating):

@@ -3,6 +3,7 @@ from .. import api as tg
 from .rule import (
     UpdateRule,
     addcdiv_,
+    at_once,
     average_square_,
     check,
     check_betas,
@@ -67,7 +68,12 @@ class Adam(UpdateRule):
 
     def update(self, param, grad, state, o):
         step, (beta1, beta2) = count(state), o.betas
-        mean, square = state['exp_avg'], state['exp_avg_sq']
+        mean, square, largest = state['exp_avg'], state['exp_avg_sq'], state.get('max_exp_avg_sq')
+        bias = (1 - beta2 ** step) ** 0.5  # the root of that of v, taken out of the fraction
+        rate, apart = o.lr * bias / (1 - beta1 ** step), o.decoupled_weight_decay
+        if at_once('adam', (param, mean, square, largest), (grad,), rate=rate, beta1=beta1, beta2=beta2, eps=o.eps * bias,
+                   decay=0 if apart else o.weight_decay, shrink=1 - o.lr * o.weight_decay if apart else 1):
+            return
         if o.weight_decay != 0 and o.decoupled_weight_decay:
             scale_(param, 1 - o.lr * o.weight_decay)
         else:
@@ -75,10 +81,9 @@ class Adam(UpdateRule):
         mean.lerp_(grad, 1 - beta1)
         average_square_(square, grad, beta2)
         if o.amsgrad:
-            maximum_(state['max_exp_avg_sq'], square)
-            square = state['max_exp_avg_sq']
-        bias = (1 - beta2 ** step) ** 0.5  # the root of that of v, taken out of the fraction
-        addcdiv_(param, mean, root(square, o.eps * bias), -o.lr * bias / (1 - beta1 ** step))
+            maximum_(largest, square)
+            square = largest
+        addcdiv_(param, mean, root(square, o.eps * bias), -rate)
 
 
 def check_kinds_of_betas(betas, tensors_wanted) -> None:

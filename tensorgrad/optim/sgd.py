@@ -1,5 +1,5 @@
 """Stochastic gradient descent with momentum."""
-from .rule import UpdateRule, add_, check, check_implementation, check_rate, decayed
+from .rule import UpdateRule, add_, at_once, check, check_implementation, check_rate, decayed
 
 __all__ = ['SGD']
 
@@ -46,9 +46,12 @@ class SGD(UpdateRule):
         return {'momentum_buffer': None} if options.momentum != 0 else {}
 
     def update(self, param, grad, state, o):
+        buffer = state.get('momentum_buffer')
+        if (o.momentum == 0 or buffer is not None) and at_once(
+                'sgd', (param, buffer), (grad,), lr=o.lr, momentum=o.momentum, dampening=o.dampening, weight_decay=o.weight_decay, nesterov=o.nesterov):
+            return
         grad = decayed(grad, param, o.weight_decay)
         if o.momentum != 0:
-            buffer = state.get('momentum_buffer')
             if buffer is None:
                 buffer = state['momentum_buffer'] = grad.detach().clone()
             else:

@@ -16,11 +16,15 @@ import io
 import os
 import pickle
 import struct
+import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from ..device import device as Device
 from ..storages import ELEMENTS
 from . import _legacy, _tar
+from ._allowed import Passed, Refused, Unlisted, add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 from ._archive import Archive, damaged, write_archive
 from ._atomic import replacing
 from ._names import module_of
@@ -29,6 +33,7 @@ from ._options import (
     get_crc32_options,
     get_default_load_endianness,
     get_default_mmap_options,
+    options,
     set_crc32_options,
     set_default_load_endianness,
     set_default_mmap_options,
@@ -37,26 +42,23 @@ from ._options import (
 from ._pickler import pickled
 from ._places import Location, default_restore_location, location_tag, register_package, validate_cuda_device
 from ._storages import Records
-from ._unpickler import (
-    Refused,
-    RestrictedUnpickler,
-    add_safe_globals,
-    clear_safe_globals,
-    get_safe_globals,
-    safe_globals,
-    unsafe_names,
-)
+from ._unpickler import RestrictedUnpickler, unsafe_names
 
 __all__ = ["LoadEndianness", "SourceChangeWarning", "StorageType", "add_safe_globals", "check_module_version_greater_or_equal", "clear_safe_globals",
            "default_restore_location", "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options", "get_safe_globals",
            "get_unsafe_globals_in_checkpoint", "load", "location_tag", "normalize_storage_type", "register_package", "safe_globals", "save",
            "set_crc32_options", "set_default_load_endianness", "set_default_mmap_options", "skip_data", "validate_cuda_device"]
 
+MAP_LOCATION = Callable[[Any, str], Any] | Device | str | dict[str, str] | None
 DEFAULT_PROTOCOL = 2
 CHUNK = 1 << 24
-ADVICE = ("Weights only load failed: a file is read without running code from it, and this one asks for more than tensors and plain containers. "
-          "`weights_only=False` loads it, and runs whatever code it names: do it only if you trust where the file comes from.\n\n{0}\n\n"
-          "Classes of your own can be allowed one by one with `torch.serialization.add_safe_globals`.")
+UNSAFE = ("In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` from `False` to `True`. Re-running `torch.load` with "
+          "`weights_only` set to `False` will likely succeed, but it can result in arbitrary code execution. Do it only if you got the file from a trusted "
+          "source.")
+UNLISTED = ("Weights only load failed. This file can still be loaded, to do so you have two options, \033[1mdo those steps only if you trust the source of "
+            f"the checkpoint\033[0m. \n\t(1) {UNSAFE}\n\t(2) Alternatively, to load with `weights_only=True` please check the recommended steps in the "
+            "following error message.\n\tWeightsUnpickler error: {0}")
+REFUSED = f"Weights only load failed. {UNSAFE}\nWeightsUnpickler error: {{0}}"
 
 
 def save(obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = DEFAULT_PROTOCOL, _use_new_zipfile_serialization: bool = True,
@@ -66,24 +68,31 @@ def save(obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = D
     Tensors that share memory go on sharing it. A file given by its path is written beside it and then put in its place: what was there before stays
     whole until the new one is.
     """
+    how = pickle_protocol, _use_new_zipfile_serialization, pickle_module, not _disable_byteorder_record
     if isinstance(f, (str, os.PathLike)):
         folder = os.path.dirname(os.fspath(f))
         if folder and not os.path.isdir(folder):
             raise RuntimeError(f"Parent directory {folder} does not exist.")
         with replacing(f) as file:
-            _write(obj, file, os.path.splitext(os.path.basename(os.fsdecode(f)))[0], pickle_protocol, _use_new_zipfile_serialization)
+            _write(obj, file, _top_of(os.fsdecode(f)), *how)
     elif hasattr(f, "write"):
         buffer = io.BytesIO()
-        _write(obj, buffer, "archive", pickle_protocol, _use_new_zipfile_serialization)
+        _write(obj, buffer, "archive", *how)
         _write_all(f, buffer.getbuffer())
     else:
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
 
 
-def _write(obj: Any, file: Any, name: str, protocol: int, archive: bool) -> None:
-    data, storages, sizes = pickled(obj, protocol, legacy=not archive)
+def _top_of(path: str) -> str:
+    """The name of the folder in the archive: the file's, if it is one that any system can have."""
+    stem = os.path.splitext(os.path.basename(path))[0]
+    return stem if stem.isascii() and stem.isprintable() and "\\" not in stem and stem.strip(".") else "archive"
+
+
+def _write(obj: Any, file: Any, name: str, protocol: int, archive: bool, module: Any, order: bool) -> None:
+    data, storages, sizes = pickled(obj, protocol, not archive, module)
     if archive:
-        write_archive(file, name, data, storages)
+        write_archive(file, name, data, storages, order)
     else:
         _legacy.write(file, data, storages, sizes, protocol)
 
@@ -101,26 +110,63 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights
     """What `save`, here or in PyTorch, wrote to a file. https://pytorch.org/docs → torch.load
 
     f: a path, or a file that can seek. map_location: the device that tensors go to: a device, a dict from old to new ones, or a function of a storage
-    and its old place. weights_only: read tensors and plain containers only (default), or run what the file says (False). mmap: leave tensors in the
-    file until they are used. Errors: pickle.UnpicklingError names what was refused; RuntimeError if the file is damaged.
+    and its old place. weights_only: read tensors and plain containers only (default), or run what the file says (False): every class and function that
+    it names, with the rights of this program. mmap: leave tensors in the file until they are used. A path that ends in .safetensors is read as such.
+    Errors: pickle.UnpicklingError names what was refused; RuntimeError if the file is damaged.
     """
-    if weights_only is None:
-        weights_only = pickle_module is None
-    elif weights_only and pickle_module is not None:
-        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
-    location = Location(map_location)
+    unpickle = _unpickle(weights_only, pickle_module, pickle_load_args)
+    try:
+        return _load(f, Location(map_location), unpickle, options.mmap if mmap is None else mmap)
+    except Passed as passed:
+        raise passed.error from None
+
+
+def _load(f: Any, location: Location, unpickle: Any, mmap: bool) -> Any:
     if isinstance(f, (str, os.PathLike)):
+        if os.fsdecode(f).endswith(".safetensors"):
+            return _safetensors(f, location.given)
         with open(f, "rb") as file:
-            return _read(file, f, location, weights_only, pickle_module, mmap)
-    if not all(hasattr(f, method) for method in ("read", "seek", "tell")):
-        raise AttributeError(f"'{type(f).__name__}' object has no attribute 'seek'. You can only torch.load from a file that is seekable. Please pre-load "
-                             "the data into a buffer like io.BytesIO and try to load from it instead.")
+            return _read(file, f, location, unpickle, mmap)
+    try:
+        f.seek(f.tell())
+    except (io.UnsupportedOperation, AttributeError) as error:
+        raise type(error)(f"{error}. You can only torch.load from a file that is seekable. Please pre-load the data into a buffer like io.BytesIO and try "
+                          "to load from it instead.") from None
     if mmap:
         raise ValueError("f must be a file path in order to use the mmap argument")
-    return _read(f, None, location, weights_only, pickle_module, mmap)
+    return _read(f, None, location, unpickle, mmap)
 
 
-def _read(file: Any, path: Any, location: Location, weights_only: bool, pickle_module: Any, mmap: bool | None) -> Any:
+def _unpickle(weights_only: bool | None, pickle_module: Any, arguments: dict[str, Any]) -> Any:
+    """The function that reads a pickle and runs it; None to run nothing."""
+    only, anything = (os.environ.get(f"TORCH_FORCE_{name}WEIGHTS_ONLY_LOAD", "0").lower() in ("1", "y", "yes", "true") for name in ("", "NO_"))
+    if only and anything:
+        raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should be set, but both were set.")
+    if only:
+        weights_only = True
+    elif weights_only is None:
+        weights_only = pickle_module is None and not anything
+        if anything:
+            warnings.warn("Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected, since the`weights_only` argument was not explicitly passed to "
+                          "`torch.load`, forcing weights_only=False.", UserWarning, stacklevel=3)
+    if not weights_only:
+        return partial(unpickled, module=pickle_module or pickle, arguments={"encoding": "utf-8"} | arguments)
+    if pickle_module is not None:
+        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    if arguments:
+        warnings.warn("pickle_load_args only works if `weights_only=False`.", stacklevel=3)
+    return None
+
+
+def _safetensors(path: Any, map_location: Any) -> Any:
+    from ..utils.safetensors import load_file
+    if isinstance(map_location, dict) or callable(map_location) and not isinstance(map_location, Device):
+        raise RuntimeError(f"Loading safetensors file with {'dict' if isinstance(map_location, dict) else 'callable'} map_location is not supported. Use a "
+                           "device string or torch.device instead.")
+    return load_file(path, "cpu" if map_location is None else map_location)
+
+
+def _read(file: Any, path: Any, location: Location, unpickle: Any, mmap: bool) -> Any:
     start = file.tell()
     head = file.read(_tar.BLOCK)
     file.seek(start)
@@ -131,16 +177,16 @@ def _read(file: Any, path: Any, location: Location, weights_only: bool, pickle_m
         if not head:
             raise EOFError("Ran out of input")
         form = _tar if _tar.is_tar(head) else _legacy
-        return _explained(lambda: form.read(file, location, None if weights_only else pickle_module or pickle))
+        return _explained(lambda: form.read(file, location, unpickle))
     archive = Archive(file, path if mmap else None)
     if archive.has("constants.pkl"):
-        raise RuntimeError("Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``." if weights_only else
+        raise RuntimeError("Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``." if unpickle is None else
                            "the file is a TorchScript archive, which only PyTorch runs")
     records = Records(archive, location)
     data = archive.read("data.pkl")
-    if weights_only:
+    if unpickle is None:
         return _explained(lambda: RestrictedUnpickler(io.BytesIO(data), records.of_persistent_id, len(data)).load())
-    return unpickled(io.BytesIO(data), records.of_persistent_id, pickle_module or pickle)
+    return unpickle(io.BytesIO(data), records.of_persistent_id)
 
 
 def _explained(read: Callable[[], Any]) -> Any:
@@ -149,16 +195,16 @@ def _explained(read: Callable[[], Any]) -> Any:
     except (struct.error, OverflowError) as error:
         raise damaged(str(error)) from None
     except Refused as error:
-        raise pickle.UnpicklingError(ADVICE.format(error)) from None
+        raise pickle.UnpicklingError((UNLISTED if isinstance(error, Unlisted) else REFUSED).format(error)) from None
 
 
-def unpickled(file: Any, persistent_load: Any, module: Any) -> Any:
+def unpickled(file: Any, persistent_load: Any, module: Any, arguments: dict[str, Any]) -> Any:
     """The object, by the ordinary unpickler: the names of PyTorch's modules stand for those of this package."""
     class Unpickler(module.Unpickler):  # type: ignore[misc,name-defined]
         def find_class(self, module_name: str, name: str) -> Any:
             own = module_of(module_name, name)
             return own if own is not None else super().find_class(module_name, name)
-    reader = Unpickler(file)
+    reader = Unpickler(file, **arguments)
     reader.persistent_load = persistent_load
     return reader.load()
 
@@ -197,7 +243,6 @@ def check_module_version_greater_or_equal(module: Any, req_version_tuple: tuple[
         message = f"'{module.__name__}' module version string is malformed '{module.__version__}' and cannot be compared with tuple {req_version_tuple}"
         if error_if_malformed:
             raise RuntimeError(message) from error
-        import warnings
         warnings.warn(message + ", but continuing assuming that requirement is met", stacklevel=2)
         return True
 

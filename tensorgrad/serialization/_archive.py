@@ -3,26 +3,25 @@
     <name>/data.pkl  <name>/.format_version  <name>/.storage_alignment  <name>/byteorder  <name>/data/<key> …  <name>/version  <name>/.data/serialization_id
 
 The reader is our own, since everything that a file says of itself has to be checked before it is acted upon: an entry is what the directory and the entry's own
-header agree on, no two entries overlap, and nothing is longer than the file.
+header agree on, the entries and the directory fill the file without an overlap or a gap, and nothing is longer than the file.
 """
 from __future__ import annotations
 
-import hashlib
 import mmap
 import struct
 import sys
-import zipfile
 import zlib
 from typing import Any, NamedTuple
 
 from ._options import options
 
-ALIGNMENT = 64
 MOST_ENTRIES = 100_000
 LONGEST_COMMENT = 65_535
 ZIP64_FROM = 1 << 31
 FULL16, FULL32 = 0xFFFF, 0xFFFFFFFF          # "the number is in the zip64 record"
 ENCRYPTED, LATER = 0x1, 0x8                  # flags: encrypted; sizes follow the data
+DESCRIPTOR = 24                              # the most bytes that they take there
+ALIGNED = 16                                 # elements lie at multiples of their size: of the largest
 DAMAGED = ("PytorchStreamReader failed reading zip archive: {0}. If you are seeing this error, there is a high likelihood that your checkpoint file is "
            "corrupted. This can happen if the checkpoint was not saved properly, was transferred incorrectly, or the file was modified after saving.")
 
@@ -33,13 +32,13 @@ def damaged(what: str) -> RuntimeError:
 
 
 class Entry(NamedTuple):
-    """A record, as the directory describes it. limit: where the next entry or the directory begins."""
+    """A record, as the directory describes it. begin: where its bytes do, which its own header says."""
 
     raw: bytes
     header: int
     size: int
     checksum: int
-    limit: int = 0
+    begin: int = 0
 
 
 class Archive:
@@ -54,12 +53,13 @@ class Archive:
         if len(tops) != 1:
             raise damaged("its entries are not in one folder")
         self._top = tops.pop()
-        self._limit_entries()
+        self._lay_out()
         self._map: Any = None
-        if path is not None:
-            written = options.mmap_flags == getattr(mmap, "MAP_SHARED", 1)
-            with open(path, "r+b" if written else "rb") as mapped:
-                self._map = mmap.mmap(mapped.fileno(), 0, access=mmap.ACCESS_WRITE if written else mmap.ACCESS_COPY)
+        if path is not None and options.mmap_flags == getattr(mmap, "MAP_SHARED", 1):
+            with open(path, "r+b") as mapped:
+                self._map = mmap.mmap(mapped.fileno(), 0, access=mmap.ACCESS_WRITE)
+        elif path is not None:
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
 
     # the directory
 
@@ -78,11 +78,16 @@ class Archive:
         end = tail.rfind(b"PK\5\6", 0, len(tail) - 18)
         if end < 0:
             raise damaged("failed finding central directory")
-        disk, first, here, count, size, at = struct.unpack_from("<4H2L", tail, end + 4)
+        disk, first, here, count, size, at, comment = struct.unpack_from("<4H2LH", tail, end + 4)
+        if end + 22 + comment != len(tail):
+            raise damaged("something follows its end")
         stop = begin + end
-        if FULL16 in (here, count) or FULL32 in (size, at):
+        if stop >= 20 and self._at(stop - 20, 4, "its end") == b"PK\6\7" or FULL16 in (here, count) or FULL32 in (size, at):
+            small = disk, first, here, count, size, at
             stop, disk, first, here, count, size, at = self._large_directory(stop)
-        if disk or first or here != count or at + size > stop:
+            if any(a not in (b, full) for a, b, full in zip(small, (disk, first, here, count, size, at), [FULL16] * 4 + [FULL32] * 2)):
+                raise damaged("its two ends say different things")
+        if disk or first or here != count or at + size != stop:
             raise damaged("its central directory is not where it says")
         if count > MOST_ENTRIES:
             raise damaged(f"it has {count} entries, more than {MOST_ENTRIES}")
@@ -107,7 +112,7 @@ class Archive:
         if magic != b"PK\6\7" or disk or disks > 1 or at + 56 > end - 20:
             raise damaged("its zip64 record is malformed")
         fields = struct.unpack("<4sQ2H2L4Q", self._at(at, 56, "its zip64 record"))
-        if fields[0] != b"PK\6\6":
+        if fields[0] != b"PK\6\6" or at + 12 + fields[1] != end - 20:
             raise damaged("its zip64 record is malformed")
         return (at, *fields[4:])
 
@@ -129,7 +134,7 @@ class Archive:
         try:
             name = entry.raw.decode("utf-8")
         except UnicodeDecodeError:
-            name = entry.raw.decode("cp437")
+            name = entry.raw.decode("latin1")
         parts = name.split("/")
         if name.startswith("/") or "\\" in name or ".." in parts or len(parts) < 2 or "\0" in name:
             raise damaged(f"the entry name {name!r:.80} is not allowed")
@@ -138,13 +143,18 @@ class Archive:
         self._entries[name] = entry
         return parts[0]
 
-    def _limit_entries(self) -> None:
-        order = sorted(self._entries.items(), key=lambda item: item[1].header)
-        limits = [entry.header for _, entry in order[1:]] + [self._end]
-        for (name, entry), limit in zip(order, limits):
-            if entry.header + 30 + len(entry.raw) + entry.size > limit:
-                raise damaged(f"the entry {name!r:.80} overlaps another")
-            self._entries[name] = entry._replace(limit=limit)
+    def _lay_out(self) -> None:
+        """Find where the records begin. They follow each other without a gap, in which something else could hide; a few bytes may tell the sizes again."""
+        at = after = 0
+        for name, entry in sorted(self._entries.items(), key=lambda item: item[1].header):
+            if not at <= entry.header <= after:
+                raise damaged(f"the entry {name!r:.80} {'overlaps another' if entry.header < at else 'does not follow the one before'}")
+            begin, flags = self._begin(name, entry)
+            self._entries[name] = entry._replace(begin=begin)
+            at = begin + entry.size
+            after = at + DESCRIPTOR * bool(flags & LATER)
+        if not at <= self._end <= after:
+            raise damaged("its central directory does not follow its entries")
 
     # the records
 
@@ -162,21 +172,18 @@ class Archive:
         except KeyError:
             raise damaged(f"file not found: {self._top}/{name:.80}") from None
 
-    def _begin(self, name: str, entry: Entry) -> int:
-        """Where a record's bytes begin, which its own header says."""
+    def _begin(self, name: str, entry: Entry) -> tuple[int, int]:
+        """(where a record's bytes begin, its flags), by its own header, which has to say what the directory says."""
         magic, _, flags, method, _, _, checksum, packed, size, length, extra = struct.unpack("<4s5H3L2H", self._at(entry.header, 30, f"the record {name:.80}"))
-        begin = entry.header + 30 + length + extra
         agreed = (not size and not packed and flags & LATER) or (packed, size, checksum) == (entry.size, entry.size, entry.checksum) or FULL32 in (packed, size)
         if magic != b"PK\3\4" or method or flags & ENCRYPTED or not agreed or self._at(entry.header + 30, length, "a name") != entry.raw:
             raise damaged(f"the record {name:.80} is another one than the central directory says")
-        if begin + entry.size > entry.limit:
-            raise damaged(f"the record {name:.80} is cut off")
-        return begin
+        return entry.header + 30 + length + extra, flags
 
     def read(self, name: str) -> bytearray:
         """The bytes of a record, its checksum checked."""
         entry = self._entry(name)
-        self._file.seek(self._start + self._begin(name, entry))
+        self._file.seek(self._start + entry.begin)
         data = bytearray(entry.size)
         filled = _fill(self._file, memoryview(data))
         if filled != entry.size:
@@ -190,8 +197,8 @@ class Archive:
         if self._map is None:
             return self.read(name)
         entry = self._entry(name)
-        begin = self._start + self._begin(name, entry)
-        return memoryview(self._map)[begin:begin + entry.size]
+        begin = self._start + entry.begin
+        return memoryview(self._map)[begin:begin + entry.size] if begin % ALIGNED == 0 else self.read(name)
 
 
 def _large_numbers(extra: bytes) -> tuple[int, ...]:
@@ -222,14 +229,17 @@ def _fill(file: Any, target: memoryview) -> int:
     return done
 
 
-def write_archive(file: Any, name: str, data: bytes, storages: list[Any]) -> None:
-    """Write the archive of a pickle and the storages that it refers to by their numbers."""
+def write_archive(file: Any, name: str, data: bytes, storages: list[Any], order: bool = True) -> None:
+    """Write the archive of a pickle and the storages that it refers to by their numbers. order: say the order of bytes, too."""
+    import hashlib
+    import zipfile  # not before something is written: it loads what it could unpack with, too
     digest = hashlib.sha1(data, usedforsecurity=False)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         _add(archive, f"{name}/data.pkl", data)
         _add(archive, f"{name}/.format_version", b"1")
-        _add(archive, f"{name}/.storage_alignment", str(ALIGNMENT).encode())
-        _add(archive, f"{name}/byteorder", sys.byteorder.encode())
+        _add(archive, f"{name}/.storage_alignment", str(options.alignment).encode())
+        if order:
+            _add(archive, f"{name}/byteorder", sys.byteorder.encode())
         for key, memory in enumerate(storages):
             _add(archive, f"{name}/data/{key}", memory)
             digest.update(str(len(memory)).encode())
@@ -237,11 +247,12 @@ def write_archive(file: Any, name: str, data: bytes, storages: list[Any]) -> Non
         _add(archive, f"{name}/.data/serialization_id", str(int(digest.hexdigest(), 16) % 10 ** 40).zfill(40).encode())
 
 
-def _add(archive: zipfile.ZipFile, name: str, data: Any) -> None:
-    entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+def _add(archive: Any, name: str, data: Any) -> None:
+    from zipfile import ZipInfo
+    entry = ZipInfo(name, (1980, 1, 1, 0, 0, 0))
     large = len(data) >= ZIP64_FROM
-    begin = archive.fp.tell() + 30 + len(name.encode()) + 4 + (20 if large else 0)  # type: ignore[union-attr]
-    padding = -begin % ALIGNMENT
+    begin = archive.fp.tell() + 30 + len(name.encode()) + 4 + (20 if large else 0)
+    padding = -begin % options.alignment
     entry.extra = b"FB" + struct.pack("<H", padding) + b"Z" * padding
     entry.file_size = len(data)
     with archive.open(entry, "w", force_zip64=large) as target:

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,7 +24,7 @@ def replacing(path: Any) -> Iterator[IO[bytes]]:
             yield file
         return
     folder = os.path.dirname(path)
-    temporary = os.path.join(folder, f".{os.path.basename(path)[:80]}.{secrets.token_hex(8)}.part")
+    temporary = os.path.join(folder, f".{os.path.basename(path)[:80]}.{os.urandom(8).hex()}.part")
     mode = 0o666 if before is None else before.st_mode & 0o777          # the system takes the umask off
     try:
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0), mode)

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from ..storages import TypedStorage, UntypedStorage
+from ._allowed import Refused
 from ._archive import _fill, damaged
-from ._options import options
+from ._options import own
 from ._places import Location
 from ._storages import checked_id, element_of
-from ._unpickler import Refused, RestrictedUnpickler
+from ._unpickler import RestrictedUnpickler
 
 MAGIC, PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
 SYSTEM = {"protocol_version": PROTOCOL, "little_endian": sys.byteorder == "little", "type_sizes": {"short": 2, "int": 4, "long": 4}}
@@ -33,11 +34,11 @@ def write(file: Any, data: bytes, storages: list[Any], sizes: list[int], protoco
         file.write(memory)
 
 
-def read(file: Any, location: Location, module: Any) -> Any:
-    """The object. module: the pickle module to run it with, None to run nothing."""
+def read(file: Any, location: Location, unpickle: Any) -> Any:
+    """The object. unpickle: the function that reads a pickle and runs it, None to run nothing."""
     start = file.tell()
     file.seek(0, 2)
-    reader = Reader(file, location, module, file.tell() - start)
+    reader = Reader(file, location, unpickle, file.tell() - start)
     file.seek(start)
     try:
         magic = reader.pickle()
@@ -63,31 +64,32 @@ def read(file: Any, location: Location, module: Any) -> Any:
 class Reader:
     """Reads pickles from a file, and the storages that they refer to."""
 
-    def __init__(self, file: Any, location: Location, module: Any, length: int, names: Any = None) -> None:
-        self.file, self.location, self.module, self.length, self.names = file, location, module, length, names
+    def __init__(self, file: Any, location: Location, unpickle: Any, length: int, names: Any = None) -> None:
+        self.file, self.location, self.unpickle, self.length, self.names = file, location, unpickle, length, names
         self.storages: dict[str, tuple[UntypedStorage, TypedStorage]] = {}      # key → (what takes the bytes, and where they are to go)
         self.views: dict[tuple[str, str], TypedStorage] = {}
         self.promised = 0
 
     def pickle(self) -> Any:
         """The next pickle of the file."""
-        if self.module is None:
+        if self.unpickle is None:
             return RestrictedUnpickler(self.file, self.storage, self.length, self.names).load()
-        from . import unpickled
-        return unpickled(self.file, self.storage, self.module)
+        return self.unpickle(self.file, self.storage)
 
     def storage(self, pid: Any) -> Any:
         """The storage that a pickle refers to; its bytes come later in the file."""
         if isinstance(pid, tuple) and pid and isinstance(pid[0], bytes):
             pid = (pid[0].decode("ascii"), *pid[1:])
-        if self.module is not None and isinstance(pid, tuple) and pid and pid[0] == "module":
+        if self.unpickle is not None and isinstance(pid, tuple) and pid and pid[0] == "module":
             return pid[1]           # a class, with the text of its source
         kind, key, place, count = checked_id(pid, 5)
         element = element_of(kind)
         if key not in self.storages:
             self.promise(count * element.itemsize, key)
             memory = UntypedStorage(count * element.itemsize)
-            self.storages[key] = memory, TypedStorage._over(self.location.place(memory, place), element)
+            typed = TypedStorage._over(self.location.place(memory, place), element)
+            typed.unread = True     # type: ignore[attr-defined]
+            self.storages[key] = memory, typed
         whole = self.storages[key][1]
         if whole.dtype is not element or whole.size() != count:
             raise Refused(f"the storage {key} is of two types or lengths")
@@ -101,7 +103,7 @@ class Reader:
 
     def view(self, whole: TypedStorage, key: str, described: Any) -> TypedStorage:
         """A part of a storage that is a storage itself, as the oldest files have them: (key, offset, number of elements)."""
-        if type(described) is not tuple or len(described) != 3 or type(described[0]) is not str:
+        if type(described) is not tuple or len(described) != 3 or type(described[0]) is not str or len(described[0]) > 255:
             raise Refused("the part of a storage is malformed")
         name, offset, count = described
         if (key, name) not in self.views:
@@ -117,7 +119,7 @@ class Reader:
         data = bytearray(size)
         if _fill(self.file, memoryview(data)) != size:
             raise damaged(f"the storage {key} is cut off")
-        if not options.skip:
+        if not own.skip:
             if typed.dtype.name == "bool" and size and max(data) > 1:
                 data = bytearray((np.frombuffer(data, np.uint8) != 0).tobytes())
             typed._untyped_storage.copy_(UntypedStorage._over(np.frombuffer(data, np.uint8)))

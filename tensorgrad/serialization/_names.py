@@ -1,10 +1,14 @@
 """Whose name is whose: PyTorch's name of each class and function of this package, for files, and back."""
 from __future__ import annotations
 
+import re
 from importlib import import_module
+from pickle import UnpicklingError
 from typing import Any
 
 from ..api import DTYPES, Size, Tensor, device, dtype
+from ..api.typed import tensortype
+from ..generator import Generator
 from ..nn.parameter import Parameter
 from ..storages import ELEMENTS, TypedStorage, UntypedStorage
 
@@ -23,14 +27,29 @@ UNTYPED = StorageType("torch.storage", "UntypedStorage", None)
 STORAGE_TYPES = {("torch", t.name): t for t in BY_DTYPE.values()} | {("torch.storage", "UntypedStorage"): UNTYPED, ("torch", "UntypedStorage"): UNTYPED}
 
 CLASSES = {Tensor: ("torch", "Tensor"), Size: ("torch", "Size"), device: ("torch", "device"), dtype: ("torch", "dtype"),
-           Parameter: ("torch.nn.parameter", "Parameter")}
+           Parameter: ("torch.nn.parameter", "Parameter"), Generator: ("torch._C", "Generator")}
+
+
+NO_SPARSE, NO_QUANTIZED = "there are no sparse tensors: write `x.to_dense()`", "there are no quantized tensors: write `x.dequantize()`"
+MISSING = {"_rebuild_sparse_tensor": NO_SPARSE, "_rebuild_sparse_csr_tensor": NO_SPARSE, "_rebuild_qtensor": NO_QUANTIZED,
+           "_rebuild_nested_tensor": "there are no nested tensors", "_rebuild_wrapper_subclass": "tensors other than those of the device meta have a storage"}
+ODD_DTYPES = re.compile("float[48]_|complex32$|chalf$|q?u?int[1-7]$|qu?int|bits[0-9]|ComplexHalfStorage$|QU?Int")
+
+
+def missing(module: str, name: str) -> str | None:
+    """Why there is nothing of this name of PyTorch; None if there is no reason."""
+    if module == "torch._utils" and name in MISSING:
+        return f"The file holds a tensor that is made by torch._utils.{name}, and {MISSING[name]}"
+    if module == "torch" and name.isascii() and len(name) < 40 and ODD_DTYPES.match(name) and name not in DTYPES:
+        return f"The file names torch.{name}, and there is no such dtype: write the tensor in another one, such as `x.float()`"
+    return None
 
 
 def torch_name(thing: Any) -> tuple[str, str] | None:
     """(module, name) of a class or function of this package in PyTorch; None for those of others."""
     if isinstance(thing, type) and thing in CLASSES:
         return CLASSES[thing]
-    if isinstance(thing, type) and issubclass(thing, (TypedStorage, UntypedStorage)):
+    if isinstance(thing, tensortype) or isinstance(thing, type) and issubclass(thing, (TypedStorage, UntypedStorage)):
         return thing.__module__, thing.__name__
     module = getattr(thing, "__module__", None) or ""
     if module != PACKAGE and not module.startswith(f"{PACKAGE}."):
@@ -42,11 +61,15 @@ def module_of(module: str, name: str) -> Any:
     """The class or function of this package that PyTorch's (module, name) stands for; None if it is not PyTorch's."""
     if module != "torch" and not module.startswith("torch."):
         return None
-    from ._unpickler import ALLOWED
+    from ._rebuild import ALLOWED
     if (module, name) in ALLOWED:
         return ALLOWED[module, name]
     if module == "torch" and name in DTYPES:
         return DTYPES[name]
+    if (module, name) == CLASSES[Generator]:
+        return Generator
+    if reason := missing(module, name):
+        raise UnpicklingError(reason)
     found: Any = import_module(f"{PACKAGE}{module.removeprefix('torch')}")
     for part in name.split("."):
         found = getattr(found, part)

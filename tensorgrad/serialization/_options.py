@@ -9,13 +9,16 @@ from typing import Any
 MAP_PRIVATE, MAP_SHARED = getattr(mmap, "MAP_PRIVATE", 2), getattr(mmap, "MAP_SHARED", 1)
 
 
-class Options(threading.local):
-    """The settings, each thread's own."""
+class Options:
+    """The settings."""
 
     endianness: LoadEndianness | None = None
     mmap_flags: int = MAP_PRIVATE
     crc32: bool = True
-    skip: bool = False
+    mmap: bool = False
+    alignment: int = 64         # of the records that are written
+    offsets: bool = False       # these two are PyTorch's, and change nothing here
+    pinned: bool = False
 
 
 class LoadEndianness(enum.Enum):
@@ -26,7 +29,13 @@ class LoadEndianness(enum.Enum):
     BIG = 3
 
 
-options = Options()
+class OfThread(threading.local):
+    """The settings that each thread has its own of."""
+
+    skip: bool = False
+
+
+options, own = Options(), OfThread()
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
@@ -59,18 +68,19 @@ def get_default_mmap_options() -> int:
 class _Setting:
     """A setting that holds from now on, or until the end of a `with` block."""
 
+    _of: Any = options
     _name: str
     _before: Any
 
     def _set(self, value: Any) -> None:
-        self._before = getattr(options, self._name)
-        setattr(options, self._name, value)
+        self._before = getattr(self._of, self._name)
+        setattr(self._of, self._name, value)
 
     def __enter__(self) -> None:
         """The constructor has done it."""
 
     def __exit__(self, *exception: Any) -> None:
-        setattr(options, self._name, self._before)
+        setattr(self._of, self._name, self._before)
 
 
 class set_default_mmap_options(_Setting):
@@ -87,7 +97,7 @@ class set_default_mmap_options(_Setting):
 class skip_data(_Setting):
     """In a `with` block: files are read and written without the contents of storages: zeros. https://pytorch.org/docs → torch.serialization.skip_data"""
 
-    _name = "skip"
+    _of, _name = own, "skip"
 
     def __init__(self, materialize_fake_tensors: bool = False) -> None:
         self.materialize_fake_tensors = materialize_fake_tensors

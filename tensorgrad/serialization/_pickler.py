@@ -11,13 +11,17 @@ from typing import Any
 import numpy as np
 
 from ..api import DTYPES, Size, Tensor, device, dtype, layout, memory_format
+from ..api.typed import tensortype
 from ..autograd.inplace import address
 from ..dispatch import shared
-from ..nn.parameter import Parameter
+from ..generator import Generator
+from ..nn.parameter import Parameter, is_lazy
 from ..storages import TypedStorage, UntypedStorage, line_of
+from ..utils.hooks import warn_if_has_hooks
 from ._names import BY_DTYPE, UNTYPED, StorageType, torch_name
-from ._options import options
+from ._options import own
 from ._places import location_tag
+from ._rebuild import OURS
 
 
 class Global:
@@ -33,6 +37,7 @@ class Global:
 TENSOR_V2, TENSOR_V3 = Global("torch._utils", "_rebuild_tensor_v2"), Global("torch._utils", "_rebuild_tensor_v3")
 PARAMETER, PARAMETER_WITH_STATE = Global("torch._utils", "_rebuild_parameter"), Global("torch._utils", "_rebuild_parameter_with_state")
 OF_TYPE, META = Global("torch._tensor", "_rebuild_from_type_v2"), Global("torch._utils", "_rebuild_meta_tensor_no_storage")
+LAYOUT = Global("torch.serialization", "_get_layout")
 
 
 BY_SIZE = {name: DTYPES[name].itemsize for name in BY_DTYPE}
@@ -68,11 +73,17 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, Tensor):
-            return self._tensor(obj)
+            return (type(obj), (obj.requires_grad,)) if is_lazy(obj) else self._tensor(obj)
         if type(obj) is Size:
             return Size, (tuple(obj),)
         if type(obj) is device:
             return device, (obj.type,) if obj.index is None else (obj.type, obj.index)
+        if type(obj) is layout:
+            return LAYOUT, (str(obj),)
+        if isinstance(obj, tensortype):
+            return obj.__name__
+        if type(obj) is Generator:
+            return Generator, (obj.device,), (obj.initial_seed(), None, obj.get_state())
         return NotImplemented
 
     # names
@@ -83,10 +94,14 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
 
     def save_global(self, obj: Any, name: Any = None) -> None:
         own = torch_name(obj)
-        if own is None:
-            super().save_global(obj, name)
-        else:
+        if own is not None:
             self._write_global(obj, *own)
+            return
+        try:
+            super().save_global(obj, name)
+        except pickle.PicklingError:
+            pickle.dumps(obj)       # raises the error that programs know
+            raise
 
     def _save_name(self, obj: Any) -> None:
         self._write_global(obj, obj.module, obj.name)
@@ -96,16 +111,17 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
 
     dispatch[FunctionType] = save_global
     dispatch[type] = lambda self, obj: self.save_global(obj) if torch_name(obj) else self.save_type(obj)
-    dispatch[Global] = _save_name
-    dispatch[dtype] = dispatch[layout] = dispatch[memory_format] = _save_dtype
+    own = {Global: _save_name, dtype: _save_dtype, memory_format: _save_dtype}
+    dispatch.update(own)
 
     # tensors
 
     def _tensor(self, tensor: Any) -> Any:
-        state = {name: value for name, value in tensor.__dict__.items() if not name.startswith("_is_")}
+        state = {name: value for name, value in tensor.__dict__.items() if name not in OURS}
         if isinstance(tensor, Parameter) and type(tensor) is Parameter:
             recipe = tensor.data, tensor.requires_grad, OrderedDict()
             return (PARAMETER_WITH_STATE, (*recipe, state)) if state else (PARAMETER, recipe)
+        warn_if_has_hooks(tensor)
         function, arguments = self._recipe(tensor)
         if type(tensor) is not Tensor or state:
             return OF_TYPE, (function, type(tensor), arguments, state)
@@ -119,7 +135,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
         kind = BY_DTYPE.get(tensor.dtype.name, UNTYPED)
         block, offset, stride = _block(tensor)
         line = line_of(block)
-        reference = self._reference(line, type(tensor.storage).host(line), kind, location_tag(tensor))
+        reference = self._reference(line, type(tensor._storage).host(line), kind, location_tag(tensor))
         common = reference, offset, tuple(tensor.shape), stride, tensor.requires_grad, OrderedDict()
         return (TENSOR_V2, common) if kind is not UNTYPED else (TENSOR_V3, (*common, tensor.dtype))
 
@@ -135,7 +151,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
                 self._globals[kind] = Global(kind.module, kind.name)
             parts = self._globals[kind], str(len(self.storages)), place, int(line.size) // itemsize
             self._references[where] = Reference(*parts, None) if self._legacy else Reference(*parts)
-            self.storages.append(memoryview(np.zeros_like(host) if options.skip else host) if line.size else b"")
+            self.storages.append(memoryview(np.zeros_like(host) if own.skip else host) if line.size else b"")
             self.sizes.append(itemsize)
         return self._references[where]
 
@@ -149,9 +165,17 @@ def _block(tensor: Any) -> tuple[Any, int, tuple[int, ...]]:
     return dense.array, 0, dense.stride()
 
 
-def pickled(obj: Any, protocol: int, legacy: bool = False) -> tuple[bytes, list[Any], list[int]]:
+def pickler_of(module: Any) -> type[Pickler]:
+    """The pickler that also writes what the pickler of a module knows how to write, if that one is written in Python."""
+    base = module.Pickler
+    if not isinstance(base, type) or not issubclass(base, pickle._Pickler):  # type: ignore[attr-defined]
+        return Pickler
+    return type("Pickler", (Pickler, base), {"dispatch": {**base.dispatch, **Pickler.own}})  # type: ignore[attr-defined]
+
+
+def pickled(obj: Any, protocol: int, legacy: bool = False, module: Any = pickle) -> tuple[bytes, list[Any], list[int]]:
     """(the pickle, the bytes of each storage, the sizes of their elements)."""
     buffer = io.BytesIO()
-    writer = Pickler(buffer, protocol, legacy)
+    writer = pickler_of(module)(buffer, protocol, legacy)
     writer.dump(obj)
     return buffer.getvalue(), writer.storages, writer.sizes

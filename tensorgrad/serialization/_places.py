@@ -8,6 +8,7 @@ from ..api import device
 from ..device import device as Device
 from ..storage.base import Storage
 from ..storages import TypedStorage, UntypedStorage
+from ._allowed import Passed, trusting
 
 NO_CUDA = ("Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are running on a CPU-only machine, please "
            "use torch.load with map_location=torch.device('cpu') to map your storages to the CPU.")
@@ -74,13 +75,15 @@ class Location:
     """`map_location`: where storages go."""
 
     def __init__(self, given: Any) -> None:
+        if given is not None and not isinstance(given, (str, Device, dict)) and not callable(given):
+            raise TypeError(f"'{type(given).__name__}' object is not callable")
         self.given = given
 
     def place(self, storage: UntypedStorage, place: str) -> UntypedStorage:
         """The storage, where it is to go."""
         given = self.given
         if callable(given) and not isinstance(given, (str, Device)):
-            moved = given(storage, place)
+            moved = trusting(given, storage, place)
             if moved is None:
                 moved = default_restore_location(storage, place)
         else:
@@ -89,5 +92,5 @@ class Location:
         if isinstance(moved, TypedStorage):
             moved = moved._untyped_storage
         if not isinstance(moved, UntypedStorage) or moved.nbytes() != storage.nbytes():
-            raise TypeError(f"map_location gave {type(moved).__name__} for a storage, and not a storage of the same size")
+            raise Passed(TypeError(f"map_location gave {type(moved).__name__} for a storage, and not a storage of the same size"))
         return moved

@@ -6,18 +6,18 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from ..api import DTYPES
 from ..dispatch import wrap
 from ..dtype import dtype as Dtype
-from ..storages import TypedStorage, UntypedStorage
+from ..storages import TypedStorage, UntypedStorage, storage_of
+from ._allowed import Refused
+from ._archive import damaged
 from ._names import UNTYPED, StorageType
-from ._options import LoadEndianness, options
+from ._options import LoadEndianness, options, own
 from ._places import Location
-from ._unpickler import Refused
 
-MOST_AXES, LARGEST = 64, 1 << 62
+MOST_AXES, LARGEST, NEWEST = 64, 1 << 62, 10
 
 
 class Records:
@@ -34,6 +34,7 @@ class Records:
         if order not in ("little", "big"):
             raise ValueError("Unknown endianness type: " + order)
         self._swap = order != sys.byteorder
+        check_version(archive)
 
     def of_persistent_id(self, pid: Any) -> TypedStorage:
         """The storage that a pickle refers to: ('storage', type, key, place, number of elements)."""
@@ -54,9 +55,21 @@ class Records:
         return typed
 
     def _bytes(self, key: str) -> Any:
-        if options.skip:
+        if own.skip:
             return np.zeros(self._archive.size(f"data/{key}"), np.uint8)
         return np.frombuffer(self._archive.memory(f"data/{key}"), np.uint8)
+
+
+def check_version(archive: Any) -> None:
+    """RuntimeError for an archive of a time to come, or of none."""
+    text = bytes(archive.read("version")) if archive.size("version") < 20 else b"?"
+    try:
+        version = int(text)
+    except ValueError:
+        raise damaged(f"Couldn't parse the version {text.decode('ascii', 'replace')} as Long Long.") from None
+    if not 1 <= version <= NEWEST:
+        raise RuntimeError(f"Attempted to read a PyTorch file with version {version}, but the {'maximum' if version > 0 else 'minimum'} supported version for "
+                           f"reading is {NEWEST if version > 0 else 1}.")
 
 
 def checked_id(pid: Any, length: int) -> tuple[StorageType, str, str, int]:
@@ -66,8 +79,8 @@ def checked_id(pid: Any, length: int) -> tuple[StorageType, str, str, int]:
     kind, key, place, count = pid[1:5]
     if not isinstance(kind, StorageType) or type(key) is not str or type(place) is not str or type(count) is not int or not 0 <= count < LARGEST:
         raise Refused("a storage's persistent id is malformed")
-    if not key or len(key) > 255 or any(c in key for c in "/\\") or key in (".", ".."):
-        raise Refused(f"the storage key {key[:80]!r} is not allowed")
+    if not key or len(key) > 255 or len(place) > 255 or any(c in key for c in "/\\") or key in (".", ".."):
+        raise Refused(f"the storage key {key[:80]!r}, or its place, is not allowed")
     return kind, key, place, count
 
 
@@ -88,8 +101,8 @@ def check_bounds(offset: Any, size: Any, stride: Any, count: int) -> None:
         raise Refused(f"a tensor of size {list(size)}, stride {list(stride)} and offset {offset} does not fit into a storage of {count} elements")
 
 
-def tensor_of(typed: Any, offset: Any, size: Any, stride: Any, element: Any = None) -> Any:
-    """A tensor in a storage. Refused unless every element of it lies there."""
+def tensor_of(typed: Any, offset: Any, size: Any, stride: Any, element: Any = None, bits: Any = None) -> Any:
+    """A tensor in a storage. Refused unless every element of it lies there. bits: whether it is the conjugate or the negative of what lies there."""
     if type(typed) is not TypedStorage:
         raise Refused("a tensor is made of a storage")
     dtype, untyped = typed.dtype if element is None else element, typed._untyped_storage
@@ -101,14 +114,31 @@ def tensor_of(typed: Any, offset: Any, size: Any, stride: Any, element: Any = No
         raise Refused(f"{dtype} elements of a machine with the other order of bytes are not read")
     if dtype.name == "bool" and dtype not in untyped._blocks:
         _only_bools(untyped)
+    if bits:
+        untyped = _turned(typed, dtype, bits)
     array, storage = untyped.block(dtype)
     if not all(size):
         view = array[:0].reshape(size)
     elif isinstance(array, np.ndarray):
-        view = as_strided(array[offset:], size, [s * array.itemsize for s in stride])
+        view = np.ndarray(size, array.dtype, untyped._line, offset * array.itemsize, [s * array.itemsize for s in stride])      # it checks the bounds again
     else:
         view = type(storage).xp.as_strided(array, size=size, stride=stride, offset=offset, layout=None, length=array.size)
     return wrap(view, storage)
+
+
+def _turned(typed: Any, dtype: Any, bits: Any) -> Any:
+    """The conjugate or the negative of a storage, made once. PyTorch writes such tensors as what they are of, with a bit that says so."""
+    if type(bits) is not dict or any(key not in ("conj", "neg") or type(value) is not bool for key, value in bits.items()):
+        raise Refused("a tensor's metadata are malformed")
+    if getattr(typed, "unread", False):
+        raise Refused("the conjugate or negative of a tensor whose values come later in the file: write it as `x.resolve_conj().resolve_neg()`")
+    made = typed.__dict__.setdefault("made", {})
+    key = dtype, bits.get("conj", False), bits.get("neg", False)
+    if key not in made:
+        whole = wrap(*typed._untyped_storage.block(dtype))
+        whole = whole.conj() if key[1] else whole
+        made[key] = storage_of(-whole if key[2] else whole)
+    return made[key]
 
 
 def _only_bools(untyped: UntypedStorage) -> None:

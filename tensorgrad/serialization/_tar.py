@@ -12,12 +12,12 @@ import struct
 from typing import Any
 
 from ..storages import ELEMENTS, TypedStorage, UntypedStorage
+from ._allowed import Refused
 from ._archive import _fill, damaged
 from ._legacy import Reader, part_of
 from ._names import StorageType
 from ._places import Location
 from ._storages import MOST_AXES, element_of, tensor_of
-from ._unpickler import Refused
 
 BLOCK, MOST_MEMBERS, MOST_ITEMS = 512, 100, 1_000_000
 TENSOR_TYPES = {("torch", name.replace("Storage", "Tensor")): StorageType("torch", name, element) for name, element in ELEMENTS.items()}
@@ -28,18 +28,18 @@ def is_tar(head: bytes) -> bool:
     return len(head) >= BLOCK and head[257:262] == b"ustar"
 
 
-def read(file: Any, location: Location, module: Any) -> Any:
-    """The object. module: the pickle module to run it with, None to run nothing."""
+def read(file: Any, location: Location, unpickle: Any) -> Any:
+    """The object. unpickle: the function that reads a pickle and runs it, None to run nothing."""
     members = _members(file)
     if missing := {"storages", "tensors", "pickle"} - members.keys():
         raise damaged(f"the tar archive has no member {sorted(missing)[0]}")
     found: dict[int, Any] = {}
-    _read_storages(_reader(members["storages"], location, module), found)
-    _read_tensors(_reader(members["tensors"], location, module), found)
-    last = _reader(members["pickle"], location, module)
+    _read_storages(_reader(members["storages"], location, unpickle), found)
+    _read_tensors(_reader(members["tensors"], location, unpickle), found)
+    last = _reader(members["pickle"], location, unpickle)
 
     def named(pid: Any) -> Any:
-        if module is not None and isinstance(pid, tuple):
+        if unpickle is not None and isinstance(pid, tuple):
             return pid[0]           # a class, with the text of its source
         if type(pid) is not str or len(pid) > 20 or not pid.isascii() or not pid.removeprefix("-").isdigit() or int(pid) not in found:
             raise Refused("a persistent id is that of no tensor or storage")
@@ -48,8 +48,8 @@ def read(file: Any, location: Location, module: Any) -> Any:
     return last.pickle()
 
 
-def _reader(data: bytes, location: Location, module: Any) -> Reader:
-    return Reader(io.BytesIO(data), location, module, len(data), TENSOR_TYPES)
+def _reader(data: bytes, location: Location, unpickle: Any) -> Reader:
+    return Reader(io.BytesIO(data), location, unpickle, len(data), TENSOR_TYPES)
 
 
 def _members(file: Any) -> dict[str, bytes]:
@@ -99,7 +99,7 @@ def _described(reader: Reader, found: dict[int, Any]) -> tuple[Any, ...]:
 def _read_storages(reader: Reader, found: dict[int, Any]) -> None:
     for _ in range(_count(reader.pickle())):
         key, place, kind = _described(reader, found)
-        if reader.module is not None and not isinstance(kind, StorageType):
+        if reader.unpickle is not None and not isinstance(kind, StorageType):
             kind = TENSOR_TYPES["torch", kind.__name__.replace("Storage", "Tensor")]
         if not isinstance(kind, StorageType) or type(place) is not str:
             raise Refused("the description of a storage is malformed")

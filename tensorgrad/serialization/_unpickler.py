@@ -6,237 +6,20 @@ small, and few keys collide.
 """
 from __future__ import annotations
 
-import codecs
 import pickle
 import struct
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
-from ..api import DTYPES, Size, Tensor, device, empty_strided
-from ..dtype import dtype as Dtype
-from ..nn.parameter import Parameter, _rebuild_parameter, _rebuild_parameter_with_state
-from ._names import STORAGE_TYPES, torch_name
-
-
-class Refused(pickle.UnpicklingError):
-    """Something that a file of tensors has no need of."""
-
-
-class Name:
-    """A global name in a pickle that may be called."""
-
-    def __init__(self, name: str, function: Callable[..., Any]) -> None:
-        self.name, self.function = name, function
-
-
-def _tensor(storage: Any, offset: Any, size: Any, stride: Any) -> Any:
-    from ._storages import tensor_of
-    return tensor_of(storage, offset, size, stride)
-
-
-def _tensor_v2(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, metadata: Any = None) -> Any:
-    return _requiring(_tensor(storage, offset, size, stride), requires_grad)
-
-
-def _tensor_v3(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any, metadata: Any = None) -> Any:
-    from ._storages import tensor_of
-    if type(dtype) is not Dtype:
-        raise Refused("a tensor's dtype is malformed")
-    return _requiring(tensor_of(storage, offset, size, stride, dtype), requires_grad)
-
-
-def _meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Any:
-    """A tensor of the device 'meta', which has no values."""
-    from ._storages import LARGEST, check_bounds
-    check_bounds(0, size, stride, LARGEST)
-    if type(dtype) is not Dtype:
-        raise Refused("a tensor's dtype is malformed")
-    return _requiring(empty_strided(size, stride, dtype=dtype, device="meta"), requires_grad)
-
-
-def _requiring(tensor: Any, requires_grad: Any) -> Any:
-    if requires_grad is True:
-        if tensor.array.dtype.kind not in "fcV":
-            raise Refused("only floating point and complex tensors can require gradients")
-        tensor.requires_grad_()
-    elif requires_grad is not False:
-        raise Refused("requires_grad is a bool")
-    return tensor
-
-
-def _new_parameter(data: Any, requires_grad: Any = True) -> Any:
-    return _parameter(data, requires_grad, None)
-
-
-def _parameter(data: Any, requires_grad: Any, hooks: Any) -> Any:
-    _check_tensor(data)
-    return _rebuild_parameter(data, bool(requires_grad), OrderedDict())
-
-
-def _parameter_with_state(data: Any, requires_grad: Any, hooks: Any, state: Any) -> Any:
-    _check_tensor(data)
-    return _rebuild_parameter_with_state(data, bool(requires_grad), OrderedDict(), _attributes(state))
-
-
-def _of_type(function: Any, kind: Any, arguments: Any, state: Any) -> Any:
-    """A tensor with attributes, or of a class derived from Tensor."""
-    if not isinstance(function, Name) or function.function not in RECIPES or not isinstance(arguments, tuple):
-        raise Refused("a tensor's recipe is malformed")
-    tensor = function.function(*arguments)
-    _check_tensor(tensor)
-    if isinstance(kind, Name):
-        kind = kind.function
-    if kind is not Tensor and not isinstance(tensor, kind):
-        if not (isinstance(kind, type) and issubclass(kind, Tensor) and kind in _user_classes.values()):
-            raise Refused("a tensor's class is malformed")
-        tensor = tensor.as_subclass(kind)
-    tensor.__dict__.update(_attributes(state[0] if isinstance(state, tuple) and len(state) == 2 else state))
-    return tensor
-
-
-def _check_tensor(value: Any) -> None:
-    if not isinstance(value, Tensor):
-        raise Refused("a tensor is expected here")
-
-
-def _attributes(state: Any) -> dict[str, Any]:
-    if state is None:
-        return {}
-    if type(state) is not dict or any(type(key) is not str or key.startswith("__") for key in state):
-        raise Refused("the attributes of a tensor are malformed")
-    if hidden := next((key for key in state if callable(getattr(Parameter, key, None)) or callable(getattr(OrderedDict, key, None))), None):
-        raise Refused(f"the attribute {hidden!r} would hide a method")
-    return state
-
-
-def _encode(text: Any, encoding: Any = "latin1") -> bytes:
-    if type(text) is not str or type(encoding) is not str or encoding not in ("latin1", "latin-1"):
-        raise Refused("_codecs.encode is for bytes only")
-    return codecs.encode(text, "latin1")
-
-
-def _bytearray(data: Any = b"", encoding: Any = None) -> bytearray:
-    if isinstance(data, str):
-        data = _encode(data, encoding or "latin1")
-    if not isinstance(data, bytes):
-        raise Refused("a bytearray is made of bytes")
-    return bytearray(data)
-
-
-def _size(items: Any = ()) -> Any:
-    if not isinstance(items, (tuple, list)) or not all(type(n) is int for n in items):
-        raise Refused("a size is made of integers")
-    if len(items) > 64:
-        raise Refused("a size is too long")
-    return Size(items)
-
-
-def _ordered(items: Any = ()) -> Any:
-    if type(items) not in (tuple, list) or not all(type(pair) in (tuple, list) and len(pair) == 2 for pair in items):
-        raise Refused("an OrderedDict is made of pairs")
-    keys = Keys()
-    return OrderedDict((keys.checked(key), value) for key, value in items)
-
-
-def _counter(items: Any = None) -> Any:
-    if items is not None and type(items) is not dict:
-        raise Refused("a Counter is made of a dict")
-    return Counter(items or {})
-
-
-def _set(items: Any = ()) -> Any:
-    if type(items) not in (tuple, list):
-        raise Refused("a set is made of a list")
-    return set(map(Keys().checked, items))
-
-
-def _complex(real: Any = 0, imag: Any = 0) -> complex:
-    if not all(type(n) in (int, float) for n in (real, imag)):
-        raise Refused("a complex number is made of numbers")
-    return complex(real, imag)
-
-
-def _device(*arguments: Any) -> Any:
-    if not arguments or type(arguments[0]) is not str or not all(type(n) is int for n in arguments[1:]):
-        raise Refused("a device is malformed")
-    return device(*arguments)
-
-
-RECIPES = (_tensor, _tensor_v2, _tensor_v3, _meta_tensor, _parameter, _parameter_with_state)
-
-
-CALLABLE: dict[tuple[str, str], Callable[..., Any]] = {
-    ("torch._utils", "_rebuild_tensor"): _tensor, ("torch._utils", "_rebuild_tensor_v2"): _tensor_v2, ("torch._utils", "_rebuild_tensor_v3"): _tensor_v3,
-    ("torch._utils", "_rebuild_meta_tensor_no_storage"): _meta_tensor,
-    ("torch._utils", "_rebuild_parameter"): _parameter, ("torch._utils", "_rebuild_parameter_with_state"): _parameter_with_state,
-    ("torch._tensor", "_rebuild_from_type_v2"): _of_type, ("torch", "Size"): _size, ("torch", "device"): _device, ("_codecs", "encode"): _encode,
-    ("collections", "OrderedDict"): _ordered, ("collections", "Counter"): _counter,
-    ("__builtin__", "set"): _set, ("builtins", "set"): _set, ("__builtin__", "complex"): _complex, ("builtins", "complex"): _complex,
-    ("__builtin__", "bytearray"): _bytearray, ("builtins", "bytearray"): _bytearray,
-}
-VALUES: dict[tuple[str, str], Any] = {**STORAGE_TYPES, ("torch", "Tensor"): Tensor, ("torch.nn.parameter", "Parameter"): Parameter,
-                                      ("torch.nn", "Parameter"): Parameter,
-                                      **{("torch", name): value for name, value in DTYPES.items() if not name.startswith("_")}}
-ALLOWED: dict[tuple[str, str], Any] = {key: f for key, f in CALLABLE.items() if key[0].startswith("torch._")} | {**STORAGE_TYPES}
-
-
-# ── classes that a program allows ─────────────────────────────────────────────────────────────────────────────────────
-
-
-_user_classes: dict[str, Any] = {}
-
-
-def _named(items: Any) -> dict[str, Any]:
-    named = {}
-    for item in items:
-        if isinstance(item, tuple):
-            thing, name = item
-        else:
-            own = torch_name(item)
-            thing, name = item, f"{item.__module__}.{item.__qualname__}" if own is None else ".".join(own)
-        named[name] = thing
-    return named
-
-
-def add_safe_globals(safe_globals: list[Any]) -> None:
-    """Allow `load` to use these classes and functions, which it is to trust. https://pytorch.org/docs → torch.serialization.add_safe_globals"""
-    _user_classes.update(_named(safe_globals))
-
-
-def get_safe_globals() -> list[Any]:
-    """What the program allowed. https://pytorch.org/docs → torch.serialization.get_safe_globals"""
-    return list(_user_classes.values())
-
-
-def clear_safe_globals() -> None:
-    """Allow none of them any more. https://pytorch.org/docs → torch.serialization.clear_safe_globals"""
-    _user_classes.clear()
-
-
-@contextmanager
-def _safe_globals(items: Any) -> Iterator[None]:
-    before = dict(_user_classes)
-    add_safe_globals(items)
-    try:
-        yield
-    finally:
-        _user_classes.clear()
-        _user_classes.update(before)
-
-
-class safe_globals:
-    """In a `with` block: `add_safe_globals`. https://pytorch.org/docs → torch.serialization.safe_globals"""
-
-    def __init__(self, safe_globals: list[Any]) -> None:
-        self._block = _safe_globals(safe_globals)
-
-    def __enter__(self) -> None:
-        self._block.__enter__()
-
-    def __exit__(self, *exception: Any) -> None:
-        self._block.__exit__(*exception)
+from ..api import Tensor
+from ..nn.parameter import Parameter
+from ._allowed import BLOCKED, Name, Refused, Unlisted, modern, trusting, user_classes
+from ._keys import Keys
+from ._names import missing
+from ._rebuild import CALLABLE, COPYING, LEAST_ATTRIBUTE, STATEFUL, VALUES, attributes_of, counter, new_parameter, ordered, set_of, set_state, size_of
+
+MOST_MEMOS = 10_000_000
 
 
 def unsafe_names(data: bytes) -> list[str]:
@@ -248,52 +31,14 @@ def unsafe_names(data: bytes) -> list[str]:
         for opcode, argument, _ in pickletools.genops(data):
             if opcode.name == "GLOBAL":
                 module, _, name = str(argument).partition(" ")
-                names.add((module, name))
+                names.add(modern(module, name))
             elif opcode.name == "STACK_GLOBAL" and len(texts) > 1:
-                names.add((texts[-2], texts[-1]))
+                names.add(modern(texts[-2], texts[-1]))
             elif isinstance(argument, str):
                 texts = [*texts[-1:], argument]
     except ValueError as error:
         raise pickle.UnpicklingError(f"the pickle is malformed: {error!s:.200}") from None
-    return sorted(".".join(key) for key in names if key not in CALLABLE and key not in VALUES and ".".join(key) not in _user_classes)
-
-
-# ── the machine ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-MOST_MEMOS = 10_000_000
-MOST_COLLISIONS = 100       # keys of one hash
-LARGEST_KEY = 256          # items within items of a key that is a tuple
-
-
-class Keys:
-    """Sees to it that keys are quickly compared, however a file chose them: a tuple's hash takes the time that its items take all together, and keys of one
-    hash are compared with each other."""
-
-    def __init__(self) -> None:
-        self._seen: dict[int, set[Any]] = {}
-        self._known: dict[int, Any] = {}        # the address of a key → the key, kept alive
-
-    def checked(self, key: Any) -> Any:
-        """The key, if it is small and few have its hash."""
-        kind = type(key)
-        if kind is str or kind is bytes or kind is bool or key is None or kind is int and -(1 << 62) < key < 1 << 62:
-            return key
-        if id(key) in self._known:
-            return key
-        waiting, items = [key], 0
-        while waiting:
-            items += 1
-            if isinstance(item := waiting.pop(), (tuple, frozenset)):
-                if items + len(waiting) + len(item) > LARGEST_KEY:
-                    raise Refused("a key has too many items")
-                waiting.extend(item)
-        seen = self._seen.setdefault(hash(key), set())
-        seen.add(key)
-        if len(seen) > MOST_COLLISIONS:
-            raise Refused("too many keys have the same hash")
-        self._known[id(key)] = key
-        return key
+    return sorted(".".join(key) for key in names if key not in CALLABLE and key not in VALUES and ".".join(key) not in user_classes)
 
 
 class RestrictedUnpickler:
@@ -305,6 +50,7 @@ class RestrictedUnpickler:
         self._below: list[list[Any]] = []       # what lies below each mark
         self._memo: dict[int, Any] = {}
         self._keys = Keys()
+        self._copied = 0
 
     def load(self) -> Any:
         """The object."""
@@ -359,18 +105,23 @@ class RestrictedUnpickler:
     # names and calls
 
     def _global(self, module: str, name: str) -> Any:
-        key = module, name
+        key = module, name = modern(module, name)
+        full = f"{module}.{name}"
+        if module in BLOCKED:
+            raise Refused(f"Trying to load unsupported GLOBAL {full:.200} whose module {module} is blocked.")
         if key in CALLABLE:
-            return Name(f"{module}.{name}", CALLABLE[key])
+            return Name(full, CALLABLE[key])
         if key in VALUES:
             return VALUES[key]
-        full = f"{module}.{name}"
-        if full in _user_classes:
-            return _user_classes[full]
+        if full in user_classes:
+            return user_classes[full]
         if key in self._names:
             return self._names[key]
-        raise Refused(f"Unsupported global: GLOBAL {full:.200} was not an allowed global by default. Please use "
-                      f"`torch.serialization.add_safe_globals([{name:.200}])` to allow it if you trust it.")
+        if reason := missing(module, name):
+            raise Refused(reason)
+        full = full.removeprefix("builtins.")[:200]
+        raise Unlisted(f"Unsupported global: GLOBAL {full} was not an allowed global by default. Please use `torch.serialization.add_safe_globals([{full}])` "
+                       f"or the `torch.serialization.safe_globals([{full}])` context manager to allowlist this global if you trust this class/function.")
 
     def _reduce(self) -> None:
         arguments = self._stack.pop()
@@ -378,21 +129,38 @@ class RestrictedUnpickler:
         if type(arguments) is not tuple:
             raise Refused("a call's arguments are a tuple")
         if isinstance(function, Name):
-            self._push(function.function(*arguments))
+            self._push(self._called(function.function, arguments))
         elif function is Parameter:
-            self._push(_new_parameter(*arguments))
-        elif any(function is allowed for allowed in _user_classes.values()):
-            self._push(function(*arguments))
+            self._push(new_parameter(*arguments))
+        elif any(function is allowed for allowed in user_classes.values()):
+            self._push(trusting(function, *arguments))
         else:
             raise Refused(f"Trying to execute an unsupported function: {_called(function)}")
+
+    def _called(self, function: Any, arguments: tuple[Any, ...]) -> Any:
+        """The result of a call."""
+        if function in COPYING and arguments:
+            self._charge(arguments[0])
+        elif function in STATEFUL and len(arguments) > 3:
+            self._charge(arguments[3], LEAST_ATTRIBUTE)
+        return function(*arguments)
+
+    def _charge(self, copied: Any, nbytes: int = 1) -> None:
+        """What is copied is, all together, no more than twice what the file holds: it may name one text many times. nbytes: of an item, at least."""
+        for part in copied if type(copied) is tuple and len(copied) == 2 else (copied,):
+            self._copied += len(part) * nbytes if isinstance(part, (str, bytes, list, tuple, dict)) else 0
+        if self._copied > 2 * self._longest:
+            raise Refused("it makes more than it holds")
 
     def _new(self) -> None:
         arguments = self._stack.pop()
         cls = self._stack.pop()
-        if isinstance(cls, Name) and cls.function in (_ordered, _counter, _size, _set) and type(arguments) is tuple:
-            self._push(cls.function(*arguments))
-        elif any(cls is allowed for allowed in _user_classes.values()) and type(arguments) is tuple:
-            self._push(cls.__new__(cls, *arguments))
+        if isinstance(cls, Name) and cls.function in (ordered, counter, size_of, set_of) and type(arguments) is tuple:
+            self._push(self._called(cls.function, arguments))
+        elif cls is Parameter and type(arguments) is tuple:
+            self._push(new_parameter(*arguments))
+        elif any(cls is allowed for allowed in user_classes.values()) and type(arguments) is tuple:
+            self._push(trusting(cls.__new__, cls, *arguments))
         else:
             raise Refused(f"Trying to call `__new__` of an unsupported class: {_called(cls)}")
 
@@ -400,16 +168,10 @@ class RestrictedUnpickler:
         state = self._stack.pop()
         target = self._stack[-1]
         if type(target) is OrderedDict or isinstance(target, Tensor):
-            target.__dict__.update(_attributes(state))
-        elif any(type(target) is allowed for allowed in _user_classes.values()):
-            if hasattr(target, "__setstate__"):
-                target.__setstate__(state)
-            elif isinstance(state, tuple) and len(state) == 2:
-                target.__dict__.update(state[0] or {})
-                for name, value in (state[1] or {}).items():
-                    setattr(target, name, value)
-            else:
-                target.__dict__.update(state)
+            self._charge(state, LEAST_ATTRIBUTE)
+            target.__dict__.update(attributes_of(state))
+        elif any(type(target) is allowed for allowed in user_classes.values()):
+            trusting(set_state, target, state)
         else:
             raise Refused(f"Can only build Tensor, Parameter, OrderedDict or types allowlisted via `add_safe_globals`, but got {type(target)}")
 
@@ -530,6 +292,7 @@ R._opcodes = {
     b"\x8a": lambda s: s._long(s._bytes(1)[0]), b"\x8b": lambda s: s._long(_number(s, "<i")), b"G": lambda s: s._push(_number(s, ">d")),
     b"X": lambda s: s._text(_number(s, "<I")), b"\x8c": lambda s: s._text(s._bytes(1)[0]), b"\x8d": lambda s: s._text(_number(s, "<Q")),
     b"U": lambda s: s._push(s._bytes(s._bytes(1)[0]).decode("latin1")), b"T": lambda s: s._push(s._bytes(_number(s, "<I")).decode("latin1")),
+    b"\x96": lambda s: s._push(bytearray(s._bytes(_number(s, "<Q")))),
     b"C": lambda s: s._push(s._bytes(s._bytes(1)[0])), b"B": lambda s: s._push(s._bytes(_number(s, "<I"))),
     b")": lambda s: s._push(()), b"]": lambda s: s._push([]), b"}": lambda s: s._push({}), b"\x8f": lambda s: s._push(set()),
     b"t": lambda s: s._push(tuple(s._marked())), b"\x85": _tuple_of(1), b"\x86": _tuple_of(2), b"\x87": _tuple_of(3),

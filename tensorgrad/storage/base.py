@@ -69,9 +69,12 @@ class Storage:
     device: ClassVar[Any] = None        # the device its tensors live on
     module: ClassVar[Any] = None        # functions on arrays under NumPy's names
     array_type: ClassVar[Any] = None    # the class of the arrays
+    row_major: ClassVar[Any] = None     # makes an array contiguous, where arrays have strides
     guard: ClassVar[Any] = None         # makes a function run with the right device current, where there is such a thing
     piece: ClassVar[int] = 0            # how many elements a write in place best takes at a time; 0: all at once
     rank: ClassVar[int] = 0             # how many axes are hidden: one for each level of vmap
+    leads: ClassVar[bool] = False       # operands of other backends for the same device come along: while a model is traced
+    draws: ClassVar[Any] = None         # what random numbers are drawn from, in place of the generator that it is given
     xp: ClassVar[Any] = None
     nowhere: ClassVar[Any] = None       # stands on the tape for memory that nobody will look at again
     by_device: ClassVar[dict[str, type[Storage]]] = {}
@@ -155,6 +158,10 @@ def backend_of(spec: Any) -> type[Storage]:
         return MetaStorage
     if found is None:
         found = Storage.by_device.get(device.type) if device.index in (None, 0) else None
+    if found is None and device.type in ("xpu", "mtia"):
+        raise AssertionError(f"Torch not compiled with {device.type.upper()} enabled")
+    if found is None and device.type not in _device.KINDS:
+        raise RuntimeError(f"PyTorch is not linked with support for {device.type} devices")
     if found is None:
         raise RuntimeError(f"no storage backend is registered for the device {device}: "
                            f"known are {', '.join(sorted(Storage.by_device))}")

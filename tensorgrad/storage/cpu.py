@@ -14,6 +14,7 @@ class NumpyStorage(Storage):
     array_type = np.ndarray
     piece = 1 << 16
     asarray = staticmethod(np.asarray)  # type: ignore[assignment]
+    row_major = staticmethod(np.ascontiguousarray)
 
     @classmethod
     def host(cls, array: Any) -> np.ndarray[Any, Any]:

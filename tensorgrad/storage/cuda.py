@@ -56,7 +56,7 @@ def import_cupy() -> Any:
     except ImportError as error:
         raise MissingCuda(
             "CUDA tensors need CuPy, which is not installed: pip install 'tensorgrad-engine[cuda13]' (or cuda12, to match "
-            "the driver). Without a GPU, TENSORGRAD_SIMULATED_CUDA=1 gives a pretend device.") from error
+            "the driver). Without a GPU, TENSORGRAD_SIMULATED_CUDA=1 gives a pretend device. (Torch not compiled with CUDA enabled.)") from error
     return cupy
 
 

@@ -3,11 +3,15 @@ import importlib
 
 from .._missing import MissingName as _MissingName
 
-__all__ = ['backcompat', 'benchmark', 'checkpoint', 'collect_env', 'cpp_extension', 'data', 'deterministic', 'dlpack', 'hooks', 'model_zoo', 'safetensors']
+__all__ = ['backcompat', 'benchmark', 'checkpoint', 'collect_env', 'cpp_extension', 'data', 'deterministic', 'dlpack', 'hooks', 'model_zoo', 'npz',
+           'safetensors', 'serialization']
 
 
 def __getattr__(name: str):
     """Import a submodule when it is first asked for."""
     if name in __all__ or name in ('_pytree', 'tensorboard'):
         return importlib.import_module(f'{__name__}.{name}')
+    if name == 'summary':
+        from ._summary import summary
+        return summary
     raise _MissingName(__name__, name)

@@ -9,23 +9,41 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class Container:
-    """How one type of container is taken apart, `flatten(c) -> (children, context)`, and put together again, `unflatten(children, context)`."""
+    """How one type of container is taken apart, `flatten_fn(c) -> (children, context)`, and put together again, `unflatten_fn(children, context)`."""
 
-    __slots__ = ("flatten", "unflatten")
+    __slots__ = ("flatten_fn", "unflatten_fn")
 
     def __init__(self, flatten: Any, unflatten: Any) -> None:
-        self.flatten, self.unflatten = flatten, unflatten
+        self.flatten_fn, self.unflatten_fn = flatten, unflatten
+
+
+class MappingKey(NamedTuple):
+    """A step on the way to a leaf: the value of a key."""
+
+    key: Any
+
+
+def _dict_flatten(d: Any) -> tuple[list[Any], list[Any]]:
+    return list(d.values()), list(d)
+
+
+def _dict_flatten_with_keys(d: Any) -> tuple[list[Any], list[Any]]:
+    return [(MappingKey(key), value) for key, value in d.items()], list(d)
+
+
+def _dict_unflatten(values: Any, context: Any) -> dict[Any, Any]:
+    return dict(zip(context, values, strict=True))
 
 
 CONTAINERS: dict[type, Container] = {
     tuple: Container(lambda t: (list(t), None), lambda parts, _: tuple(parts)),
     list: Container(lambda t: (t, None), lambda parts, _: list(parts)),
-    dict: Container(lambda d: (list(d.values()), list(d)), lambda parts, keys: dict(zip(keys, parts, strict=True))),
-    OrderedDict: Container(lambda d: (list(d.values()), list(d)), lambda parts, keys: OrderedDict(zip(keys, parts, strict=True))),
+    dict: Container(_dict_flatten, _dict_unflatten),
+    OrderedDict: Container(_dict_flatten, lambda parts, keys: OrderedDict(zip(keys, parts, strict=True))),
     defaultdict: Container(lambda d: (list(d.values()), [d.default_factory, list(d)]),
                            lambda parts, context: defaultdict(context[0], zip(context[1], parts, strict=True))),
     deque: Container(lambda d: (list(d), d.maxlen), lambda parts, length: deque(parts, maxlen=length)),
@@ -35,6 +53,10 @@ NAMED = Container(lambda t: (list(t), type(t)), lambda parts, cls: cls(*parts))
 
 class namedtuple:                     # noqa: N801  how a description shows one
     """Stands for all named tuples."""
+
+
+CONTAINERS[namedtuple] = NAMED
+SUPPORTED_NODES = CONTAINERS                  # what packages that walk such nests themselves call it
 
 
 def register_pytree_node(cls: type, flatten_fn: Any, unflatten_fn: Any, **unused: Any) -> None:
@@ -56,12 +78,16 @@ def container_of(value: Any) -> tuple[Any, Container | None]:
     return None, None
 
 
+def _get_node_type(tree: Any) -> Any:
+    return container_of(tree)[0] or type(tree)
+
+
 class TreeSpec:
     """What a nest of containers is, without its leaves."""
 
     __slots__ = ("type", "context", "_children", "num_leaves")
 
-    def __init__(self, type: Any, context: Any, children: list[TreeSpec]) -> None:
+    def __init__(self, type: Any = None, context: Any = None, children: Any = ()) -> None:
         self.type, self.context, self._children = type, context, children
         self.num_leaves: int = sum(child.num_leaves for child in children) if type is not None else 1
 
@@ -108,7 +134,7 @@ def _flatten(tree: Any, leaves: list[Any], is_leaf: Any) -> TreeSpec:
     if container is None:
         leaves.append(tree)
         return TreeSpec(None, None, [])
-    children, context = container.flatten(tree)
+    children, context = container.flatten_fn(tree)
     return TreeSpec(cls, context, [_flatten(child, leaves, is_leaf) for child in children])
 
 
@@ -131,7 +157,7 @@ def _built(leaves: Iterator[Any], spec: TreeSpec) -> Any:
     if spec.type is None:
         return next(leaves)
     container = NAMED if spec.type is namedtuple else CONTAINERS[spec.type]
-    return container.unflatten([_built(leaves, child) for child in spec._children], spec.context)
+    return container.unflatten_fn([_built(leaves, child) for child in spec._children], spec.context)
 
 
 def tree_iter(tree: Any, is_leaf: Any = None) -> Iterator[Any]:
@@ -173,7 +199,7 @@ def flattened_like(spec: TreeSpec, tree: Any) -> list[Any]:
     cls, container = container_of(tree)
     if cls is not spec.type:
         raise ValueError(f"Node type mismatch; expected {spec.type}, but got {type(tree)}.")
-    children, context = container.flatten(tree)  # type: ignore[union-attr]
+    children, context = container.flatten_fn(tree)  # type: ignore[union-attr]
     if len(children) != len(spec._children):
         raise ValueError(f"Node arity mismatch; expected {len(spec._children)}, but got {len(children)}.")
     if cls in (dict, OrderedDict):
@@ -226,7 +252,7 @@ def broadcast_prefix(tree: Any, spec: TreeSpec) -> list[Any] | None:
         return [tree] * spec.num_leaves
     if cls is not spec.type:
         return None
-    children, context = container.flatten(tree)
+    children, context = container.flatten_fn(tree)
     if len(children) != len(spec._children) or context != spec.context:
         return None
     found: list[Any] = []

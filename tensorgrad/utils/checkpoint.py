@@ -9,6 +9,7 @@ whose backward records the part and sweeps through it.
 from __future__ import annotations
 
 import contextlib
+import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -21,9 +22,12 @@ from ..autograd.anomaly import saved_tensors_hooks
 from ..autograd.engine import backward
 from ..autograd.function import Function, Saved
 from ..autograd.mode import enable_grad, mode, no_grad
+from ._pytree import tree_leaves
+from ._selective import SAC_IGNORED_OPS, CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
 
-__all__ = ["CheckpointError", "CheckpointFunction", "check_backward_validity", "checkpoint", "checkpoint_sequential", "detach_variable",
-           "noop_context_fn", "set_checkpoint_debug_enabled", "set_checkpoint_early_stop"]
+__all__ = ["CheckpointError", "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType", "GraphExecGroup", "SAC_IGNORED_OPS",
+           "SelectiveCheckpointContext", "check_backward_validity", "checkpoint", "checkpoint_sequential", "create_selective_checkpoint_contexts",
+           "detach_variable", "get_device_states", "noop_context_fn", "set_checkpoint_debug_enabled", "set_checkpoint_early_stop", "set_device_states"]
 
 
 class CheckpointError(RuntimeError):
@@ -110,7 +114,10 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
     part.keep()
     with saved_tensors_hooks(part.pack, part.unpack), first:
         result = function(*args, **kwargs)
-    part.finished = True
+        part.finished = True
+    if not part.finished:
+        raise RuntimeError("torch.utils.checkpoint: the forward context provided by context_fn suppressed an exception raised during the checkpointed "
+                           "forward. This is not supported because checkpoint cannot return a value for a failed forward.")
     return result
 
 
@@ -162,14 +169,15 @@ CHECKS: dict[str, Callable[[Any], Any]] = {"default": _outline, "none": lambda t
 
 
 class _Surroundings:
-    """What a function sees besides its arguments: random numbers, of the CPU and of the GPUs where its arguments lie, modes such as autocast, and the
-    default device."""
+    """What a function sees besides its arguments: random numbers, of the CPU and of the GPUs where its arguments lie, autocast, and the default
+    device."""
 
     def __init__(self, args: Any, preserve: bool) -> None:
-        self.preserve, self.device, self.modes = preserve, tg.get_default_device(), _overriding.state.modes
+        self.preserve, self.device = preserve, tg.get_default_device()
+        self.casting = tuple(filter(_casts, _overriding.state.modes))
         if preserve:
             self.cpu = tg.get_rng_state()
-            self.gpus = {index: _cuda().get_rng_state(index) for index in sorted({a.device.index for a in args if _on_gpu(a)})}
+            self.gpus = dict(zip(*get_device_states(*args)))
 
     @contextlib.contextmanager
     def again(self) -> Iterator[None]:
@@ -177,22 +185,77 @@ class _Surroundings:
         with fork_rng(self.gpus if self.preserve else [], enabled=self.preserve), tg.device(self.device):
             if self.preserve:
                 tg.set_rng_state(self.cpu)
-                for index, state in self.gpus.items():
-                    _cuda().set_rng_state(state, index)
-            before, _overriding.state.modes = _overriding.state.modes, self.modes
+                set_device_states(self.gpus, self.gpus.values())
+            before = _overriding.state.modes
+            _overriding.state.modes = (*(m for m in before if not _casts(m)), *self.casting)
             try:
                 yield
             finally:
                 _overriding.state.modes = before
 
 
-def _on_gpu(value: Any) -> bool:
-    return isinstance(value, tg.Tensor) and value.device.type == "cuda"
+def _casts(override: Any) -> bool:
+    from ..amp.autocast_mode import Casting
+    return isinstance(override, Casting)
 
 
-def _cuda() -> Any:
+def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
+    """The GPUs on which tensors among the arguments lie, and the states of their generators."""
+    indices = [x.device.index for x in tree_leaves(args) if isinstance(x, tg.Tensor) and x.device.type == "cuda"]
+    if not indices:
+        return [], []
     from .. import cuda
-    return cuda
+    return indices, [cuda.get_rng_state(index) for index in indices]
+
+
+def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
+    """Set the states of the generators of GPUs."""
+    for index, state in zip(devices, states):
+        from .. import cuda
+        cuda.set_rng_state(state, index)
+
+
+class DefaultDeviceType:
+    """The kind of device whose random numbers matter where no argument tells. https://pytorch.org/docs → torch.utils.checkpoint.DefaultDeviceType"""
+
+    _default_device_type: str | None = None
+
+    @staticmethod
+    def set_device_type(device: str = "cuda") -> None:
+        """Set the kind."""
+        DefaultDeviceType._default_device_type = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        """The kind that was set, or that of the GPUs if there are any, or "cpu"."""
+        if DefaultDeviceType._default_device_type is None:
+            from ..accelerator import current_accelerator
+            found = current_accelerator(True)
+            DefaultDeviceType._default_device_type = "cpu" if found is None else found.type
+        return DefaultDeviceType._default_device_type
+
+
+class _Here(threading.local):
+    group: Any = None
+
+
+_here = _Here()
+
+
+class GraphExecGroup:
+    """In its `with` block, parts are run again once for all backwards together, which must not need the same tensor twice.
+
+    https://pytorch.org/docs → torch.utils.checkpoint.GraphExecGroup
+    """
+
+    def __enter__(self) -> GraphExecGroup:
+        if _here.group is not None:
+            raise RuntimeError(f"GraphExecGroup contexts cannot be nested. Already inside group {_here.group}")
+        _here.group, self.notes = self, {}
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        _here.group, self.notes = None, {}
 
 
 class _Slot:
@@ -229,14 +292,16 @@ class _Part:
             raise CheckpointError(_report(*self.logs)) from error
 
     def value(self, slot: _Slot) -> Any:
-        """What belongs into the slot. The values of one backward are its own: they are noted with it, and gone after it."""
-        notes = {} if mode.sweep is None else mode.sweep.notes
+        """What belongs into the slot. The values of one backward, or group of them, are its own: they are noted with it, and gone after it."""
+        notes = _here.group.notes if _here.group is not None else {} if mode.sweep is None else mode.sweep.notes
         found = notes.get(self)
         if found is None:
             notes[self] = found = weakref.WeakKeyDictionary()
             self.run_again(found)
         if slot not in found:
-            raise CheckpointError("torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you are calling "
+            why = ("Performing two backward calls that overlap (i.e. require the same saved activation in order to compute gradients) is not allowed while "
+                   "under the torch.utils.checkpoint.GraphExecGroup context. ") if _here.group is not None else ""
+            raise CheckpointError(f"torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. {why}If you are calling "
                                   "ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open an issue with details on your "
                                   "use case.")
         return found.pop(slot)

@@ -35,9 +35,10 @@ BITS = {"BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "U8": 8, "I8": 8, "F8_E5
         "I16": 16, "U16": 16, "F16": 16, "BF16": 16, "I32": 32, "U32": 32, "F32": 32, "C64": 64, "F64": 64, "I64": 64, "U64": 64}
 ORDER = {name: place for place, name in enumerate(BITS)}
 NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8", "U8": "uint8",
-         "BOOL": "bool", "C64": "complex64", "U64": "uint64", "U32": "uint32", "U16": "uint16"}
+         "BOOL": "bool", "C64": "complex64", "U64": "uint64", "U32": "uint32", "U16": "uint16", "F8_E4M3": "float8_e4m3fn",
+         "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu", "F8_E4M3FNUZ": "float8_e4m3fnuz", "F8_E5M2FNUZ": "float8_e5m2fnuz"}
 BY_DTYPE = {name: code for code, name in NAMES.items()}
-TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+TEXTS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)        # one without an end reaches to the end: none is looked at twice
 
 
 class SafetensorError(Exception):
@@ -85,6 +86,8 @@ def _parsed(header: bytes) -> dict[str, Any]:
         raise _wrong(f"the header describes more than {MOST_ENTRIES} tensors")
     try:
         parsed = json.loads(header.decode("utf-8"), object_pairs_hook=_unequal, parse_constant=_no_number)
+        if b"\\ud" in header.lower():       # half of a pair of surrogates is no text
+            json.dumps(parsed, ensure_ascii=False).encode("utf-8")
     except UnicodeDecodeError as error:
         raise _wrong(f"invalid UTF-8 in header: {error.reason}") from None
     except (ValueError, RecursionError) as error:
@@ -104,7 +107,7 @@ def _no_number(text: str) -> None:
 
 
 def _entry(name: str, entry: Any) -> tuple[str, tuple[int, ...], int, int]:
-    if type(entry) is not dict or entry.keys() != {"dtype", "shape", "data_offsets"}:
+    if type(entry) is not dict or not entry.keys() >= {"dtype", "shape", "data_offsets"}:
         raise _wrong(f"invalid JSON in header: tensor `{name:.80}` has a dtype, a shape and data_offsets")
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if type(dtype) is not str or dtype not in BITS:
@@ -269,7 +272,7 @@ def _pieces(tensors: dict[str, Any], metadata: dict[str, str] | None) -> Iterato
     yield struct.pack("<Q", len(text)) + text
     for name in names:
         tensor = tensors[name]
-        values = type(tensor.storage).host(tensor.array).reshape(-1).view(np.uint8)
+        values = type(tensor._storage).host(tensor.array).reshape(-1).view(np.uint8)
         if sys.byteorder == "big":
             turned = UntypedStorage._over(values.copy())
             turned.byteswap(tensor.dtype)

@@ -157,6 +157,17 @@ def _projected(query: Any, key: Any, value: Any, weights: Any, biases: Any) -> A
     return tuple(linear(t, separate[i], b[i]) for i, t in enumerate((query, key, value)))
 
 
+def _in_projection_packed(q: Any, k: Any, v: Any, w: Any, b: Any = None) -> Any:
+    """PyTorch's name of the step above, which copies of its attention call, with one matrix for all three."""
+    return list(_projected(q, k, v, (w, None), b))
+
+
+def _in_projection(q: Any, k: Any, v: Any, w_q: Any, w_k: Any, w_v: Any, b_q: Any = None, b_k: Any = None, b_v: Any = None) -> Any:
+    """The same with three matrices."""
+    from ..functional import linear
+    return linear(q, w_q, b_q), linear(k, w_k, b_k), linear(v, w_v, b_v)
+
+
 def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_check: int, num_heads: int, in_proj_weight: Any, in_proj_bias: Any,
                                  bias_k: Any, bias_v: Any, add_zero_attn: bool, dropout_p: float, out_proj_weight: Any, out_proj_bias: Any,
                                  training: bool = True, key_padding_mask: Any = None, need_weights: bool = True, attn_mask: Any = None,

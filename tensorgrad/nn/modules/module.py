@@ -27,7 +27,8 @@ from ._hooks import (
     run_registration_hooks,
 )
 from ._shortcut import leave_shortcut
-from ._state import StateMixin
+from ._state import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401  packages ask for it here
+from ._state import StateMixin, _IncompatibleKeys  # noqa: F401
 from ._tree import TreeMixin
 
 __all__ = [

@@ -94,6 +94,13 @@ class RNNBase(Module):
         """The weights, a list for each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
+    def __getstate__(self):
+        """What a pickle holds: there are the lists of weights, too, which PyTorch wants to find."""
+        return {**super().__getstate__(), "_flat_weights_names": self._flat_weights_names, "_flat_weights": self._flat_weights}
+
+    def __setstate__(self, state):
+        super().__setstate__({name: value for name, value in state.items() if not name.startswith("_flat_weight")})
+
     def flatten_parameters(self):
         """Nothing to do: weights need not lie side by side here. For programs that call it."""
 

@@ -41,6 +41,18 @@ def _is_causal(mask, is_causal, src, batch_first):
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
 
 
+def _get_activation_fn(activation):
+    """The function of a name: programs that copy a layer call it."""
+    if activation not in ACTIVATIONS:
+        raise RuntimeError(f"activation should be relu/gelu, not {activation}")
+    return ACTIVATIONS[activation]
+
+
+def _get_clones(module, N):
+    """Copies of a layer."""
+    return ModuleList([copy.deepcopy(module) for _ in range(N)])
+
+
 class _Layer(Module):
     """What encoder and decoder layers share: residual blocks of attention and of a network with one hidden layer."""
 
@@ -62,9 +74,7 @@ class _Layer(Module):
         for i in blocks:
             setattr(self, f"dropout{i}", Dropout(dropout))
         if isinstance(activation, str):
-            if activation not in ACTIVATIONS:
-                raise RuntimeError(f"activation should be relu/gelu, not {activation}")
-            activation = ACTIVATIONS[activation]
+            activation = _get_activation_fn(activation)
         self.activation = activation
 
     def _residual(self, x, norm, block, *args):
@@ -180,7 +190,7 @@ class _Stack(Module):
 
     def __init__(self, layer, num_layers, norm):
         super().__init__()
-        self.layers = ModuleList([copy.deepcopy(layer) for _ in range(num_layers)])
+        self.layers = _get_clones(layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
 
     def _batch_first(self):

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from functools import lru_cache
 from inspect import Parameter as Argument
 from inspect import Signature
 from types import FunctionType
@@ -28,6 +29,15 @@ def _reverse_repeat_tuple(sizes, times):
     return tuple(size for size in reversed(sizes) for _ in range(times))
 
 
+def _list_with_default(out_size, defaults):
+    """Sizes, with those of the input where there is None."""
+    if isinstance(out_size, (int, tg.Size)):
+        return out_size
+    if len(defaults) <= len(out_size):
+        raise ValueError(f"Input dimension should be at least {len(out_size) + 1}")
+    return [default if size is None else size for size, default in zip(out_size, defaults[-len(out_size):])]
+
+
 def check_dims(input, allowed):
     if input.dim() not in allowed:
         wanted = " or ".join(f"{n}D" for n in allowed)
@@ -36,6 +46,12 @@ def check_dims(input, allowed):
 
 # ── constructors ──────────────────────────────────────────────────────────────────────────────
 DEPRECATED = {"size_average", "reduce", "min_value", "max_value"}  # arguments that stand for others
+
+
+@lru_cache(typed=True)
+def argument(name, kind=Argument.POSITIONAL_OR_KEYWORD, default=Argument.empty):
+    """An argument of a signature. Most are those of several layers."""
+    return Argument(name, kind, default=default)
 
 
 class settings:
@@ -48,9 +64,9 @@ class settings:
         positional, keyword = Argument.POSITIONAL_OR_KEYWORD, Argument.KEYWORD_ONLY
         self.names = [name for name in (*required, *defaults) if name != "*"]
         self.signature = Signature([
-            Argument("self", Argument.POSITIONAL_ONLY),
-            *(Argument(name, positional) for name in required if name != "*"),
-            *(Argument(name, keyword if "*" in required else positional, default=v) for name, v in defaults.items()),
+            argument("self", Argument.POSITIONAL_ONLY),
+            *(argument(name) for name in required if name != "*"),
+            *(argument(name, keyword if "*" in required else positional, v) for name, v in defaults.items()),
         ])
 
     def __set_name__(self, owner, name):

@@ -13,7 +13,8 @@ default_group = None        # of all processes; whoever starts communication bet
 class DistributedDataParallel(Module):
     """Trains copies of a module in several processes: their gradients are averaged as soon as backward has found them.
 
-    A process group has `rank()`, `size()`, `broadcast(tensor, root)` and `allreduce(tensor)`, which adds up in place. See PyTorch's
+    A process group, such as `torch.distributed` makes, has `rank()`, `size()`, `broadcast(tensor, root)` and `allreduce(tensor)`, which adds up in place.
+    See PyTorch's
     `torch.nn.parallel.DistributedDataParallel`.
 
     Args:
@@ -43,13 +44,13 @@ class DistributedDataParallel(Module):
         if self.process_group.size() > 1:
             with tg.no_grad():
                 for tensor in tensors:
-                    self.process_group.broadcast(tensor, 0)
+                    _finish(self.process_group.broadcast(tensor, 0))
 
     def _average(self, parameter):
         """Runs when backward has added to the parameter's gradient."""
         if self.require_backward_grad_sync and self.process_group.size() > 1:
             with tg.no_grad():
-                self.process_group.allreduce(parameter.grad)
+                _finish(self.process_group.allreduce(parameter.grad))
                 parameter.grad.div_(self.process_group.size())
 
     def forward(self, *inputs, **kwargs):
@@ -65,3 +66,9 @@ class DistributedDataParallel(Module):
             yield
         finally:
             self.require_backward_grad_sync = before
+
+
+def _finish(work):
+    """Wait for what a process group has begun, if it gives anything to wait for."""
+    if work is not None:
+        work.wait()

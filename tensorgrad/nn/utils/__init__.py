@@ -1,12 +1,33 @@
 """Utilities around modules: clipping gradients, packing sequences, reparametrizing, pruning, fusing."""
-from . import parametrizations, parametrize, prune, rnn, stateless
-from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
-from .convert_parameters import parameters_to_vector, vector_to_parameters
-from .fusion import fuse_conv_bn_eval, fuse_conv_bn_weights, fuse_linear_bn_eval, fuse_linear_bn_weights
-from .init import skip_init
-from .memory_format import convert_conv2d_weight_memory_format, convert_conv3d_weight_memory_format
+from importlib import import_module as _import_module
+
+from ..._missing import MissingName as _MissingName
+from . import rnn
 from .spectral_norm import remove_spectral_norm, spectral_norm
 from .weight_norm import remove_weight_norm, weight_norm
+
+_LAZY = ("clip_grad", "convert_parameters", "fusion", "init", "memory_format", "parametrizations", "parametrize", "prune", "stateless")
+_ELSEWHERE = {name: module for module, names in {
+    "clip_grad": "clip_grad_norm clip_grad_norm_ clip_grad_value_ clip_grads_with_norm_ get_total_norm",
+    "convert_parameters": "parameters_to_vector vector_to_parameters",
+    "fusion": "fuse_conv_bn_eval fuse_conv_bn_weights fuse_linear_bn_eval fuse_linear_bn_weights",
+    "init": "skip_init",
+    "memory_format": "convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format",
+}.items() for name in names.split()}
+
+
+def __getattr__(name):
+    """What models do without until they are trained, or changed, is loaded when it is first asked for."""
+    module = name if name in _LAZY else _ELSEWHERE.get(name)
+    if module is None:
+        raise _MissingName(__name__, name)
+    found = _import_module(f"{__name__}.{module}")
+    return found if module == name else getattr(found, name)
+
+
+def __dir__():
+    return sorted({*globals(), *_LAZY, *_ELSEWHERE})
+
 
 __all__ = [
     "clip_grad_norm",

@@ -1,4 +1,10 @@
 """torch.utils.benchmark: how long a statement takes. https://pytorch.org/docs/stable/benchmark_utils.html"""
-from .timer import Measurement, Timer, timer
+from ..._unsupported import unsupported
+from .utils.common import Measurement, TaskSpec, ordered_unique, select_unit, set_torch_threads, trim_sigfig, unit_to_english
+from .utils.compare import Colorize, Compare
+from .utils.timer import Language, Timer, timer
 
-__all__ = ["Measurement", "Timer", "timer"]
+_ABSENT = "CallgrindStats CopyIfCallgrind FunctionCount FunctionCounts FuzzedParameter FuzzedSparseTensor FuzzedTensor Fuzzer ParameterAlias"
+__all__ = ["Colorize", "Compare", "Language", "Measurement", "TaskSpec", "Timer", "ordered_unique", "select_unit", "set_torch_threads", "timer", "trim_sigfig",
+           "unit_to_english", *_ABSENT.split()]
+globals().update(unsupported(_ABSENT, "torch.utils.benchmark", "Valgrind is not called, and inputs are not made up"))

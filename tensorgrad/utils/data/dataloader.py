@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import _DatasetKind
-from ._utils.iterate import SingleProcessIterator, WorkerIterator
+from ._utils.iterate import _BaseDataLoaderIter, _MultiProcessingDataLoaderIter, _SingleProcessDataLoaderIter
 from ._utils.worker import get_worker_info
 from .dataset import Dataset, IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
@@ -55,7 +55,7 @@ class DataLoader(Generic[T_co]):
     [torch.Size([2]), torch.Size([2]), torch.Size([1])]
     """
 
-    _initialized = False
+    __initialized = False
 
     def __init__(self, dataset: Dataset[T_co], batch_size: int | None = 1, shuffle: bool | None = None,
                  sampler: Sampler | Iterable | None = None, batch_sampler: Sampler | Iterable | None = None,
@@ -94,7 +94,7 @@ class DataLoader(Generic[T_co]):
         self.persistent_workers = persistent_workers
         self._IterableDataset_len_called = None
         self._iterator = None
-        self._initialized = True
+        self.__initialized = True
         self.check_worker_number_rationality()
 
     @property
@@ -106,20 +106,20 @@ class DataLoader(Generic[T_co]):
         return self.batch_sampler if self._auto_collation else self.sampler
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if self._initialized and name in FIXED:
+        if self.__initialized and name in FIXED:
             raise ValueError(f'{name} attribute should not be set after {type(self).__name__} is initialized')
         super().__setattr__(name, value)
 
     @property
     def multiprocessing_context(self):
         """How workers are started: None for the default, or a context of ``multiprocessing``."""
-        return self._context
+        return self.__multiprocessing_context
 
     @multiprocessing_context.setter
     def multiprocessing_context(self, context) -> None:
         if context is not None:
             context = find_context(context, self.num_workers)
-        self._context = context
+        self.__multiprocessing_context = context
 
     def __iter__(self) -> Iterator[Any]:
         if self._iterator is not None and self._iterator.alive:
@@ -130,11 +130,11 @@ class DataLoader(Generic[T_co]):
             self._iterator = iterator
         return iterator
 
-    def _get_iterator(self) -> Iterator[Any]:
+    def _get_iterator(self) -> _BaseDataLoaderIter:
         if self.num_workers == 0:
-            return SingleProcessIterator(self)
+            return _SingleProcessDataLoaderIter(self)
         self.check_worker_number_rationality()
-        return WorkerIterator(self)
+        return _MultiProcessingDataLoaderIter(self)
 
     def __len__(self) -> int:
         if self._dataset_kind == _DatasetKind.Map:

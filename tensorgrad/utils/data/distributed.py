@@ -15,8 +15,7 @@ class DistributedSampler(Sampler[int]):
 
     All processes shuffle alike, by ``seed`` and the number given to ``set_epoch``. The first indices are repeated so that
     all get equally many, or with ``drop_last`` the last are left out.
-    ValueError for a ``rank`` that is none of the processes', RuntimeError where they are not counted: there is no process
-    group to ask.
+    ValueError for a ``rank`` that is none of the processes', and where they are neither counted nor in a process group.
 
     >>> from tensorgrad.utils.data import DistributedSampler
     >>> [list(DistributedSampler('abcde', num_replicas=2, rank=rank, shuffle=False)) for rank in range(2)]
@@ -26,7 +25,9 @@ class DistributedSampler(Sampler[int]):
     def __init__(self, dataset: Sized, num_replicas: int | None = None, rank: int | None = None, shuffle: bool = True,
                  seed: int = 0, drop_last: bool = False) -> None:
         if num_replicas is None or rank is None:
-            raise RuntimeError('Requires distributed package to be available')
+            from ... import distributed
+            num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
+            rank = distributed.get_rank() if rank is None else rank
         if rank >= num_replicas or rank < 0:
             raise ValueError(f'Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]')
         self.dataset, self.num_replicas, self.rank, self.epoch = dataset, num_replicas, rank, 0

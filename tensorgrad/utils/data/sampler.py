@@ -22,7 +22,7 @@ def draw_seed(generator=None) -> int:
 
 def device_of(generator):
     """Where to draw, whatever the device of new tensors is."""
-    return 'cpu' if generator is None else generator.device
+    return getattr(generator, 'device', 'cpu')
 
 
 def permutation(length: int, generator) -> list[int]:

@@ -14,11 +14,15 @@ from .fetch import _DatasetKind, make_fetcher
 from .worker import Exhausted, Job, Task
 
 
-class BatchIterator:
+class _BaseDataLoaderIter:
     """What both kinds share. The first number that an epoch draws from the generator is the workers' base seed."""
 
     def __init__(self, loader) -> None:
         self._loader_settings(loader)
+        if loader.pin_memory and loader.pin_memory_device:
+            warnings.warn('pin_memory_device is deprecated, the current accelerator will be used as the device,'
+                          f'ignore pin_memory_device={loader.pin_memory_device!r}.', stacklevel=5)
+        self._pin_memory = loader.pin_memory and can_pin_memory()
         self._sampler_iter = iter(loader._index_sampler)
         self._base_seed = draw_seed(loader.generator)
 
@@ -28,10 +32,9 @@ class BatchIterator:
         self._promised = loader._IterableDataset_len_called
         self._index_sampler = loader._index_sampler
         self._num_workers = loader.num_workers
-        self._pin_memory = loader.pin_memory and can_pin_memory()
         self._num_yielded = 0
 
-    def __iter__(self) -> BatchIterator:
+    def __iter__(self) -> _BaseDataLoaderIter:
         return self
 
     def __len__(self) -> int:
@@ -39,6 +42,7 @@ class BatchIterator:
 
     def __next__(self) -> Any:
         batch = self._next_batch()
+        self._num_yielded += 1
         if self._iterated:
             self._check_length()
         return pin_memory(batch) if self._pin_memory else batch
@@ -47,7 +51,6 @@ class BatchIterator:
         raise NotImplementedError('a subclass fetches the batches')
 
     def _check_length(self) -> None:
-        self._num_yielded += 1
         if self._promised is not None and self._num_yielded > self._promised:
             warnings.warn(
                 f'Length of IterableDataset {self._dataset} was reported to be {self._promised}(when accessing '
@@ -56,10 +59,10 @@ class BatchIterator:
                     'IterableDataset replica at each worker.' if self._num_workers else ''), stacklevel=3)
 
     def __getstate__(self):
-        raise NotImplementedError(f'{type(self).__name__} cannot be pickled')
+        raise NotImplementedError('{} cannot be pickled', type(self).__name__)
 
 
-class SingleProcessIterator(BatchIterator):
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     """Fetches each batch when it is asked for."""
 
     def __init__(self, loader) -> None:
@@ -73,7 +76,7 @@ class SingleProcessIterator(BatchIterator):
         return self._fetch(next(self._sampler_iter))
 
 
-class WorkerIterator(BatchIterator):
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """Hands out tasks to workers, ``prefetch_factor`` for each ahead of time, and yields the batches in order.
 
     With ``in_order=False`` it yields whichever is done first.

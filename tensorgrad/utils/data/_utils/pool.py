@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import time
 import warnings
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from multiprocessing.connection import wait
 from multiprocessing.util import register_after_fork
 from pickle import PicklingError
 
-from .channel import pack, read, write
+from .channel import new_lane, pack, read, write
 from .worker import Job, Reply, Task, run_worker
 
 SECONDS_TO_FINISH = 5.0
@@ -25,6 +26,7 @@ class WorkerPool:
         self.processes: list = []
         self.tasks: list = []
         self.replies: list = []
+        self.lanes: list = []
         try:
             for number in range(job.num_workers):
                 self._start(context, job, number)
@@ -34,10 +36,10 @@ class WorkerPool:
 
     def _start(self, context, job: Job, number: int) -> None:
         for_worker, tasks = context.Pipe(duplex=False)
-        replies, from_worker = context.Pipe(duplex=False)
+        (replies, from_worker), lane = context.Pipe(), new_lane()
         for end in tasks, replies:  # else a forked worker would hold both ends, and never see one closed
             register_after_fork(end, type(end).close)
-        process = context.Process(target=run_worker, args=(job, number, for_worker, from_worker), daemon=True)
+        process = context.Process(target=run_worker, args=(job, number, for_worker, from_worker, lane), daemon=True)
         try:
             process.start()
         except (TypeError, AttributeError, PicklingError):
@@ -51,6 +53,7 @@ class WorkerPool:
         self.processes.append(process)
         self.tasks.append(tasks)
         self.replies.append(replies)
+        self.lanes.append(lane)
 
     def submit(self, worker: int, task: Task) -> None:
         try:
@@ -70,7 +73,8 @@ class WorkerPool:
         for pipe in ready:
             if pipe in numbers:
                 try:
-                    return numbers[pipe], read(pipe)
+                    worker = numbers[pipe]
+                    return worker, read(pipe, self.lanes[worker])
                 except (EOFError, OSError):
                     self.processes[numbers[pipe]].join(SECONDS_TO_FINISH)
         obituary = self._obituary(ready)
@@ -82,9 +86,8 @@ class WorkerPool:
             if process.sentinel in ready:
                 process.join(SECONDS_TO_FINISH)  # it is as good as dead
         dead = [process for process in self.processes if not process.is_alive()]
-        return (f'DataLoader worker (pid(s) {", ".join(str(process.pid) for process in dead)}) exited unexpectedly\n'
-                f'exit code {", ".join(str(process.exitcode) for process in dead)} (a negative one is the number of '
-                'the signal that killed it)')
+        return '\n'.join([f'DataLoader worker (pid(s) {", ".join(str(process.pid) for process in dead)}) exited unexpectedly',
+                          *(f'DataLoader worker (pid {process.pid}) {cause_of_death(process.exitcode)}' for process in dead)])
 
     def close(self) -> None:
         """End all workers; those that do not finish in time are terminated."""
@@ -108,3 +111,10 @@ class WorkerPool:
                     process.join(SECONDS_TO_FINISH)
         for process in processes:
             process.close()
+
+
+def cause_of_death(code: int) -> str:
+    if code < 0:
+        return f'is killed by signal: {signal.strsignal(-code)}.'
+    return (f'exited unexpectedly with exit code {code}. Details are lost due to multiprocessing. Rerunning with num_workers=0 may give better error '
+            'trace.')

@@ -78,11 +78,11 @@ class Exhausted:
     """This worker's part of an iterable dataset has come to its end."""
 
 
-def run_worker(job: Job, number: int, tasks, replies) -> None:
+def run_worker(job: Job, number: int, tasks, replies, lane) -> None:
     """The life of a worker; ``tasks`` and ``replies`` are ends of pipes."""
     try:
         inbox, outbox = Inbox(tasks), queue.SimpleQueue()
-        threading.Thread(target=send, args=(outbox, replies), daemon=True).start()
+        threading.Thread(target=send, args=(outbox, replies, lane), daemon=True).start()
         worker = Worker(job, number)
         for task in inbox:
             outbox.put(worker.reply(task))
@@ -115,11 +115,11 @@ class Inbox:
                 yield task
 
 
-def send(outbox: queue.SimpleQueue, pipe) -> None:
+def send(outbox: queue.SimpleQueue, pipe, lane) -> None:
     try:
         while True:
-            write(pipe, outbox.get())
-    except OSError:
+            write(pipe, outbox.get(), lane)
+    except (EOFError, OSError):
         pass  # nobody wants to read any more; the receiver learns why
 
 

@@ -1,0 +1,42 @@
+"""Forward passes without gradients, of one input and of 32."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from . import nets
+from .timing import Case
+from .workloads import Workload
+
+NETS: dict[str, Callable[..., nets.Net]] = {
+    "MLP 784-256-128-10": nets.mlp,
+    "MNIST CNN": nets.cnn,
+    "ViT, 49 patches": nets.vit,
+    "char-GPT, 64 letters": nets.chargpt,
+    "LSTM language model, 32 words": nets.lstm,
+    "VAE 784-400-20": nets.vae,
+    "DCGAN's generator, 64 × 64": nets.generator,
+    "ResNet-18, 32 × 32": nets.resnet,
+    "ResNet-18, 224 × 224": partial(nets.resnet, size=224),
+    "ResNet-50, 224 × 224": partial(nets.resnet, name="resnet50", size=224),
+    "MobileNetV2, 224 × 224": nets.mobilenet,
+    "GPT-2 small, 64 tokens": nets.gpt2,
+}
+
+
+def case(net: Callable[..., nets.Net], batch: int, engine: Any, tiny: bool) -> Case:
+    engine.manual_seed(0)
+    model, draw, _ = net(engine, tiny)
+    model.eval()
+    x = draw(min(batch, 3) if tiny else batch)
+
+    def run() -> Any:
+        with engine.inference_mode():
+            out = model(x)
+            return out[0] if isinstance(out, tuple) else out
+    return Case(run, lambda: [run()])
+
+
+ROWS = [Workload(f"{name}, batch {batch}", partial(case, net, batch), f"batch {batch}", slow=batch > 1 and ("224" in name or "GPT-2" in name))
+        for batch in (1, 32) for name, net in NETS.items()]

@@ -1,0 +1,208 @@
+"""BENCHMARK.md and its chart."""
+from __future__ import annotations
+
+import datetime
+import math
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .timing import Measurement
+
+TITLES = {"training": "Training steps", "inference": "Inference", "ops": "Operations", "machinery": "Machinery"}
+COLUMNS = {"compiled": "compiled kernels", "numpy": "NumPy alone"}          # what kernels there may be, and their names
+WIDE = 0.2                                      # quartiles further apart than this part of the median are shown
+EVEN = 1.05                                     # ratios up to this, and down to its inverse, count as equal
+BLUE, SKY, ORANGE = "#0072B2", "#7FC4EE", "#D55E00"          # told apart by all kinds of eyes, and in print
+LEFT_OUT = "left out by --quick"
+Found = Mapping[str, Measurement]
+
+
+@dataclass
+class Report:
+    """What was measured: `rows[group, section][name][column]`."""
+
+    command: str
+    threads: int
+    columns: list[str]
+    about: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    clock: str = "wall"
+    rows: dict[tuple[str, str], dict[str, Found]] = field(default_factory=dict)
+    load: tuple[float, ...] = field(default_factory=os.getloadavg)
+
+    def add(self, group: str, section: str, name: str, found: Found) -> None:
+        self.rows.setdefault((group, section), {})[name] = found
+
+    def of(self, group: str) -> Iterator[tuple[str, dict[str, Found]]]:
+        return ((section, rows) for (of, section), rows in self.rows.items() if of == group)
+
+    def groups(self) -> list[str]:
+        return list(dict.fromkeys(group for group, _ in self.rows))
+
+
+def ratios(sections: list[dict[str, Found]], column: str) -> list[float]:
+    return [found[column].ratio for rows in sections for found in rows.values() if found[column].ratio is not None]
+
+
+def geometric_mean(values: list[float]) -> float | None:
+    return math.exp(math.fsum(map(math.log, values)) / len(values)) if values else None
+
+
+# ── text ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def amount(value: float | None, unit: str) -> str:
+    if value is None:
+        return ""
+    if unit == "B":
+        return f"{value / 2 ** 20:,.1f} MiB"
+    return f"{value:,.2f} s" if value >= 1 else f"{value * 1e3:,.2f} ms" if value >= 1e-3 else f"{value * 1e6:,.2f} µs"
+
+
+def cell(found: Measurement) -> str:
+    """The ratio; with its quartiles where they are far apart."""
+    if found.problem or found.quartiles is None:
+        return found.problem or "–"
+    first, middle, third = found.quartiles
+    return f"{middle:.2f}" + (f" ({first:.2f} to {third:.2f})" if third - first > WIDE * middle else "")
+
+
+def table(head: list[str], lines: list[list[str]]) -> list[str]:
+    lines = [[text.replace("|", "\\|") for text in line] for line in [head, ["---", *["---:"] * (len(head) - 1)], *lines]]
+    return [*("| " + " | ".join(line) + " |" for line in lines), ""]
+
+
+def mean_cells(report: Report, sections: list[dict[str, Found]]) -> list[str]:
+    return ["–" if (mean := geometric_mean(ratios(sections, column))) is None else f"{mean:.2f}" for column in report.columns]
+
+
+def overview(report: Report) -> list[str]:
+    """A line for each group: the geometric means, and how many rows are faster, equal, slower, or failed. The sections of machinery have little in common."""
+    lines, parts = [], [(TITLES[group], [rows for _, rows in report.of(group)]) for group in report.groups() if group != "machinery"]
+    for title, sections in parts + [(f"{TITLES['machinery']}: {section}", [rows]) for section, rows in report.of("machinery")]:
+        found = ratios(sections, report.columns[0])
+        faster, slower = sum(value < 1 / EVEN for value in found), sum(value > EVEN for value in found)
+        bad = sum(row[column].problem not in ("", LEFT_OUT) for rows in sections for row in rows.values() for column in report.columns)
+        lines.append([title, *mean_cells(report, sections), str(faster), str(len(found) - faster - slower), str(slower), str(bad)])
+    return table(["geometric means of ratios", *map(COLUMNS.get, report.columns), "faster", "equal", "slower", "failed"], lines)
+
+
+def processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def markdown(report: Report, picture: str = "") -> str:
+    versions, compiled = ", ".join(report.about.get("versions", ())), report.about.get("compiled", True)
+    clock = "CPU time of the one thread" if report.clock == "cpu" else "wall time"
+    lines = [
+        "# Benchmark", "",
+        f"{datetime.date.today()}, {processor()}, threads: {report.threads}, {versions}. Command: `{report.command}` ({report.seconds / 60:.0f} minutes, load "
+        f"average {report.load[0]:.1f} before it and {os.getloadavg()[0]:.1f} after). float32, {clock}.", "",
+        "Ratios are tensorgrad's time over PyTorch's, eager: **below 1 tensorgrad is faster, above 1 it is slower**. Both run the same code in one process, in "
+        "turn; a ratio is the median of those of neighbouring blocks, with its quartiles where they are far apart. Before anything is timed the results are "
+        "compared: values, gradients, losses of three steps; a row that differs or fails says so. "
+        + ("" if compiled else "**There were no compiled kernels in this run.** ")
+        + "Times are those of the first column of ratios. Trust ratios more than times: they come from one moment of one machine.", ""]
+    lines += [f"![Ratios, row by row]({picture})", ""] if picture else []
+    lines += overview(report)
+    for group in report.groups():
+        lines += [f"## {TITLES[group]}", ""]
+        for section, rows in report.of(group):
+            lines += [f"### {section[:1].upper()}{section[1:]}", ""] if section else []
+            body = []
+            for name, found in rows.items():
+                first = found[report.columns[0]]
+                name += f"; {first.note}" if first.note else ""
+                times = ["", ""] if first.problem else [amount(first.ours, first.unit), amount(first.theirs, first.unit)]
+                body.append([name, *times, *(cell(found[column]) for column in report.columns)])
+            means = mean_cells(report, [rows])
+            body += [["*geometric mean*", "", "", *(f"*{mean}*" for mean in means)]] if len(rows) > 1 and set(means) != {"–"} else []
+            lines += table(["", "tensorgrad", "PyTorch", *(f"ratio, {COLUMNS[column]}" for column in report.columns)], body)
+    return "\n".join(lines)
+
+
+# ── picture ───────────────────────────────────────────────────────────────────────────────────
+
+Line = tuple[str, list[tuple[str, Found]]]          # a label, and what was found for it: forward and backward share a line; a heading has nothing
+
+
+def lines_of(report: Report) -> dict[str, dict[str, list[tuple[str, Found]]]]:
+    """heading, with the geometric mean → label → (colour, what was found)."""
+    out: dict[str, dict[str, list[tuple[str, Found]]]] = {}
+    for group in report.groups():
+        for section, rows in report.of(group):
+            way = section.rpartition(", ")[2]
+            for name, found in rows.items():
+                if any(measurement.ratio for measurement in found.values()):
+                    heading = ": ".join(filter(None, (TITLES[group], section.removesuffix(f", {way}"))))
+                    out.setdefault(heading, {}).setdefault(name.removesuffix(f", {way}"), []).append((SKY if way == "backward" else BLUE, found))
+    means = {heading: geometric_mean(ratios([dict(bars) for bars in lines.values()], report.columns[0])) for heading, lines in out.items()}
+    return {heading + (f", mean {means[heading]:.2f}" if means[heading] else ""): lines for heading, lines in out.items()}
+
+
+def columns_of(headed: Mapping[str, Mapping[str, Any]], number: int) -> list[list[tuple[str, Any]]]:
+    """The lines in columns of about the same height; a heading stands above its lines, never alone at the foot of a column."""
+    height, parts = -(-sum(len(lines) + 1 for lines in headed.values()) // number), [[]]
+    for heading, lines in headed.items():
+        for i, line in enumerate(lines.items()):
+            if len(parts[-1]) >= height - (not i) and len(parts) < number:
+                parts.append([])
+            parts[-1] += [(heading, [])] * (not i or not parts[-1]) + [line]
+    return parts
+
+
+def chart(report: Report, path: Path) -> bool:
+    """A bar for each ratio, from 1 to the left where tensorgrad is faster, to the right where it is slower; whether there is anything to draw."""
+    if not (headed := lines_of(report)):
+        return False
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from PIL import Image
+    parts = columns_of(headed, 1 + (sum(map(len, headed.values())) > 40))
+    tallest = max(map(len, parts))
+    figure = Figure(figsize=(6.4 * len(parts), 0.165 * tallest + 1.2), dpi=80, layout="constrained")
+    FigureCanvasAgg(figure)
+    shown = [ratio for column in report.columns for ratio in ratios([rows for group in report.groups() for _, rows in report.of(group)], column)]
+    for axes, part in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts):
+        draw(axes, part, report.columns)
+        axes.set(xlim=(min(0.5, *shown) / 1.1, max(2.0, *shown) * 1.1), ylim=(tallest - 0.4, -0.6))
+    figure.suptitle("Time of tensorgrad over PyTorch's: bars to the left of 1 are faster, to the right slower", fontsize=10)
+    legend = [f"{COLUMNS[report.columns[0]]}: dark, light the backward pass of operations", *(f"{COLUMNS[name]}: orange" for name in report.columns[1:])]
+    figure.supxlabel("; ".join(legend), fontsize=9)
+    figure.savefig(path)
+    with Image.open(path) as image:
+        small = image.convert("RGB").quantize(10, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)         # few colours take few bytes
+    small.save(path, optimize=True)
+    return True
+
+
+def draw(axes: Any, part: list[Line], columns: list[str]) -> None:
+    axes.set_xscale("log")
+    for i, (_, bars) in enumerate(part):
+        for j, (colour, found) in enumerate(bars):
+            height = 0.76 / len(bars)
+            for column, ratio in ((column, found[column].ratio) for column in columns):
+                y = i - 0.38 + (j + 0.5) * height
+                if ratio and column == columns[0]:
+                    axes.barh(y, ratio - 1, left=1, height=height, color=colour)
+                elif ratio:
+                    axes.plot([ratio], [y], "|", color=ORANGE, markersize=10 * height, markeredgewidth=1.6)
+    axes.axvline(1, color="black", linewidth=1)
+    axes.set_yticks(range(len(part)), [name for name, _ in part], fontsize=7)
+    for label, (_, bars) in zip(axes.get_yticklabels(), part):
+        label.set_fontweight("normal" if bars else "bold")
+    marks = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20]
+    axes.set_xticks(marks, [f"{mark:g}" for mark in marks], fontsize=7)
+    axes.minorticks_off()
+    axes.grid(axis="x", color="#cccccc", linewidth=0.5)
+    axes.set_axisbelow(True)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)

@@ -1,0 +1,24 @@
+/* What a kernel gets: the addresses of its arrays, then numbers, in the order of its signature (see kernels.c). */
+#ifndef TENSORGRAD_KERNELS_H
+#define TENSORGRAD_KERNELS_H
+
+#define MOST_ARRAYS 16
+#define MOST_NUMBERS 24
+
+typedef struct Arguments {
+    void *array[MOST_ARRAYS];           /* NULL where None was given */
+    long size[MOST_ARRAYS];             /* in bytes */
+    long integer[MOST_NUMBERS];
+    double real[MOST_NUMBERS];
+} Arguments;
+
+typedef void (*Kernel)(const Arguments *);
+
+/* Signature, a letter an argument: r reads an array of the kernel's type, w writes one, s reads one that need not lie in one piece; i reads an array
+   of int64, I writes one; u reads one of bytes, U writes one; n is an integer, x a real number. Arrays may be None. The first array of the kernel's
+   type says which of the two functions runs. */
+typedef struct Entry { const char *name, *signature; Kernel f32, f64; } Entry;
+
+extern const Entry kernels_baseline[], kernels_avx2[], kernels_avx512[];
+
+#endif

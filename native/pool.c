@@ -1,0 +1,138 @@
+/* The pool of threads. It starts when it is first needed, and again in a child after fork.
+
+A thread that has nothing to do looks out for work for about SPIN turns (some 50 µs), since the next loop of a network follows at once; then it
+sleeps. BLAS keeps to one thread while the pool is in use (tensorgrad/threads.py), so the two never wait for each other's cores. */
+#include "pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define MOST 64
+#define SPIN 4000
+
+int pool_used;
+static int wanted = 1;                          /* threads, the caller's own included */
+static int started;                             /* threads that run beside it */
+static pid_t owner;                             /* the process that started them */
+static pthread_mutex_t one_loop = PTHREAD_MUTEX_INITIALIZER, lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
+static atomic_long turn;                        /* how many loops there have been */
+static atomic_int left, sleeping;
+static struct { Share share; void *task; int parts; } job;
+static long first_turn[MOST];
+static _Thread_local int inside;
+
+static inline void pause_(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static void *work(void *argument)
+{
+    int me = (int)(long)argument;
+    long seen = first_turn[me];
+    inside = 1;
+    for (;;) {
+        for (int i = 0; i < SPIN && atomic_load_explicit(&turn, memory_order_acquire) == seen; i++) pause_();
+        if (atomic_load_explicit(&turn, memory_order_acquire) == seen) {
+            pthread_mutex_lock(&lock);
+            atomic_fetch_add(&sleeping, 1);
+            while (atomic_load(&turn) == seen) pthread_cond_wait(&wake, &lock);
+            atomic_fetch_sub(&sleeping, 1);
+            pthread_mutex_unlock(&lock);
+        }
+        seen++;
+        if (me < job.parts) job.share(job.task, me, job.parts);
+        atomic_fetch_sub_explicit(&left, 1, memory_order_release);
+    }
+    return NULL;
+}
+
+static void start(int threads)
+{
+    pool_used = 1;
+    if (owner != getpid()) {                    /* a child of fork has none of its parent's threads */
+        owner = getpid();
+        started = 0;
+        atomic_store(&left, 0);
+        atomic_store(&sleeping, 0);
+        pthread_mutex_init(&lock, NULL);
+        pthread_cond_init(&wake, NULL);
+    }
+    while (started < threads - 1) {
+        pthread_t thread;
+        pthread_attr_t detached;
+        first_turn[started + 1] = atomic_load(&turn);
+        pthread_attr_init(&detached);
+        pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+        int failed = pthread_create(&thread, &detached, work, (void *)(long)(started + 1));
+        pthread_attr_destroy(&detached);
+        if (failed) break;
+        started++;
+    }
+}
+
+int pool_size(void) { return inside ? 1 : wanted; }
+
+void pool_resize(int threads) { wanted = threads < 1 ? 1 : threads > MOST ? MOST : threads; }
+
+void pool_run(Share share, void *task, int parts)
+{
+    if (parts <= 1 || inside || pthread_mutex_trylock(&one_loop)) {     /* a loop inside a loop, or beside another: this thread does it all */
+        share(task, 0, 1);
+        return;
+    }
+    start(parts);
+    if (started < parts - 1) {
+        share(task, 0, 1);
+    } else {
+        job.share = share, job.task = task, job.parts = parts;
+        atomic_store(&left, started);
+        atomic_fetch_add(&turn, 1);
+        if (atomic_load(&sleeping)) {
+            pthread_mutex_lock(&lock);
+            pthread_cond_broadcast(&wake);
+            pthread_mutex_unlock(&lock);
+        }
+        inside = 1;
+        share(task, 0, parts);
+        inside = 0;
+        for (int i = 0; atomic_load_explicit(&left, memory_order_acquire); i++)
+            if (i < SPIN) pause_(); else sched_yield();
+    }
+    pthread_mutex_unlock(&one_loop);
+}
+
+void pool_meet(int parts)
+{
+    static atomic_int arrived;
+    static atomic_long meeting;
+    if (parts == 1) return;
+    long now = atomic_load(&meeting);
+    if (atomic_fetch_add(&arrived, 1) == parts - 1) {
+        atomic_store(&arrived, 0);
+        atomic_store(&meeting, now + 1);
+        return;
+    }
+    for (int i = 0; atomic_load_explicit(&meeting, memory_order_acquire) == now; i++)
+        if (i < SPIN) pause_(); else sched_yield();
+}
+
+void *pool_scratch(int which, long bytes)
+{
+    static _Thread_local struct { void *memory; long size; } kept[4];
+    if (kept[which].size < bytes) {
+        free(kept[which].memory);
+        long size = (bytes + bytes / 4 + 4095) / 4096 * 4096;
+        kept[which].memory = aligned_alloc(64, size);
+        kept[which].size = kept[which].memory ? size : 0;
+    }
+    return kept[which].memory;
+}

@@ -1,0 +1,32 @@
+/* One pool of threads for all loops of the package: see pool.c. */
+#ifndef TENSORGRAD_POOL_H
+#define TENSORGRAD_POOL_H
+
+typedef void (*Share)(void *task, int part, int parts);
+
+extern int pool_used;           /* whether threads of the pool were ever started in this process */
+int pool_size(void);
+void pool_resize(int threads);
+void pool_run(Share share, void *task, int parts);      /* share(task, part, parts) for each part, side by side; share(task, 0, 1) where that cannot be */
+void pool_meet(int parts);                              /* inside a share: wait until all of them are here */
+void *pool_scratch(int which, long bytes);              /* memory that this thread keeps; it may move when more is asked for */
+
+/* The part'th of `parts` nearly equal pieces of [0, n), in whole blocks. */
+static inline void piece(long n, long block, int part, int parts, long *start, long *stop)
+{
+    long blocks = (n + block - 1) / block;
+    *start = blocks * part / parts * block;
+    *stop = blocks * (part + 1) / parts * block;
+    if (*stop > n) *stop = n;
+    if (*start > n) *start = n;
+}
+
+/* How many threads a loop is worth that takes about `work` steps of a nanosecond. */
+static inline int threads_for(double work)
+{
+    int most = pool_size();
+    double worth = work / 15e3;
+    return worth < 2 ? 1 : worth < most ? (int)worth : most;
+}
+
+#endif

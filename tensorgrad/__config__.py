@@ -1,0 +1,34 @@
+"""What this package was built from, under the name where programs ask PyTorch for it."""
+
+
+def show() -> str:
+    """The versions, as a few lines. https://pytorch.org/docs → torch.__config__"""
+    from sys import version_info
+
+    from numpy import __version__ as numpy
+
+    from . import __version__
+    from ._native import native
+    from .kernels.compiled import enabled
+    from .threads import get_num_threads
+    kernels = "not built" if native is None else f"{native.instructions}{'' if enabled() else ', not in use'}"
+    parts = {"Python": ".".join(map(str, version_info[:3])), "NumPy": numpy, "tensorgrad": __version__, "compiled kernels:": kernels,
+             "threads:": get_num_threads()}
+    return "tensorgrad built with:\n" + "".join(f"  - {name} {value}\n" for name, value in parts.items())
+
+
+def show_config() -> None:
+    """Print what is in use.
+
+    >>> import tensorgrad as torch
+    >>> torch.show_config()
+    tensorgrad built with:
+      - Python ...
+    """
+    print(show(), end="")
+
+
+def parallel_info() -> str:
+    """How many threads compute. https://pytorch.org/docs → torch.__config__.parallel_info"""
+    from .threads import get_num_interop_threads, get_num_threads
+    return f"get_num_threads() : {get_num_threads()}\nget_num_interop_threads() : {get_num_interop_threads()}\n"

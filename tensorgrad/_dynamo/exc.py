@@ -1,0 +1,30 @@
+"""torch._dynamo.exc: errors of PyTorch's compiler, for programs that catch them."""
+__all__ = ["BackendCompilerFailed", "InternalTorchDynamoError", "InvalidBackend", "TorchDynamoException", "TorchRuntimeError", "Unsupported", "UserError"]
+
+
+class TorchDynamoException(RuntimeError):
+    """Compiling a function failed."""
+
+
+class InvalidBackend(TorchDynamoException):
+    """There is no compiler of that name."""
+
+
+class Unsupported(TorchDynamoException):
+    """A function cannot be compiled."""
+
+
+class BackendCompilerFailed(TorchDynamoException):
+    """The compiler failed."""
+
+
+class InternalTorchDynamoError(TorchDynamoException):
+    """The compiler is at fault."""
+
+
+class TorchRuntimeError(TorchDynamoException):
+    """An operator failed while a function was compiled."""
+
+
+class UserError(Unsupported):
+    """The function is at fault."""

@@ -1,0 +1,143 @@
+"""torch.ops, as programs see it where torch is this package: operators by `namespace.name`.
+
+`aten` has this package's functions; all else is what programs register with torch.library.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import signature
+from typing import Any
+
+from ._unsupported import unsupported
+from .api import FUNCTIONS, Tensor, no_grad
+from .autograd.function import Function
+
+OPERATORS: dict[str, Operator] = {}
+
+
+class Operator:
+    """An operator and what is registered for it. Kernels of a device, and of 'CompositeExplicitAutograd', have the gradients that are registered."""
+
+    def __init__(self, name: str, schema: str | None = None, function: Callable[..., Any] | None = None) -> None:
+        self.name, self.schema, self.function = name, schema, function
+        self.kernels: dict[str, Callable[..., Any]] = {}
+        self.backward: Any = None
+        self.setup_context: Any = None
+
+    @property
+    def defined(self) -> bool:
+        """Whether there is more of it than what other libraries add to it: a library that defines it may not be loaded."""
+        return self.schema is not None or any(not key.startswith(("Auto", "Meta")) for key in self.kernels)
+
+    @property
+    def default(self) -> Operator:
+        """The operator; its only overload."""
+        return self
+
+    _op = default
+
+    def __repr__(self) -> str:
+        return self.name.replace("::", ".")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
+        device = tensors[0].device.type.upper() if tensors else "CPU"
+        for key in (device, "CompositeExplicitAutograd"):
+            if key in self.kernels:
+                return self._recorded(self.kernels[key], args, kwargs)
+        if "CompositeImplicitAutograd" in self.kernels:
+            return self.kernels["CompositeImplicitAutograd"](*args, **kwargs)
+        raise NotImplementedError(f"Could not run '{self.name}' with arguments from the '{device}' backend: no kernel is registered for it")
+
+    def _recorded(self, kernel: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a kernel as one step of the tape."""
+        if self.backward is None and self.function is None:
+            with no_grad():
+                return kernel(*args, **kwargs)
+        bound = signature(kernel).bind(*args, **kwargs)
+        bound.apply_defaults()
+        args, kwargs = bound.args, bound.kwargs
+        operator = self
+
+        class Step(Function):
+            @staticmethod
+            def forward(ctx: Any, *inputs: Any) -> Any:
+                output = kernel(*inputs, **kwargs)
+                if operator.setup_context is not None:
+                    more = {"keyword_only_inputs": kwargs} if kwargs else {}
+                    operator.setup_context(ctx=ctx, inputs=inputs, output=output, **more)
+                return output
+
+            @staticmethod
+            def backward(ctx: Any, *gradients: Any) -> Any:
+                if operator.backward is None:
+                    raise RuntimeError(f"Trying to backward through {operator}.default but no autograd formula was registered. "
+                                       "Please use register_autograd to add one.")
+                return operator.backward(ctx, *gradients)
+        return Step.apply(*args)
+
+
+class Overloads:
+    """A function of this package under its name in `aten`; the overloads of the name are the function itself."""
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self.__name__, self._function = name, function
+
+    def __repr__(self) -> str:
+        return f"aten.{self.__name__}"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+    def __getattr__(self, overload: str) -> Overloads:
+        if overload.startswith("__"):
+            raise AttributeError(overload)
+        setattr(self, overload, self)
+        return self
+
+
+def _aten(name: str) -> Any:
+    """The function that `aten` calls by this name: one of the namespace itself, of nn.functional, or a method in place."""
+    from .nn import functional
+    namespace, _, rest = name.partition("_")
+    found = FUNCTIONS.get(name) or getattr(functional, name, None)
+    if found is None and namespace in ("linalg", "fft", "special"):
+        from importlib import import_module
+        found = getattr(import_module(f"{__package__}.{namespace}"), rest, None)
+    if found is None and not name.startswith("__"):
+        found = getattr(Tensor, name, None)
+    return found if callable(found) else unsupported(name, "torch.ops.aten", "`aten` has the functions that this package has")[name]
+
+
+class _OpNamespace:
+    """The operators of one namespace, as attributes."""
+
+    def __init__(self, name: str) -> None:
+        self.name = self.__name__ = name
+
+    def __getattr__(self, op: str) -> Any:
+        if (operator := OPERATORS.get(f"{self.name}::{op}")) is not None and operator.defined:
+            return operator
+        if self.name in ("aten", "prim", "prims") and not op.startswith("__"):
+            setattr(self, op, Overloads(op, _aten(op)))
+            return getattr(self, op)
+        raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{op}'")
+
+
+class _Ops:
+    """torch.ops: its attributes are namespaces."""
+
+    loaded_libraries: set[str] = set()
+
+    def __getattr__(self, name: str) -> _OpNamespace:
+        if name.startswith("__"):
+            raise AttributeError(f"'_Ops' object has no attribute {name!r}")
+        setattr(self, name, _OpNamespace(name))
+        return getattr(self, name)  # type: ignore[no-any-return]
+
+    def load_library(self, path: Any) -> None:
+        """Compiled extensions need PyTorch: OSError."""
+        raise OSError(f"Could not load this library: {path}: tensorgrad cannot load extensions that are compiled against PyTorch")
+
+
+ops = _Ops()

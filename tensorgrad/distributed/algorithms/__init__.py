@@ -1,0 +1,1 @@
+"""torch.distributed.algorithms: names that packages import before they ask whether there are other processes."""

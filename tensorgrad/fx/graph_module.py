@@ -1,0 +1,18 @@
+"""Where packages find the class of traced modules, and what they build such modules with."""
+from ..nn.modules.module import Module
+from . import GraphModule, _absent
+
+__all__ = ["GraphModule"]
+_USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
+_CodeOnlyModule = _absent("graph_module._CodeOnlyModule")
+
+
+def _copy_attr(from_module, to_module, target):
+    """Let a module have what another has at a dotted path; modules on the way are made."""
+    *path, name = target.split(".")
+    for step in path:
+        from_module = getattr(from_module, step)
+        if not hasattr(to_module, step):
+            setattr(to_module, step, Module())
+        to_module = getattr(to_module, step)
+    setattr(to_module, name, getattr(from_module, name))

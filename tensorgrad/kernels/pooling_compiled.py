@@ -1,0 +1,85 @@
+"""Pooling in one and two dimensions by compiled code: native/pooling.inc."""
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..ops.pooling import window_count
+from .compiled import done, native, register, whole
+
+MOST = 256           # elements of a window: places in it are bytes
+
+
+def pair(n: Any, missing: int) -> tuple[int, ...]:
+    """(vertical, horizontal), given both or the latter."""
+    return tuple(n) if len(n) == 2 else (missing, *n)
+
+
+def geometry(planes: int, size: Any, kernel: Any, length: Any, stride: Any, widths: Any, dilation: Any = (1, 1)) -> tuple[int, ...]:
+    before = [a for a, _ in widths]
+    return (planes, *pair(size, 1), *pair(kernel, 1), *pair(length, 1), *pair(stride, 1), *pair(before, 0), *pair(dilation, 1))
+
+
+def served(x: Any, kernel: Any, widths: Any) -> bool:
+    return len(kernel) < 3 and x.dtype.char in "fd" and x.size > 0 and min(map(min, widths)) >= 0
+
+
+def lengths(x: Any, kernel: Any, stride: Any, widths: Any, dilation: Any) -> tuple[int, ...]:
+    size = tuple(d + a + b for d, (a, b) in zip(x.shape[-len(kernel):], widths, strict=True))
+    return window_count(size, tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)), stride)
+
+
+def maxima(x: Any, kernel: Any, stride: Any, widths: Any, dilation: Any, place: Any = None, index: Any = None) -> Any:
+    """(maxima, places in the window or in the plane), or NotImplemented; the latter are of the dtype that is asked for."""
+    if not served(x, kernel, widths) or prod(kernel) > MOST:
+        return NotImplemented
+    lead, size = x.shape[:-len(kernel)], x.shape[-len(kernel):]
+    length = lengths(x, kernel, stride, widths, dilation)
+    if not all(length) or any((n - 1) * s - a >= d for n, s, (a, _), d in zip(length, stride, widths, size, strict=True)):
+        return NotImplemented               # a window that lies outside
+    y, places = np.empty((*lead, *length), x.dtype), np.empty((*lead, *length), place or index)
+    refused = native.max_pool(whole(x), y, places if place else None, places if index else None,
+                              *geometry(prod(lead), size, kernel, length, stride, widths, dilation))
+    return done(refused, (y, places))
+
+
+@register("max_pool")
+class MaxPool:
+    @staticmethod
+    def forward(x: Any, *, kernel: Any, stride: Any, widths: Any, dilation: Any) -> Any:
+        found = maxima(x, kernel, stride, widths, dilation, place=np.uint8)
+        return found if found is NotImplemented else (found[0], (x.shape, found[1], (kernel, stride, widths, dilation)))
+
+    @staticmethod
+    def backward(g: Any, residual: Any, needs: Any) -> Any:
+        shape, places, (kernel, stride, widths, dilation) = residual
+        n, gx = len(kernel), np.empty(shape, g.dtype)
+        native.max_pool_back(whole(g), gx, places, *geometry(prod(shape[:-n]), shape[-n:], kernel, g.shape[-n:], stride, widths, dilation))
+        return [gx]
+
+
+@register("window_max")
+def window_max(x: Any, *, kernel: Any, stride: Any, widths: Any, dilation: Any) -> Any:
+    return maxima(x, kernel, stride, widths, dilation, index=np.int64)
+
+
+@register("window_sum")
+def window_sum(x: Any, *, kernel: Any, stride: Any, widths: Any, scale: float = 1) -> Any:
+    if not served(x, kernel, widths):
+        return NotImplemented
+    n, length = len(kernel), lengths(x, kernel, stride, widths, (1, 1)[:len(kernel)])
+    y = np.empty((*x.shape[:-n], *length), x.dtype)
+    if not y.size:
+        return NotImplemented
+    return done(native.window_sum(whole(x), y, *geometry(prod(x.shape[:-n]), x.shape[-n:], kernel, length, stride, widths), scale), y)
+
+
+@register("window_spread")
+def window_spread(x: Any, *, size: Any, kernel: Any, stride: Any, widths: Any, scale: float = 1) -> Any:
+    n = len(kernel)
+    out = np.empty((*x.shape[:-n], *size), x.dtype)
+    if not served(x, kernel, widths) or not out.size:
+        return NotImplemented
+    return done(native.window_spread(whole(x), out, *geometry(prod(x.shape[:-n]), size, kernel, x.shape[-n:], stride, widths), scale), out)

@@ -1,0 +1,32 @@
+"""What an export can fail with. https://pytorch.org/docs → torch.onnx"""
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["OnnxExporterError", "OnnxExporterWarning", "SymbolicValueError", "UnsupportedOperatorError"]
+
+
+class OnnxExporterError(RuntimeError):
+    """An export failed. Nothing was written."""
+
+
+class OnnxExporterWarning(UserWarning):
+    """The file may not do what the model does."""
+
+
+class UnsupportedOperatorError(OnnxExporterError):
+    """The model computes what ONNX has no operators for; all of it is named."""
+
+    def __init__(self, steps: Iterable[tuple[str, str]]) -> None:
+        places: dict[str, list[str]] = {}
+        for name, where in steps:
+            found = places.setdefault(name, [])
+            if where not in found:
+                found.append(where)
+        self.names = tuple(places)
+        lines = [f"\n  {name}{'' if not any(found) else ', at ' + '; '.join(filter(None, found))}" for name, found in places.items()]
+        super().__init__(f"ONNX export failed on operators that it cannot express: {', '.join(places)}{''.join(lines)}")
+
+
+class SymbolicValueError(OnnxExporterError):
+    """A number depends on the sizes of dynamic axes in a way that cannot be told."""

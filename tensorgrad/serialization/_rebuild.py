@@ -1,0 +1,204 @@
+"""The functions and classes that any file may name, each checking what it is given."""
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from ..api import DTYPES, Size, Tensor, device, empty_strided
+from ..api.typed import TYPES
+from ..dtype import dtype as Dtype
+from ..dtype import layout as Layout
+from ..nn.parameter import Parameter, _rebuild_parameter, _rebuild_parameter_with_state
+from ._allowed import Name, Refused, user_classes
+from ._keys import Keys
+from ._names import STORAGE_TYPES
+from ._storages import LARGEST, check_bounds, tensor_of
+
+
+def _tensor(storage: Any, offset: Any, size: Any, stride: Any) -> Any:
+    return tensor_of(storage, offset, size, stride)
+
+
+def _tensor_v2(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, metadata: Any = None) -> Any:
+    return _requiring(tensor_of(storage, offset, size, stride, None, metadata), requires_grad)
+
+
+def _tensor_v3(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any, metadata: Any = None) -> Any:
+    if type(dtype) is not Dtype:
+        raise Refused("a tensor's dtype is malformed")
+    return _requiring(tensor_of(storage, offset, size, stride, dtype, metadata), requires_grad)
+
+
+def _meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Any:
+    """A tensor of the device 'meta', which has no values."""
+    check_bounds(0, size, stride, LARGEST)
+    if type(dtype) is not Dtype:
+        raise Refused("a tensor's dtype is malformed")
+    return _requiring(empty_strided(size, stride, dtype=dtype, device="meta"), requires_grad)
+
+
+def _requiring(tensor: Any, requires_grad: Any) -> Any:
+    if requires_grad is True:
+        if tensor.array.dtype.kind not in "fcV":
+            raise Refused("only floating point and complex tensors can require gradients")
+        tensor.requires_grad_()
+    elif requires_grad is not False:
+        raise Refused("requires_grad is a bool")
+    return tensor
+
+
+def new_parameter(data: Any, requires_grad: Any = True) -> Any:
+    return _parameter(data, requires_grad, None)
+
+
+def _parameter(data: Any, requires_grad: Any, hooks: Any) -> Any:
+    _check_tensor(data)
+    return _rebuild_parameter(data, bool(requires_grad), OrderedDict())
+
+
+def _parameter_with_state(data: Any, requires_grad: Any, hooks: Any, state: Any) -> Any:
+    _check_tensor(data)
+    return _rebuild_parameter_with_state(data, bool(requires_grad), OrderedDict(), attributes_of(state))
+
+
+def _of_type(function: Any, kind: Any, arguments: Any, state: Any) -> Any:
+    """A tensor with attributes, or of a class derived from Tensor."""
+    if not isinstance(function, Name) or function.function not in RECIPES or not isinstance(arguments, tuple):
+        raise Refused("a tensor's recipe is malformed")
+    tensor = function.function(*arguments)
+    _check_tensor(tensor)
+    if isinstance(kind, Name):
+        kind = kind.function
+    if kind is not Tensor and not isinstance(tensor, kind):
+        if not (isinstance(kind, type) and issubclass(kind, Tensor) and kind in user_classes.values()):
+            raise Refused("a tensor's class is malformed")
+        tensor = tensor.as_subclass(kind)
+    tensor.__dict__.update(attributes_of(state[0] if isinstance(state, tuple) and len(state) == 2 else state))
+    return tensor
+
+
+def of_any_type(function: Any, kind: Any, arguments: Any, state: Any) -> Any:
+    """The same in a file that is trusted, whatever class it names."""
+    tensor = function(*arguments)
+    if type(tensor) is not kind:
+        tensor = tensor.as_subclass(kind)
+    if state:
+        set_state(tensor, state)
+    return tensor
+
+
+def set_state(target: Any, state: Any) -> None:
+    if hasattr(target, "__setstate__"):
+        target.__setstate__(state)
+        return
+    attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
+    if attributes:
+        target.__dict__.update(attributes)
+    for name, value in (slots or {}).items():
+        setattr(target, name, value)
+
+
+def _check_tensor(value: Any) -> None:
+    if not isinstance(value, Tensor):
+        raise Refused("a tensor is expected here")
+
+
+OURS = ("_hooks_at_rest", "_grad_dtype")       # what this package keeps among a tensor's attributes
+
+
+def attributes_of(state: Any) -> dict[str, Any]:
+    """The attributes that a file gives a tensor or an OrderedDict."""
+    if state is None:
+        return {}
+    if type(state) is not dict or any(type(key) is not str or key.startswith("__") or key in OURS for key in state):
+        raise Refused("the attributes of a tensor are malformed")
+    if hidden := methods() & state.keys():
+        raise Refused(f"the attribute {sorted(hidden)[0]!r} would hide a method")
+    return state
+
+
+@cache
+def methods() -> frozenset[str]:
+    """The names of methods of tensors and OrderedDicts."""
+    return frozenset(name for kind in (Parameter, OrderedDict) for name in dir(kind) if callable(getattr(kind, name, None)))
+
+
+def _encode(text: Any, encoding: Any = "latin1") -> bytes:
+    if type(text) is not str or type(encoding) is not str or encoding not in ("latin1", "latin-1"):
+        raise Refused("_codecs.encode is for bytes only")
+    return text.encode("latin1")
+
+
+def _bytearray(data: Any = b"", encoding: Any = None) -> bytearray:
+    if isinstance(data, str):
+        data = _encode(data, encoding or "latin1")
+    if not isinstance(data, bytes):
+        raise Refused("a bytearray is made of bytes")
+    return bytearray(data)
+
+
+def _layout(name: Any) -> Any:
+    found = DTYPES.get(name.removeprefix("torch.")) if type(name) is str else None
+    if type(found) is not Layout:
+        raise Refused("there is no such layout")
+    return found
+
+
+def size_of(items: Any = ()) -> Any:
+    if not isinstance(items, (tuple, list)) or len(items) > 64 or not all(type(n) is int for n in items):
+        raise Refused("a size is made of at most 64 integers")
+    return Size(items)
+
+
+def ordered(items: Any = ()) -> Any:
+    if type(items) not in (tuple, list) or not all(type(pair) in (tuple, list) and len(pair) == 2 for pair in items):
+        raise Refused("an OrderedDict is made of pairs")
+    keys = Keys()
+    return OrderedDict((keys.checked(key), value) for key, value in items)
+
+
+def counter(items: Any = None) -> Any:
+    if items is not None and type(items) is not dict:
+        raise Refused("a Counter is made of a dict")
+    return Counter(items or {})
+
+
+def set_of(items: Any = ()) -> Any:
+    if type(items) not in (tuple, list):
+        raise Refused("a set is made of a list")
+    return set(map(Keys().checked, items))
+
+
+def _complex(real: Any = 0, imag: Any = 0) -> complex:
+    if not all(type(n) in (int, float) for n in (real, imag)):
+        raise Refused("a complex number is made of numbers")
+    return complex(real, imag)
+
+
+def _device(*arguments: Any) -> Any:
+    if not arguments or type(arguments[0]) is not str or not all(type(n) is int for n in arguments[1:]):
+        raise Refused("a device is malformed")
+    return device(*arguments)
+
+
+COPYING = (_encode, _bytearray, set_of, ordered, counter)
+STATEFUL, LEAST_ATTRIBUTE = (_parameter_with_state, _of_type), 7
+RECIPES = (_tensor, _tensor_v2, _tensor_v3, _meta_tensor, _parameter, _parameter_with_state)
+
+
+CALLABLE: dict[tuple[str, str], Callable[..., Any]] = {
+    ("torch._utils", "_rebuild_tensor"): _tensor, ("torch._utils", "_rebuild_tensor_v2"): _tensor_v2, ("torch._utils", "_rebuild_tensor_v3"): _tensor_v3,
+    ("torch._utils", "_rebuild_meta_tensor_no_storage"): _meta_tensor,
+    ("torch._utils", "_rebuild_parameter"): _parameter, ("torch._utils", "_rebuild_parameter_with_state"): _parameter_with_state,
+    ("torch._tensor", "_rebuild_from_type_v2"): _of_type, ("torch", "Size"): size_of, ("torch", "device"): _device,
+    ("torch.serialization", "_get_layout"): _layout, ("_codecs", "encode"): _encode, ("collections", "OrderedDict"): ordered,
+    ("collections", "Counter"): counter, ("builtins", "set"): set_of, ("builtins", "complex"): _complex, ("builtins", "bytearray"): _bytearray,
+}
+VALUES: dict[tuple[str, str], Any] = {**STORAGE_TYPES, ("torch", "Tensor"): Tensor, ("torch.nn.parameter", "Parameter"): Parameter,
+                                      ("torch.nn", "Parameter"): Parameter, **{tuple(name.rsplit(".", 1)): kind for name, kind in TYPES.items()},
+                                      **{("torch", name): value for name, value in DTYPES.items() if not name.startswith("_")}}
+# What stands for PyTorch's names in a file that is trusted.
+ALLOWED: dict[tuple[str, str], Any] = {key: f for key, f in CALLABLE.items() if key[0].startswith(("torch._", "torch.serialization"))} | {
+    **STORAGE_TYPES, ("torch._tensor", "_rebuild_from_type_v2"): of_any_type}

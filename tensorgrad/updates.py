@@ -1,0 +1,42 @@
+"""Steps of optimizers as one kernel each, for the backends that have one.
+
+A kernel writes to the arrays that change: `kernel(*changed, *read, **numbers)`, or returns NotImplemented before it writes anything.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .autograd.inplace import check_mode
+from .autograd.mode import mode
+from .autograd.tape import TensorBase
+from .dispatch import PLAIN, OpDispatch
+
+KERNELS: dict[tuple[str, Any], Callable[..., Any]] = {}
+
+
+def register(name: str, device: Any) -> Callable[[Any], Any]:
+    """A decorator: the function becomes the kernel of this update on the device."""
+    def decorate(kernel: Any) -> Any:
+        KERNELS[name, OpDispatch.backend(device)] = kernel
+        return kernel
+    return decorate
+
+
+def at_once(name: str, changed: tuple[Any, ...], read: tuple[Any, ...], **numbers: Any) -> bool:
+    """Whether a kernel made this update. Tensors that change may be None; nothing is recorded."""
+    tensors = [t for t in (*changed, *read) if t is not None]
+    backend = type(tensors[0]._storage)
+    kernel = KERNELS.get((name, backend))
+    if kernel is None or mode.record or mode.hooks or not all(type(t) in PLAIN and type(t._storage) is backend for t in tensors) \
+            or not all(isinstance(number, (int, float)) for number in numbers.values()):
+        return False
+    for tensor in changed:
+        if tensor is not None:
+            check_mode(tensor)
+    if kernel(*(t.array if isinstance(t, TensorBase) else t for t in (*changed, *read)), **numbers) is NotImplemented:
+        return False
+    for tensor in changed:
+        if tensor is not None:
+            tensor._storage.wrote()
+    return True

@@ -1,0 +1,123 @@
+"""The benchmark: the same results from both libraries in every row, and a report that says what there is. Nothing is timed here."""
+import io
+import json
+import sys
+
+import pytest
+from support import DEVICE
+
+import tensorgrad
+from benchmarks import machinery, worker
+from benchmarks.report import Report, cell, chart, columns_of, geometric_mean, markdown
+from benchmarks.run import Worker, main
+from benchmarks.timing import Measurement, quartiles
+from benchmarks.workloads import Workload, disagreement
+
+pytestmark = pytest.mark.skipif(DEVICE != "cpu", reason="the benchmark compares on the CPU")
+ROWS = [(group, row) for group in worker.GROUPS for row in worker.workloads(group)]
+
+
+@pytest.mark.parametrize("row", [row for _, row in ROWS if row.make is not machinery.nothing], ids=lambda row: row.name)
+def test_both_libraries_compute_the_same(row):
+    torch = pytest.importorskip("torch")
+    ours, theirs = row.make(tensorgrad, True), row.make(torch, True)
+    expected = theirs.results()
+    assert expected and disagreement(ours.results(), expected) == ""
+    for case in (ours, theirs):                                 # what is timed runs, more than once
+        for _ in range(2):
+            case.run(*[case.prepare()] if case.prepare else ())
+
+
+def test_names_tell_rows_apart():
+    names = [(group, row.name) for group, row in ROWS]
+    assert len(set(names)) == len(names) > 150
+
+
+@pytest.mark.parametrize("theirs, words", [
+    ([1.0, 2.0], ""), ([1.0, 2.1], "result 0 is off by 0.1"), ([[1.0, 2.0]], "has shape"), ([1.0, float("nan")], "off by nan")])
+def test_differences_are_found(theirs, words):
+    found = disagreement([tensorgrad.tensor([1.0, 2.0])], [tensorgrad.tensor(theirs)])
+    assert words in found and bool(words) == bool(found)
+    assert "2 results" in disagreement(2 * [tensorgrad.ones(1)], [tensorgrad.ones(1)])
+
+
+def test_statistics():
+    assert quartiles([3.0]) == (3.0, 3.0, 3.0) and quartiles([1.0, 2.0, 3.0]) == (1.5, 2.0, 2.5)
+    assert geometric_mean([0.5, 8.0]) == pytest.approx(2.0) and geometric_mean([]) is None
+    assert machinery.exponent([1, 10, 100], [5, 500, 50000]) == pytest.approx(2.0)
+
+
+def test_a_row_that_differs_or_fails_says_so(monkeypatch, capsys):
+    torch = pytest.importorskip("torch")
+
+    def differs(engine, tiny):
+        return machinery.Case(lambda: None, lambda: [engine.ones(1) if engine is torch else engine.zeros(1)])
+
+    def fails(engine, tiny):
+        raise ZeroDivisionError("no luck")
+    monkeypatch.setattr(machinery, "ROWS", [Workload("one", differs), Workload("two", fails)])
+    requests = [json.dumps({"group": "machinery", "name": name, "clock": "wall"}) for name in ("one", "two", "three")]
+    answers = io.StringIO()
+    monkeypatch.setattr(worker, "ENGINES", ("tensorgrad", "torch"))
+    worker.serve(1, requests, answers)
+    about, *found = map(json.loads, answers.getvalue().splitlines())
+    assert about["versions"][-1].startswith("torch") and [Measurement(**one).problem[:7] for one in found] == ["differs", "failed:", "failed:"]
+    assert "ZeroDivisionError: no luck" in found[1]["problem"] and "no luck" in capsys.readouterr().err
+
+
+@pytest.fixture
+def report():
+    made = Report("python -m benchmarks.run", 2, ["compiled", "numpy"], {"versions": ["NumPy 2"], "compiled": True})
+    slow, fast, wide = (Measurement(1.5e-3, 1e-3, (low, middle, high)) for low, middle, high in ((1.4, 1.5, 1.6), (0.4, 0.5, 0.55), (1, 2, 3)))
+    made.add("training", "", "a slow step", {"compiled": slow, "numpy": wide})
+    made.add("training", "", "a fast step", {"compiled": fast, "numpy": slow})
+    made.add("ops", "Sums", "broken", {"compiled": Measurement(problem="failed: OSError: gone"), "numpy": fast})
+    made.add("machinery", "Memory", "bytes", {"compiled": Measurement(2.0 ** 21, None, None, "B"), "numpy": Measurement(2.0 ** 20, None, None, "B")})
+    return made
+
+
+def test_the_report(report):
+    text = markdown(report, "chart.png")
+    assert "| a slow step | 1.50 ms | 1.00 ms | 1.50 | 2.00 (1.00 to 3.00) |" in text
+    assert "| *geometric mean* |  |  | *0.87* | *1.73* |" in text and "| Training steps | 0.87 | 1.73 | 1 | 0 | 1 | 0 |" in text
+    assert "| broken | 0.00 µs |" not in text and "failed: OSError: gone" in text and "| Operations | – | 0.50 | 0 | 0 | 0 | 1 |" in text
+    assert "| bytes | 2.0 MiB |  | – | – |" in text and "![Ratios, row by row](chart.png)" in text
+    assert cell(Measurement(1.0, 1.0, (1.0, 1.0, 1.0))) == "1.00"
+
+
+def test_the_chart(report, tmp_path):
+    pytest.importorskip("matplotlib")
+    file = tmp_path / "chart.png"
+    assert chart(report, file) and file.read_bytes().startswith(b"\x89PNG") and file.stat().st_size < 60_000
+    assert not chart(Report("", 1, ["compiled"]), file)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_every_bar_stands_under_its_heading(number):
+    headed = {heading: {f"{heading}{i}": ["bar"] for i in range(7)} for heading in "abc"}
+    parts = columns_of(headed, number)
+    assert len(parts) == number and max(map(len, parts)) - min(map(len, parts)) < 5
+    assert [name for part in parts for name, bars in part if bars] == [name for lines in headed.values() for name in lines]
+    assert all(not part[0][1] and part[-1][1] for part in parts)
+
+
+def test_a_lost_process_is_a_row_that_failed():
+    worker = Worker("", 1)
+    for program in ("print('{}', flush=True); input(); raise SystemExit(3)", "raise SystemExit(3)", "input(); raise SystemExit(3)"):
+        worker.command = [sys.executable, "-c", program]
+        assert worker.measure(name="any").problem == "failed: its process ended with status 3" and worker.process is None
+
+
+def test_a_run_from_start_to_report(tmp_path, capsys):
+    file = tmp_path / "report.md"
+    main(["--only", "machinery", "--filter", r"Calls a \+ b", "--quick", "--kernels", "numpy", "--threads", "1", "--out", str(file)])
+    [line] = capsys.readouterr().out.splitlines()
+    text = file.read_text(encoding="utf-8")
+    assert line.startswith("a + b, recorded (1 element)") and "failed" not in line and line.split()[-1] in text
+    assert "| a + b, recorded (1 element) |" in text and "threads: 1" in text and f"tensorgrad {tensorgrad.__version__}" in text
+
+
+def test_options(capsys):
+    with pytest.raises(SystemExit):
+        main(["--only", "nothing"])
+    assert "invalid choice" in capsys.readouterr().err

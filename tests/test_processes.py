@@ -1,0 +1,245 @@
+"""Tensors in several processes: shared memory, queues and pipes, spawn's errors, and the loader's way to send large batches."""
+import faulthandler
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from support import ROOT, cpu_only, fresh_process
+
+import tensorgrad as tg
+import tensorgrad.multiprocessing as mp
+from tensorgrad.multiprocessing.reductions import share
+from tensorgrad.utils.data import DataLoader, Dataset
+from tensorgrad.utils.data._utils import channel
+
+pytestmark = [cpu_only, pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"), pytest.mark.filterwarnings("ignore:This DataLoader will create"),
+              pytest.mark.skipif(not hasattr(os, "fork"), reason="fork is not there")]
+
+
+@pytest.fixture
+def context():
+    return mp.get_context("fork")
+
+
+# ── memory ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_all_views_move_to_shared_memory():
+    x = tg.arange(12.0).reshape(3, 4)
+    row, column, alias = x[1], x.t()[2], x.data
+    assert row.share_memory_() is row
+    assert x.is_shared() and column.is_shared() and alias.is_shared() and not tg.ones(1).is_shared()
+    row[2] = -1.0
+    assert x[1, 2] == column[1] == alias[1, 2] == -1 and x.stride() == (4, 1) and column.stride() == (4,)
+    assert x.tolist() == [[0, 1, 2, 3], [4, 5, -1, 7], [8, 9, 10, 11]]
+
+
+@pytest.mark.parametrize("tensor", [
+    tg.ones(2, 3).t()[1:], tg.ones(1).expand(3), tg.tensor(5), tg.zeros(0, 3), tg.tensor([True, False]), tg.ones(2, dtype=tg.complex64), tg.arange(6)[::2],
+    tg.ones(2, dtype=tg.float16)])
+def test_layouts_survive(tensor):
+    before = tensor.tolist(), tensor.stride(), tensor.dtype
+    queue = mp.SimpleQueue()
+    queue.put(tensor)
+    there = queue.get()
+    assert (there.tolist(), there.stride(), there.dtype) == before == (tensor.tolist(), tensor.stride(), tensor.dtype)
+    assert there.is_shared() == tensor.is_shared() == bool(tensor.numel())
+
+
+def test_gradients_and_the_tape_go_on():
+    w = tg.nn.Parameter(tg.ones(2))
+    loss = (w * 3).sum()
+    w.share_memory_()
+    loss.backward()
+    assert w.grad.tolist() == [3, 3] and w.is_leaf and w.requires_grad
+    with pytest.raises(RuntimeError, match="Cowardly refusing to serialize non-leaf tensor which requires_grad"):
+        mp.SimpleQueue().put(w * 2)
+    queue = mp.SimpleQueue()
+    queue.put(w)
+    assert type(there := queue.get()) is tg.nn.Parameter and there.requires_grad and there.data_ptr() == w.data_ptr()
+
+
+def test_tied_weights_stay_tied():
+    model = tg.nn.Sequential(tg.nn.Linear(2, 2), tg.nn.Linear(2, 2))
+    model[1].weight = model[0].weight
+    model.share_memory()
+    queue = mp.SimpleQueue()
+    queue.put(model)
+    there = queue.get()
+    assert all(p.is_shared() for p in there.parameters()) and there[0].weight.data_ptr() == there[1].weight.data_ptr() == model[0].weight.data_ptr()
+    assert share(model[0].weight) is model[0].weight        # once is enough
+
+
+def test_files_are_closed():
+    def count():
+        return len(os.listdir("/proc/self/fd"))
+    if not os.path.exists("/proc/self/fd"):
+        pytest.skip("not on this platform")
+    before = count()
+    for _ in range(5):
+        tg.ones(3).share_memory_()
+    assert count() == before
+
+
+# ── processes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def exchange(inbox, outbox, end):
+    t = inbox.get()
+    t += 1
+    outbox.put((t.is_shared(), tg.arange(3.0)))
+    end.wait()
+
+
+def test_queues_share(context):
+    inbox, outbox, end = context.Queue(), context.Queue(), context.Event()
+    process = context.Process(target=exchange, args=(inbox, outbox, end))
+    process.start()
+    x = tg.zeros(3)
+    view = x[1:]
+    inbox.put(x)
+    shared, other = outbox.get()
+    end.set()
+    process.join()
+    assert shared and x.tolist() == [1, 1, 1] and view.tolist() == [1, 1] and other.tolist() == [0, 1, 2] and other.is_shared()
+
+
+def test_pipes_share(context):
+    here, there = context.Pipe()
+
+    def double():
+        t = there.recv()
+        t *= 2
+        there.send(t)
+        there.recv()
+    process = context.Process(target=double)
+    process.start()
+    x = tg.ones(2)
+    here.send(x)
+    y = here.recv()
+    y += 1
+    here.send(None)
+    process.join()
+    assert x.tolist() == y.tolist() == [3, 3]
+
+
+def fails(i, how):
+    if how == "raise" and i:
+        raise ValueError(f"oops {i}")
+    if how == "exit":
+        os._exit(3)
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how != "end":
+        time.sleep(20)
+
+
+@pytest.mark.parametrize("how, error, text", [
+    ("raise", mp.ProcessRaisedException, r"-- Process 1 terminated with the following error:\nTraceback(.|\n)*ValueError: oops 1"),
+    ("exit", mp.ProcessExitedException, "process [01] terminated with exit code 3"),
+    ("kill", mp.ProcessExitedException, "process [01] terminated with signal SIGKILL")])
+def test_what_goes_wrong_is_told(how, error, text):
+    with pytest.raises(error, match=text) as caught:
+        mp.start_processes(fails, (how,), nprocs=2, start_method="fork")
+    assert getattr(caught.value, "exit_code", None) == {"raise": None, "exit": 3, "kill": -9}[how]
+    assert mp.start_processes(fails, ("end",), nprocs=2, start_method="fork") is None
+
+
+def test_children_of_a_killed_process_end():
+    program = ("import tensorgrad.multiprocessing as mp, os, time\ndef f(i): time.sleep(60)\n"
+               "c = mp.start_processes(f, nprocs=2, join=False, start_method='fork')\nprint(*c.pids(), flush=True)\nos.kill(os.getpid(), 9)")
+    ran = subprocess.Popen([sys.executable, "-W", "ignore", "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    pids = [int(pid) for pid in ran.stdout.readline().split()]
+    ran.wait()
+    ran.stdout.close()
+    deadline = time.monotonic() + 10
+    while any(map(is_running, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(pids) == 2 and not any(map(is_running, pids))
+
+
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_strategies():
+    assert mp.get_sharing_strategy() in mp.get_all_sharing_strategies() == {"file_descriptor", "file_system"}
+    with pytest.raises(AssertionError, match="invalid sharing strategy 'x', expected one of"):
+        mp.set_sharing_strategy("x")
+
+
+# ── the loader ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Rows(Dataset):
+    """Each sample is a row of its own number."""
+
+    def __init__(self, width, length=6, happens=lambda: None):
+        self.width, self.length, self.happens = width, length, happens
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, i):
+        if i == 5:
+            self.happens()
+        return tg.full((self.width,), float(i)), i
+
+
+@pytest.mark.parametrize("width", [1, channel.LARGE // 8, channel.PIECE // 4 + 1, 3 * channel.PIECE // 2])
+@pytest.mark.parametrize("order", [True, False])
+def test_batches_of_all_sizes(width, order):
+    """By the pipe, by one piece of shared memory, by more pieces than there are."""
+    seen = {}
+    for rows, numbers in DataLoader(Rows(width), batch_size=2, num_workers=2, in_order=order):
+        assert (rows == numbers[:, None]).all() and rows.shape == (2, width)
+        seen[numbers[0].item()] = rows
+    assert sorted(seen) == [0, 2, 4] and all((rows[0] == first).all() for first, rows in seen.items())      # nothing is overwritten later
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
+def test_a_worker_that_dies_says_how(number):
+    loader = DataLoader(Rows(channel.PIECE, happens=lambda: (faulthandler.disable(), os.kill(os.getpid(), number))), batch_size=1, num_workers=1)
+    with pytest.raises(RuntimeError, match=rf"exited unexpectedly\nDataLoader worker \(pid \d+\) is killed by signal: {signal.strsignal(number)}"):
+        list(loader)
+
+
+def test_a_program_that_leaves_in_the_middle_leaves_nothing(tmp_path):
+    """No warning, no process, no file; and exceptions of the program's own classes come back from processes that start afresh."""
+    program = tmp_path / "program.py"
+    program.write_text("""
+import os, torch
+from torch.utils.data import DataLoader, Dataset
+class Odd(Exception): pass
+class Rows(Dataset):
+    def __len__(self): return 8
+    def __getitem__(self, i):
+        if i == 3: raise Odd("three")
+        return torch.zeros(100_000)
+if __name__ == "__main__":
+    try:
+        list(DataLoader(Rows(), num_workers=1, multiprocessing_context="spawn"))
+    except Odd as error:
+        print(str(error).splitlines()[0], str(error).splitlines()[-1])
+    loader = iter(DataLoader(Rows(), num_workers=2, persistent_workers=True))
+    next(loader)
+    print(sorted(os.listdir("/dev/shm")) == before if (before := sorted(os.listdir("/dev/shm"))) else True)
+    raise SystemExit(3)
+""")
+    ran = subprocess.run([sys.executable, "-m", "tensorgrad", str(program)], env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+                         timeout=60)
+    lines = ran.stdout.splitlines()
+    assert lines[0] == "Caught Odd in DataLoader worker process 0. __mp_main__.Odd: three" and ran.returncode == 3
+    assert not ran.stderr.replace("This DataLoader will create", "") or "UserWarning" in ran.stderr and "resource_tracker" not in ran.stderr
+
+
+def test_processes_are_started_only_when_there_is_something_to_do():
+    program = "import sys, tensorgrad as t\nlist(t.utils.data.DataLoader(range(3)))\nprint([m for m in sys.modules if m.startswith('multiprocessing.')])"
+    assert fresh_process(program) == "[]\n"
