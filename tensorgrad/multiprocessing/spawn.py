@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from multiprocessing.connection import wait
 from typing import Any
@@ -40,9 +41,12 @@ class ProcessExitedException(ProcessException):
 
 
 def _end_with_the_parent() -> None:
+    """An interrupt can be ignored, or come just before a call that then waits: what is still there after it is ended."""
     parent: Any = multiprocessing.parent_process()
     wait([parent.sentinel])
-    os.kill(os.getpid(), signal.SIGINT)
+    for what in (signal.SIGINT, signal.SIGTERM):
+        os.kill(os.getpid(), what)
+        time.sleep(2)
 
 
 def _run(fn: Any, i: int, args: Any, errors: Any) -> None:
