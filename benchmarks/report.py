@@ -110,7 +110,9 @@ def markdown(report: Report, picture: str = "") -> str:
         "turn; a ratio is the median of those of neighbouring blocks, with its quartiles where they are far apart. Before anything is timed the results are "
         "compared: values, gradients, losses of three steps; a row that differs or fails says so. "
         + ("" if compiled else "**There were no compiled kernels in this run.** ")
-        + "Times are those of the first column of ratios. Trust ratios more than times: they come from one moment of one machine.", ""]
+        + "Times are those of the first column of ratios. Trust ratios more than times: they come from one moment of one machine. With several threads "
+        "the column for NumPy alone flatters: the threads of NumPy's BLAS look out for work for some milliseconds after each product, and PyTorch, timed "
+        "just then, has to share its processors with them.", ""]
     lines += [f"![Ratios, row by row]({picture})", ""] if picture else []
     lines += overview(report)
     for group in report.groups():
