@@ -1,4 +1,4 @@
-"""Peak memory of the training steps, each in a process of its own: `python -m benchmarks.memory`.
+"""Peak memory of a training step, in a process of its own.
 
 What counts is how far the process grows while it takes its first step: its largest resident size (VmHWM, reset before the step) less its size before, which
 holds the libraries, the parameters and what a step of a small batch left behind. Linux only.
@@ -12,8 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .training import STEPS, step_of
-from .workloads import ENGINES, ROOT
+from .training import step_of
+from .workloads import ROOT
 
 STATUS, REFERENCES = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
@@ -47,7 +47,4 @@ def grown(engine_name: str, name: str) -> int:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
-        print(measured(*sys.argv[1:]))
-    for step in STEPS if len(sys.argv) == 1 else ():
-        print(f"{step:60}" + "".join(f"{engine} {grown(engine, step) / 2 ** 20:6.0f} MiB   " for engine in ENGINES), flush=True)
+    print(measured(*sys.argv[1:]))

@@ -38,7 +38,7 @@ def vit(engine: Any, tiny: bool) -> Net:
 
 
 def chargpt(engine: Any, tiny: bool) -> Net:
-    letters, context, width, heads, layers = (7, 8, 16, 2, 2) if tiny else (65, 64, 128, 4, 4)
+    letters, context, width, heads, layers = (7, 8, 16, 4, 2) if tiny else (65, 64, 128, 4, 4)
     return Net(program("examples/chargpt/model.py", engine).GPT(letters, context, width, heads, layers), tokens(engine, letters, context), letters)
 
 

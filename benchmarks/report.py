@@ -14,9 +14,11 @@ from .timing import Measurement
 
 TITLES = {"training": "Training steps", "inference": "Inference", "ops": "Operations", "machinery": "Machinery"}
 COLUMNS = {"compiled": "compiled kernels", "numpy": "NumPy alone"}          # what kernels there may be, and their names
+OTHERS = {"jax": "JAX", "tinygrad": "tinygrad", "mygrad": "MyGrad", "autograd": "HIPS autograd"}
 WIDE = 0.2                                      # quartiles further apart than this part of the median are shown
 EVEN = 1.05                                     # ratios up to this, and down to its inverse, count as equal
-BLUE, SKY, ORANGE = "#0072B2", "#7FC4EE", "#D55E00"          # told apart by all kinds of eyes, and in print
+BLUE, SKY = "#0072B2", "#7FC4EE"                # told apart by all kinds of eyes, and in print
+MARKS = {"numpy": ("orange", "#D55E00"), "jax": ("green", "#009E73")}          # columns beside the first that the chart has, too
 LEFT_OUT = "left out by --quick"
 Found = Mapping[str, Measurement]
 
@@ -28,11 +30,16 @@ class Report:
     command: str
     threads: int
     columns: list[str]
-    about: dict[str, Any] = field(default_factory=dict)
-    seconds: float = 0.0
     clock: str = "wall"
+    versions: dict[str, None] = field(default_factory=dict)
+    compiled: bool = True
+    seconds: float = 0.0
     rows: dict[tuple[str, str], dict[str, Found]] = field(default_factory=dict)
     load: tuple[float, ...] = field(default_factory=os.getloadavg)
+
+    def columns_of(self, group: str) -> list[str]:
+        """Ours; in training those of other libraries, too."""
+        return [column for column in self.columns if column in COLUMNS or group == "training"]
 
     def add(self, group: str, section: str, name: str, found: Found) -> None:
         self.rows.setdefault((group, section), {})[name] = found
@@ -45,7 +52,7 @@ class Report:
 
 
 def ratios(sections: list[dict[str, Found]], column: str) -> list[float]:
-    return [found[column].ratio for rows in sections for found in rows.values() if found[column].ratio is not None]
+    return [found[column].ratio for rows in sections for found in rows.values() if column in found and found[column].ratio is not None]
 
 
 def geometric_mean(values: list[float]) -> float | None:
@@ -76,19 +83,20 @@ def table(head: list[str], lines: list[list[str]]) -> list[str]:
     return [*("| " + " | ".join(line) + " |" for line in lines), ""]
 
 
-def mean_cells(report: Report, sections: list[dict[str, Found]]) -> list[str]:
-    return ["–" if (mean := geometric_mean(ratios(sections, column))) is None else f"{mean:.2f}" for column in report.columns]
+def mean_cell(sections: list[dict[str, Found]], column: str) -> str:
+    return "–" if (mean := geometric_mean(ratios(sections, column))) is None else f"{mean:.2f}"
 
 
 def overview(report: Report) -> list[str]:
     """A line for each group: the geometric means, and how many rows are faster, equal, slower, or failed. The sections of machinery have little in common."""
-    lines, parts = [], [(TITLES[group], [rows for _, rows in report.of(group)]) for group in report.groups() if group != "machinery"]
+    own, lines = report.columns_of(""), []
+    parts = [(TITLES[group], [rows for _, rows in report.of(group)]) for group in report.groups() if group != "machinery"]
     for title, sections in parts + [(f"{TITLES['machinery']}: {section}", [rows]) for section, rows in report.of("machinery")]:
         found = ratios(sections, report.columns[0])
         faster, slower = sum(value < 1 / EVEN for value in found), sum(value > EVEN for value in found)
-        bad = sum(row[column].problem not in ("", LEFT_OUT) for rows in sections for row in rows.values() for column in report.columns)
-        lines.append([title, *mean_cells(report, sections), str(faster), str(len(found) - faster - slower), str(slower), str(bad)])
-    return table(["geometric means of ratios", *map(COLUMNS.get, report.columns), "faster", "equal", "slower", "failed"], lines)
+        bad = sum(row[column].problem not in ("", LEFT_OUT) for rows in sections for row in rows.values() for column in own)
+        lines.append([title, *(mean_cell(sections, column) for column in own), *map(str, (faster, len(found) - faster - slower, slower, bad))])
+    return table(["geometric means of ratios", *map(COLUMNS.get, own), "faster", "equal", "slower", "failed"], lines)
 
 
 def processor() -> str:
@@ -99,36 +107,52 @@ def processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def markdown(report: Report, picture: str = "") -> str:
-    versions, compiled = ", ".join(report.about.get("versions", ())), report.about.get("compiled", True)
-    clock = "CPU time of the one thread" if report.clock == "cpu" else "wall time"
+def introduction(report: Report) -> list[str]:
+    clock = "CPU time of the process" if report.clock == "cpu" else "wall time"
+    others = [OTHERS[column] for column in report.columns if column in OTHERS]
     lines = [
-        "# Benchmark", "",
-        f"{datetime.date.today()}, {processor()}, threads: {report.threads}, {versions}. Command: `{report.command}` ({report.seconds / 60:.0f} minutes, load "
-        f"average {report.load[0]:.1f} before it and {os.getloadavg()[0]:.1f} after). float32, {clock}.", "",
+        f"{datetime.date.today()}, {os.cpu_count()} processors: {processor()}, threads: {report.threads}, {', '.join(report.versions)}. Command: "
+        f"`{report.command}` ({report.seconds / 60:.0f} minutes, load average {report.load[0]:.1f} before it and {os.getloadavg()[0]:.1f} after). "
+        f"float32, {clock}.",
         "Ratios are tensorgrad's time over PyTorch's, eager: **below 1 tensorgrad is faster, above 1 it is slower**. Both run the same code in one process, in "
-        "turn; a ratio is the median of those of neighbouring blocks, with its quartiles where they are far apart. Before anything is timed the results are "
-        "compared: values, gradients, losses of three steps; a row that differs or fails says so. "
-        + ("" if compiled else "**There were no compiled kernels in this run.** ")
-        + "Times are those of the first column of ratios. Trust ratios more than times: they come from one moment of one machine. With several threads "
-        "the column for NumPy alone flatters: the threads of NumPy's BLAS look out for work for some milliseconds after each product, and PyTorch, timed "
-        "just then, has to share its processors with them.", ""]
+        "turn, each block of runs after a pause in which the other's threads fall asleep; a ratio is the median of those of neighbouring blocks, with its "
+        "quartiles where they are far apart. Before anything is timed the results are compared: values, gradients, losses of three steps; a row that differs "
+        "or fails says so. " + ("" if report.compiled else "**There were no compiled kernels in this run.** ")
+        + "Times are those of the first column of ratios. Trust ratios more than times: they come from one moment of one machine."]
+    if others and "training" in report.groups():
+        lines.append(
+            f"The training steps of {', '.join(others)} are measured in the same way: each in a process of its own with PyTorch, on as many processors, "
+            "from PyTorch's parameters and inputs; losses and gradients are compared without dropout and noise, of which every library has its own. JAX and "
+            "tinygrad compile the whole step beforehand, which is not counted. “–”: the library lacks functions that the network needs.")
+    return [text for line in lines for text in (line, "")]
+
+
+def markdown(report: Report, picture: str = "") -> str:
+    lines = ["# Benchmark", "", *introduction(report)]
     lines += [f"![Ratios, row by row]({picture})", ""] if picture else []
     lines += overview(report)
     for group in report.groups():
         lines += [f"## {TITLES[group]}", ""]
         for section, rows in report.of(group):
             lines += [f"### {section[:1].upper()}{section[1:]}", ""] if section else []
-            body = []
-            for name, found in rows.items():
-                first = found[report.columns[0]]
-                name += f"; {first.note}" if first.note else ""
-                times = ["", ""] if first.problem else [amount(first.ours, first.unit), amount(first.theirs, first.unit)]
-                body.append([name, *times, *(cell(found[column]) for column in report.columns)])
-            means = mean_cells(report, [rows])
-            body += [["*geometric mean*", "", "", *(f"*{mean}*" for mean in means)]] if len(rows) > 1 and set(means) != {"–"} else []
-            lines += table(["", "tensorgrad", "PyTorch", *(f"ratio, {COLUMNS[column]}" for column in report.columns)], body)
+            lines += section_table(rows, report.columns_of(group))
     return "\n".join(lines)
+
+
+def section_table(rows: dict[str, Found], columns: list[str]) -> list[str]:
+    own, body = columns[0], []
+    for name, found in rows.items():
+        first = found[own]
+        name += f"; {first.note}" if first.note else ""
+        times = ["", ""] if first.problem else [amount(first.ours, first.unit), amount(first.theirs, first.unit)]
+        body.append([name, *times, *(cell(found[column]) for column in columns)])
+    means = [mean_cell([rows], column) for column in columns]
+    if len(rows) > 1 and set(means) != {"–"}:
+        body.append(["*geometric mean*", "", "", *(f"*{mean}*" for mean in means)])
+    if set(columns) & set(OTHERS):
+        shared = ({name: found for name, found in rows.items() if found[column].ratio} for column in columns)
+        body.append([f"*{COLUMNS[own]}, the same rows*", "", "", *(f"*{mean_cell([some], own)}*" for some in shared)])
+    return table(["", "tensorgrad", "PyTorch", *(f"ratio, {COLUMNS[column]}" if column in COLUMNS else OTHERS[column] for column in columns)], body)
 
 
 # ── picture ───────────────────────────────────────────────────────────────────────────────────
@@ -172,12 +196,13 @@ def chart(report: Report, path: Path) -> bool:
     tallest = max(map(len, parts))
     figure = Figure(figsize=(6.4 * len(parts), 0.165 * tallest + 1.2), dpi=80, layout="constrained")
     FigureCanvasAgg(figure)
-    shown = [ratio for column in report.columns for ratio in ratios([rows for group in report.groups() for _, rows in report.of(group)], column)]
+    columns = [column for column in report.columns if column == report.columns[0] or column in MARKS]
+    shown = [ratio for column in columns for ratio in ratios([rows for group in report.groups() for _, rows in report.of(group)], column)]
     for axes, part in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts):
-        draw(axes, part, report.columns)
+        draw(axes, part, columns)
         axes.set(xlim=(min(0.5, *shown) / 1.1, max(2.0, *shown) * 1.1), ylim=(tallest - 0.4, -0.6))
     figure.suptitle("Time of tensorgrad over PyTorch's: bars to the left of 1 are faster, to the right slower", fontsize=10)
-    legend = [f"{COLUMNS[report.columns[0]]}: dark, light the backward pass of operations", *(f"{COLUMNS[name]}: orange" for name in report.columns[1:])]
+    legend = [f"{COLUMNS[columns[0]]}: dark, light the backward pass of operations", *(f"{(COLUMNS | OTHERS)[name]}: {MARKS[name][0]}" for name in columns[1:])]
     figure.supxlabel("; ".join(legend), fontsize=9)
     figure.savefig(path)
     with Image.open(path) as image:
@@ -191,12 +216,12 @@ def draw(axes: Any, part: list[Line], columns: list[str]) -> None:
     for i, (_, bars) in enumerate(part):
         for j, (colour, found) in enumerate(bars):
             height = 0.76 / len(bars)
-            for column, ratio in ((column, found[column].ratio) for column in columns):
+            for column, ratio in ((column, found[column].ratio) for column in columns if column in found):
                 y = i - 0.38 + (j + 0.5) * height
                 if ratio and column == columns[0]:
                     axes.barh(y, ratio - 1, left=1, height=height, color=colour)
                 elif ratio:
-                    axes.plot([ratio], [y], "|", color=ORANGE, markersize=10 * height, markeredgewidth=1.6)
+                    axes.plot([ratio], [y], "|", color=MARKS[column][1], markersize=10 * height, markeredgewidth=1.6)
     axes.axvline(1, color="black", linewidth=1)
     axes.set_yticks(range(len(part)), [name for name, _ in part], fontsize=7)
     for label, (_, bars) in zip(axes.get_yticklabels(), part):

@@ -15,22 +15,28 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-from .report import COLUMNS, LEFT_OUT, Report, cell, chart, markdown
+from .report import COLUMNS, LEFT_OUT, OTHERS, Report, cell, chart, markdown
 from .timing import Measurement
 from .worker import GROUPS, workloads
-from .workloads import ROOT
+from .workloads import ENGINES, ROOT
 
 KERNELS = {"compiled": "", "numpy": "numpy"}                      # what TENSORGRAD_KERNELS says for each column
-PATIENCE = 240.0                     # seconds for a row, after which its process is ended
+PATIENCE = 600.0                     # seconds for a row, after which its process is ended: some compile for minutes
+QUICK = {"rounds": 5, "limit": 1.0}
+
+
+def installed(*modules: str) -> bool:
+    return all(importlib.util.find_spec(name) for name in modules)
 
 
 class Worker:
-    """A process that measures with one choice of kernels; another is started when it is lost."""
+    """A process that measures a column; another is started when it is lost."""
 
-    def __init__(self, kernels: str, threads: int) -> None:
-        self.command = [sys.executable, "-m", "benchmarks.worker", str(threads)]
-        pools = {f"{pool}_NUM_THREADS": str(threads) for pool in ("OMP", "OPENBLAS", "MKL")}
-        self.environment = os.environ | pools | {"TENSORGRAD_KERNELS": kernels}
+    def __init__(self, column: str, threads: int) -> None:
+        engines = [f"benchmarks.others.{column}", "torch"] if column in OTHERS else filter(installed, ENGINES)
+        self.command = [sys.executable, "-m", "benchmarks.worker", str(threads), *engines]
+        pools = {f"{pool}_THREADS": str(threads) for pool in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUM_CPU")}      # the last is tinygrad's
+        self.environment = os.environ | pools | {"TENSORGRAD_KERNELS": KERNELS.get(column, "")}
         self.process: subprocess.Popen[str] | None = None
         self.about: dict[str, Any] = {}
 
@@ -63,38 +69,45 @@ def parser() -> argparse.ArgumentParser:
     out = argparse.ArgumentParser(description=__doc__)
     out.add_argument("--only", choices=GROUPS, action="append", help="this group of rows; may be given more than once")
     out.add_argument("--filter", type=re.compile, default="", metavar="REGEX", help="rows whose section or name it finds")
-    out.add_argument("--kernels", choices=COLUMNS, action="append", help="with these kernels alone")
+    out.add_argument("--columns", choices=[*COLUMNS, *OTHERS], nargs="+", help="these alone; others than compiled and numpy are libraries, "
+                     "whose training steps are measured where they are installed")
     out.add_argument("--quick", action="store_true", help="fewer rounds, and without the longest rows")
-    out.add_argument("--cpu", action="store_true", help="CPU time of one thread in place of wall time: means something where the machine is busy")
-    out.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N", help="threads for both; all cores by default")
+    out.add_argument("--cpu", action="store_true", help="CPU time with one thread in place of wall time: means something where the machine is busy")
+    out.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N", help="threads for all; all cores by default")
     out.add_argument("--out", type=Path, default=ROOT / "BENCHMARK.md", metavar="FILE", help="the report; its chart is written beside it as FILE.png")
     return out
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    arguments = parser().parse_args(argv)
-    threads = 1 if arguments.cpu else arguments.threads
-    budget = {"rounds": 3, "seconds": 0.02, "limit": 1.0, "fewest": 1} if arguments.quick else {}
-    columns = [column for column in COLUMNS if column in (arguments.kernels or COLUMNS)]
-    workers = {column: Worker(KERNELS[column], threads) for column in columns}
-    clock = "cpu" if arguments.cpu else "wall"
+    arguments = (options := parser()).parse_args(argv)
+    threads, clock = (1, "cpu") if arguments.cpu else (arguments.threads, "wall")
+    wanted = arguments.columns or [*COLUMNS, *OTHERS]
+    columns = [column for column in COLUMNS if column in wanted] + [column for column in OTHERS if column in wanted and installed(column, "torch")]
+    if not set(COLUMNS) & set(columns):
+        options.error(f"other libraries are columns beside tensorgrad's: {', '.join(COLUMNS)}")
+    workers = {column: Worker(column, threads) for column in columns}
     report = Report(" ".join(["python -m benchmarks.run", *(sys.argv[1:] if argv is None else argv)]), threads, columns, clock=clock)
     started = time.perf_counter()
+
+    def measure(group: str, row: Any, column: str) -> Measurement:
+        if arguments.quick and row.slow:
+            return Measurement(problem=LEFT_OUT)
+        return workers[column].measure(group="others" if column in OTHERS else group, name=row.name, clock=clock, **QUICK if arguments.quick else {})
     for group in arguments.only or GROUPS:
         for row in workloads(group):
             if re.search(arguments.filter, f"{row.section} {row.name}"):
-                found = {column: Measurement(problem=LEFT_OUT) if arguments.quick and row.slow else
-                         worker.measure(group=group, name=row.name, clock=clock, **budget) for column, worker in workers.items()}
+                found = {column: measure(group, row, column) for column in report.columns_of(group)}
                 report.add(group, row.section, row.name, found)
-                print(f"{row.name:68} " + "  ".join(cell(found[column]) for column in columns), flush=True)
-    for worker in reversed(workers.values()):
+                print(f"{row.name:68} " + "  ".join(map(cell, found.values())), flush=True)
+    for worker in workers.values():
         worker.stop()
-        report.about |= worker.about
+        report.versions |= dict.fromkeys(worker.about.get("versions", ()))
     report.seconds = time.perf_counter() - started
-    if not report.about.get("compiled", True):
+    report.compiled = "compiled" not in workers or workers["compiled"].about.get("compiled", True)
+    if not report.compiled:
         print("There are no compiled kernels here, or they are older than their source: build native/ first.", file=sys.stderr)
     picture = arguments.out.with_suffix(".png")
-    drawn = importlib.util.find_spec("matplotlib") is not None and chart(report, picture)
+    drawn = installed("matplotlib") and chart(report, picture)
     arguments.out.write_text(markdown(report, picture.name if drawn else ""), encoding="utf-8")
 
 

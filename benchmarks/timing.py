@@ -1,4 +1,7 @@
-"""How things are timed: in short blocks with the collector off, tensorgrad and PyTorch in turn, medians of the ratios of neighbouring blocks."""
+"""How things are timed: in short blocks with the collector off, tensorgrad and PyTorch in turn, medians of the ratios of neighbouring blocks.
+
+Threads of the other (OpenMP's, OpenBLAS's) look out for work for some 30 ms after their last, on a processor that the one timed needs: no program has both,
+so each block comes after a pause in which they fall asleep, and after a run which wakes its own."""
 from __future__ import annotations
 
 import gc
@@ -7,6 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+PAUSE = 0.05                            # seconds before a block
 
 
 class Case(NamedTuple):
@@ -78,7 +83,7 @@ def runs_for(case: Case, budget: Budget) -> int:
 
 
 def alternate(cases: Sequence[Case], budget: Budget) -> list[list[float]]:
-    """The times of the cases, block by block, A B A B …"""
+    """The times of the cases, block by block, A B B A A B …: what drifts meets both alike."""
     gc.collect()
     runs = [runs_for(case, budget) for case in cases]
     times: list[list[float]] = [[] for _ in cases]
@@ -86,9 +91,11 @@ def alternate(cases: Sequence[Case], budget: Budget) -> list[list[float]]:
     for turn in range(budget.rounds):
         if turn >= budget.fewest and time.perf_counter() - start > budget.limit * turn / (turn + 1):        # no time for one more
             break
-        for case, number, found in zip(cases, runs, times):
+        for i in range(len(cases))[::-1 if turn % 2 else 1]:
+            case, number, found = cases[i], runs[i], times[i]
+            time.sleep(PAUSE)
             if number > 1:
-                block(case, 1, budget.clock)                # the caches and the threads are the other's
+                block(case, max(1, number // 8), budget.clock)      # the caches are the other's, and the threads asleep
             found.append(block(case, number, budget.clock))
     return times
 

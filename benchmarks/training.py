@@ -11,19 +11,23 @@ from .workloads import TOLERANCE, Workload
 
 
 class Step(NamedTuple):
-    """A step of training, which gives its loss, and the parameters that it trains."""
+    """A step of training, which gives its loss; the modules that it trains with their optimizers, and its inputs."""
 
     run: Callable[[], Any]
-    parameters: list[Any]
+    trained: dict[str, tuple[Any, Any]]
+    inputs: tuple[Any, ...]
+
+    def parameters(self) -> list[Any]:
+        return [p for module, _ in self.trained.values() for p in module.parameters()]
 
 
 def classify(net: Callable[..., nets.Net], optimizer: Callable[..., Any]) -> Callable[..., Step]:
     """Images to their class, or every token to the next."""
     def make(engine: Any, tiny: bool, batch: int) -> Step:
         model, draw, classes = net(engine, tiny)
-        x, parameters, cross_entropy = draw(batch), list(model.parameters()), engine.nn.functional.cross_entropy
+        x, cross_entropy = draw(batch), engine.nn.functional.cross_entropy
         y = engine.randint(0, classes, x.shape[:1] if x.is_floating_point() else x.shape).reshape(-1)
-        updates = optimizer(engine.optim, parameters)
+        updates = optimizer(engine.optim, model.parameters())
 
         def step() -> Any:
             updates.zero_grad()
@@ -33,15 +37,14 @@ def classify(net: Callable[..., nets.Net], optimizer: Callable[..., Any]) -> Cal
             loss.backward()
             updates.step()
             return loss
-        return Step(step, parameters)
+        return Step(step, {"model": (model, updates)}, (x, y))
     return make
 
 
 def reconstruct(engine: Any, tiny: bool, batch: int) -> Step:
     """The bound of a VAE: how well images come back, and how far codes are from normal."""
     model, draw, _ = nets.vae(engine, tiny)
-    x, parameters, F = draw(batch), list(model.parameters()), engine.nn.functional
-    updates = engine.optim.Adam(parameters)
+    x, F, updates = draw(batch), engine.nn.functional, engine.optim.Adam(model.parameters())
 
     def step() -> Any:
         updates.zero_grad()
@@ -50,7 +53,7 @@ def reconstruct(engine: Any, tiny: bool, batch: int) -> Step:
         loss.backward()
         updates.step()
         return loss
-    return Step(step, parameters)
+    return Step(step, {"model": (model, updates)}, (x,))
 
 
 def forge(engine: Any, tiny: bool, batch: int) -> Step:
@@ -71,7 +74,7 @@ def forge(engine: Any, tiny: bool, batch: int) -> Step:
         deceit.backward()
         updates_of_forger.step()
         return loss + deceit.detach()
-    return Step(step, [*judge.parameters(), *forger.parameters()])
+    return Step(step, {"judge": (judge, updates_of_judge), "forger": (forger, updates_of_forger)}, (real, z))
 
 
 STEPS: dict[str, tuple[Callable[..., Step], int]] = {                  # name: how it is made, its batch
@@ -93,16 +96,17 @@ def step_of(name: str, engine: Any, tiny: bool = False, batch: int | None = None
 
 
 def case(name: str, engine: Any, tiny: bool) -> Case:
-    step, parameters = step_of(name, engine, tiny)
+    step = step_of(name, engine, tiny)
 
     def results() -> list[Any]:
         """The losses of three steps, and the gradients of the first."""
-        first = step()
-        gradients = [p.grad.clone() for p in parameters if p.grad is not None]
-        return [engine.stack([first, step(), step()]), *gradients]
-    return Case(step, results)
+        first = step.run()
+        gradients = [p.grad.clone() for p in step.parameters() if p.grad is not None]
+        return [engine.stack([first, step.run(), step.run()]), *gradients]
+    return Case(step.run, results)
 
 
 # Of half a million inputs of the forger's last ReLU, one or two round to the other side of 0, which moves the sums of gradients below it by a percent or more:
 # in float32 PyTorch is as far from float64 as we are.
-ROWS = [Workload(name, partial(case, name), tolerance=0.1 if "DCGAN" in name else TOLERANCE) for name in STEPS]
+TOLERANCES = {name: 0.1 if "DCGAN" in name else TOLERANCE for name in STEPS}
+ROWS = [Workload(name, partial(case, name), tolerance=TOLERANCES[name]) for name in STEPS]

@@ -14,6 +14,7 @@ from .timing import Budget, Case, Measurement, alternate, summary
 
 ROOT = Path(__file__).parents[1]
 ENGINES = ("tensorgrad", "torch")
+CANNOT = "–"                            # what a row says that a library has no functions for
 TOLERANCE = 1e-3                        # of the largest number of a tensor: float32, after hundreds of ops
 
 
@@ -42,7 +43,7 @@ def disagreement(ours: Sequence[Any], theirs: Sequence[Any] | None = None, toler
         return ""
     if len(ours) != len(theirs):
         return f"{len(ours)} results, PyTorch has {len(theirs)}"
-    pairs = [(np.asarray(a.detach().numpy(), np.float64), np.asarray(b.detach().numpy(), np.float64)) for a, b in zip(ours, theirs)]
+    pairs = [tuple(np.asarray(x.detach().numpy() if hasattr(x, "detach") else x, np.float64) for x in pair) for pair in zip(ours, theirs)]
     largest = max((float(np.abs(b).max()) for _, b in pairs if b.size), default=0.0)
     for i, (a, b) in enumerate(pairs):
         if a.shape != b.shape:

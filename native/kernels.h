@@ -14,7 +14,7 @@ typedef struct Arguments {
 
 typedef void (*Kernel)(const Arguments *);
 
-/* Signature, a letter an argument: r reads an array of the kernel's type, w writes one, s reads one that need not lie in one piece; i reads an array
+/* Signature, a letter an argument: r reads an array of the kernel's type, w writes one, s and S do so where it need not lie in one piece; i reads an array
    of int64, I writes one; u reads one of bytes, U writes one; n is an integer, x a real number. Arrays may be None. The first array of the kernel's
    type says which of the two functions runs. */
 typedef struct Entry { const char *name, *signature; Kernel f32, f64; } Entry;

@@ -7,6 +7,7 @@
 #include "kernels.h"
 #include "pool.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static PyObject *on_start;              /* called once, after the first loop that the pool shared */
@@ -35,8 +36,8 @@ static PyObject *call(PyObject *self, PyObject *const *values, Py_ssize_t count)
         } else if (values[i] == Py_None) {
             a.array[arrays++] = NULL;
         } else {
-            int written = kind == 'w' || kind == 'I' || kind == 'U';
-            int layout = kind == 's' ? PyBUF_STRIDES : PyBUF_C_CONTIGUOUS;
+            int written = kind == 'w' || kind == 'S' || kind == 'I' || kind == 'U';
+            int layout = kind == 's' || kind == 'S' ? PyBUF_STRIDES : PyBUF_C_CONTIGUOUS;
             if (PyObject_GetBuffer(values[i], &views[held], PyBUF_FORMAT | layout | (written ? PyBUF_WRITABLE : 0))) {
                 PyErr_Clear();
                 refused = 1;
@@ -45,7 +46,7 @@ static PyObject *call(PyObject *self, PyObject *const *values, Py_ssize_t count)
             Py_buffer *view = &views[held++];
             const char *format = view->format ? view->format : "B";
             char found = format[0] == 'q' && sizeof(long) == 8 ? 'l' : format[0] == '?' || format[0] == 'b' ? 'B' : format[0];
-            if (kind == 'r' || kind == 'w' || kind == 's') {
+            if (kind == 'r' || kind == 'w' || kind == 's' || kind == 'S') {
                 if (!type) type = found;
                 refused = format[1] || found != type || (type != 'f' && type != 'd');
             } else {
@@ -93,16 +94,22 @@ static PyObject *when_started(PyObject *self, PyObject *callback)
     Py_RETURN_NONE;
 }
 
-/* The kernels for the best instructions that this processor has. */
+/* The kernels for the best instructions that this processor has, or, where TENSORGRAD_INSTRUCTIONS names a set, for the best of those up to it. */
 static const Entry *chosen(const char **instructions)
 {
+    const struct { const char *name; const Entry *entries; int found; } sets[] = {
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512bw")) return *instructions = "AVX-512", kernels_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return *instructions = "AVX2", kernels_avx2;
+        {"AVX-512", kernels_avx512, __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                                    __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw")},
+        {"AVX2", kernels_avx2, __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")},
 #endif
-    return *instructions = "baseline", kernels_baseline;
+        {"baseline", kernels_baseline, 1}};
+    const char *wanted = getenv("TENSORGRAD_INSTRUCTIONS");
+    int i = 0, last = sizeof sets / sizeof *sets - 1;
+    if (wanted) while (wanted[0] && i < last && strcmp(sets[i].name, wanted)) i++;
+    while (!sets[i].found) i++;
+    *instructions = sets[i].name;
+    return sets[i].entries;
 }
 
 static int fill(PyObject *module)

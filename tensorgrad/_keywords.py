@@ -41,7 +41,8 @@ def places(function: Any) -> tuple[tuple[int, frozenset[type]], ...]:
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     code = function.__code__
-    return tuple((i, USUAL[name]) for i, name in enumerate(code.co_varnames[:code.co_argcount]) if name in COUNTED)
+    names = code.co_varnames[:code.co_argcount]
+    return tuple((i, USUAL[name]) for i, name in enumerate(names) if name in COUNTED and not (name == "value" and "key" in names))    # a tensor beside a key
 
 
 def odd(args: Any, kwargs: Any, places: Any) -> bool:

@@ -1,9 +1,12 @@
 """The compiled part of the package, made from native/ on install; None where there was no C compiler, or it is older than its source.
 
 With it comes the memory of large NumPy arrays, which is kept for the next ones when it is freed (native/memory.c): of the arrays that this thread makes
-once the package is imported. `TENSORGRAD_MEMORY=system` leaves them with NumPy's own.
+once the package is imported. Without it the C library is told to keep such memory itself, where it is one that listens (glibc).
+`TENSORGRAD_MEMORY=system` leaves all as it is. `TENSORGRAD_INSTRUCTIONS` (AVX-512, AVX2 or baseline) names the best instructions to use where the
+processor has them.
 """
 import os
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -15,6 +18,14 @@ def _newest(folder: str) -> float:
     return max((entry.stat().st_mtime for entry in os.scandir(folder) if entry.name.endswith((".inc", ".c", ".h"))), default=0.0)
 
 
+def _setting(name: str, *values: str) -> str:
+    """What a variable of the environment says: one of these, or nothing."""
+    if (found := os.environ.get(name, "")) not in ("", *values):
+        raise ImportError(f"{name} is {found!r}: it may be {', '.join(map(repr, values))} or nothing")
+    return found
+
+
+_setting("TENSORGRAD_INSTRUCTIONS", "AVX-512", "AVX2", "baseline")           # read by native/module.c
 try:
     _compiled = import_module("._compiled", __package__)
     if not os.path.isdir(SOURCE) or os.stat(_compiled.__file__).st_mtime >= _newest(SOURCE):
@@ -24,17 +35,35 @@ except ImportError:
 
 
 def _use_memory() -> None:
-    wanted = os.environ.get("TENSORGRAD_MEMORY", "")
-    if wanted not in ("", "system"):
-        raise ImportError(f"TENSORGRAD_MEMORY is {wanted!r}: it may be 'system' or nothing")
-    if native is not None and not wanted:
+    if _setting("TENSORGRAD_MEMORY", "system"):
+        return
+    if native is not None:
         from numpy._core import _multiarray_umath
         native.use_memory(_multiarray_umath._ARRAY_API)
+    elif (library := _glibc()) is not None:
+        library.mallopt(MMAP_THRESHOLD, 32 << 20)       # the largest there is: from here on arrays are given back one by one
+        library.mallopt(TRIM_THRESHOLD, 512 << 20)      # what may be kept
+
+
+MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1     # of mallopt
+
+
+def _glibc() -> Any:
+    """The C library, if it is GNU's; NumPy has loaded ctypes in any case."""
+    if sys.platform != "linux":
+        return None
+    import ctypes
+    library = ctypes.CDLL(None)
+    return library if hasattr(library, "gnu_get_libc_version") else None
 
 
 def empty_memory() -> int:
-    """Give memory that is kept for arrays to come back to the system; how many bytes. (On CUDA: `torch.cuda.empty_cache`.)"""
-    return native.empty_memory() if native is not None else 0  # type: ignore[no-any-return]
+    """Give memory that is kept for arrays to come back to the system; how many bytes, if it is known. (On CUDA: `torch.cuda.empty_cache`.)"""
+    if native is not None:
+        return native.empty_memory()  # type: ignore[no-any-return]
+    if (library := _glibc()) is not None:
+        library.malloc_trim(0)
+    return 0
 
 
 _use_memory()

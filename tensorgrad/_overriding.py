@@ -130,6 +130,7 @@ def overridable(function: Any, namespace: str, name: str) -> Any:
     A class that is no subclass of Tensor is noticed when the function first fails to make anything of it.
     """
     classes = name not in OF_ANYTHING
+    bare = getattr(function, "bare", function)      # what calls without keywords come down to
     counted: Any = None         # looked up at the first call: at import there are a thousand functions
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -143,7 +144,7 @@ def overridable(function: Any, namespace: str, name: str) -> Any:
         try:
             if (kwargs or counted) and odd(args, kwargs, counted) and (better := instead(None, function, namespace, name, args, kwargs)):
                 return better.result()
-            return function(*args, **kwargs)
+            return function(*args, **kwargs) if kwargs else bare(*args)
         except Exception as error:
             found = overriding((*args, *kwargs.values())) if classes and state.classes and not ARMED else []
             if not found:

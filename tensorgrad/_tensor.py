@@ -15,7 +15,7 @@ from .autograd.mode import mode
 from .autograd.tape import Hooks, Leaf, TensorBase, new, node_of, root_of
 from .device import device as Device
 from .dispatch import PLAIN, wrap
-from .size import Size
+from .size import Size, new_size
 from .storage.base import Storage, clock
 
 
@@ -74,7 +74,7 @@ class Tensor(TensorBase):
     @property
     def shape(self) -> Size:
         """The lengths of the axes."""
-        return tuple.__new__(Size, self.array.shape)
+        return new_size(Size, self.array.shape)
 
     @property
     def dtype(self) -> dtypes.dtype:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from numpy import asarray, generic
 
 from . import dtype as dtypes
-from .autograd.fused import record_pair
+from .autograd.fused import plan_of, record_pair
 from .autograd.mode import mode
 from .autograd.tape import Leaf, Origin, TensorBase, new, node_of, record_several
 from .ops.base import OPS, Op, Pair
@@ -45,71 +45,86 @@ def fresh(array: Any, backend: type[Storage]) -> Any:
 
 def apply(op: type[Op], *args: Any, **params: Any) -> Any:
     """Run one op on Tensors (and numbers and None, which stay what they are)."""
-    if op.sequence:
-        params = dict(zip(op.parameters, args[1:]), **params)
-        args = tuple(args[0])
-    elif op.arity is not None and len(args) > op.arity:
-        params = dict(zip(op.parameters, args[op.arity:]), **params)
-        args = args[:op.arity]
-    arrays: list[Any] = []
-    edges: list[Any] = []
-    backend: Any = None
-    needs, bit, mixed, number = 0, 1, False, False
-    dtype: Any = None
-    for a in args:
-        if isinstance(a, TensorBase):
-            array, storage = a.array, a._storage
-            arrays.append(array)
-            edges.append(node := a._node if a.origin is None else node_of(a))
-            if node is not None:
-                needs |= bit
-            if (b := type(storage)) is not backend:
-                backend = b if backend is None else meet(op, args)
-            if dtype is None:
-                dtype = array.dtype
-            elif array.dtype is not dtype:
-                mixed = True
-        else:
-            if not isinstance(a, SCALARS) and (a is not None or (op.elementwise and op.arity == 2)):
-                raise refused(op, a)
-            arrays.append(a.item() if isinstance(a, generic) else a)    # a NumPy scalar counts as the Python number it stands for
-            edges.append(None)
-            number = number or a is not None
-            mixed = mixed or type(a) is complex
-        bit <<= 1
-    if backend is None:
-        raise refused(op, args[0])
-    if backend is MOVE:
-        return apply(op, *(_gathered(op, args) if not op.sequence else [_gathered(op, args)]), **params)
-    result = None
-    if (kind := dtype.kind) not in op.kinds or (mixed and (op.casts or holds_bfloat16(op, arrays))) or (number and op.casts and kind not in "fc"):
-        arrays, result = common(op, args, arrays, backend)
-    kernel = op.kernels[backend]
-    if type(kernel) is Pair:
-        if result is None and not mode.hooks and (served := paired(op, kernel, backend, args, arrays, edges, needs, params)) is not NotImplemented:
-            return served
-        kernel = op.kernels.from_definition(backend)
-    if op.composite and needs and mode.record:
-        return op.forward(namespace(backend), *([args] if op.sequence else args), **params)
-    try:
-        y = kernel(arrays, **params) if op.sequence else kernel(*arrays, **params)
-    except ValueError as error:
-        raise explained(op, arrays, error) from None
-    if op.several:
-        if result is not None:
-            y = [part.astype(result) if part.dtype.kind == "f" else part for part in y]
-        outs = [fresh(part, backend) for part in y] if not op.view else parts(op, args[0], y)
-        if needs and mode.record and op.differentiable:
-            record_several(op, needs, args, edges, params, outs)
-        return outs
-    if result is not None and y.dtype.kind == "f":
-        y = y.astype(result)
-    if op.view and (op.view == "always" or backend.aliases(y, arrays[0])):
-        return view(op, args, edges, needs, params, y)
-    out = fresh(y, backend)
-    if needs and (record := mode.record) and op.differentiable:
-        record(op, needs, args, edges, params, out)
-    return out
+    return general(op)(*args, **params)
+
+
+def _general(op: type[Op]) -> Callable[..., Any]:
+    """The way that is open to all ops and operands. What is known of the op is looked up once."""
+    sequence, arity, kinds, casts, kernels, composite = op.sequence, op.arity, op.kinds, op.casts, op.kernels, op.composite
+    several, shows, tracked = op.several, op.view, op.differentiable
+
+    def call(*args: Any, **params: Any) -> Any:
+        if sequence:
+            params = dict(zip(op.parameters, args[1:]), **params)
+            args = tuple(args[0])
+        elif arity is not None and len(args) > arity:
+            params = dict(zip(op.parameters, args[arity:]), **params)
+            args = args[:arity]
+        arrays: list[Any] = []
+        edges: list[Any] = []
+        backend: Any = None
+        needs, bit, mixed, number = 0, 1, False, False
+        dtype: Any = None
+        for a in args:
+            if isinstance(a, TensorBase):
+                arrays.append(array := a.array)
+                edges.append(node := a._node if a.origin is None else node_of(a))
+                if node is not None:
+                    needs |= bit
+                if (b := type(a._storage)) is not backend:
+                    backend = b if backend is None else meet(op, args)
+                if array.dtype is not dtype:
+                    if dtype is None:
+                        dtype = array.dtype
+                    else:
+                        mixed = True
+            else:
+                if a is not None:
+                    if not isinstance(a, SCALARS):
+                        raise refused(op, a)
+                    number, mixed = True, mixed or type(a) is complex
+                elif op.elementwise and arity == 2:
+                    raise refused(op, a)
+                arrays.append(a.item() if isinstance(a, generic) else a)    # a NumPy scalar counts as the Python number it stands for
+                edges.append(None)
+            bit <<= 1
+        if backend is None:
+            raise refused(op, args[0])
+        if backend is MOVE:
+            return call(*([_gathered(op, args)] if sequence else _gathered(op, args)), **params)
+        result = None
+        if (kind := dtype.kind) not in kinds or (mixed and (casts or holds_bfloat16(op, arrays))) or (number and casts and kind not in "fc"):
+            arrays, result = common(op, args, arrays, backend)
+        kernel = kernels[backend]
+        if type(kernel) is Pair:
+            if result is None and not mode.hooks and (served := paired(op, kernel, backend, args, arrays, edges, needs, params)) is not NotImplemented:
+                return served
+            kernel = kernels.from_definition(backend)
+        if composite and needs and mode.record:
+            return op.forward(namespace(backend), *([args] if sequence else args), **params)
+        try:
+            y = kernel(arrays, **params) if sequence else kernel(*arrays, **params)
+        except ValueError as error:
+            raise explained(op, arrays, error) from None
+        if several:
+            if result is not None:
+                y = [part.astype(result) if part.dtype.kind == "f" else part for part in y]
+            outs = parts(op, args[0], y) if shows else [fresh(part, backend) for part in y]
+            if needs and tracked and mode.record:
+                record_several(op.plans.of(needs, args), args, edges, params, outs)
+            return outs
+        if result is not None and y.dtype.kind == "f":
+            y = y.astype(result)
+        if shows and (shows == "always" or backend.aliases(y, arrays[0])):
+            return view(op, args, edges, needs, params, y)
+        out = fresh(y, backend)
+        if needs and tracked and (record := mode.record):
+            record(op.plans.of(needs, args), args, edges, params, out)
+        return out
+    return call
+
+
+general: Callable[[Any], Callable[..., Any]] = cache(_general)
 
 
 def refused(op: type[Op], value: Any) -> TypeError:
@@ -147,7 +162,7 @@ def view(op: type[Op], args: Any, edges: Any, needs: int, params: Any, y: Any) -
     out.origin = Origin(args[0], op, args, params, None if mode.grad else view_kind())
     if needs:
         if record := mode.record:
-            record(op, needs, args, edges, params, out)
+            record(op.plans.of(needs, args), args, edges, params, out)
         else:
             out._node = Leaf(out)      # as in PyTorch, a view made in no_grad mode requires grad on its own account
             out._storage.watched = True
@@ -224,7 +239,7 @@ def move(tensor: Any, target: Any, source: Any = None) -> Any:
     out = fresh(op.forward(source.xp, tensor.array, source=source, target=target), target)
     node = node_of(tensor)
     if node is not None and (record := mode.record):
-        record(op, 1, (tensor,), (node,), {"source": source, "target": target}, out)
+        record(op.plans[1], (tensor,), (node,), {"source": source, "target": target}, out)
     return out
 
 
@@ -303,7 +318,7 @@ def paired(op: type[Op], pair: Pair, backend: Any, args: Any, arrays: Any, edges
     y, residual = served
     outs = [fresh(part, backend) for part in y] if op.several else [fresh(y, backend)]
     if needs and mode.record:
-        record_pair(op, pair, args, edges, params, outs, residual)
+        record_pair(op, pair, needs, args, edges, params, outs, residual)
     return outs if op.several else outs[0]
 
 
@@ -316,11 +331,11 @@ def defined(op: type[Op], backend: Any, args: Any, edges: Any, params: Any) -> A
     y = op.forward(backend.xp, *([arrays] if op.sequence else arrays), **params)
     outs = [fresh(part, backend) for part in (y if op.several else [y])]
     if recording:
-        needs = sum(1 << i for i, e in enumerate(edges) if e is not None)
+        plan = plan_of(op, edges)
         if op.several:
-            record_several(op, needs, tuple(args), edges, params, outs)
+            record_several(plan, tuple(args), edges, params, outs)
         else:
-            mode.record(op, needs, tuple(args), edges, params, outs[0])
+            mode.record(plan, tuple(args), edges, params, outs[0])
     return outs if op.several else outs[0]
 
 
@@ -329,8 +344,8 @@ def defined(op: type[Op], backend: Any, args: Any, edges: Any, params: Any) -> A
 
 def unary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
     """`otherwise` takes what the fast lane does not: other dtypes and classes."""
-    kernels, kinds, tracked = op.kernels, op.kinds, op.differentiable
-    otherwise = otherwise or partial(apply, op)
+    kernels, kinds, tracked, plans = op.kernels, op.kinds, op.differentiable, op.plans
+    otherwise = otherwise or general(op)
 
     def call(a: Any) -> Any:
         if type(a) in PLAIN and (x := a.array).dtype.kind in kinds and \
@@ -342,7 +357,7 @@ def unary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
             out.array, out._storage, out._node, out._grad, out.origin = y, backend(), None, None, None
             node = a._node if a.origin is None else node_of(a)
             if node is not None and tracked and (record := mode.record):
-                record(op, 1, (a,), (node,), NO_PARAMS, out)
+                record(plans[1], (a,), (node,), NO_PARAMS, out)
             elif mode.inference:
                 out._storage.inference = True
             return out
@@ -352,7 +367,7 @@ def unary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
 
 def parametric(op: type[Op]) -> Callable[..., Any]:
     """Ops of one tensor with parameters, such as reductions."""
-    kernels, kinds, tracked = op.kernels, op.kinds, op.differentiable
+    kernels, kinds, tracked, plans, otherwise = op.kernels, op.kinds, op.differentiable, op.plans, general(op)
 
     def call(a: Any, *positional: Any, **params: Any) -> Any:
         if not positional and type(a) in PLAIN and (x := a.array).dtype.kind in kinds and \
@@ -360,16 +375,16 @@ def parametric(op: type[Op]) -> Callable[..., Any]:
             out = fresh(kernel(x, **params), backend)
             node = a._node if a.origin is None else node_of(a)
             if node is not None and tracked and (record := mode.record):
-                record(op, 1, (a,), (node,), params, out)
+                record(plans[1], (a,), (node,), params, out)
             return out
-        return apply(op, a, *positional, **params)
+        return otherwise(a, *positional, **params)
     return call
 
 
 def binary(op: type[Op], otherwise: Any = None, numbers: Any = NUMBERS) -> Callable[..., Any]:
     """`otherwise` takes what the fast lane does not: operands of unlike dtypes, devices or classes."""
-    kernels, kinds, tracked, numbers = op.kernels, op.kinds, op.differentiable, numbers if "f" in op.kinds else ()
-    otherwise = otherwise or partial(apply, op)
+    kernels, kinds, tracked, plans, numbers = op.kernels, op.kinds, op.differentiable, op.plans, numbers if "f" in op.kinds else ()
+    otherwise = otherwise or general(op)
 
     def call(a: Any, b: Any) -> Any:
         if type(a) in PLAIN and type(kernel := kernels[backend := type(a._storage)]) is not Pair:
@@ -391,7 +406,7 @@ def binary(op: type[Op], otherwise: Any = None, numbers: Any = NUMBERS) -> Calla
                 out.array, out._storage, out._node, out._grad, out.origin = z, backend(), None, None, None
                 n = a._node if a.origin is None else node_of(a)
                 if (n is not None or m is not None) and tracked and (record := mode.record):
-                    record(op, 2 if n is None else 1 if m is None else 3, (a, b), (n, m), NO_PARAMS, out)
+                    record(plans[2 if n is None else 1 if m is None else 3], (a, b), (n, m), NO_PARAMS, out)
                 elif mode.inference:
                     out._storage.inference = True
                 return out
@@ -437,7 +452,7 @@ def namespace(backend: type[Storage]) -> TensorNamespace:
 
 def viewing(op: type[Op]) -> Callable[..., Any]:
     """Ops whose result is, or may be, a view of their one tensor."""
-    kernels, always = op.kernels, op.view == "always"
+    kernels, plans, always, otherwise = op.kernels, op.plans, op.view == "always", general(op)
 
     def call(a: Any, *positional: Any, **params: Any) -> Any:
         if not positional and type(a) in PLAIN and (storage := a._storage).rank == 0 and type(kernel := kernels[backend := type(storage)]) is not Pair:
@@ -450,15 +465,15 @@ def viewing(op: type[Op]) -> Callable[..., Any]:
                 return view(op, (a,), (node,), 0 if node is None else 1, params, y)
             out = fresh(y, backend)
             if node is not None and (record := mode.record):
-                record(op, 1, (a,), (node,), params, out)
+                record(plans[1], (a,), (node,), params, out)
             return out
-        return apply(op, a, *positional, **params)
+        return otherwise(a, *positional, **params)
     return call
 
 
 def joining(op: type[Op]) -> Callable[..., Any]:
     """Ops of a sequence of tensors, here of one dtype and device."""
-    kernels, kinds, tracked = op.kernels, op.kinds, op.differentiable
+    kernels, kinds, tracked, otherwise = op.kernels, op.kinds, op.differentiable, general(op)
 
     def call(tensors: Any, *positional: Any, **params: Any) -> Any:
         arrays, edges, needs, bit = [], [], 0, 1
@@ -480,9 +495,9 @@ def joining(op: type[Op]) -> Callable[..., Any]:
             if dtype is not None and dtype.kind in kinds and type(kernel := kernels[backend]) is not Pair:
                 out = fresh(kernel(arrays, **params), backend)  # type: ignore[arg-type]
                 if needs and tracked and (record := mode.record):
-                    record(op, needs, tuple(tensors), edges, params, out)
+                    record(op.plans.of(needs, edges), tuple(tensors), edges, params, out)
                 return out
-        return apply(op, tensors, *positional, **params)
+        return otherwise(tensors, *positional, **params)
     return call
 
 
@@ -497,7 +512,7 @@ def lane(op: type[Op]) -> Callable[..., Any]:
             return (unary if op.arity == 1 else binary)(op)
         if op.arity == 1:
             return parametric(op)
-    return partial(apply, op)
+    return general(op)
 
 
 xp: Any = TensorNamespace()

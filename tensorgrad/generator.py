@@ -20,7 +20,7 @@ from ._streams import BLOCK, TYPES, Array, as_shape, cast, fill, libm
 from .device import device as Device
 
 DEFAULT_SEED = 67280421310721
-LARGE = 64  # numbers from which on a call of compiled code is the faster way
+LEAST = 1   # numbers from which on a call of compiled code is the faster way
 AHEAD = 1024  # uniforms drawn ahead for the samplers that reject
 # Constants as arrays, which combine with others faster than numbers do
 BITS_24, BITS_53 = np.array((1 << 24) - 1, np.uint64), np.array((1 << 53) - 1, np.uint64)
@@ -183,7 +183,7 @@ class Generator:
         if self._twister is None:
             engine = self._started()
             self._twister = memory_of(engine)
-        if self._twister is False or out.size < LARGE or not out.flags.c_contiguous:
+        if self._twister is False or out.size < LEAST or not out.flags.c_contiguous:
             return False
         with self._engine.lock:
             getattr(native, kernel)(self._twister, out, out.size, *numbers)

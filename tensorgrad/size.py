@@ -6,7 +6,7 @@ from math import prod
 from operator import index
 from typing import Any, SupportsIndex
 
-_new = tuple.__new__
+new_size = tuple.__new__
 _get = tuple.__getitem__
 
 
@@ -29,7 +29,7 @@ class Size(tuple[int, ...]):
     def __new__(cls, iterable: Iterable[SupportsIndex] = (), /) -> Size:
         items = tuple(iterable)
         try:
-            return _new(cls, map(index, items))
+            return new_size(cls, map(index, items))
         except TypeError:
             raise TypeError(f"torch.Size() takes an iterable of 'int' ({_first_non_integer(items)})") from None
 
@@ -46,7 +46,7 @@ class Size(tuple[int, ...]):
 
     def __getitem__(self, key: Any) -> Any:
         item = _get(self, key)
-        return _new(Size, item) if type(key) is slice else item
+        return new_size(Size, item) if type(key) is slice else item
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, tuple):
@@ -60,7 +60,7 @@ class Size(tuple[int, ...]):
 
     def __mul__(self, count: Any) -> Any:
         try:
-            return _new(Size, tuple.__mul__(self, count))
+            return new_size(Size, tuple.__mul__(self, count))
         except TypeError:
             if hasattr(count, "__array__"):
                 return NotImplemented

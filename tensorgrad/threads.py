@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -43,6 +44,20 @@ def _alone() -> None:
     """One thread for BLAS, now that the pool of the compiled kernels has started: two pools would wait for each other's cores."""
     if (blas := _openblas()) is not None:
         blas[0](1)
+
+
+@contextmanager
+def single_blas() -> Iterator[None]:
+    """One thread for BLAS, for the length of a `with` block: several threads of ours call it."""
+    blas = _openblas()
+    before = blas[1]() if blas is not None else 1
+    if before > 1:
+        blas[0](1)          # type: ignore[index]
+    try:
+        yield
+    finally:
+        if before > 1:
+            blas[0](before) # type: ignore[index]
 
 
 _count = _default()

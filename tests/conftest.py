@@ -27,6 +27,16 @@ def device():
         yield chosen
 
 
+@pytest.fixture
+def threads(request):
+    """While the test runs there are so many threads: two, or what it is parametrized with (indirect)."""
+    import tensorgrad
+    before, number = tensorgrad.get_num_threads(), getattr(request, "param", 2)
+    tensorgrad.set_num_threads(number)
+    yield number
+    tensorgrad.set_num_threads(before)
+
+
 @pytest.fixture(autouse=True)
 def nothing_left_behind():
     """Modes and defaults that a test changes and does not restore would change what later tests see."""

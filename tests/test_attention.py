@@ -139,3 +139,16 @@ def test_flexible_attention():
     assert torch.equal(aux.lse, lse) and torch.equal(aux.max_scores, (q @ k.mT / 2).amax(-1))
     with pytest.raises(ValueError, match="same number of heads but got Hq=2 and Hkv=1"):
         flex_attention(q, k[:, :1], v[:, :1])
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_the_result_lies_in_memory_as_pytorchs_does(batch_first):
+    """A dropout after it draws its numbers in that order."""
+    theirs = pytest.importorskip("torch")
+
+    def steps(engine):
+        engine.manual_seed(0)
+        attention, x = engine.nn.MultiheadAttention(16, 2, batch_first=batch_first), engine.randn(4, 5, 16)
+        out = attention(x, x, x, need_weights=False)[0]
+        return out.stride(), engine.nn.functional.dropout(out).eq(0).tolist()
+    assert steps(torch) == steps(theirs)

@@ -760,6 +760,22 @@ def test_no_two_gradients_of_grad_share_memory():
     assert not any(share(one, other) for one, other in [(ga, gb), (ga, gh), (gb, gh), (ga, g), (gh, g)])
 
 
+def test_grad_gives_away_what_it_owns_and_copies_the_rest():
+    """Asked for twice, a gradient comes in two pieces of memory; one that is a saved value, or that a hook has seen, is a copy."""
+    x, y = leaf(tensorgrad, 1., 2.), leaf(tensorgrad, 3., 5.)
+    seen = []
+    y.register_hook(seen.append)
+    first, second, other = tensorgrad.autograd.grad((x * y + x.exp()).sum(), (x, x, y))
+    expected = (y + x.exp()).detach()
+    for g in (first, second, other):
+        g += 100.
+    assert first.allclose(expected + 100) and second.allclose(expected + 100)
+    assert x.tolist() == [1., 2.] and y.tolist() == [3., 5.] and seen[0].tolist() == [1., 2.]
+    (of_sum,) = tensorgrad.autograd.grad((x * y).sum(), x)
+    of_sum += 1.
+    assert y.tolist() == [3., 5.]
+
+
 def test_a_gradient_stays_what_it_was_when_a_hook_has_seen_it():
     x, seen = leaf(tensorgrad, 1., 2.), []
     x.register_hook(seen.append)

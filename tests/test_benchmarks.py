@@ -1,26 +1,50 @@
 """The benchmark: the same results from both libraries in every row, and a report that says what there is. Nothing is timed here."""
+import importlib
 import io
 import json
+import os
+import shutil
 import sys
+from contextlib import contextmanager
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from support import DEVICE
 
 import tensorgrad
-from benchmarks import machinery, worker
+from benchmarks import machinery, others, worker
+from benchmarks.others.functions import Optimizer
 from benchmarks.report import Report, cell, chart, columns_of, geometric_mean, markdown
 from benchmarks.run import Worker, main
 from benchmarks.timing import Measurement, quartiles
-from benchmarks.workloads import Workload, disagreement
+from benchmarks.workloads import CANNOT, Workload, disagreement
 
 pytestmark = pytest.mark.skipif(DEVICE != "cpu", reason="the benchmark compares on the CPU")
 ROWS = [(group, row) for group in worker.GROUPS for row in worker.workloads(group)]
 
 
-@pytest.mark.parametrize("row", [row for _, row in ROWS if row.make is not machinery.nothing], ids=lambda row: row.name)
-def test_both_libraries_compute_the_same(row):
-    torch = pytest.importorskip("torch")
-    ours, theirs = row.make(tensorgrad, True), row.make(torch, True)
+@contextmanager
+def dtype_of(group, engines):
+    """Training is compared in double: tiny networks normalize over a handful of numbers, and in float32 a ReLU at 0 falls to one side or the other."""
+    for engine in engines:
+        engine.set_default_dtype(engine.float64 if group == "training" else engine.float32)
+    try:
+        yield
+    finally:
+        for engine in engines:
+            engine.set_default_dtype(engine.float32)
+
+
+@pytest.mark.parametrize("group, row", [(group, row) for group, row in ROWS if row.make is not machinery.nothing],
+                         ids=lambda value: getattr(value, "name", value))
+def test_both_libraries_compute_the_same(group, row):
+    engines = tensorgrad, pytest.importorskip("torch")
+    with dtype_of(group, engines):
+        compare(*(row.make(engine, True) for engine in engines))
+
+
+def compare(ours, theirs):
     expected = theirs.results()
     assert expected and disagreement(ours.results(), expected) == ""
     for case in (ours, theirs):                                 # what is timed runs, more than once
@@ -58,8 +82,7 @@ def test_a_row_that_differs_or_fails_says_so(monkeypatch, capsys):
     monkeypatch.setattr(machinery, "ROWS", [Workload("one", differs), Workload("two", fails)])
     requests = [json.dumps({"group": "machinery", "name": name, "clock": "wall"}) for name in ("one", "two", "three")]
     answers = io.StringIO()
-    monkeypatch.setattr(worker, "ENGINES", ("tensorgrad", "torch"))
-    worker.serve(1, requests, answers)
+    worker.serve(1, ["tensorgrad", "torch"], requests, answers)
     about, *found = map(json.loads, answers.getvalue().splitlines())
     assert about["versions"][-1].startswith("torch") and [Measurement(**one).problem[:7] for one in found] == ["differs", "failed:", "failed:"]
     assert "ZeroDivisionError: no luck" in found[1]["problem"] and "no luck" in capsys.readouterr().err
@@ -67,10 +90,10 @@ def test_a_row_that_differs_or_fails_says_so(monkeypatch, capsys):
 
 @pytest.fixture
 def report():
-    made = Report("python -m benchmarks.run", 2, ["compiled", "numpy"], {"versions": ["NumPy 2"], "compiled": True})
+    made = Report("python -m benchmarks.run", 2, ["compiled", "numpy", "jax"])
     slow, fast, wide = (Measurement(1.5e-3, 1e-3, (low, middle, high)) for low, middle, high in ((1.4, 1.5, 1.6), (0.4, 0.5, 0.55), (1, 2, 3)))
-    made.add("training", "", "a slow step", {"compiled": slow, "numpy": wide})
-    made.add("training", "", "a fast step", {"compiled": fast, "numpy": slow})
+    made.add("training", "", "a slow step", {"compiled": slow, "numpy": wide, "jax": fast})
+    made.add("training", "", "a fast step", {"compiled": fast, "numpy": slow, "jax": Measurement(problem=CANNOT)})
     made.add("ops", "Sums", "broken", {"compiled": Measurement(problem="failed: OSError: gone"), "numpy": fast})
     made.add("machinery", "Memory", "bytes", {"compiled": Measurement(2.0 ** 21, None, None, "B"), "numpy": Measurement(2.0 ** 20, None, None, "B")})
     return made
@@ -78,8 +101,9 @@ def report():
 
 def test_the_report(report):
     text = markdown(report, "chart.png")
-    assert "| a slow step | 1.50 ms | 1.00 ms | 1.50 | 2.00 (1.00 to 3.00) |" in text
-    assert "| *geometric mean* |  |  | *0.87* | *1.73* |" in text and "| Training steps | 0.87 | 1.73 | 1 | 0 | 1 | 0 |" in text
+    assert "| a slow step | 1.50 ms | 1.00 ms | 1.50 | 2.00 (1.00 to 3.00) | 0.50 (0.40 to 0.55) |" in text
+    assert "| *geometric mean* |  |  | *0.87* | *1.73* | *0.50* |" in text and "| *compiled kernels, the same rows* |  |  | *0.87* | *0.87* | *1.50* |" in text
+    assert "| Training steps | 0.87 | 1.73 | 1 | 0 | 1 | 0 |" in text
     assert "| broken | 0.00 µs |" not in text and "failed: OSError: gone" in text and "| Operations | – | 0.50 | 0 | 0 | 0 | 1 |" in text
     assert "| bytes | 2.0 MiB |  | – | – |" in text and "![Ratios, row by row](chart.png)" in text
     assert cell(Measurement(1.0, 1.0, (1.0, 1.0, 1.0))) == "1.00"
@@ -102,7 +126,7 @@ def test_every_bar_stands_under_its_heading(number):
 
 
 def test_a_lost_process_is_a_row_that_failed():
-    worker = Worker("", 1)
+    worker = Worker("compiled", 1)
     for program in ("print('{}', flush=True); input(); raise SystemExit(3)", "raise SystemExit(3)", "input(); raise SystemExit(3)"):
         worker.command = [sys.executable, "-c", program]
         assert worker.measure(name="any").problem == "failed: its process ended with status 3" and worker.process is None
@@ -110,14 +134,55 @@ def test_a_lost_process_is_a_row_that_failed():
 
 def test_a_run_from_start_to_report(tmp_path, capsys):
     file = tmp_path / "report.md"
-    main(["--only", "machinery", "--filter", r"Calls a \+ b", "--quick", "--kernels", "numpy", "--threads", "1", "--out", str(file)])
+    main(["--only", "machinery", "--filter", r"Calls a \+ b", "--quick", "--columns", "numpy", "--threads", "1", "--out", str(file)])
     [line] = capsys.readouterr().out.splitlines()
     text = file.read_text(encoding="utf-8")
     assert line.startswith("a + b, recorded (1 element)") and "failed" not in line and line.split()[-1] in text
     assert "| a + b, recorded (1 element) |" in text and "threads: 1" in text and f"tensorgrad {tensorgrad.__version__}" in text
 
 
+CAN = {"jax": "MLP MNIST ResNet-18 ViT char-GPT LSTM VAE DCGAN", "mygrad": "MLP MNIST ViT LSTM VAE", "autograd": "MLP ViT char-GPT LSTM VAE", "tinygrad": "MLP"}
+
+
+@pytest.mark.parametrize("library, name", [(library, name) for library, names in CAN.items() for name in names.split()])
+def test_other_libraries_train_as_pytorch_does(library, name):
+    """tinygrad compiles for minutes: its other networks are compared before they are timed."""
+    torch = pytest.importorskip("torch")
+    pytest.importorskip(library, reason=f"{library} is not installed")
+    if library == "tinygrad" and not shutil.which(os.environ.get("CC", "clang")):
+        pytest.skip("tinygrad needs clang")
+    [row] = [row for row in others.ROWS if row.name.startswith(name)]
+    assert row.difference(importlib.import_module(f"benchmarks.others.{library}"), torch, tiny=True) == ""
+
+
+def test_a_network_that_a_library_cannot_do():
+    torch = pytest.importorskip("torch")
+
+    def trainer(task, check):
+        assert check and set(task.optimizers) == {"model"} and len(task.values) == 6 and task.optimizers["model"].settings["lr"] == 0.1
+        raise NotImplementedError
+    assert others.ROWS[0].measure([SimpleNamespace(trainer=trainer), torch], None).problem == CANNOT
+
+
+@pytest.mark.parametrize("kind, settings", [
+    ("SGD", {}), ("SGD", {"momentum": 0.9}), ("Adam", {"betas": (0.5, 0.9)}), ("AdamW", {"weight_decay": 0.5})])
+def test_the_optimizer_in_numpy(kind, settings):
+    p = tensorgrad.tensor([1.0, -2.0], requires_grad=True)
+    reference = getattr(tensorgrad.optim, kind)([p], lr=0.1, **settings)
+    mine = Optimizer(kind, reference.defaults, ["p"])
+    value = p.detach().numpy().copy()
+    state = mine.state(np.zeros_like, {"p": value})["p"]
+    for count in (1, 2, 3):
+        p.grad = tensorgrad.tensor([0.5, float(count)])
+        reference.step()
+        value, state = mine.update(np, count, value, p.grad.numpy(), state)
+    np.testing.assert_allclose(value, p.detach().numpy(), rtol=1e-6)
+
+
 def test_options(capsys):
+    with pytest.raises(SystemExit):
+        main(["--columns", "jax"])
+    assert "columns beside tensorgrad's" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["--only", "nothing"])
     assert "invalid choice" in capsys.readouterr().err

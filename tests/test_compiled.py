@@ -15,6 +15,19 @@ compiler = pytest.mark.skipif(shutil.which(os.environ.get("CC", "cc")) is None o
 built = pytest.mark.skipif(native is None, reason="the kernels are not built")
 
 
+KERNEL_TESTS = [str(path) for path in sorted((ROOT / "tests").glob("test_compiled_*.py"))]
+OTHER_TESTS = [f"tests/test_{name}.py" for name in ("ops", "layers", "functional", "attention", "memory", "optimizers", "compiled_indexing")]
+SANITIZERS = [f"lib{name}.so" for name in ("asan", "ubsan")]
+
+
+def run_tests(*arguments, **environment):
+    """These tests in a process with these variables."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-s", "-p", "no:cacheprovider", *arguments]
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | {"TENSORGRAD_KERNELS": ""} | environment, capture_output=True, text=True)
+    assert not done.returncode, done.stdout[-3000:] + done.stderr[:3000]
+    return done.stdout
+
+
 @cpu_only
 @compiler
 def test_the_kernels_compile_without_a_warning(tmp_path):
@@ -56,3 +69,46 @@ def test_a_broken_library_is_left_out(tmp_path):
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
     assert not done.returncode, done.stderr
     assert done.stdout.split() == [str(package / "__init__.py"), "False", "tensor(64.)"]
+
+
+@cpu_only
+@built
+@pytest.mark.parametrize("instructions", ["AVX2", "baseline"])
+def test_other_instructions_give_the_same_results(instructions):
+    if instructions != fresh_process("from tensorgrad._native import native; print(native.instructions)", TENSORGRAD_INSTRUCTIONS=instructions).strip():
+        pytest.skip(f"this processor has no {instructions}")
+    assert " passed" in run_tests(*KERNEL_TESTS, TENSORGRAD_INSTRUCTIONS=instructions)
+
+
+@cpu_only
+@pytest.mark.skipif(not tg.backends.compiled.is_enabled(), reason="all tests run without the compiled kernels")
+def test_numpy_alone():
+    assert " passed" in run_tests(*OTHER_TESTS, TENSORGRAD_KERNELS="numpy")
+
+
+@cpu_only
+@built
+def test_unknown_instructions():
+    assert "it may be 'AVX-512', 'AVX2', 'baseline' or nothing" in fresh_process("import tensorgrad", fails=True, TENSORGRAD_INSTRUCTIONS="AVX-1024")
+
+
+def sanitizer_libraries():
+    """Where the compiler has them, as far as it has."""
+    found = [subprocess.run(["cc", f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip() for name in SANITIZERS]
+    return [path for path in found if os.path.isabs(path)]
+
+
+@cpu_only
+@built
+@compiler
+@pytest.mark.skipif(sys.platform != "linux", reason="the sanitizers are preloaded as on Linux")
+def test_under_the_sanitizers(tmp_path):
+    """AddressSanitizer and UBSan, over arrays from malloc, so that each has its own borders. Not: reading a vector from where its type would not lie,
+    which is meant; and how exact sums are, since these loops are not vectorised, and add in one line what otherwise is added in sixteen."""
+    libraries = sanitizer_libraries()
+    if len(libraries) < len(SANITIZERS):
+        pytest.skip("the compiler has no sanitizers")
+    flags = "-g -fsanitize=address,undefined -fno-sanitize=alignment -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
+    subprocess.run([sys.executable, BUILD, tmp_path, *flags.split()], check=True, capture_output=True)
+    run_tests(*KERNEL_TESTS, "-p", "sanitized", "-k", "not digits", LD_PRELOAD=" ".join(libraries), PYTHONPATH=str(ROOT / "tests"),
+              TENSORGRAD_MEMORY="system", ASAN_OPTIONS="detect_leaks=0", SANITIZED_KERNELS=str(tmp_path / "_compiled.abi3.so"))

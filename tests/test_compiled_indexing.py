@@ -159,6 +159,41 @@ def test_copies_in_rows(dtype):
             assert y.is_contiguous() and np.array_equal(y.numpy(), t.numpy().ravel())
 
 
+def test_halves():
+    """All numbers of 16 bits, and floats around them: rounded to the nearest, halves to even."""
+    torch = pytest.importorskip("torch")
+    bits = np.arange(1 << 16, dtype=np.uint32)
+    floats = np.concatenate([bits << 16, (bits << 16) + 0x8000, (bits << 16) + 0x8001, bits << 13, (bits << 13) + 0x1000 + 0x38000000,
+                             (bits << 9) + 0x38000000]).view(np.float32)
+    for half, theirs in ((tg.float16, torch.float16), (tg.bfloat16, torch.bfloat16)):
+        narrow = torch.tensor(bits.astype(np.uint16).view(np.int16)).view(theirs)
+        wide = narrow.float()
+        ours = tg.tensor(wide.numpy()).to(half)
+        assert np.array_equal(ours.float().numpy(), wide.numpy(), equal_nan=True)
+        assert np.array_equal(tg.tensor(floats).to(half).float().numpy(), torch.tensor(floats).to(theirs).float().numpy(), equal_nan=True)
+        x = tg.tensor(floats[:1000]).requires_grad_()
+        (x.to(half) * 2).sum().backward()
+        assert x.grad.dtype is tg.float32 and tg.equal(x.grad, tg.full((1000,), 2.0))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_joined_and_turned(dtype):
+    x, y = draw(40, 3, 130), draw(40, 3, 130, seed=2)
+    for axis in (0, 1, -1):
+        compare(lambda t, x, y, axis=axis: t.cat([x, y[:, :2], y][::1 if axis == 1 else 2], axis), [x, y], dtype)
+        compare(lambda t, x, y, axis=axis: t.stack([x, y.flip(-1)], axis), [x, y], dtype)
+        compare(lambda t, x, y, axis=axis: t.cat([x.transpose(0, 2), y.transpose(0, 2)], axis).flip(axis), [x, y], dtype)
+    compare(lambda t, x, y: t.cat([x.reshape(-1), y.reshape(-1).expand(9, -1).reshape(-1)]), [x, draw(7000)], dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_columns_in_bands(dtype):
+    """More rows than stay in the cache."""
+    index = np.random.default_rng(3).integers(0, 5000, (300, 90))
+    compare(lambda t, x, i: x.gather(0, i), [draw(5000, 90), index], dtype)
+    compare(lambda t, x, v, i: x.scatter_add(0, i, v), [draw(5000, 90), draw(300, 90), index], dtype)
+
+
 def test_copies_of_expanded_and_sliced_tensors():
     x = tg.arange(300.).reshape(3, 100)
     wide = x[:, None].expand(-1, 200, -1)

@@ -5,7 +5,6 @@ import multiprocessing
 import os
 import random
 import signal
-import threading
 import time
 
 import numpy as np
@@ -414,7 +413,7 @@ def test_identities():
             def __getitem__(self, index):
                 info = torch.utils.data.get_worker_info()
                 return (info.id, info.num_workers, info.seed, len(info.dataset), torch.rand(1).item(),
-                        np.random.rand(), random.random(), os.environ.get('WORKER'))
+                        np.random.rand(), random.random(), os.environ.get('WORKER'), torch.get_num_threads())
         return batches(torch.utils.data.DataLoader(Own(), batch_size=None, num_workers=2, worker_init_fn=note_number))
     same(program)
     assert data.get_worker_info() is None
@@ -545,13 +544,14 @@ def test_indices_and_batches_larger_than_a_pipe():
 
 
 def test_keyboard_interrupt():
-    loader = iter(DataLoader(Numbers(lambda: time.sleep(60)), num_workers=2))
+    def interrupt():    # by a worker, since it is at five while this process waits for it, and at no other time
+        os.kill(os.getppid(), signal.SIGINT)
+        time.sleep(60)
+
+    loader = iter(DataLoader(Numbers(interrupt), num_workers=2))
     next(loader)
-    thread = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    thread.start()
     with pytest.raises(KeyboardInterrupt):
         batches(loader)
-    thread.join()
     del loader
     gc.collect()
     assert multiprocessing.active_children() == []

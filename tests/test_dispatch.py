@@ -404,7 +404,7 @@ def gradient_formulas(op, sample):
     outs = list(outs) if op.several else [np.asarray(outs)]
     plan = Plan(op, sum(1 << i for i in waves), len(arrays))
     node = SimpleNamespace(params=sample.params, edges=[SimpleNamespace(shape=getattr(a, "shape", None)) for a in arrays])
-    values = list(plan.save((*arrays, *outs)))
+    values = list(plan.save(arrays, outs))
     for extra in plan.extras:
         values.append(extra(node, values))
     g = [np.cos(np.arange(out.size)).reshape(out.shape).astype(out.dtype) for out in outs]

@@ -73,6 +73,7 @@ def _with_layout(raw: Any) -> Any:
         if "layout" in kwargs:
             check_layout(kwargs["layout"])
         return raw(*args, **kwargs)
+    call.bare = raw  # type: ignore[attr-defined]
     return call
 
 
@@ -100,7 +101,7 @@ def _with_synonyms(raw: Any, takes: Any) -> Any:
     @wraps(raw)
     def call(*args: Any, **kwargs: Any) -> Any:
         return raw(*args, **translate(renamed, kwargs)) if kwargs else raw(*args)
-    call.translates = raw, renamed  # type: ignore[attr-defined]
+    call.translates, call.bare = (raw, renamed), raw  # type: ignore[attr-defined]
     return call
 
 
@@ -131,6 +132,7 @@ def _with_out(call: Any, exact: bool = False, apart: bool = False, given: bool =
             raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
                                "location. Please clone() the tensor before performing the operation.")
         return write_out(call(*args, **kwargs), out, exact or parts and type(out) is not Tensor, call.__name__)
+    with_out.bare = getattr(call, "bare", call)  # type: ignore[attr-defined]
     return with_out
 
 

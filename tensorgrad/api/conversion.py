@@ -157,10 +157,10 @@ def copy_(input: Any, src: Any, non_blocking: bool = False) -> Any:
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {src.__class__.__name__}")
     if src._storage is input._storage and src.array.size == input.array.size:
         _inplace.check_overlap(input.array, src.array, copying=True)
-    return _inplace.in_place(input, lambda x: _copied(x, src))
+    return _inplace.in_place(input, copied, src=src)
 
 
-def _copied(input: Any, src: Any) -> Any:
+def copied(input: Any, src: Any) -> Any:
     backend = input._storage.__class__
     if src._storage.__class__ is not backend and src._storage.device != input._storage.device:
         src = move(src, backend)

@@ -12,6 +12,8 @@ def several(value: Any, n: int, name: str) -> tuple[int, ...]:
     """One number for each dimension, from one for all or from a sequence."""
     if type(value) is int:
         return (value,) * n
+    if type(value) is tuple and len(value) == n and all(type(v) is int for v in value):
+        return value
     if isinstance(value, (tuple, list)):
         if len(value) not in (1, n):
             raise RuntimeError(f"expected {name} to be a single integer value or a list of {n} values to match the convolution dimensions, but got "
@@ -26,21 +28,23 @@ def several(value: Any, n: int, name: str) -> tuple[int, ...]:
 
 
 def _check(input: Any, weight: Any, bias: Any, n: int, groups: int, name: str, transposed: bool) -> None:
-    if input.ndim not in (n + 1, n + 2):
-        raise RuntimeError(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {list(input.shape)}")
+    x, w = input.array.shape, weight.array.shape
+    if len(x) not in (n + 1, n + 2):
+        raise RuntimeError(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {list(x)}")
     _check_dtypes(input, weight, bias)
-    size = list(weight.shape)
-    if weight.ndim != n + 2:
-        raise RuntimeError(f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight {size}, but got {n + 2}-dimensional input "
-                           f"of size {list(input.shape)} instead" if weight.ndim > n + 2 else
-                           f"expected stride to be a single integer value or a list of {max(weight.ndim - 2, 0)} values to match the convolution "
+    if len(w) != n + 2:
+        raise RuntimeError(f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight {list(w)}, but got {n + 2}-dimensional input "
+                           f"of size {list(x)} instead" if len(w) > n + 2 else
+                           f"expected stride to be a single integer value or a list of {max(len(w) - 2, 0)} values to match the convolution "
                            f"dimensions, but got stride={[1] * n}")
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
-    _check_channels(input, weight, bias, n, groups, size, transposed)
+    _check_channels(x, w, None if bias is None else bias.array.shape, n, groups, transposed)
 
 
 def _check_dtypes(input: Any, weight: Any, bias: Any) -> None:
+    if input.array.dtype is weight.array.dtype and (bias is None or bias.array.dtype is input.array.dtype):
+        return
     if input.dtype is not weight.dtype:
         raise RuntimeError(f"expected scalar type {SCALAR_TYPES[input.dtype.name]} but found {SCALAR_TYPES[weight.dtype.name]}")
     if bias is not None and input.dtype is not bias.dtype:
@@ -49,32 +53,32 @@ def _check_dtypes(input: Any, weight: Any, bias: Any) -> None:
             *(names.get(t.dtype.name, t.type()) for t in (input, bias))))
 
 
-def _check_channels(input: Any, weight: Any, bias: Any, n: int, groups: int, size: list[int], transposed: bool) -> None:
-    if weight.shape[0] < groups:
+def _check_channels(x: Any, w: Any, b: Any, n: int, groups: int, transposed: bool) -> None:
+    """The shapes of input, weight and bias (None without one) have to agree on the channels."""
+    size = list(w)
+    if w[0] < groups:
         raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size {size} instead")
-    if weight.shape[0] % groups:
+    if w[0] % groups:
         raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size "
                            f"[{size}] instead")
-    given = "Given transposed=1, " if transposed else f"Given groups={groups}, "
-    expected = weight.shape[0] if transposed else weight.shape[1] * groups
-    if input.shape[-n - 1] != expected:
-        shape = list(input.shape) if input.ndim == n + 2 else [1, *input.shape]
-        raise RuntimeError(f"{given}weight of size {size}, expected input{shape} to have {expected} channels, but got {input.shape[-n - 1]} channels "
-                           "instead")
-    outs = weight.shape[1] * groups if transposed else weight.shape[0]
-    if bias is not None and tuple(bias.shape) != (outs,):
+    expected, outs = (w[0], w[1] * groups) if transposed else (w[1] * groups, w[0])
+    if x[-n - 1] != expected:
+        given = "Given transposed=1, " if transposed else f"Given groups={groups}, "
+        raise RuntimeError(f"{given}weight of size {size}, expected input{list(x) if len(x) == n + 2 else [1, *x]} to have {expected} channels, but got "
+                           f"{x[-n - 1]} channels instead")
+    if b is not None and b != (outs,):
         raise RuntimeError(f"Given {'transposed=1, ' if transposed else ''}weight of size {size}, expected bias to be 1-dimensional with {outs} "
-                           f"elements, but got bias of size {list(bias.shape)} instead")
+                           f"elements, but got bias of size {list(b)} instead")
 
 
 def _positive(values: tuple[int, ...], name: str) -> tuple[int, ...]:
-    if any(v <= 0 for v in values):
+    if min(values) <= 0:
         raise RuntimeError(f"non-positive {name} is not supported")
     return values
 
 
 def _nonnegative(values: tuple[int, ...], name: str) -> tuple[int, ...]:
-    if any(v < 0 for v in values):
+    if min(values) < 0:
         raise RuntimeError(f"negative {name} is not supported")
     return values
 
@@ -85,20 +89,24 @@ def _nonnegative(values: tuple[int, ...], name: str) -> tuple[int, ...]:
 def _convolve(n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     _check(input, weight, bias, n, groups, f"conv{n}d", False)
     stride, dilation = _positive(several(stride, n, "stride"), "stride"), _positive(several(dilation, n, "dilation"), "dilation")
-    kernel = tuple(weight.shape[2:])
-    batched = input if input.ndim == n + 2 else input.unsqueeze(0)
+    kernel = weight.array.shape[2:]
+    batched = input if input.array.ndim == n + 2 else input.unsqueeze(0)
     if isinstance(padding, str):
         batched, padding = _same_length(batched, padding, stride, dilation, kernel)
     else:
         padding = _nonnegative(several(padding, n, "padding"), "padding")
-    sizes = [d + 2 * p for d, p in zip(batched.shape[2:], padding, strict=True)]
-    reach = [e * (k - 1) + 1 for e, k in zip(dilation, kernel, strict=True)]
-    if any(d < r for d, r in zip(sizes, reach, strict=True)):
-        raise RuntimeError(f"Calculated padded input size per channel: ({' x '.join(map(str, sizes))}). Kernel size: "
-                           f"({' x '.join(map(str, reach))}). "
-                           "Kernel size can't be greater than actual input size")
+    for d, p, e, k in zip(batched.array.shape[2:], padding, dilation, kernel, strict=True):
+        if d + 2 * p <= e * (k - 1):
+            raise _too_small(batched.array.shape[2:], padding, dilation, kernel)
     out = xp.convolution(batched, weight, bias, stride=stride, padding=padding, dilation=dilation, groups=groups)
-    return out if batched is input or input.ndim == n + 2 else out.squeeze(0)
+    return out if batched is input or input.array.ndim == n + 2 else out.squeeze(0)
+
+
+def _too_small(size: Any, padding: Any, dilation: Any, kernel: Any) -> RuntimeError:
+    sizes = " x ".join(str(d + 2 * p) for d, p in zip(size, padding, strict=True))
+    reach = " x ".join(str(e * (k - 1) + 1) for e, k in zip(dilation, kernel, strict=True))
+    return RuntimeError(f"Calculated padded input size per channel: ({sizes}). Kernel size: ({reach}). "
+                        "Kernel size can't be greater than actual input size")
 
 
 def _same_length(input: Any, padding: str, stride: Any, dilation: Any, kernel: Any) -> tuple[Any, tuple[int, ...]]:

@@ -18,20 +18,25 @@ def cat(tensors: Any, dim: Any = 0) -> Any:
     check_list(tensors, "cat")
     if not tensors:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    shapes = []
     for i, t in enumerate(tensors):
         if not isinstance(t, TensorBase):
             raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(t).__name__}")
-        if not t.array.ndim:
+        if not (shape := t.array.shape):
             raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
-    kept = [t for t in tensors if t.array.shape != (0,)] or list(tensors)       # PyTorch lets the old empty tensor pass
-    shape = kept[0].array.shape
+        shapes.append(shape)
+    kept = tensors
+    if (0,) in shapes:       # PyTorch lets the old empty tensor pass
+        kept = [t for t in tensors if t.array.shape != (0,)] or list(tensors)
+        shapes = [t.array.shape for t in kept]
+    shape, *others = shapes
     d = normalize_dim(dim, len(shape))
-    for i, t in enumerate(kept[1:], 1):
-        if t.array.ndim != len(shape):
-            raise RuntimeError(f"Tensors must have same number of dimensions: got {len(shape)} and {t.array.ndim}")
-        if t.array.shape[:d] != shape[:d] or t.array.shape[d + 1:] != shape[d + 1:]:
-            axis = next(k for k in range(len(shape)) if k != d and t.array.shape[k] != shape[k])
-            raise RuntimeError(f"Sizes of tensors must match except in dimension {d}. Expected size {shape[axis]} but got size {t.array.shape[axis]} "
+    for i, s in enumerate(others, 1):
+        if len(s) != len(shape):
+            raise RuntimeError(f"Tensors must have same number of dimensions: got {len(shape)} and {len(s)}")
+        if s[:d] != shape[:d] or s[d + 1:] != shape[d + 1:]:
+            axis = next(k for k in range(len(shape)) if k != d and s[k] != shape[k])
+            raise RuntimeError(f"Sizes of tensors must match except in dimension {d}. Expected size {shape[axis]} but got size {s[axis]} "
                                f"for tensor number {i} in the list.")
     if len(kept) < len(tensors):
         kept.append(xp.reshape(_empty_rest(tensors), shape=(*shape[:d], 0, *shape[d + 1:])) if 0 not in shape[:d] + shape[d + 1:] else kept[0])

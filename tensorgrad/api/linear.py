@@ -6,6 +6,7 @@ from typing import Any
 from ..autograd import inplace
 from ..dispatch import fresh, xp
 from ..dtype import int64
+from ..storage import NumpyStorage
 from ._arguments import each_example, in_batch
 from ._register import FUNCTIONS, public
 
@@ -88,7 +89,7 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
 
 def _check_indices(weight: Any, *indices: Any, function: str) -> None:
     for t in indices:
-        if t.array.dtype.name not in ("int64", "int32"):
+        if t.array.dtype.kind != "i" or t.array.dtype.itemsize < 4:
             raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
                                f"{t.type()} instead (while checking arguments for {function})")
 
@@ -96,6 +97,8 @@ def _check_indices(weight: Any, *indices: Any, function: str) -> None:
 def _outside(index: Any, rows: int) -> bool:
     """Whether an index is no row. Asked on the CPU only: a GPU would have to be waited for."""
     array = index.array
+    if type(index._storage) is NumpyStorage:      # one look is enough: negative numbers, read without their sign, are large
+        return array.size > 0 and int(array.view(f"u{array.itemsize}").max()) >= rows
     return str(index.device) == "cpu" and array.size > 0 and (int(array.min()) < 0 or int(array.max()) >= rows)
 
 

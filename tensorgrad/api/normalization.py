@@ -16,8 +16,10 @@ def _check_count(t: Any, count: int, name: str) -> None:
 
 
 def _check_dtypes(input: Any, *parameters: Any, said: str) -> None:
-    if any(p is not None and p.array.dtype != input.array.dtype for p in parameters):
-        raise RuntimeError(said)
+    dtype = input.array.dtype
+    for p in parameters:
+        if p is not None and p.array.dtype is not dtype and p.array.dtype != dtype:
+            raise RuntimeError(said)
 
 
 # ── over the batch ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -65,8 +65,8 @@ def in_its_place(op: str, function: Callable[..., Any]) -> Callable[[Any, Any], 
     return method
 
 
-def directly(op: str, a: Any, b: Any) -> bool:
-    """Let the module's own function write into `a`, if autograd need not know, `b` fits, and no kernel of ours is better. Whether it did."""
+def directly(op: str, a: Any, b: Any, alpha: Any = 1) -> bool:
+    """Let the module's own function, or a kernel that can, write into `a`, if autograd need not know and `b` fits. Whether it did."""
     if type(a) not in PLAIN or a.origin is not None or (mode.record and a._node is not None) or a._storage.inference:
         return False
     x, backend = a.array, type(a._storage)
@@ -83,19 +83,25 @@ def directly(op: str, a: Any, b: Any) -> bool:
     flags = getattr(x, "flags", None)          # arrays of other devices need not have any
     if x.dtype.kind != "f" or flags is None or not flags.c_contiguous or not getattr(flags, "writeable", True):
         return False
-    ufunc = getattr(backend.module, op, None)
-    if ufunc is None or OPS[op].kernels[backend] is not ufunc:
+    ufunc = OPS[op].kernels[backend]
+    if not hasattr(ufunc, "writes") and ufunc is not getattr(backend.module, op, None):
         return False
-    ufunc(x, y, out=x)
+    if alpha == 1:
+        ufunc(x, y, out=x)
+    elif type(alpha) not in NUMBERS or not getattr(ufunc, "scaled", None) or not ufunc.scaled(x, y, alpha):
+        return False
     a._storage.wrote()
     return True
+
+
+ALPHA = {"alpha"}
 
 
 def with_lane(op: str, general: Callable[..., Any]) -> Callable[..., Any]:
     """An in-place method that writes directly where it can."""
     @wraps(general)
     def method(self: Any, other: Any, **options: Any) -> Any:
-        return self if not options and directly(op, self, other) else general(self, other, **options)
+        return self if options.keys() <= ALPHA and directly(op, self, other, **options) else general(self, other, **options)
     return method
 
 

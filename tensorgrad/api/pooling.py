@@ -1,11 +1,13 @@
 """Pooling: maxima and means over windows, in one to three dimensions. https://pytorch.org/docs/stable/nn.functional.html#pooling-functions"""
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from ..dispatch import SCALAR_TYPES, fresh, xp
-from ..dtype import int64
 from ._register import public
 
 COUNT = {1: "one int", 2: "two ints", 3: "three ints"}
@@ -35,21 +37,21 @@ def _wrong_count(got: int, n: int, name: str, function: str) -> str:
 
 
 def check_input(input: Any, n: int, function: str) -> None:
-    shape = list(input.shape)
+    shape = input.array.shape
+    ndim = len(shape)
     if n == 1 and function == "avg_pool1d":
-        if input.ndim not in (2, 3):
-            raise RuntimeError(f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 'self' (while "
-                               "checking arguments "
+        if ndim not in (2, 3):
+            raise RuntimeError(f"Expected 2 to 3 dimensions, but got {ndim}-dimensional tensor for argument #1 'self' (while checking arguments "
                                f"for {function})")
     elif n == 1:
-        if input.ndim not in (2, 3) or 0 in shape[-2:]:
-            raise RuntimeError(f"{function}: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:{shape}")
-    elif n == 2 and function == "avg_pool2d" and input.ndim < 3:
-        raise IndexError(f"Dimension out of range (expected to be in range of [-{input.ndim}, {input.ndim - 1}], but got -3)")
-    elif input.ndim not in (n + 1, n + 2):
+        if ndim not in (2, 3) or 0 in shape[-2:]:
+            raise RuntimeError(f"{function}: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(shape)}")
+    elif n == 2 and function == "avg_pool2d" and ndim < 3:
+        raise IndexError(f"Dimension out of range (expected to be in range of [-{ndim}, {ndim - 1}], but got -3)")
+    elif ndim not in (n + 1, n + 2):
         raise RuntimeError(f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input")
     elif 0 in shape[-n - 1:]:
-        raise RuntimeError(f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but got:{shape}")
+        raise RuntimeError(f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(shape)}")
 
 
 def window_length(d: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
@@ -62,25 +64,33 @@ def window_length(d: int, kernel: int, stride: int, padding: int, dilation: int,
 class Windows:
     """The checked geometry of a pooling: kernel, stride, padding, dilation, the size of the input and how many windows there are."""
 
-    def __init__(self, input: Any, n: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, function: str) -> None:
-        check_input(input, n, function)
-        self.kernel = per_dimension(kernel_size, n, "kernel_size", function)
-        omitted = stride is None or (isinstance(stride, (tuple, list)) and not stride)
-        self.stride = self.kernel if omitted else per_dimension(stride, n, "stride", function)
-        self.padding = per_dimension(padding, n, "padding", function)
-        self.dilation = per_dimension(dilation, n, "dilation", function)
-        (_check_max_pool1d if function == "max_pool1d" else _check_windows)(self, n)
-        self.size = tuple(input.shape[-n:])
+    def __init__(self, shape: tuple[int, ...], kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...],
+                 ceil_mode: bool, function: str) -> None:
+        channels, *size = shape
+        self.kernel, self.stride, self.padding, self.dilation, self.size = kernel, stride, padding, dilation, tuple(size)
+        (_check_max_pool1d if function == "max_pool1d" else _check_windows)(self, len(size))
         self.length = tuple(window_length(*args, ceil_mode) for args in
                             zip(self.size, self.kernel, self.stride, self.padding, self.dilation, strict=True))
         if min(self.length) < 1:
-            raise RuntimeError(_too_small(self, input.shape[-n - 1], function))
+            raise RuntimeError(_too_small(self, channels, function))
         self.widths = tuple((p, max(0, (v - 1) * s + d * (k - 1) + 1 - size - p)) for p, v, s, d, k, size in
                             zip(self.padding, self.length, self.stride, self.dilation, self.kernel, self.size, strict=True))
 
     def cut(self, out: Any) -> Any:
         """The windows that were asked for: the last ones may start where nothing is left of the input."""
-        return out if tuple(out.shape[-len(self.length):]) == self.length else out[(..., *(slice(0, v) for v in self.length))]
+        return out if out.array.shape[-len(self.length):] == self.length else out[(..., *(slice(0, v) for v in self.length))]
+
+
+known_windows = lru_cache(Windows)
+
+
+def windows(input: Any, n: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, function: str) -> Windows:
+    """The windows over the last n axes of a tensor. Their geometry is worked out once for each shape."""
+    check_input(input, n, function)
+    kernel = per_dimension(kernel_size, n, "kernel_size", function)
+    omitted = stride is None or (isinstance(stride, (tuple, list)) and not stride)
+    return known_windows(input.array.shape[-n - 1:], kernel, kernel if omitted else per_dimension(stride, n, "stride", function),
+                         per_dimension(padding, n, "padding", function), per_dimension(dilation, n, "dilation", function), ceil_mode, function)
 
 
 def _check_max_pool1d(w: Windows, n: int) -> None:
@@ -133,7 +143,7 @@ def max_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, di
     """The largest value of each window, and its place in the plane, if these are asked for."""
     if n == 1 and input.array.dtype.kind not in "fV":
         raise NotImplementedError(f"\"max_pool1d_impl\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
-    w = Windows(input, n, kernel_size, stride, padding, dilation, ceil_mode, f"max_pool{n}d")
+    w = windows(input, n, kernel_size, stride, padding, dilation, ceil_mode, f"max_pool{n}d")
     geometry = {"kernel": w.kernel, "stride": w.stride, "widths": w.widths, "dilation": w.dilation}
     if not indices:
         return w.cut(xp.max_pool(input, **geometry))
@@ -184,7 +194,7 @@ def max_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 
 
 
 def avg_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool, divisor: Any) -> Any:
-    w = Windows(input, n, kernel_size, stride, padding, 1, ceil_mode, f"avg_pool{n}d")
+    w = windows(input, n, kernel_size, stride, padding, 1, ceil_mode, f"avg_pool{n}d")
     if divisor == 0:
         raise RuntimeError("divisor must be not zero")
     if divisor is None:
@@ -198,6 +208,7 @@ def avg_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, ce
     return total / divisor if input.is_floating_point() else xp.trunc_divide(total, divisor)
 
 
+@lru_cache
 def _divisor(w: Windows, count_include_pad: bool) -> Any:
     """How many elements each window has: a number if it is the same for all, else a list of numbers for each dimension."""
     inside = all(b <= p for (_, b), p in zip(w.widths, w.padding, strict=True))
@@ -278,11 +289,16 @@ def adaptive_avg_pool(n: int, input: Any, output_size: Any) -> Any:
         return xp.window_sum(input, kernel=kernel, stride=kernel, widths=((0, 0),) * n, scale=1 / prod(kernel))
     out, backend = input, type(input._storage)
     for axis, s in enumerate(size, input.ndim - n):        # a product with an averaging matrix along each axis
-        d = input.shape[axis]
-        means = [[1 / (b - a) if a <= j < b else 0.0 for j in range(d)] for a, b in bounds(d, s)]
-        matrix = backend.xp.asarray(means, dtype=input.array.dtype if input.array.dtype.kind == "f" else "float32").reshape(s, d)
+        means = averages(input.shape[axis], s)
+        matrix = backend.xp.asarray(means, dtype=input.array.dtype if input.array.dtype.kind == "f" else "float32").reshape(s, input.shape[axis])
         out = xp.average(out, fresh(matrix, backend), axis=axis)
     return out
+
+
+@lru_cache(maxsize=64)
+def averages(d: int, out: int) -> Any:
+    """The means of `out` windows over d elements, as a matrix."""
+    return np.array([[1 / (b - a) if a <= j < b else 0.0 for j in range(d)] for a, b in bounds(d, out)])
 
 
 @public(method=False)
@@ -302,25 +318,32 @@ def window_table(starts: Any, ends: Any) -> list[list[int]]:
     return [[min(a + j, b - 1) for j in range(longest)] for a, b in zip(starts, ends, strict=True)]
 
 
-def max_over(input: Any, tables: list[list[list[int]]]) -> tuple[Any, Any]:
-    """The largest value of windows given by the places that they cover along each axis, and its place in the plane."""
-    return tuple(xp.region_max(input, window_places(input, tables), ndim=len(tables)))
-
-
 def window_places(input: Any, tables: list[list[list[int]]]) -> Any:
     """The places in the flattened plane that each window covers, along a last axis."""
-    n, size = len(tables), input.shape[-len(tables):]
-    place: Any = 0
+    backend = type(input._storage)
+    return fresh(backend.asarray(covered(tuple(input.shape[-len(tables):]), tables)), backend)
+
+
+def covered(shape: tuple[int, ...], tables: list[list[list[int]]]) -> Any:
+    n, place = len(tables), np.int64(0)
     for i, table in enumerate(tables):
         count, span = len(table), len(table[0]) if table else 1
-        t = input.new_tensor(table, dtype=int64).reshape([1] * i + [count] + [1] * (n - 1) + [span] + [1] * (n - 1 - i))
-        place = place + t * prod(size[i + 1:])
+        t = np.array(table, np.int64).reshape([1] * i + [count] + [1] * (n - 1) + [span] + [1] * (n - 1 - i))
+        place = place + t * prod(shape[i + 1:])
     return place.reshape(*place.shape[:n], prod(place.shape[n:]))
 
 
 def adaptive_max_pool(n: int, input: Any, output_size: Any) -> tuple[Any, Any]:
     size = adaptive_size(input, output_size, n, f"adaptive_max_pool{n}d")
-    return max_over(input, [window_table(*zip(*bounds(d, s), strict=True)) if s else [] for s, d in zip(size, input.shape[-n:], strict=True)])
+    backend = type(input._storage)
+    places = adaptive_places(tuple(input.shape[-n:]), size)
+    return tuple(xp.region_max(input, fresh(backend.asarray(places), backend), ndim=n))
+
+
+@lru_cache(maxsize=64)
+def adaptive_places(shape: tuple[int, ...], size: tuple[int, ...]) -> Any:
+    """What each of so many windows over a plane covers of it."""
+    return covered(shape, [window_table(*zip(*bounds(d, s), strict=True)) if s else [] for s, d in zip(size, shape, strict=True)])
 
 
 @public(method=False)

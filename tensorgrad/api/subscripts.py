@@ -242,18 +242,37 @@ def _check_places(shape: Any, template: Any, tensors: Any) -> bool:
 
 def getitem(self: Any, index: Any) -> Any:
     """x[index]: a view for numbers, slices, None and …; a copy for index tensors and masks."""
-    if type(index) is int and self.array.ndim:                       # the two most common ones, without ceremony
+    if type(index) is int and self.array.ndim:                       # the most common one, without ceremony
         n = self.array.shape[0]
         if -n <= index < n:
             return xp.get_item(self, index=(index,))
-    elif type(index) is slice and index.step is None and self.array.ndim:
-        return xp.get_slice(self, index=(_slice(index),))
+    elif (found := _plain(self.array.shape, index)) is not None:
+        return found[0](self, index=found[1])
     basic, waiting = split_index(self, index)
     if not waiting:
         return _viewed(self, basic)
     view = self if _is_trivial(basic) else _viewed(self, basic)
     template, tensors = as_template(view, waiting)
     return xp.index(view, *tensors, template=template)
+
+
+def _plain(shape: tuple[int, ...], index: Any) -> tuple[Any, tuple[Any, ...]] | None:
+    """The op for numbers within bounds and slices without steps, the most common index, and what it takes; None for others."""
+    parts = index if type(index) is tuple else (index,)
+    if not 0 < len(parts) <= len(shape):
+        return None
+    basic, last, op = [], 0, None
+    for i, (p, n) in enumerate(zip(parts, shape)):
+        if type(p) is int and -n <= p < n:
+            last, op = i, op or xp.get_item
+        elif type(p) is not slice or p.step is not None:
+            return None
+        elif p.start is None and p.stop is None:
+            p = FULL
+        else:
+            last, op, p = i, xp.get_slice, _slice(p)
+        basic.append(p)
+    return op or xp.get_slice, tuple(basic[:last + 1])
 
 
 def _is_trivial(basic: Any) -> bool:

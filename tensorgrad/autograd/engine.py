@@ -28,10 +28,9 @@ by_time = attrgetter("time")
 
 def pull(node: Any, g: Any, useful: Any) -> list[tuple[Any, Any]]:
     """The gradients of one step's inputs, as arrays: [(edge, gradient)]."""
-    saved, plan = node.saved, node.plan
+    saved, plan, time = node.saved, node.plan, node.time
     if saved is FREED:
         raise second_time()
-    time = node.time
     if plan.saves_out and node._storage.written > time:
         check_output(node)
     values: list[Any] = []
@@ -46,7 +45,7 @@ def pull(node: Any, g: Any, useful: Any) -> list[tuple[Any, Any]]:
     for extra in plan.extras:
         values.append(extra(node, values))
     backend_xp, edges = node._storage.xp, node.edges
-    if type(node.dtype) is tuple or node.dtype.kind in "cV":
+    if type(g) is list or g.dtype.kind in "cV":
         return _pull_wide(node, g, values, backend_xp, useful)
     pulled = []
     for i, formula, wants in plan.steps:
@@ -228,17 +227,21 @@ def fitted_tensor(ge: Any, edge: Any) -> Any:
 # ── the whole way back ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bool = False, wanted: Any = None, adding: bool = False) -> dict[Any, Any]:
+def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bool = False, wanted: Any = None, adding: bool = False,
+          owned: set[Any] | None = None) -> dict[Any, Any]:
     """Pull gradients back along the tape, from {node: gradient}.
 
     Without `wanted`, leaves add what reaches them to their .grad. With it, only the ways to the wanted nodes are gone, and
     {node: gradient} of what reached them is returned; or, if `adding`, the wanted leaves add it to their .grad.
+    `owned` collects the leaves whose gradient is memory that nobody else holds.
     """
-    order, waiting = _route(grads, 0 if wanted is None else min([n.time for n in wanted], default=0))
+    order = _route(grads, 0 if wanted is None else min([n.time for n in wanted], default=0))
+    last = {e: node for node in order for e in node.edges if type(e) is Leaf}      # the steps after which nothing more reaches a leaf
+    closing = set(last.values())
     roots = set(grads) if wanted is not None and len(grads) == 1 else ()     # PyTorch runs the hooks of a single root in any case
     useful = None if wanted is None else _useful(order, wanted)
     found: dict[Any, Any] = {}
-    owned: set[Any] = set()            # nodes whose waiting gradient is memory that nobody else holds
+    owned = set() if owned is None else owned
     before, outer = mode.grad, mode.sweep
     mode.set_grad(create_graph)
     if mode.levels:      # tangents go on into gradients, and what they are computed from is not freed
@@ -249,10 +252,10 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
         create_graph = True
         if (detour := Detour(grads, order)).needed:
             grads = detour.begin(grads)
-    mode.sweep = Sweep(order, {*waiting, *grads}, useful, wanted or ())
+    mode.sweep, watched = Sweep(order, {*last, *grads}, useful, wanted or ()), mode.anomaly
     try:
-        for leaf in [n for n in grads if type(n) is Leaf and n not in waiting]:
-            on(leaf, _arrive)(leaf, grads.pop(leaf), False, create_graph, None if adding and leaf in wanted else wanted, found)
+        for leaf in [n for n in grads if type(n) is Leaf and n not in last]:
+            on(leaf, _arrive)(leaf, grads.pop(leaf), owned, create_graph, None if adding and leaf in wanted else wanted, found)
         for node in order:
             g = grads.pop(node, None)
             if g is not None and (useful is None or node in useful or node in roots):
@@ -270,12 +273,11 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
                         parts[node.index] = g if before_it is None else before_it + g
                     else:
                         step = _step if (guard := node._storage.guard) is None else guard(_step)
-                        step(node, g, grads, owned, useful, create_graph, retain_graph)
-            for e in node.edges:
-                if type(e) is Leaf and e in waiting:
-                    waiting[e] -= 1
-                    if not waiting[e] and e in grads:
-                        on(e, _arrive)(e, grads.pop(e), e in owned, create_graph, None if adding and e in wanted else wanted, found)
+                        step(node, g, grads, owned, useful, create_graph, retain_graph, watched)
+            if node in closing:
+                for e in node.edges:
+                    if type(e) is Leaf and last[e] is node and e in grads:
+                        on(e, _arrive)(e, grads.pop(e), owned, create_graph, None if adding and e in wanted else wanted, found)
         for callback in mode.sweep.callbacks if outer is None else ():
             callback()
         if outer is not None:
@@ -294,7 +296,7 @@ def on(node: Any, function: Any) -> Any:
     return function if guard is None else guard(function)
 
 
-def _step(node: Any, g: Any, grads: dict[Any, Any], owned: set[Any], useful: Any, create_graph: bool, retain_graph: bool) -> None:
+def _step(node: Any, g: Any, grads: dict[Any, Any], owned: set[Any], useful: Any, create_graph: bool, retain_graph: bool, watched: bool) -> None:
     """Pull one node, and add what it gives to what waits at its edges."""
     hooks, saved = node.hooks, node.saved
     if hooks is not None and hooks.before:
@@ -305,7 +307,7 @@ def _step(node: Any, g: Any, grads: dict[Any, Any], owned: set[Any], useful: Any
     if type(g) is list:
         _hook_results(node, g, create_graph)
         seen, g = list(g), _all_results(node, g, create_graph)
-    if mode.anomaly:
+    if watched:
         pulled = _pull_watched(node, g, useful, create_graph)
     else:
         pulled = node.pull_tensors(g, useful) if create_graph else node.pull(g, useful)
@@ -349,27 +351,20 @@ class Sweep:
         return node in self.useful if self.useful is not None else node in self.leaves or node in self.order
 
 
-def _route(roots: dict[Any, Any], oldest: int = 0) -> tuple[list[Any], dict[Any, int]]:
-    """The nodes in the order in which to pull them, and how many steps each leaf has to wait for.
+def _route(roots: dict[Any, Any], oldest: int = 0) -> list[Any]:
+    """The steps in the order in which to pull them.
 
     Creation order is topological order: the latest node first. Nothing that is older than all that is wanted leads there.
     """
-    seen, todo = set(roots), [n for n in roots if type(n) is not Leaf]
-    order: list[Any] = []
-    waiting: dict[Any, int] = {}
-    while todo:
-        node = todo.pop()
-        order.append(node)
+    order = [n for n in roots if type(n) is not Leaf]
+    seen = {None, *order}
+    for node in order:          # which grows
         for e in node.edges:
-            if e is None or e.time < oldest:
-                continue
-            if type(e) is Leaf:
-                waiting[e] = waiting.get(e, 0) + 1
-            elif e not in seen:
+            if e not in seen and type(e) is not Leaf and e.time >= oldest:
                 seen.add(e)
-                todo.append(e)
+                order.append(e)
     order.sort(key=by_time, reverse=True)
-    return order, waiting
+    return order
 
 
 def _useful(order: list[Any], wanted: Any) -> set[Any]:
@@ -403,9 +398,10 @@ def _all_results(node: Any, g: list[Any], create_graph: bool) -> list[Any]:
 # ── where gradients end ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _arrive(leaf: Leaf, g: Any, owned: bool, create_graph: bool, wanted: Any, found: dict[Any, Any]) -> None:
+def _arrive(leaf: Leaf, g: Any, owned: set[Any], create_graph: bool, wanted: Any, found: dict[Any, Any]) -> None:
     if leaf.hooks is not None:
-        owned, g = False, hooked(leaf, g, create_graph)
+        owned.discard(leaf)
+        g = hooked(leaf, g, create_graph)
     if wanted is not None:
         if leaf in wanted:
             found[leaf] = g
@@ -418,7 +414,7 @@ def _arrive(leaf: Leaf, g: Any, owned: bool, create_graph: bool, wanted: Any, fo
             g = hooked_before(leaf, g, create_graph)
             if g is None:
                 return
-        accumulate(tensor, g, owned)
+        accumulate(tensor, g, leaf in owned)
         if leaf.hooks is not None:
             for hook in list(leaf.hooks.accumulated.values()):
                 if (result := hook(tensor)) is not None:
@@ -465,7 +461,7 @@ def owning(g: Any, backend: Any, owned: bool = False) -> Any:
     """A Tensor with memory of its own, of a gradient that may be shared with others."""
     if type(g) is not backend.array_type:
         g, owned = backend.asarray(g), True
-    return wrap(g if owned and _writeable(g) else g.copy(), backend())
+    return wrap(g if owned and _writeable(g) else backend.xp.contiguous(g), backend())
 
 
 def _writeable(array: Any) -> bool:
@@ -727,8 +723,9 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     nodes = [place_of(target) for target in targets]
     if any(node is None or not node.requires_grad for node in nodes):
         raise RuntimeError("One of the differentiated Tensors does not require grad")
+    owned: set[Any] = set()
     found = sweep(roots, create_graph=create_graph, retain_graph=create_graph if retain_graph is None else retain_graph,
-                  wanted=frozenset(nodes))
+                  wanted=frozenset(nodes), owned=owned)
     gradients = []
     for i, node in enumerate(nodes):
         g, backend = found.get(node), type(node._storage)
@@ -737,7 +734,10 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         elif g is None and not allow_unused:
             raise RuntimeError(f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True if "
                                "this is the desired behavior.")
-        gradients.append(g if g is None or isinstance(g, TensorBase) else owning(g, backend))
+        if g is not None and not isinstance(g, TensorBase):
+            g = owning(g, backend, node in owned)
+            owned.discard(node)         # asked for twice, it is given in two pieces of memory
+        gradients.append(g)
     return tuple(gradients)
 
 

@@ -9,7 +9,7 @@ def fitted(backend_xp: Any, ge: Any, edge: Any) -> Any:
     if ge.shape != edge.shape:
         ge = checked(sum_to(backend_xp, ge, edge.shape), edge)
     if ge.dtype != edge.dtype:
-        ge = (ge.real if ge.dtype.kind == "c" and edge.dtype.kind != "c" else ge).astype(edge.dtype)
+        ge = backend_xp.cast(ge.real if ge.dtype.kind == "c" and edge.dtype.kind != "c" else ge, dtype=edge.dtype)
     return ge
 
 

@@ -8,7 +8,7 @@ from ..ops.base import OPS, Op, Pair, node_type
 from ..storage.base import clock
 from .fitting import fitted
 from .mode import mode
-from .tape import FREED, TensorBase, alias, link, new, show
+from .tape import FREED, TensorBase, alias, link, show
 
 
 class Residual:
@@ -23,8 +23,10 @@ class Residual:
     def __init__(self, pair: Pair, args: Any, outs: Any, kept: Any, needed: Any) -> None:
         self.pair, self.needed, self.kept = pair, needed, kept
         parts = kept if isinstance(kept, (tuple, list)) else (kept,)
-        self.borrowed = tuple((i, a) for i, part in enumerate(parts) if part is not None for a in args if getattr(a, "array", None) is part)
-        self.checked = tuple(a for _, a in self.borrowed) + tuple(alias(o) for o in outs for part in parts if o.array is part)
+        held = set(map(id, parts))
+        self.borrowed = tuple([(i, a) for a in args if isinstance(a, TensorBase) and id(a.array) in held
+                               for i, part in enumerate(parts) if a.array is part])
+        self.checked = tuple([a for _, a in self.borrowed] + [alias(o) for o in outs if id(o.array) in held])
 
     def values(self) -> Any:
         """What the forward kernel kept."""
@@ -38,14 +40,14 @@ class Residual:
         return tuple(values)
 
 
-def record_pair(op: type[Op], pair: Pair, args: Any, edges: Any, params: Any, outs: Any, kept: Any) -> None:
+def record_pair(op: type[Op], pair: Pair, needs: int, args: Any, edges: Any, params: Any, outs: Any, kept: Any) -> None:
     """Write one application of a kernel pair on the tape."""
-    node = new(_fused_type(op))
+    node = _fused_type(op)()
     node.edges, node.params, node.hooks, node._storage, node.plan = edges, params, None, outs[0]._storage.nowhere, None
     needed = args
     if not op.composite:
-        plan = plan_of(op, edges)
-        needed = plan.save((*args, *(map(alias, outs) if op.several else [outs[0].array])))
+        plan = op.plans.of(needs, args)
+        needed = plan.save(args, tuple(map(alias, outs)) if op.several else (outs[0].array,))
         if plan.saves_out:
             node._storage = outs[0]._storage
     node.time, node.saved = next(clock), Residual(pair, args, outs, kept, needed)
@@ -110,8 +112,7 @@ def redefined(node: Any) -> Any:
 
 
 def plan_of(op: type[Op], edges: Any) -> Any:
-    needs = sum(1 << i for i, e in enumerate(edges) if e is not None)
-    return op.plans[needs if op.arity else (needs, len(edges))]
+    return op.plans.of(sum(1 << i for i, e in enumerate(edges) if e is not None), edges)
 
 
 def _check(node: Any, tensor: Any) -> None:
@@ -121,8 +122,9 @@ def _check(node: Any, tensor: Any) -> None:
 
 
 def _fused_type(op: type[Op]) -> type[Op]:
-    found = op.__dict__.get("_fused_type")
-    if found is None:
+    try:
+        found: type[Op] = op.__dict__["_fused_type"]
+    except KeyError:
         base = node_type(op)
         found = type(base.__name__, (base,), {"__slots__": (), "__module__": op.__module__, "__doc__": op.__doc__,
                                               "pull": _pull, "pull_tensors": _pull_tensors})

@@ -73,7 +73,10 @@ def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
             check(target)
         backend, node, memory = type(target._storage), node_of(target), target.array
         old = wrap(memory, backend(), node)
-        result = function(old, *args, **kwargs)
+        if backend.lands and landable(target, node, function, (*args, *kwargs.values())):
+            result = landed(memory, function, old, args, kwargs)
+        else:
+            result = function(old, *args, **kwargs)
         if result is old:
             return target
         held = weakref.ref(old)
@@ -83,12 +86,35 @@ def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
                 old.array = memory.copy()
             else:                            # or views of them
                 result = function(wrap(memory.copy(), backend(), node), *args, **kwargs)
+    elif type(target._storage).lands and landable(target, None, function, (*args, *kwargs.values())):
+        result = landed(target.array, function, wrap(target.array, target._storage), args, kwargs)
     elif (function.__name__ in ELEMENTWISE and target.array.size >= 2 * (piece := type(target._storage).piece) > 0
           and all(map(partial(_alike, target), args)) and not any(isinstance(value, TensorBase) for value in kwargs.values())):
         return _in_pieces(target, function, args, kwargs, piece)
     else:
         result = function(wrap(target.array, target._storage), *args, **kwargs)
     return overwrite(target, result)
+
+
+SAVING_NONE = frozenset("add sub relu sigmoid tanh exp sqrt".split())       # functions of a tensor whose gradients do without it
+READING_ONCE = SAVING_NONE | frozenset("mul div lerp clamp copied _hardtanh neg abs".split())     # and those that read each element before they write it
+
+
+def landable(target: Any, node: Any, function: Any, others: tuple[Any, ...]) -> bool:
+    """Whether the result may be written over the target while it is computed: nobody needs the old values, nor raises an error later."""
+    flags, name = target.array.flags, function.__name__
+    tensors = [a for a in others if isinstance(a, TensorBase)]
+    return (name in (SAVING_NONE if node is not None else READING_ONCE) and flags.c_contiguous and flags.writeable
+            and not any(a._storage is target._storage or node is None and mode.record and node_of(a) is not None for a in tensors))
+
+
+def landed(memory: Any, function: Any, old: Any, args: Any, kwargs: Any) -> Any:
+    """The function's result: the kernel that computes it from `memory`, if it can, has written it there."""
+    mode.landing = memory
+    try:
+        return function(old, *args, **kwargs)
+    finally:
+        mode.landing = None
 
 
 ELEMENTWISE = frozenset("add sub mul div addcmul addcdiv lerp".split())
@@ -195,7 +221,8 @@ def write(target: Any, values: Any, one_value: bool = False) -> None:
         check_writeable(target)
     if target._storage.memory is not None and type(target._storage).rank:
         target.array.check_room(values)
-    target.array[...] = values
+    if values is not target.array:
+        target._storage.assign(target.array, values)
     target._storage.wrote()
 
 

@@ -30,6 +30,7 @@ class Mode(threading.local):
     check_nan = True
     hooks: tuple[Any, ...] = ()   # saved_tensors_hooks in force
     refused: str | None = None    # why there may be none
+    landing: Any = None           # an array whose values nobody will need again: the kernel that is given it may write its result there
 
     def __init__(self) -> None:
         np.seterr(all="ignore")   # once a thread: infinities and NaN come without warnings, as in PyTorch

@@ -4,7 +4,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from ..ops.base import Node, Op
+from ..ops.base import Node, Plan
 from ..storage.base import clock
 from .mode import Mode, mode
 
@@ -89,23 +89,21 @@ class Packed:
         return tensor
 
 
-def record(op: type[Op], needs: int, args: tuple[Any, ...], edges: Any, params: dict[str, Any], out: TensorBase) -> None:
-    """Write one application of an op on the tape: `out` came from `args`."""
+def record(plan: Plan, args: tuple[Any, ...], edges: Any, params: dict[str, Any], out: TensorBase) -> None:
+    """Write one application of an op on the tape, as its plan says: `out` came from `args`."""
     y, storage = out.array, out._storage
-    plan = op.plans[needs if op.arity else (needs, len(args))]
-    out._node = node = new(plan.node_type)
+    out._node = node = plan.node_type()
     node.edges, node.params, node.plan, node.hooks = edges, params, plan, None
     node._storage = storage if plan.saves_out else storage.nowhere
-    node.shape, node.dtype, node.time, node.saved = y.shape, y.dtype, next(clock), plan.save((*args, y))
+    node.shape, node.dtype, node.time, node.saved = y.shape, y.dtype, next(clock), plan.save(args, (y,))
 
 
-def record_several(op: type[Op], needs: int, args: tuple[Any, ...], edges: Any, params: dict[str, Any], outs: Any) -> None:
+def record_several(plan: Plan, args: tuple[Any, ...], edges: Any, params: dict[str, Any], outs: Any) -> None:
     """The same for an op with several results; those of integers or bools stay off the tape."""
-    plan = op.plans[needs if op.arity else (needs, len(args))]
-    node = new(plan.node_type)
+    node = plan.node_type()
     node.edges, node.params, node.plan, node.hooks, node._storage = edges, params, plan, None, outs[0]._storage.nowhere
     node.shape, node.dtype, node.time = tuple(o.array.shape for o in outs), tuple(o.array.dtype for o in outs), next(clock)
-    node.saved = plan.save((*args, *[alias(o) for o in outs]))
+    node.saved = plan.save(args, tuple(map(alias, outs)))
     link(node, outs)
     show(node, outs)
 
@@ -125,9 +123,9 @@ def alias(tensor: TensorBase) -> TensorBase:
     return same
 
 
-def record_watched(op: type[Op], needs: int, args: tuple[Any, ...], edges: Any, params: dict[str, Any], out: TensorBase) -> None:
+def record_watched(plan: Plan, args: tuple[Any, ...], edges: Any, params: dict[str, Any], out: TensorBase) -> None:
     """`record`, while somebody watches."""
-    record(op, needs, args, edges, params, out)
+    record(plan, args, edges, params, out)
     show(out._node, (out,))
 
 
@@ -190,7 +188,7 @@ def _rederived(tensor: Any) -> Any:
             continue
         view._node = None
         if node is not None and view.array.dtype.kind in "fcV":
-            record(origin.op, 1, origin.args, (node, *[None] * (len(origin.args) - 1)), origin.params, view)
+            record(origin.op.plans.of(1, origin.args), origin.args, (node, *[None] * (len(origin.args) - 1)), origin.params, view)
             if mode.see is not None:
                 mode.see(view._node, (view,), cut=False)
     return chain[0]._node if chain else tensor._node

@@ -30,12 +30,28 @@ def instructions() -> str | None:
     return native.instructions if native is not None else None
 
 
+def set_flags(enabled: bool | None = None, winograd: bool | str | None = None) -> tuple[bool, bool | str]:
+    """Set switches, for all threads; what they were.
+
+    `winograd`: whether convolutions by 3×3 with stride 1, and their gradients, take Winograd's F(2×2, 3×3), 16 products for 36. True: where that is
+    faster; "always": wherever it can be done; False: never, each result is the sum of its own products. The error is that of the direct way measured
+    against the largest numbers of a tile, so that results much smaller than those beside them (zeros among them) are less exact.
+    """
+    before = is_enabled(), _compiled.choices["winograd"]
+    if winograd is not None:
+        if winograd not in (False, True, "always"):
+            raise ValueError(f"winograd may be True, False or 'always', not {winograd!r}")
+        _compiled.choices["winograd"] = winograd
+    if enabled is not None:
+        _compiled.enable(enabled)
+    return before
+
+
 @contextmanager
-def flags(enabled: bool = False) -> Iterator[None]:
-    """In a `with` block: with or without them, for all threads."""
-    before = is_enabled()
-    _compiled.enable(enabled)
+def flags(enabled: bool = False, winograd: bool | str | None = None) -> Iterator[None]:
+    """In a `with` block: with or without them, for all threads; with these switches."""
+    before = set_flags(enabled, winograd)
     try:
         yield
     finally:
-        _compiled.enable(before)
+        set_flags(*before)

@@ -276,15 +276,20 @@ def all_gather_into_tensor(output_tensor: Any, input_tensor: Any, group: Any = N
     return all_gather(list(output_tensor.view(size, *input_tensor.shape).unbind()), input_tensor, group, async_op)
 
 
+def _check_owner(own: bool, tensors: Any, name: str, owner: str) -> None:
+    """A list is given in the process that owns it, and in no other."""
+    if own and not tensors:
+        raise ValueError(f"Argument ``{name}`` must be specified on {owner} rank.")
+    if tensors and not own:
+        raise ValueError(f"Argument ``{name}`` must NOT be specified on non-{owner} ranks.")
+
+
 def gather(tensor: Any, gather_list: Any = None, dst: Any = None, group: Any = None, async_op: bool = False, group_dst: Any = None) -> Any:
     """The tensors of all processes, in a list in one of them. https://pytorch.org/docs → torch.distributed.gather"""
     found = _group(group)
     target = _place(found, 0 if dst is None and group_dst is None else dst, group_dst)
-    if own := found.rank() == target:
-        if not gather_list:
-            raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
-    elif gather_list:
-        raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+    own = found.rank() == target
+    _check_owner(own, gather_list, "gather_list", "destination")
     return _done(Work(partial(_placed, found.exchanged({target: packed(tensor)}, range(found.size()) if own else []), gather_list)), async_op)
 
 
@@ -292,11 +297,8 @@ def scatter(tensor: Any, scatter_list: Any = None, src: Any = None, group: Any =
     """One process's list of tensors, one for each process. https://pytorch.org/docs → torch.distributed.scatter"""
     found = _group(group)
     source = _place(found, 0 if src is None and group_src is None else src, group_src)
-    if own := found.rank() == source:
-        if not scatter_list:
-            raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
-    elif scatter_list:
-        raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
+    own = found.rank() == source
+    _check_owner(own, scatter_list, "scatter_list", "source")
     arrived = found.exchanged({i: packed(t) for i, t in enumerate(scatter_list)} if own else {}, [source])
     return _done(Work(lambda: tensor.copy_(unpacked(arrived()[source], tensor))), async_op)
 

@@ -51,6 +51,14 @@ with numpy.errstate(divide="raise"), pytest.raises(FloatingPointError):
     numpy.ones(1) / 0
 ```
 
+**Threads.** With the compiled kernels one pool computes products and loops alike, with as many threads as `set_num_threads` says. NumPy's own BLAS keeps to
+one thread from the first loop on that the pool shares: two pools would wait for each other's processors. A program's own `numpy.linalg` calls have one
+thread then, too; `TENSORGRAD_KERNELS=numpy` leaves BLAS its threads. Workers of a DataLoader have one each.
+
+**Memory** of large NumPy arrays that are freed is kept for the next ones, as much as was needed at once; `TENSORGRAD_MEMORY=system` gives it back
+each time. `TENSORGRAD_INSTRUCTIONS` (AVX-512, AVX2, baseline) names the best instructions that the kernels may use. `torch.__config__.show()` says what
+is in use.
+
 **NumPy arrays** may be operands, where PyTorch raises.
 
 ```python

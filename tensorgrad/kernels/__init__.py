@@ -5,10 +5,10 @@
 import os as _os
 from importlib import import_module as _import_module
 
-FAMILIES = ("elementwise_numpy", "reduction_numpy", "sorting_numpy", "matrix_numpy", "recurrent_numpy", "activation_numpy",
+FAMILIES = ("optimizer_numpy", "elementwise_numpy", "reduction_numpy", "sorting_numpy", "matrix_numpy", "recurrent_numpy", "activation_numpy",
             "normalization_numpy", "loss_numpy", "indexing_numpy", "pooling_numpy", "convolution_numpy", "attention_numpy")
 COMPILED = ("optimizer_compiled", "matrix_compiled", "convolution_compiled", "recurrent_compiled", "attention_compiled",
-            "elementwise_compiled", "activation_compiled", "rows_compiled", "normalization_compiled",
+            "elementwise_compiled", "activation_compiled", "rows_compiled", "loss_compiled", "normalization_compiled",
             "reduction_compiled", "pooling_compiled", "indexing_compiled", "depthwise_compiled", "copying_compiled")
 
 wanted = _os.environ.get("TENSORGRAD_KERNELS", "")
@@ -18,6 +18,5 @@ if wanted != "reference":
     for _family in FAMILIES:
         _import_module(f"{__name__}.{_family}")
 if not wanted:
-    from .compiled import native as _native
-    for _family in COMPILED if _native else ():
+    for _family in COMPILED if _import_module(f"{__name__}.compiled").WANTED else ():
         _import_module(f"{__name__}.{_family}")

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..dispatch import OpDispatch
 from .activation_numpy import LIMITS, row_sums
-from .convolution_numpy import scratch
+from .sharing_numpy import scratch
 
 BLOCK = 1 << 17      # scores at a time
 

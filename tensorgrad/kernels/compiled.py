@@ -5,22 +5,29 @@
 """
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
 import numpy as np
 
-from .._native import native  # noqa: F401 - for the kernels
+from .._native import native
+from ..autograd.mode import mode
 from ..dispatch import OpDispatch
+from ..storage.base import Storage
 
 CPU = OpDispatch.backend("cpu")
+WANTED = native is not None and not os.environ.get("TENSORGRAD_KERNELS")
+choices: dict[str, Any] = {"winograd": True}       # tensorgrad.backends.compiled.set_flags
 REGISTERED: list[tuple[Any, Any]] = []       # the kernels of an op, and ours among them
 
 
 def register(op: str) -> Callable[[Any], Any]:
     """A decorator: the function, or class with `forward` and `backward`, goes before the kernel that the op has on the CPU."""
     def decorate(kernel: Any) -> Any:
+        if not WANTED:
+            return kernel
         kernels = OpDispatch.op(op).kernels
         found = kernel
         if not hasattr(kernel, "backward"):
@@ -38,6 +45,8 @@ def register(op: str) -> Callable[[Any], Any]:
 
 def put(op: str, kernel: Any) -> None:
     """Register a function that itself passes on what it does not serve."""
+    if not WANTED:
+        return
     OpDispatch.register(op, CPU)(kernel)
     REGISTERED.append((OpDispatch.op(op).kernels, kernel))
 
@@ -52,20 +61,51 @@ def enable(on: bool) -> None:
     if on != enabled():
         for kernels, kernel in REGISTERED:
             (kernels.register if on else kernels.unregister)(CPU, kernel)
+        write_in_place(on)
 
 
-LARGE = 1 << 14         # elements from which on NumPy copies slowly what does not lie in rows: line by line, whatever the cache holds
+def write_in_place(on: bool) -> None:
+    """Whether kernels write their results over what is given up, and copy."""
+    CPU.lands, CPU.assign = on, staticmethod(assign if on else Storage.assign)
+
+
+def place(x: Any) -> Any:
+    """Where the result of a kernel that reads x once may go: over x itself, if its values are given up."""
+    if mode.landing is x:
+        mode.landing = None
+        return x
+    return np.empty(x.shape, x.dtype)
+
+
+LARGE = 1 << 14         # elements from which on NumPy copies slowly: with one thread, and line by line, whatever the cache holds
 NUMBERS = {4: np.dtype(np.float32), 8: np.dtype(np.float64)}      # moved, not computed with
+
+
+def copy_into(out: Any, x: Any) -> None:
+    """out[...] = x, of the same shape and dtype."""
+    size = x.itemsize
+    if x.size < LARGE or x.ndim > 5 or size not in NUMBERS or x.dtype.kind not in "fiuc" or any(step % size for step in (*x.strides, *out.strides)):
+        out[...] = x
+        return
+    number, rest, steps, into = NUMBERS[size], 5 - x.ndim, (step // size for step in x.strides), (step // size for step in out.strides)
+    if native.copy(x.view(number), out.view(number), 5, *(1,) * rest, *x.shape, *(0,) * rest, *steps, *(0,) * rest, *into) is not None:
+        out[...] = x
+
+
+def assign(array: Any, values: Any) -> None:
+    if type(values) is np.ndarray and values.shape == array.shape and values.dtype is array.dtype and not np.may_share_memory(array, values):
+        copy_into(array, values)
+    else:
+        array[...] = values
 
 
 def in_rows(x: Any) -> Any:
     """A copy in rows."""
-    if x.size < LARGE or x.ndim > 5 or x.itemsize not in NUMBERS or x.dtype.kind not in "fiuc" or any(step % x.itemsize for step in x.strides):
+    if x.size < LARGE:
         return x.copy(order="C")
-    number, rest, out = NUMBERS[x.itemsize], 5 - x.ndim, np.empty(x.shape, x.dtype)
-    steps = (step // x.itemsize for step in x.strides)
-    refused = native.copy(x.view(number), out.view(number), 5, *(1,) * rest, *x.shape, *(0,) * rest, *steps)
-    return out if refused is None else x.copy(order="C")
+    out = np.empty(x.shape, x.dtype)
+    copy_into(out, x)
+    return out
 
 
 def whole(x: Any) -> Any:
@@ -82,3 +122,7 @@ def sure(refused: Any) -> None:
     """Of a call whose arrays are known to fit."""
     if refused is not None:
         raise RuntimeError("a compiled kernel refused arrays that it was made for")
+
+
+if WANTED:
+    write_in_place(True)

@@ -1,4 +1,4 @@
-"""Convolution in one and two dimensions by compiled code: native/conv.inc."""
+"""Convolution in one and two dimensions by compiled code: native/conv.inc; by 3×3 with stride 1: native/winograd.inc."""
 from __future__ import annotations
 
 from math import prod
@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from ..ops.convolution import output_length
-from .compiled import done, native, register, whole
+from .compiled import choices, done, native, register, whole
 from .convolution_numpy import is_depthwise, served
 
 Sizes = tuple[int, ...]
+WINOGRAD = {False: 0, True: 1, "always": 2}      # as native/winograd.inc calls them
 
 
 def flat(n: Sizes) -> Sizes:
@@ -21,7 +22,7 @@ def flat(n: Sizes) -> Sizes:
 def sizes(n: int, c: int, x: Sizes, o: int, w: Sizes, y: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Sizes:
     one = (1,) * (2 - len(stride))
     none = (0,) * (2 - len(stride))
-    return (n, c, *flat(x), o, *flat(w), *flat(y), *one, *stride, *none, *padding, *one, *dilation, groups)
+    return (n, c, *flat(x), o, *flat(w), *flat(y), *one, *stride, *none, *padding, *one, *dilation, groups, WINOGRAD[choices["winograd"]])
 
 
 def fits(x: Any, w: Any, groups: int) -> bool:

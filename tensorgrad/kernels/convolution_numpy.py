@@ -1,159 +1,226 @@
-"""Convolution on NumPy: windows copied side by side, as many at a time as the cache holds, then one matrix product.
+"""Convolution on NumPy: rows of the padded input, shifted sideways and laid one above the other, so that the windows of a row of the result are a matrix.
 
-The copies go to memory that is used again and again. For the way back to x, without strides, gradients are laid out in rows as long as those of x:
-then the windows of all rows are added at once, shifted by a number of places. Found on one core, float32, forward and backward: (32, 16, 13, 13) → 32
-channels by 3×3 1.5 ms, from the formulas 2.7; (8, 64, 56, 56) → 64 47 ms, from the formulas 89. Of the latter 42 are matrix products.
+With a kernel of K₁ × K₂, memory holds (row, place in K₂, channel, image, column). The K₁ rows that a row of the result sees lie behind one another there:
+without a copy they are a matrix (K₁ · K₂ · channels, images · columns), with each number copied K₂ times and not K₁ · K₂ (M. Cho & D. Brand, MEC, 2017).
+It holds as many images, or rows, as the cache does, in memory that is used again and again; threads share the images. The gradient of x is a convolution
+of y for each remainder of the places in x by the strides.
 """
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
-from math import prod
-from threading import local
+from math import gcd, prod
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ..dispatch import OpDispatch
-from ..ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight, output_length, padded, positions
+from ..ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight, output_length
+from .sharing_numpy import available, scratch, share, spans
 
-BLOCK = 1 << 19      # elements of columns at a time
-
-
-class Scratch(local):
-    """Memory that each thread uses again and again, by name."""
-
-    def take(self, name: str, shape: tuple[int, ...], dtype: Any) -> Any:
-        size = prod(shape) * dtype.itemsize
-        memory = self.__dict__.get(name)
-        if memory is None or memory.nbytes < size:
-            memory = self.__dict__[name] = np.empty(size, np.uint8)
-        return memory[:size].view(dtype).reshape(shape)
-
-
-scratch = Scratch()
+BLOCK = 1 << 19      # elements of shifted rows at a time
+PLANES = 1 << 17     # elements of planes at a time, of channels that are not mixed
+NARROW = 16          # columns below which images lie innermost
+WIDE = 48            # columns from which on BLAS multiplies row by row of the result
+SPEED = 60           # products and sums a nanosecond
 
 
 def served(*arrays: Any) -> bool:
     return all(a.size and a.dtype == arrays[0].dtype and a.dtype.kind == "f" and a.dtype.itemsize > 2 for a in arrays)
 
 
-# ── columns ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── which taps see what ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def windows(x: Any, kernel: Any, length: Any, stride: Any, dilation: Any) -> Any:
-    """A view of all windows of a padded x, (C, *K, N, *L)."""
-    n, c, *steps = x.strides
-    return as_strided(x, (x.shape[1], *kernel, x.shape[0], *length),
-                      (c, *(d * s for d, s in zip(dilation, steps, strict=True)), n, *(d * s for d, s in zip(stride, steps, strict=True))))
+def inside(first: int, step: int, count: int, size: int) -> tuple[slice, slice]:
+    """Of places first, first + step, … (`count` of them), those from 0 to below `size`: which they are, and the places."""
+    low, high = max(-(first // step), 0), min(-((first - size) // step), count)
+    return (slice(low, high), slice(first + low * step, first + (high - 1) * step + 1, step)) if high > low else (slice(0, 0), slice(0, 0))
 
 
-def parts(count: int, length: Any, rows: int) -> Any:
-    """Which images, and which part of the first axis of places, to take at a time: (images, places of that axis, elements of them)."""
-    places = prod(length)
-    if rows * places <= BLOCK:
-        step = max(BLOCK // (rows * places), 1)
-        for i in range(0, count, step):
-            yield slice(i, min(i + step, count)), slice(0, length[0]), slice(0, places)
+def useful(size: Any, kernel: Any, length: Any, stride: Any, padding: Any, dilation: Any) -> tuple[slice, ...]:
+    """The part of a kernel that ever sees more than padding: of images of one place, the middle."""
+    found = []
+    for d, k, n, s, p, e in zip(size, kernel, length, stride, padding, dilation, strict=True):
+        seen = [i for i in range(k) if inside(i * e - p, s, n, d)[0].stop]
+        found.append(slice(seen[0], seen[-1] + 1) if seen else slice(0, 0))
+    return tuple(found)
+
+
+def trimmed(how: Any, part: Any) -> Any:
+    """(stride, padding, dilation) for a part of a kernel."""
+    stride, padding, dilation = how
+    return stride, tuple(p - t.start * e for p, t, e in zip(padding, part, dilation, strict=True)), dilation
+
+
+# ── shifted rows ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def laid(name: str, order: str, dtype: Any, **sizes: Any) -> tuple[Any, Any]:
+    """Scratch memory whose axes, or groups of axes, lie in this order, and a view of it as (n, c, h, *k, *l): images, channels, rows, kernel, columns."""
+    memory = scratch.take(name, tuple(n for axis in order for n in sizes[axis]), dtype)
+    places, start = {}, 0
+    for axis in order:
+        places[axis] = range(start, start := start + len(sizes[axis]))
+    return memory, memory.transpose([i for axis in "nchkl" if axis in sizes for i in places[axis]])
+
+
+def images_inside(count: int, length: Any) -> bool:
+    """Whether images lie innermost: where rows are so short that copying them one by one is slow."""
+    return bool(count >= 8 and length[-1] < NARROW)
+
+
+def fill(out: Any, x: Any, first: int, step: int, how: Any) -> None:
+    """out[n, c, r, *k, *l] = x[n, c, first + r · step, *(l · stride + k · dilation − padding)], 0 outside of x.
+
+    All but x are without their first axis of places.
+    """
+    stride, padding, dilation = how
+    kernel, length, lead = out.shape[3:3 + len(stride)], out.shape[3 + len(stride):], (slice(None), slice(None))
+    rows, source = inside(first, step, out.shape[2], x.shape[2])
+    found = [[inside(i * e - p, s, n, d) for i in range(k)]
+             for k, e, p, s, n, d in zip(kernel, dilation, padding, stride, length, x.shape[3:], strict=True)]
+    if rows != slice(0, out.shape[2]) or any(to != slice(0, n) for n, axis in zip(length, found, strict=True) for to, _ in axis):
+        out[...] = 0
+    for place in product(*map(range, kernel)):
+        at = [axis[i] for i, axis in zip(place, found, strict=True)]
+        out[(*lead, rows, *place, *(to for to, _ in at))] = x[(*lead, source, *(of for _, of in at))]
+
+
+def fill_turned(out: Any, order: str, x: Any, first: int, step: int, how: Any) -> None:
+    """The same where images lie innermost: x is turned once, its columns apart by the stride, so that all shifts are long runs."""
+    stride, padding, dilation = how
+    n, c, h, *sizes = out.shape
+    kernel, length = sizes[:len(stride)], sizes[len(stride):]
+    reach = tuple(m + e * (k - 1) // s for m, e, k, s in zip(length, dilation, kernel, stride, strict=True))
+    _, turned = laid("turned", order, x.dtype, n=(n,), c=(c,), h=(h,), k=stride, l=reach)
+    fill(turned, x, first, step, (stride, padding, (1,) * len(stride)))
+    every = (slice(None),) * 3
+    for place in product(*map(range, kernel)):
+        shifts = [divmod(k * e, s) for k, e, s in zip(place, dilation, stride, strict=True)]
+        out[(*every, *place)] = turned[(*every, *(i for _, i in shifts), *(slice(j, j + m) for (j, _), m in zip(shifts, length, strict=True)))]
+
+
+def parts(count: int, rows: int, heavy: int, fixed: int, split: int) -> list[tuple[slice, slice]]:
+    """Which images, and which rows of the result, to take at a time: a row takes `heavy` elements an image, and an image `fixed` more."""
+    each = rows * heavy + fixed
+    if each <= BLOCK:
+        step = -(-count // max(-(-count * each // BLOCK), min(split, count)))
+        return [(slice(i, min(i + step, count)), slice(0, rows)) for i in range(0, count, step)]
+    step = max((BLOCK - fixed) // heavy, 1)
+    return [(slice(i, i + 1), slice(j, min(j + step, rows))) for i in range(count) for j in range(0, rows, step)]
+
+
+def run(task: Any, blocks: Any, work: float) -> None:
+    """The blocks in order, in as many runs side by side as pay: `task(blocks, number of the run)`."""
+    groups = [blocks[part] for part in spans(len(blocks), min(available(work), len(blocks)))]
+    share(lambda i: task(groups[i], i), range(len(groups)))
+
+
+def correlate(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
+    """Fill y (N, O, *L), which may lie anywhere, with windows of x times w (O, C, *K), plus b."""
+    part = useful(x.shape[2:], w.shape[2:], y.shape[2:], *how)
+    w, (stride, padding, dilation) = w[(slice(None), slice(None), *part)], trimmed(how, part)
+    o, c, k, *others = w.shape
+    n, length, s, d = len(x), y.shape[2:], stride[0], dilation[0]
+    if not w.size:
+        y[...] = 0 if b is None else b.reshape(-1, *(1,) * len(length))
         return
-    inner = places // length[0]
-    step = max(BLOCK // (rows * inner), 1)
-    for i, j in product(range(count), range(0, length[0], step)):
-        end = min(j + step, length[0])
-        yield slice(i, i + 1), slice(j, end), slice(j * inner, end * inner)
+    matrix = np.ascontiguousarray(w.transpose(0, *range(2, w.ndim), 1)).reshape(o, -1)
+    height, inner = prod(others) * c, prod(length[1:])
+    offset = None if b is None else b.reshape(-1, *(1,) * len(length))
+    rest = [numbers[1:] for numbers in (stride, padding, dilation)]
+    work = o * matrix.shape[1] * n * prod(length) / SPEED
+
+    def task(blocks: Any, _: int) -> None:
+        for images, rows in blocks:
+            count, m = images.stop - images.start, rows.stop - rows.start
+            tall, wide = (m - 1) * s + d * (k - 1) + 1, count * inner
+            order = "hkcln" if images_inside(count, length) else "hkcnl"
+            memory, view = laid("shifted", order, x.dtype, n=(count,), c=(c,), h=(tall,), k=others, l=length[1:])
+            (fill_turned if order[-1] == "n" else fill)(view, *(order,) * (order[-1] == "n"), x[images], rows.start * s - padding[0], 1, rest)
+            line, item = height * wide * x.itemsize, x.itemsize
+            order = order.replace("k", "")
+            if d == 1 and (wide >= WIDE or m == 1):
+                out, view = laid("product", order, x.dtype, n=(count,), c=(o,), h=(m,), l=length[1:])
+                np.matmul(matrix, as_strided(memory, (m, k * height, wide), (s * line, wide * item, item)), out=out.reshape(m, o, wide))
+            else:
+                columns = scratch.take("columns", (k, height, m, wide), x.dtype)
+                np.copyto(columns, as_strided(memory, columns.shape, (d * line, wide * item, s * line, item)))
+                out, view = laid("product", "c" + order.replace("c", ""), x.dtype, n=(count,), c=(o,), h=(m,), l=length[1:])
+                np.matmul(matrix, columns.reshape(k * height, -1), out=out.reshape(o, -1))
+            if offset is None:
+                y[images, :, rows] = view
+            else:
+                np.add(view, offset, out=y[images, :, rows])
+    run(task, parts(n, length[0], s * height * inner, max(d * (k - 1) + 1 - s, 0) * height * inner, available(work)), work)
 
 
-def channels_first(y: Any, images: slice, places: slice) -> Any:
-    """Some images of (N, O, places) as a matrix (O, images · places)."""
-    part = y[images, :, places]
-    if len(part) == 1:
-        return part[0]
-    n, o, length = part.shape
-    out = scratch.take("rows", (o, n, length), y.dtype)
-    np.copyto(out, part.transpose(1, 0, 2))
-    return out.reshape(o, n * length)
+def weight(y: Any, x: Any, out: Any, how: Any) -> None:
+    """Fill out (O, C, *K) with the gradient of the kernel, given y (N, O, *L) and x.
 
-
-def copied(view: Any, ndim: int, images: slice, rows: slice) -> Any:
-    """Some of the windows, as a matrix (C · K, images · places)."""
-    part = view[(slice(None),) * (1 + ndim) + (images, rows)]
-    out = scratch.take("columns", part.shape, view.dtype)
-    np.copyto(out, part)
-    return out.reshape(prod(part.shape[:1 + ndim]), -1)
-
-
-# ── one group of channels ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def forward(x: Any, w: Any, b: Any, y: Any, stride: Any, dilation: Any) -> None:
-    """Fill y (N, O, places), given a padded x."""
-    kernel, length = w.shape[2:], output_length(x.shape[2:], w.shape[2:], stride, (0,) * len(stride), dilation)
-    matrix, view = w.reshape(len(w), -1), windows(x, kernel, length, stride, dilation)
-    for images, rows, places in parts(len(x), length, matrix.shape[1]):
-        columns = copied(view, len(kernel), images, rows)
-        if images.stop - images.start == 1:
-            out = np.matmul(matrix, columns, out=y[images.start][:, places])
-            if b is not None:
-                out += b[:, None]
-        else:
-            out = np.matmul(matrix, columns, out=scratch.take("rows", (len(w), columns.shape[1]), x.dtype))
-            if b is not None:
-                out += b[:, None]
-            y[images] = out.reshape(len(w), -1, y.shape[2]).transpose(1, 0, 2)
-
-
-def weight(y: Any, x: Any, kernel: Any, stride: Any, dilation: Any, out: Any) -> None:
-    """Fill the gradient of a kernel, (O, C · K), given that of the result and a padded x."""
-    length = output_length(x.shape[2:], kernel, stride, (0,) * len(stride), dilation)
-    view, flat = windows(x, kernel, length, stride, dilation), y.reshape(*y.shape[:2], -1)
-    for i, (images, rows, places) in enumerate(parts(len(x), length, out.shape[1])):
-        factors = channels_first(flat, images, places), copied(view, len(kernel), images, rows).T
-        if i:
-            out += np.matmul(*factors)
-        else:
-            np.matmul(*factors, out=out)
-
-
-def back_in_rows(y: Any, w: Any, x: Any, dilation: Any) -> None:
-    """Add all windows to a padded x of zeros, without strides: y in rows as long as those of x, so that a shift is a number of places."""
-    kernel, length, size, ndim = w.shape[2:], y.shape[2:], x.shape[2:], len(dilation)
-    o, c, wide = w.shape[0], w.shape[1], (length[0], *size[1:])
-    matrix = w.reshape(o, -1).T
-    steps = [prod(size[i + 1:]) for i in range(ndim)]
-    shifts = [sum(p * d * s for p, d, s in zip(place, dilation, steps, strict=True)) for place in product(*map(range, kernel))]
-    for images, rows, places in parts(len(y), wide, matrix.shape[0]):
-        n, count = images.stop - images.start, rows.stop - rows.start
-        spread = scratch.take("rows", (o, n, count, *wide[1:]), x.dtype)
-        if wide[1:] != length[1:]:
-            spread[...] = 0
-        spread[(..., *map(slice, length[1:]))] = y[images, :, rows].swapaxes(0, 1)
-        columns = np.matmul(matrix, spread.reshape(o, -1), out=scratch.take("columns", (len(matrix), n * count * steps[0]), x.dtype))
-        columns = columns.reshape(c, len(shifts), n, count * steps[0])
-        total = scratch.take("total", (c, n, prod(size) + steps[0]), x.dtype)
-        total[...] = 0
-        for i, shift in enumerate(shifts):
-            start = shift + places.start
-            total[..., start:start + count * steps[0]] += columns[:, i]
-        x[images] += total[..., :prod(size)].reshape(c, n, *size).swapaxes(0, 1)
-
-
-def back(y: Any, w: Any, x: Any, stride: Any, dilation: Any) -> None:
-    """Add all windows to a padded x of zeros."""
-    if set(stride) == {1}:
-        back_in_rows(y, w, x, dilation)
+    Here rows of one remainder by the stride lie together, and the channels apart: then what a row of the kernel sees is a matrix.
+    """
+    part = useful(x.shape[2:], out.shape[2:], y.shape[2:], *how)
+    stride, padding, dilation = trimmed(how, part)
+    c, n, o, length = x.shape[1], len(x), y.shape[1], y.shape[2:]
+    k, *others = (t.stop - t.start for t in part)
+    out[...] = 0
+    if not k * prod(others):
         return
-    kernel, length, (o, c) = w.shape[2:], y.shape[2:], w.shape[:2]
-    matrix, flat = w.reshape(o, -1).T, y.reshape(*y.shape[:2], -1)
-    where = list(positions(kernel, length, stride, dilation))
-    for images, rows, places in parts(len(y), length, matrix.shape[0]):
-        n, count = images.stop - images.start, rows.stop - rows.start
-        gathered = channels_first(flat, images, places)
-        columns = np.matmul(matrix, gathered, out=scratch.take("columns", (len(matrix), gathered.shape[1]), x.dtype))
-        columns = columns.reshape(c, len(where), n, count, *length[1:])
-        target = x[images].swapaxes(0, 1)
-        for i, (_, (first, *others)) in enumerate(where):
-            first = slice(first.start + rows.start * stride[0], first.start + (rows.stop - 1) * stride[0] + 1, stride[0])
-            target[(..., first, *others)] += columns[:, i]
+    height, inner, s, d = prod(others) * c, prod(length[1:]), stride[0], dilation[0]
+    rest = [numbers[1:] for numbers in (stride, padding, dilation)]
+    phases = sorted({i * d % s for i in range(k)})
+    more = d * (k - 1) // s
+    work = o * k * height * n * prod(length) / SPEED
+    blocks = parts(n, length[0], len(phases) * height * inner, len(phases) * more * height * inner, available(work))
+    totals = np.empty((min(available(work), len(blocks)), k, height, o), x.dtype)
+
+    def task(blocks: Any, number: int) -> None:
+        total = totals[number]
+        for i, (images, rows) in enumerate(blocks):
+            count, m = images.stop - images.start, rows.stop - rows.start
+            order = "kchln" if images_inside(count, length) else "kchnl"
+            memory = []
+            for phase in phases:
+                lines, view = laid(f"shifted{phase}", order, x.dtype, n=(count,), c=(c,), h=(m + more,), k=others, l=length[1:])
+                (fill_turned if order[-1] == "n" else fill)(view, *(order,) * (order[-1] == "n"), x[images], rows.start * s - padding[0] + phase, s, rest)
+                memory.append(lines)
+            g, view = laid("product", order[2:] + "c", x.dtype, n=(count,), c=(o,), h=(m,), l=length[1:])
+            np.copyto(view, y[images, :, rows])
+            flat, wide = g.reshape(-1, o), count * inner
+            for j in range(k):
+                start = j * d // s * wide
+                seen = memory[phases.index(j * d % s)].reshape(height, -1)[:, start:start + m * wide]
+                if i:
+                    total[j] += np.matmul(seen, flat)
+                else:
+                    np.matmul(seen, flat, out=total[j])
+    run(task, blocks, work)
+    total = totals[0] if len(totals) == 1 else totals.sum(axis=0)
+    out[(slice(None), slice(None), *part)] = total.reshape(k, *others, c, o).transpose(-1, -2, *range(1 + len(others)))
+
+
+def back(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
+    """Fill x (N, C, *D) with the gradient of the input, given y and w (O, C, *K)."""
+    by_remainders(correlate, y, w.swapaxes(0, 1), b, x, how)
+
+
+def by_remainders(correlate: Any, y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
+    """Fill x with y spread by w: places in x that leave one remainder by the stride see the same part of the kernel, without a stride."""
+    for phase in product(*map(range, how[0])):
+        taps, shifts, apart = [], [], []
+        for i, s, p, d, k in zip(phase, *how, w.shape[2:], strict=True):
+            g = gcd(s, d)
+            first = next((j for j in range(min(s // g, k)) if (i + p - j * d) % s == 0), k)
+            count = len(range(first, k, s // g))
+            taps.append(slice(first + (count - 1) * (s // g), first - 1 if first else None, -(s // g)) if count else slice(0, 0))
+            shifts.append((count - 1) * (d // g) - (i + p - first * d) // s)
+            apart.append(d // g)
+        target = x[(..., *(slice(i, None, s) for i, s in zip(phase, how[0], strict=True)))]
+        if target.size:
+            correlate(y, w[(slice(None), slice(None), *taps)], b, target, ((1,) * len(phase), tuple(shifts), tuple(apart)))
 
 
 # ── one channel at a time ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -164,37 +231,92 @@ def is_depthwise(w: Any, groups: int) -> bool:
     return groups > 1 and w.shape[1] == 1 and w.shape[0] == groups
 
 
-def depthwise(x: Any, w: Any, y: Any, stride: Any, dilation: Any) -> None:
-    numbers = w.reshape(len(w), -1, *(1,) * len(stride))
-    where = list(positions(w.shape[2:], y.shape[2:], stride, dilation))
-    for image, out in zip(x, y, strict=True):
-        part = scratch.take("rows", out.shape, out.dtype)
-        for i, (_, at) in enumerate(where):
-            np.multiply(image[(..., *at)], numbers[:, i], out=part if i else out)
-            if i:
-                out += part
+class Planes:
+    """Some channels of an image, apart by the stride: then a tap sees one run of memory, with some elements between the rows that do not count."""
+
+    def __init__(self, kernel: Any, length: Any, how: Any) -> None:
+        self.kernel, self.length, self.how = kernel, length, how
+        self.reach = tuple(m + e * (k - 1) // s for m, e, k, s in zip(length, how[2], kernel, how[0], strict=True))
+        self.steps = [prod(self.reach[i + 1:]) for i in range(len(length))]
+
+    def blocks(self, n: int, c: int) -> list[tuple[int, slice]]:
+        """Which image, and which of its channels, to take at a time."""
+        step = max(PLANES // (prod(self.reach) * prod(self.how[0])), 1)
+        return [(i, slice(j, j + step)) for i in range(n) for j in range(0, c, step)]
+
+    def taps(self, x: Any) -> Any:
+        """What each tap sees of an x (C, *D), (C, elements of a plane): the last of these belong to the next channel, and do not count."""
+        stride, padding, dilation = self.how
+        memory = []
+        for i in range(stride[0]):
+            lines, view = laid(f"shifted{i}", "nkchl", x.dtype, n=(1,), c=(len(x) + 1,), h=self.reach[:1], k=stride[1:], l=self.reach[1:])
+            view[:, -1] = 0
+            fill(view[:, :-1], x[None], i - padding[0], stride[0], (stride[1:], padding[1:], (1,) * (len(stride) - 1)))
+            memory.append(lines[0])
+        for place in product(*map(range, self.kernel)):
+            shifts = [divmod(k * e, s) for k, e, s in zip(place, dilation, stride, strict=True)]
+            start = sum(j * step for (j, _), step in zip(shifts, self.steps, strict=True))
+            yield memory[shifts[0][1]][tuple(i for _, i in shifts[1:])].reshape(-1)[start:start + len(x) * self.steps[0] * self.reach[0]].reshape(len(x), -1)
+
+    def result(self, name: str, c: int, dtype: Any) -> tuple[Any, Any]:
+        """Memory for a result that lies as planes do, and a view of what counts, (C, *L)."""
+        memory = scratch.take(name, (c, *self.reach), dtype)
+        return memory.reshape(c, -1), memory[(slice(None), *map(slice, self.length))]
 
 
-def depthwise_back(y: Any, w: Any, x: Any, stride: Any, dilation: Any) -> None:
-    numbers = w.reshape(len(w), -1, *(1,) * len(stride))
-    where = list(positions(w.shape[2:], y.shape[2:], stride, dilation))
-    for image, out in zip(y, x, strict=True):
-        part = scratch.take("rows", image.shape, image.dtype)
-        for i, (_, at) in enumerate(where):
-            out[(..., *at)] += np.multiply(image, numbers[:, i], out=part)
+def depthwise(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
+    planes, numbers = Planes(w.shape[2:], y.shape[2:], how), w.reshape(len(w), -1)
+    if not w.size:
+        y[...] = 0 if b is None else b.reshape(-1, *(1,) * (y.ndim - 2))
+        return
+
+    def task(blocks: Any, _: int) -> None:
+        for image, channels in blocks:
+            few, some = x[image, channels], numbers[channels]
+            runs, view = planes.result("product", len(few), x.dtype)
+            part, _ = planes.result("part", len(few), x.dtype)
+            for i, seen in enumerate(planes.taps(few)):
+                np.multiply(seen, some[:, i:i + 1], out=part if i else runs)
+                if i:
+                    runs += part
+            if b is not None:
+                runs += b[channels, None]
+            y[image, channels] = view
+    run(task, planes.blocks(*x.shape[:2]), numbers.shape[1] * y.size / 3)
 
 
-def depthwise_weight(y: Any, x: Any, out: Any, kernel: Any, stride: Any, dilation: Any) -> None:
-    axes = "nc" + "dhw"[:len(stride)]
-    for i, (_, at) in enumerate(positions(kernel, y.shape[2:], stride, dilation)):
-        out[:, i] = np.einsum(f"{axes},{axes}->c", y, x[(..., *at)])
+def depthwise_weight(y: Any, x: Any, out: Any, how: Any) -> None:
+    planes, c = Planes(out.shape[2:], y.shape[2:], how), x.shape[1]
+    blocks, work = planes.blocks(*x.shape[:2]), prod(planes.kernel) * y.size / 6
+    totals = np.zeros((min(available(work), len(blocks)), c, prod(planes.kernel)), x.dtype)
+
+    def task(blocks: Any, number: int) -> None:
+        for image, channels in blocks:
+            few = x[image, channels]
+            runs, view = planes.result("product", len(few), x.dtype)
+            runs[...] = 0
+            view[...] = y[image, channels]
+            for i, seen in enumerate(planes.taps(few)):
+                totals[number, channels, i] += np.einsum("ij,ij->i", runs, seen)
+    run(task, blocks, work)
+    out[...] = totals.sum(axis=0).reshape(out.shape)
 
 
 # ── the kernels ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def shares(n: int, groups: int) -> list[slice]:
-    return [slice(i * n // groups, (i + 1) * n // groups) for i in range(groups)]
+def by_groups(task: Any, groups: int, how: Any, *arrays: Any) -> None:
+    """`task(*arrays, how)` for each group: parts of the arrays along an axis (array, axis). One axis of places is the second of two, so that rows are long."""
+    if len(how[0]) == 1:
+        how = ((1, *how[0]), (0, *how[1]), (1, *how[2]))
+        arrays = tuple((a if a is None or a.ndim == 1 else a[:, :, None], axis) for a, axis in arrays)
+    for i in range(groups):
+        task(*(None if a is None else a[(slice(None),) * axis + (spans(a.shape[axis], groups)[i],)] for a, axis in arrays), how)
+
+
+def is_matrix(w: Any, stride: Any, padding: Any, groups: int, places: int) -> bool:
+    """Whether convolution is a product with a matrix, for as many places as it takes for one an image to be fast."""
+    return groups == 1 and prod(w.shape[2:]) == 1 and set(stride) == {1} and not any(padding) and places >= WIDE
 
 
 @OpDispatch.register("convolution", "cpu")
@@ -203,20 +325,15 @@ def convolution(x: Any, w: Any, b: Any, *, stride: Any, padding: Any, dilation: 
     if not served(x, w) or not prod(length):
         return Convolution.forward(np, x, w, b, stride=stride, padding=padding, dilation=dilation, groups=groups)
     n, o = len(x), len(w)
-    x, y = padded(np, x, padding), np.empty((n, o, *length), x.dtype)
+    y = np.empty((n, o, *length), x.dtype)
     if is_depthwise(w, groups):
-        depthwise(x, w, y, stride, dilation)
+        by_groups(depthwise, 1, (stride, padding, dilation), (x, 1), (w, 0), (b, 0), (y, 1))
+    elif is_matrix(w, stride, padding, groups, prod(length)):
+        np.matmul(w.reshape(o, -1), x.reshape(n, x.shape[1], -1), out=y.reshape(n, o, -1))
         if b is not None:
             y += b.reshape(-1, *(1,) * len(length))
-        return y
-    flat = y.reshape(n, o, -1)
-    if groups == 1 and prod(w.shape[2:]) == 1 and set(stride) == {1}:
-        np.matmul(w.reshape(o, -1), x.reshape(n, x.shape[1], -1), out=flat)
-        if b is not None:
-            flat += b[:, None]
-        return y
-    for channels, outs in zip(shares(x.shape[1], groups), shares(o, groups), strict=True):
-        forward(x[:, channels], w[outs], None if b is None else b[outs], flat[:, outs], stride, dilation)
+    else:
+        by_groups(correlate, groups, (stride, padding, dilation), (x, 1), (w, 0), (b, 0), (y, 1))
     return y
 
 
@@ -225,16 +342,15 @@ def convolution_input(y: Any, w: Any, b: Any, *, size: Any, stride: Any, padding
     if not served(y, w) or not prod(size):
         return ConvolutionInput.forward(np, y, w, b, size=size, stride=stride, padding=padding, dilation=dilation, groups=groups)
     n, c = len(y), w.shape[1] * groups
-    x = np.zeros((n, c, *(d + 2 * p for d, p in zip(size, padding, strict=True))), y.dtype)
+    x = np.empty((n, c, *size), y.dtype)
     if is_depthwise(w, groups):
-        depthwise_back(y, w, x, stride, dilation)
+        by_groups(partial(by_remainders, depthwise), 1, (stride, padding, dilation), (y, 1), (w, 0), (b, 0), (x, 1))
+    elif is_matrix(w, stride, padding, groups, prod(size)) and y.shape[2:] == x.shape[2:]:
+        np.matmul(w.reshape(len(w), -1).T, y.reshape(n, len(w), -1), out=x.reshape(n, c, -1))
+        if b is not None:
+            x += b.reshape(-1, *(1,) * len(size))
     else:
-        for channels, outs in zip(shares(c, groups), shares(len(w), groups), strict=True):
-            back(y[:, outs], w[outs], x[:, channels], stride, dilation)
-    if any(padding):
-        x = np.ascontiguousarray(x[(..., *(slice(p, p + d) for p, d in zip(padding, size, strict=True)))])
-    if b is not None:
-        x += b.reshape(-1, *(1,) * len(size))
+        by_groups(back, groups, (stride, padding, dilation), (y, 1), (w, 0), (b, 0), (x, 1))
     return x
 
 
@@ -243,11 +359,9 @@ def convolution_weight(y: Any, x: Any, *, size: Any, stride: Any, padding: Any, 
     if not served(y, x) or not prod(size):
         return ConvolutionWeight.forward(np, y, x, size=size, stride=stride, padding=padding, dilation=dilation, groups=groups)
     o, c = y.shape[1], x.shape[1] // groups
-    x, out = padded(np, x, padding), np.empty((o, c, *size), y.dtype)
-    flat = out.reshape(o, -1)
+    out = np.empty((o, c, *size), y.dtype)
     if groups > 1 and c == 1 and o == groups:
-        depthwise_weight(y, x, flat, size, stride, dilation)
-        return out
-    for channels, outs in zip(shares(x.shape[1], groups), shares(o, groups), strict=True):
-        weight(y[:, outs], x[:, channels], size, stride, dilation, flat[outs])
+        by_groups(depthwise_weight, 1, (stride, padding, dilation), (y, 1), (x, 1), (out, 0))
+    else:
+        by_groups(weight, groups, (stride, padding, dilation), (y, 1), (x, 1), (out, 0))
     return out

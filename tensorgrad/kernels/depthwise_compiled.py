@@ -22,8 +22,7 @@ def numbers(n: int, c: int, x: Any, w: Any, y: Any, stride: Any, padding: Any, d
 
 @register("convolution")
 def convolution(x: Any, w: Any, b: Any, *, stride: Any, padding: Any, dilation: Any, groups: int = 1) -> Any:
-    length = output_length(x.shape[2:], w.shape[2:], stride, padding, dilation)
-    if not fits(x, w, groups) or not prod(length):
+    if not fits(x, w, groups) or not prod(length := output_length(x.shape[2:], w.shape[2:], stride, padding, dilation)):
         return NotImplemented
     (n, c, *size), y = x.shape, np.empty((*x.shape[:2], *length), x.dtype)
     return done(native.depthwise(whole(x), whole(w), b, y, *numbers(n, c, size, w.shape[2:], length, stride, padding, dilation)), y)

@@ -1,12 +1,14 @@
 """Functions of each element, and of two arrays, by compiled code: native/activations.inc and native/elementwise.inc. All threads take part."""
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import numpy as np
 
+from ..autograd.mode import mode
 from ..dispatch import OpDispatch
-from .compiled import CPU, native, put, sure
+from .compiled import CPU, assign, native, place, put, register, sure
 
 
 def straight(x: Any) -> Any:
@@ -21,7 +23,7 @@ def mapped(kernel: Any, x: Any, *numbers: float) -> Any:
     y, back = (x, None) if x.flags.c_contiguous else straight(x)
     if y is None or not x.size:
         return NotImplemented
-    out = np.empty(y.shape, y.dtype)
+    out = place(y)
     if kernel(y, out, *numbers) is not None:
         return NotImplemented
     return out if back is None else out.transpose(back)
@@ -60,7 +62,7 @@ def plain(op: str, least: int) -> None:
 
 
 for _op in ("sigmoid", "erf", "relu"):
-    plain(_op, 1 << 9)
+    plain(_op, 1)                # NumPy takes several passes
 for _op in ("exp", "rsqrt"):
     plain(_op, 1 << 12)
 for _op in ("expm1", "log", "log1p", "tanh"):
@@ -70,7 +72,7 @@ for _op in ("sqrt", "negative", "absolute", "square", "reciprocal"):
 
 # ── of two ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-LARGE = 1 << 15
+LARGE, SMALL = 1 << 15, 1 << 11
 
 
 def served(a: Any, b: Any) -> Any:
@@ -92,23 +94,60 @@ def served(a: Any, b: Any) -> Any:
     return shape, large.size // n, n, ((n, 1, *few) if large is a else (*few, n, 1))
 
 
-def of_two(op: str) -> None:
+def pairwise(kernel: Any, a: Any, b: Any, out: Any, *numbers: float) -> Any:
+    """A kernel of two arrays, or an array and a number, written to `out` if that is given; None where it does not serve them."""
+    if type(b) is not np.ndarray and a.dtype.kind == "f" and type(b) in (int, float):
+        b = np.array(b, a.dtype)
+    if type(b) is not np.ndarray or a.dtype is not b.dtype or a.dtype.char not in "fd" or (suits := served(a, b)) is None:
+        return None
+    shape, rows, n, found = suits
+    if out is None:
+        out = place(a) if a.shape == shape else np.empty(shape, a.dtype)
+    return out if out.shape == shape and kernel(a, b, out, rows, n, *found, *numbers) is None else None
+
+
+def scaled(sign: int) -> Any:
+    def add_scaled(a: Any, b: Any, scale: float) -> bool:
+        """a += scale · b, or −=. Whether that was done."""
+        return type(b) is np.ndarray and a.shape == b.shape and pairwise(native.two_add_scaled, a, b, a, sign * scale) is not None
+    return add_scaled
+
+
+def of_two(op: str, sign: int = 0) -> None:
     before, kernel = OpDispatch.op(op).kernels[CPU], getattr(native, f"two_{op}")
 
-    def call(a: Any, b: Any) -> Any:
-        if type(a) is np.ndarray and (a.size >= LARGE or type(b) is np.ndarray and b.size >= LARGE):
-            if type(b) is not np.ndarray and a.dtype.kind == "f" and type(b) in (int, float):
-                b = np.array(b, a.dtype)
-            if type(b) is np.ndarray and a.dtype is b.dtype and a.dtype.char in "fd" and (suits := served(a, b)) is not None:
-                shape, rows, n, found = suits
-                out = np.empty(shape, a.dtype)
-                if kernel(a, b, out, rows, n, *found) is None:
-                    return out
-        return before(a, b)
-    for method in ("at", "reduce", "accumulate"):       # of ufuncs: the ops' definitions use them
-        setattr(call, method, getattr(before, method))
+    def call(a: Any, b: Any, out: Any = None) -> Any:
+        if type(a) is np.ndarray and (a.size >= LARGE or type(b) is np.ndarray and b.size >= LARGE) and (found := pairwise(kernel, a, b, out)) is not None:
+            return found
+        return before(a, b) if out is None else before(a, b, out=out)
+    call.writes, call.scaled = True, scaled(sign) if sign else None      # type: ignore[attr-defined]
     put(op, like_ufunc(call, before))
 
 
-for _op in ("add", "subtract", "multiply", "divide", "maximum", "minimum"):
-    of_two(_op)
+for _op, _sign in {"add": 1, "subtract": -1, "multiply": 0, "divide": 0, "maximum": 0, "minimum": 0}.items():
+    of_two(_op, _sign)
+
+
+@register("lerp")
+def lerp(a: Any, b: Any, t: Any) -> Any:
+    if type(t) not in (int, float) or a.size < SMALL or a.shape != b.shape:
+        return NotImplemented
+    near = (a, b) if -0.5 < t < 0.5 else (b, a)                  # the nearer end first
+    found = pairwise(native.two_lerp, *near, place(a), t if near[0] is a else 1 - t)
+    return NotImplemented if found is None else found
+
+
+@register("clamp")
+def clamp(x: Any, lo: Any, hi: Any) -> Any:
+    lo, hi = -inf if lo is None else lo, inf if hi is None else hi
+    if x.size < SMALL or type(lo) not in (int, float) or type(hi) not in (int, float) or not lo <= hi:
+        return NotImplemented
+    return mapped(native.map_hardtanh, x, lo, hi)
+
+
+@register("copied")
+def copied(x: Any, src: Any) -> Any:
+    if mode.landing is not x or src.shape != x.shape or src.dtype is not x.dtype:
+        return NotImplemented
+    assign(x, src)
+    return x

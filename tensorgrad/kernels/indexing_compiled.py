@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..ops.indexing import ARRAY
-from .compiled import native, register, whole
+from .compiled import in_rows, native, register, whole
 
 SMALL = 1 << 9          # elements: below, NumPy is as fast
 
@@ -56,6 +56,21 @@ def index_select(x: Any, index: Any, *, axis: int) -> Any:
     return rows_taken(x, index, axis % x.ndim) if x.ndim and index.ndim == 1 else NotImplemented
 
 
+def taken(x: Any, index: Any, *, axis: int) -> Any:
+    return rows_taken(x, index, axis) if index.ndim == 1 else NotImplemented
+
+
+register("take_axis")(taken)
+register("border")(taken)
+
+
+@register("add_axis")
+def add_axis(x: Any, index: Any, *, size: int, axis: int) -> Any:
+    if index.ndim != 1 or not addable(x, index) or not size:
+        return NotImplemented
+    return rows_added(np.zeros((*x.shape[:axis], size, *x.shape[axis + 1:]), x.dtype), x, index, axis)
+
+
 @register("index")
 def index(x: Any, *indices: Any, template: Any) -> Any:
     places = [axis for axis, part in enumerate(template) if part is ARRAY]
@@ -91,7 +106,7 @@ def index_put(x: Any, value: Any, *indices: Any, template: Any, accumulate: bool
     axis = places[0]
     if value.shape != (*x.shape[:axis], *indices[0].shape, *x.shape[axis + 1:]):
         return NotImplemented
-    return rows_added(x.copy(order="C"), value, indices[0], axis)
+    return rows_added(in_rows(x), value, indices[0], axis)
 
 
 def along(x: Any, index: Any, axis: int) -> Any:
@@ -119,4 +134,4 @@ def scatter_add(x: Any, value: Any, index: Any, *, axis: int) -> Any:
     axis = axis % x.ndim if x.ndim else 0
     if x.dtype.char not in "fd" or value.dtype is not x.dtype or (sizes := along(x, index, axis)) is None:
         return NotImplemented
-    return moved(native.scatter_add, value[tuple(map(slice, index.shape))], index, x.copy(order="C"), *sizes)
+    return moved(native.scatter_add, value[tuple(map(slice, index.shape))], index, in_rows(x), *sizes)

@@ -18,7 +18,7 @@ def steps(x: Any) -> tuple[int, ...]:
 
 def product(a: Any, b: Any, bias: Any = None) -> Any:
     """a · b + bias of matrices, or stacks of them along at most two axes; NotImplemented for others, and for small ones."""
-    if a.dtype is not b.dtype or a.dtype.char not in "fd" or a.ndim < 2 or b.ndim < 2:
+    if a.size * b.shape[-1] < SMALL and b.ndim == 2 or a.dtype is not b.dtype or a.dtype.char not in "fd" or a.ndim < 2 or b.ndim < 2:
         return NotImplemented
     *stack, m, k = a.shape
     rows, n = b.shape[-2:]
@@ -52,4 +52,4 @@ def matmul(a: Any, b: Any) -> Any:
 
 @register("linear")
 def linear(x: Any, w: Any, b: Any) -> Any:
-    return product(x, w.T, b) if b.dtype is x.dtype and b.shape == w.shape[:1] else NotImplemented
+    return NotImplemented if x.size * len(w) < SMALL else product(x, w.T, b) if b.dtype is x.dtype and b.shape == w.shape[:1] else NotImplemented

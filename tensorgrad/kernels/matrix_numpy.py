@@ -23,15 +23,39 @@ def matmul(a: Any, b: Any) -> Any:
     return _product(a, b)
 
 
+@OpDispatch.register("linear_without_bias", "cpu")
+def linear_without_bias(x: Any, w: Any) -> Any:
+    return matmul(x, w.T)
+
+
 def _product(a: Any, b: Any) -> Any:
     if b.ndim == 2 and a.ndim > 2 and a.shape[-1] == b.shape[0]:
         return np.matmul(a.reshape(-1, b.shape[0]), b).reshape(*a.shape[:-1], b.shape[1]) if a.size else np.matmul(a, b)
     return np.matmul(a, b)
 
 
+@OpDispatch.register("linear", "cpu")
+def linear(x: Any, w: Any, b: Any) -> Any:
+    """The bias is added in place."""
+    y = matmul(x, w.T)
+    if y.dtype != b.dtype:
+        return y + b
+    y += b
+    return y
+
+
 def _exact_in_double(a: Any, b: Any) -> bool:
     bound = float(np.abs(a).max(initial=0)) * float(np.abs(b).max(initial=0)) * a.shape[-1]
     return bound < min(EXACT, float(np.iinfo(a.dtype).max))
+
+
+@OpDispatch.register("expand_dims", "cpu")
+def expand_dims(x: Any, axis: Any) -> Any:
+    """NumPy's takes microseconds, too."""
+    if not isinstance(x, np.ndarray) or type(axis) is not int or not 0 <= axis <= x.ndim:
+        return np.expand_dims(x, axis)
+    shape = x.shape
+    return x.reshape((*shape[:axis], 1, *shape[axis:]))
 
 
 @OpDispatch.register("broadcast_to", "cpu")

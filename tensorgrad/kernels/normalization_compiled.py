@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .compiled import done, native, register, sure, whole
-from .normalization_numpy import served
+from .normalization_numpy import of_parameters, served, straight_line
 
 
 def like(x: Any, *shape: int) -> Any:
@@ -18,9 +18,9 @@ def like(x: Any, *shape: int) -> Any:
 
 
 def over_rows(x: Any, w: Any, b: Any, ndim: int, eps: float, centred: bool) -> Any:
-    if not served(x, w, b):
-        return NotImplemented
     n = prod(x.shape[x.ndim - ndim:])
+    if not served(x, w, b) or n == 1:           # the gradient of one number is 0: a difference that a fused multiply-add would not see as such
+        return NotImplemented
     out, mean, scale = like(x), like(x, x.size // n) if centred else None, like(x, x.size // n)
     if native.row_norm(x, w if w is None else whole(w), b if b is None else whole(b), out, mean, scale, len(scale), n, eps) is not None:
         return NotImplemented
@@ -108,9 +108,7 @@ class Affine:
     def forward(x: Any, w: Any, b: Any, mean: Any, variance: Any, *, eps: float) -> Any:
         if not served(x, w, b, mean, variance):
             return NotImplemented
-        scale = 1 / np.sqrt(variance + x.dtype.type(eps))
-        factor = scale if w is None else scale * w
-        shift = -mean * factor if b is None else b - mean * factor
+        scale, factor, shift = straight_line(w, b, mean, variance, eps)
         out = like(x)
         return done(native.affine_by_channel(x, factor, shift, out, *extents(x)), (out, (x, mean, scale, factor)))
 
@@ -123,5 +121,4 @@ class Affine:
         if any(needs[1:]):
             slope, sums = like(mean), like(mean)
             sure(native.batch_norm_back(g, x, whole(mean), scale, None, None, None, None, slope, sums, *extents(x)))
-        return [gx, slope if needs[1] else None, sums if needs[2] else None,
-                -sums * factor if needs[3] else None, slope * factor * scale / -2 if needs[4] else None]
+        return [gx, *of_parameters(slope, sums, factor, scale, needs)]

@@ -197,15 +197,26 @@ class BatchNorm:
         return [gx, products if needs[1] else None, sums if needs[2] else None]
 
 
+def straight_line(w: Any, b: Any, mean: Any, variance: Any, eps: float) -> tuple[Any, Any, Any]:
+    """1/σ, and the factor and the shift for which factor · x + shift is w (x − mean)/σ + b."""
+    scale = 1 / np.sqrt(variance + variance.dtype.type(eps))
+    factor = scale if w is None else scale * w
+    return scale, factor, -mean * factor if b is None else b - mean * factor
+
+
+def of_parameters(slope: Any, sums: Any, factor: Any, scale: Any, needs: Any) -> list[Any]:
+    """The gradients of w, b, mean and variance from Σ g (x − mean)/σ and Σ g."""
+    return [slope if needs[1] else None, sums if needs[2] else None, -sums * factor if needs[3] else None,
+            slope * factor * scale / -2 if needs[4] else None]
+
+
 @register("affine_by_channel")
 class Affine:
     @staticmethod
     def forward(x: Any, w: Any, b: Any, mean: Any, variance: Any, *, eps: float) -> Any:
         if not served(x, w, b, mean, variance):
             return NotImplemented
-        scale = 1 / np.sqrt(variance + x.dtype.type(eps))
-        factor = scale if w is None else scale * w
-        shift = -mean * factor if b is None else b - mean * factor
+        scale, factor, shift = straight_line(w, b, mean, variance, eps)
         out = x.reshape(*x.shape[:2], -1) * factor[:, None]
         out += shift[:, None]
         return out.reshape(x.shape), (x, mean, scale, factor)
@@ -216,5 +227,4 @@ class Affine:
         flat = g.reshape(*g.shape[:2], -1)
         sums = sums_of_channels(flat) if any(needs[1:]) else None
         slope = (sums_of_channels(flat, x.reshape(flat.shape)) - sums * mean) * scale if needs[1] or needs[4] else None
-        return [(flat * factor[:, None]).reshape(g.shape) if needs[0] else None, slope if needs[1] else None, sums if needs[2] else None,
-                -sums * factor if needs[3] else None, slope * factor * scale / -2 if needs[4] else None]
+        return [(flat * factor[:, None]).reshape(g.shape) if needs[0] else None, *of_parameters(slope, sums, factor, scale, needs)]

@@ -1,6 +1,7 @@
 """Pooling in one and two dimensions by compiled code: native/pooling.inc."""
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -26,23 +27,30 @@ def served(x: Any, kernel: Any, widths: Any) -> bool:
     return len(kernel) < 3 and x.dtype.char in "fd" and x.size > 0 and min(map(min, widths)) >= 0
 
 
-def lengths(x: Any, kernel: Any, stride: Any, widths: Any, dilation: Any) -> tuple[int, ...]:
-    size = tuple(d + a + b for d, (a, b) in zip(x.shape[-len(kernel):], widths, strict=True))
-    return window_count(size, tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)), stride)
+def lengths(size: Any, kernel: Any, stride: Any, widths: Any, dilation: Any) -> tuple[int, ...]:
+    reach = tuple(d + a + b for d, (a, b) in zip(size, widths, strict=True))
+    return window_count(reach, tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)), stride)
 
 
 def maxima(x: Any, kernel: Any, stride: Any, widths: Any, dilation: Any, place: Any = None, index: Any = None) -> Any:
     """(maxima, places in the window or in the plane), or NotImplemented; the latter are of the dtype that is asked for."""
     if not served(x, kernel, widths) or prod(kernel) > MOST:
         return NotImplemented
-    lead, size = x.shape[:-len(kernel)], x.shape[-len(kernel):]
-    length = lengths(x, kernel, stride, widths, dilation)
+    if (found := covered(x.shape, kernel, stride, widths, dilation)) is None:
+        return NotImplemented
+    shape, numbers = found
+    y, places = np.empty(shape, x.dtype), np.empty(shape, place or index)
+    return done(native.max_pool(whole(x), y, places if place else None, places if index else None, *numbers), (y, places))
+
+
+@lru_cache
+def covered(shape: Any, kernel: Any, stride: Any, widths: Any, dilation: Any) -> Any:
+    """The shape of the result, and the geometry, of windows that all reach the plane; None for others."""
+    lead, size = shape[:-len(kernel)], shape[-len(kernel):]
+    length = lengths(size, kernel, stride, widths, dilation)
     if not all(length) or any((n - 1) * s - a >= d for n, s, (a, _), d in zip(length, stride, widths, size, strict=True)):
-        return NotImplemented               # a window that lies outside
-    y, places = np.empty((*lead, *length), x.dtype), np.empty((*lead, *length), place or index)
-    refused = native.max_pool(whole(x), y, places if place else None, places if index else None,
-                              *geometry(prod(lead), size, kernel, length, stride, widths, dilation))
-    return done(refused, (y, places))
+        return None
+    return (*lead, *length), geometry(prod(lead), size, kernel, length, stride, widths, dilation)
 
 
 @register("max_pool")
@@ -69,11 +77,19 @@ def window_max(x: Any, *, kernel: Any, stride: Any, widths: Any, dilation: Any) 
 def window_sum(x: Any, *, kernel: Any, stride: Any, widths: Any, scale: float = 1) -> Any:
     if not served(x, kernel, widths):
         return NotImplemented
-    n, length = len(kernel), lengths(x, kernel, stride, widths, (1, 1)[:len(kernel)])
-    y = np.empty((*x.shape[:-n], *length), x.dtype)
+    shape, numbers = summed(x.shape, kernel, stride, widths)
+    y = np.empty(shape, x.dtype)
     if not y.size:
         return NotImplemented
-    return done(native.window_sum(whole(x), y, *geometry(prod(x.shape[:-n]), x.shape[-n:], kernel, length, stride, widths), scale), y)
+    return done(native.window_sum(whole(x), y, *numbers, scale), y)
+
+
+@lru_cache
+def summed(shape: Any, kernel: Any, stride: Any, widths: Any) -> Any:
+    """The shape of the sums, and the geometry."""
+    lead, size = shape[:-len(kernel)], shape[-len(kernel):]
+    length = lengths(size, kernel, stride, widths, (1, 1)[:len(kernel)])
+    return (*lead, *length), geometry(prod(lead), size, kernel, length, stride, widths)
 
 
 @register("window_spread")
@@ -83,3 +99,13 @@ def window_spread(x: Any, *, size: Any, kernel: Any, stride: Any, widths: Any, s
     if not served(x, kernel, widths) or not out.size:
         return NotImplemented
     return done(native.window_spread(whole(x), out, *geometry(prod(x.shape[:-n]), size, kernel, x.shape[-n:], stride, widths), scale), out)
+
+
+@register("region_max")
+def region_max(x: Any, places: Any, *, ndim: int) -> Any:
+    regions, covered = places.shape[-ndim - 1:-1], places.shape[-1]
+    if places.ndim != ndim + 1 or x.dtype.char not in "fd" or not x.size or not places.size:
+        return NotImplemented
+    out = np.empty((*x.shape[:-ndim], *regions), x.dtype)
+    at, cells = np.empty(out.shape, np.int64), prod(x.shape[-ndim:])
+    return done(native.region_max(whole(x), whole(places), out, at, x.size // cells, cells, prod(regions), covered), (out, at))

@@ -51,6 +51,7 @@ def pulled(g: Any, x: Any, kernel: Any, stride: Any, widths: Any, dilation: Any)
     """The gradient of some planes. Their maxima are found anew: what forward returned may have been written to since."""
     whole = bordered(np, x, widths, -np.inf)
     out = maxima(whole, kernel, stride, dilation)
+    inside = bordered(np, x, widths, np.nan) if np.isneginf(out).any() else whole       # the border, -∞ as well, is no place for a gradient
     gx = np.zeros(whole.shape, whole.dtype)
     spread = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
     length = window_count(whole.shape, spread, stride)
@@ -58,8 +59,7 @@ def pulled(g: Any, x: Any, kernel: Any, stride: Any, widths: Any, dilation: Any)
     open_ = np.ones(out.shape, bool)
     hit, share = np.empty(out.shape, bool), np.empty(out.shape, out.dtype)
     for _, where in positions(kernel, length, stride, dilation):
-        part = whole[(..., *where)]
-        np.equal(part, out, out=hit)
+        np.equal(inside[(..., *where)], out, out=hit)
         hit &= open_
         open_ ^= hit
         if apart:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..dispatch import OpDispatch
-from ..ops.reduction import axes_of, count_of
-from .compiled import CPU, native, put
+from ..ops.reduction import axes_of, count_of, rounded, wide
+from .compiled import CPU, done, native, put, whole
 
-LARGE = 1 << 12
+LARGE, SMALL = 1 << 12, 1 << 7
 SUM, SQUARES, GREATEST, LEAST = range(4)
 
 
@@ -133,3 +133,18 @@ of_all("greatest_of_all", GREATEST)
 of_all("least_of_all", LEAST)
 places_of("argmax", "max_dim", GREATEST)
 places_of("argmin", "min_dim", LEAST)
+
+
+# ── running sums ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def cumsum(x: Any, axis: Any = None, dtype: Any = None) -> Any:
+    if dtype is not None or axis is None:           # as formulas call NumPy's
+        return np.cumsum(x, axis, dtype)
+    if not x.ndim or x.size < SMALL or x.dtype.char not in "fd":
+        return rounded(np.cumsum(x, axis, wide(x)), x)
+    axis, out = axis % x.ndim, np.empty(x.shape, x.dtype)
+    return done(native.cumsum(whole(x), out, prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1:])), out)
+
+
+put("cumsum", cumsum)

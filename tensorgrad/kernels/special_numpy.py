@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from ..ops import _special_functions as special
+from .sharing_numpy import available, scratch, share, spans
 
 BLOCK_BYTES = 1 << 17  # a few such blocks fit into a core's second-level cache
+NANOSECONDS = 2.5      # an element, about
 
 
 def in_blocks(formula: Callable[..., Any], *arrays: Any) -> Any:
@@ -37,8 +39,11 @@ def _sweep(step: Callable[..., None], *arrays: Any) -> Any:
     block = BLOCK_BYTES // first.itemsize
     out = np.empty(first.shape, first.dtype)
     flat = [a.reshape(-1) for a in (*arrays, out)]
-    for start in range(0, first.size, block):
-        step(*(a[start:start + block] for a in flat))
+
+    def task(part: slice) -> None:
+        for start in range(part.start, part.stop, block):
+            step(*(a[start:min(start + block, part.stop)] for a in flat))
+    share(task, spans(first.size, available(NANOSECONDS * first.size)))
     return out
 
 
@@ -47,8 +52,9 @@ def _large(x: Any) -> bool:
     return x.dtype == np.float32 and x.size > BLOCK_BYTES // 8
 
 
-def _scratch() -> Any:
-    return np.empty((2, BLOCK_BYTES // 4), np.float32)
+def _scratch(like: Any) -> Any:
+    """Two arrays to compute in, the same ones every time."""
+    return scratch.take("special", (2, like.size), like.dtype)
 
 
 def _erf(x: Any, y: Any, t: Any, r: Any, scale: float) -> None:
@@ -74,10 +80,9 @@ def erf(x: Any) -> Any:
     """erf(x)."""
     if not _large(x):
         return in_blocks(special.erf, x)
-    scratch = _scratch()
 
     def step(x: Any, y: Any) -> None:
-        t, r = scratch[:, :y.size]
+        t, r = _scratch(y)
         _erf(x, y, t, r, 1.0)
 
     return _sweep(step, x)
@@ -88,10 +93,9 @@ def gelu(x: Any) -> Any:
     """x Φ(x) = x (1 + erf(x / √2)) / 2."""
     if not _large(x):
         return in_blocks(_gelu, x)
-    scratch = _scratch()
 
     def step(x: Any, y: Any) -> None:
-        t, r = scratch[:, :y.size]
+        t, r = _scratch(y)
         _erf(x, y, t, r, math.sqrt(0.5))
         y += 1.0
         y *= x
@@ -105,10 +109,9 @@ def gelu_gradient(g: Any, x: Any) -> Any:
     """g (Φ(x) + x φ(x)), the gradient of `gelu` at x."""
     if not _large(x):
         return in_blocks(_gelu_gradient, g, x)
-    scratch = _scratch()
 
     def step(g: Any, x: Any, y: Any) -> None:
-        t, r = scratch[:, :y.size]
+        t, r = _scratch(y)
         _erf(x, y, t, r, math.sqrt(0.5))
         y += 1.0
         y *= 0.5

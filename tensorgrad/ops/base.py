@@ -333,7 +333,7 @@ class Plan:
         self.origins = tuple(i for _, i in values)               # what each saved value is: an input's position, or a result's after them
         self.names = tuple([*names, *(op.outputs or ("out",))][i] for i in self.origins)
         self.saves_out = not op.several and any(i >= arity for i in self.origins)
-        self.save = _saver(self.origins, tuple(i for _, i in shapes), members)
+        self.save = _saver(self.origins, tuple(i for _, i in shapes), arity, members)
         self.extras = tuple(_extra(kind, which, op, [place["value", i] for i in members] if kind == "group" else None)
                             for kind, which in late)
         self.steps = tuple((i, formula, tuple(place[source(i, name)] for name in names_))
@@ -359,13 +359,20 @@ def _source(op: type[Op], needs: int, names: list[str], group: str | None, posit
     return ("edge" if needs >> owner & 1 else "shape"), owner
 
 
-def _saver(values: tuple[int, ...], shapes: tuple[Any, ...], members: list[int]) -> Any:
+def _saver(values: tuple[int, ...], shapes: tuple[Any, ...], arity: int, members: list[int]) -> Any:
     """What picks, from the inputs and results of an application, what its gradients will ask for."""
-    pick = (lambda all_: ()) if not values else itemgetter(*values) if len(values) > 1 else \
-        (lambda all_, only=values[0]: (all_[only],))
+    pick: Any
+    if not values:
+        def pick(args: Any, results: Any) -> Any: return ()
+    elif values == tuple(range(arity)):
+        def pick(args: Any, results: Any) -> Any: return args
+    else:
+        first, *others = values
+        chosen = itemgetter(*values) if others else lambda all_: (all_[first],)
+        def pick(args: Any, results: Any) -> Any: return chosen((*args, *results))
     if not shapes:
         return pick
-    return lambda all_: (*pick(all_), *(tuple(all_[i].shape for i in members) if s is None else all_[s].shape for s in shapes))
+    return lambda args, results: (*pick(args, results), *(tuple(args[i].shape for i in members) if s is None else args[s].shape for s in shapes))
 
 
 def _extra(kind: str, which: Any, op: type[Op], places: Any) -> Any:
@@ -381,10 +388,15 @@ def _extra(kind: str, which: Any, op: type[Op], places: Any) -> Any:
 
 
 class Plans(dict[Any, Any]):
-    """(needs, number of inputs) -> Plan, where needs is a bitmask of the inputs that need a gradient."""
+    """needs -> Plan, where needs is a bitmask of the inputs that need a gradient; (needs, number of inputs) -> Plan where there may be any number."""
 
     def __init__(self, op: type[Op]) -> None:
         self.op = op
+
+    def of(self, needs: int, args: Any) -> Plan:
+        """The plan for an application to these inputs."""
+        plan: Plan = self[needs if self.op.arity else (needs, len(args))]
+        return plan
 
     def __missing__(self, key: Any) -> Plan:
         needs, arity = key if isinstance(key, tuple) else (key, self.op.arity)

@@ -72,6 +72,7 @@ class Storage:
     row_major: ClassVar[Any] = None     # makes an array contiguous, where arrays have strides
     guard: ClassVar[Any] = None         # makes a function run with the right device current, where there is such a thing
     piece: ClassVar[int] = 0            # how many elements a write in place best takes at a time; 0: all at once
+    lands: ClassVar[bool] = False       # whether kernels know of `mode.landing`
     rank: ClassVar[int] = 0             # how many axes are hidden: one for each level of vmap
     leads: ClassVar[bool] = False       # operands of other backends for the same device come along: while a model is traced
     draws: ClassVar[Any] = None         # what random numbers are drawn from, in place of the generator that it is given
@@ -96,6 +97,10 @@ class Storage:
             cls.device = _device.device(cls.device)
         if "device" in cls.__dict__:
             Storage.by_device[str(cls.device)] = cls
+
+    @staticmethod
+    def assign(array: Any, values: Any) -> None:
+        array[...] = values
 
     def wrote(self) -> None:
         """Date a write in place."""

@@ -26,7 +26,7 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     torch.Size([1, 2, 4])
     """
     for t in (query, key, value):
-        if t.dim() < 2:
+        if t.array.ndim < 2:
             raise RuntimeError("scaled_dot_product_attention: Expected query, key, and value to all be  at least 2 dimensional, but got "
                                "query.dim(): "
                                f"{query.dim()}, key.dim(): {key.dim()} and value.dim(): {value.dim()} instead.")
@@ -41,14 +41,15 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     if enable_gqa:
         groups = query.size(-3) // key.size(-3)
         key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(query.size(-3) // value.size(-3), -3)
-    kind, wide = query.dtype, tg.promote_types(query.dtype, tg.float32)         # 16 bits are rounded to once, at the end
-    query, key, value = query.to(wide), key.to(wide), value.to(wide)
+    kind, wide = query.dtype, tg.promote_types(query.dtype, tg.float32)
+    if kind is not wide:        # 16 bits are rounded to once, at the end
+        return scaled_dot_product_attention(query.to(wide), key.to(wide), value.to(wide), attn_mask, dropout_p, is_causal, scale).to(kind)
     if not dropout_p:
-        return _attended(query, key, value, attn_mask, is_causal, scale).to(kind)
+        return _attended(query, key, value, attn_mask, is_causal, scale)
     if is_causal:
         attn_mask = _causal(query, key)
     mask = attn_mask if attn_mask is None or attn_mask.dtype is tg.bool else attn_mask.to(wide)
-    return _attend(query, key, value, mask, dropout_p, scale)[0].to(kind)
+    return _attend(query, key, value, mask, dropout_p, scale)[0]
 
 
 def _causal(query: Any, key: Any) -> Any:
@@ -168,6 +169,21 @@ def _in_projection(q: Any, k: Any, v: Any, w_q: Any, w_k: Any, w_v: Any, b_q: An
     return linear(q, w_q, b_q), linear(k, w_k, b_k), linear(v, w_v, b_v)
 
 
+def _attended_itself(x: Any, weight: Any, bias: Any, out_weight: Any, out_bias: Any, heads: int, causal: bool, need_weights: bool) -> tuple[Any, Any]:
+    """Attention of x (L, N, E) to itself, with one matrix for query, key and value, and the weights (N, heads, L, L) if they are needed.
+
+    Heads are read where the product leaves them, whose rows have the order in which x lies. The result lies in the order (L, N, E) in any case, as
+    PyTorch's does: a dropout after it draws its numbers in the order of the memory."""
+    from ..functional import linear, softmax
+    length, batch, _ = x.shape
+    batch_first = not x.is_contiguous()
+    packed = linear(x.transpose(0, 1) if batch_first else x, weight, bias)
+    packed = packed.reshape(*packed.shape[:2], 3, heads, -1)
+    query, key, value = packed.permute(*((2, 0, 3, 1, 4) if batch_first else (2, 1, 3, 0, 4))).unbind(0)
+    out = linear(_attended(query, key, value, None, causal).permute(2, 0, 1, 3).reshape(length, batch, -1), out_weight, out_bias)
+    return out, softmax((query * _scale(query)) @ key.transpose(-2, -1), -1) if need_weights else None
+
+
 def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_check: int, num_heads: int, in_proj_weight: Any, in_proj_bias: Any,
                                  bias_k: Any, bias_v: Any, add_zero_attn: bool, dropout_p: float, out_proj_weight: Any, out_proj_bias: Any,
                                  training: bool = True, key_padding_mask: Any = None, need_weights: bool = True, attn_mask: Any = None,
@@ -207,6 +223,12 @@ def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_
                 raise AssertionError(f"use_separate_proj_weight is True but {name} is None")
     elif key.shape != value.shape:
         raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+    dropout_p = dropout_p if training else 0.0
+    if query is key is value and attn_mask is bias_k is bias_v is static_k is static_v is key_padding_mask is None and not (
+            dropout_p or use_separate_proj_weight or add_zero_attn):
+        out, weights = _attended_itself(query, in_proj_weight, in_proj_bias, out_proj_weight, out_proj_bias, num_heads, causal, need_weights)
+        weights = weights.mean(1) if need_weights and average_attn_weights else weights
+        return (out, weights) if batched else (out.squeeze(1), weights.squeeze(0) if need_weights else None)
     q, k, v = _projected(query, key, value, (None if use_separate_proj_weight else in_proj_weight, (q_proj_weight, k_proj_weight, v_proj_weight)),
                          in_proj_bias)
     if attn_mask is not None:
@@ -244,7 +266,6 @@ def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_
                 raise AssertionError(f"Expected key_padded_mask.shape[{axis}] to be {expected}, but got {key_padding_mask.shape[axis]}")
         padding = key_padding_mask.reshape(batch, 1, 1, sources).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, sources)
         attn_mask = padding if attn_mask is None else attn_mask + padding
-    dropout_p = dropout_p if training else 0.0
     if need_weights or dropout_p:
         out, weights = _attend(q, k, v, _causal(q, k) if causal else attn_mask, dropout_p)
         out = out.transpose(0, 1).reshape(length * batch, width)

@@ -38,22 +38,22 @@ def reduced(losses: Any, reduction: str) -> Any:
 
 def _check_classes(input: Any, target: Any, weight: Any) -> None:
     """PyTorch's errors for class indices that do not fit the input."""
-    if not input.ndim:
-        raise ValueError(f"Expected 1 or more dimensions (got {input.ndim})")
-    if input.ndim != 1 and (not target.ndim or input.shape[0] != target.shape[0]):
-        raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0] if target.ndim else 0}).")
-    classes = input.shape[1] if input.ndim > 1 else input.shape[0]
-    if input.ndim <= 2 and target.ndim > 1:
+    x, y = input.array.shape, target.array.shape
+    if not x:
+        raise ValueError("Expected 1 or more dimensions (got 0)")
+    if len(x) != 1 and (not y or x[0] != y[0]):
+        raise ValueError(f"Expected input batch_size ({x[0]}) to match target batch_size ({y[0] if y else 0}).")
+    classes = x[1] if len(x) > 1 else x[0]
+    if len(x) <= 2 and len(y) > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    places, expected = tuple(target.shape[1:]), tuple(input.shape[2:])
-    if input.ndim > 2 and places != expected:
-        if input.ndim == 4 and target.ndim == 3:
-            raise RuntimeError(f"size mismatch (got input: {list(input.shape)} , target: {list(target.shape)}")
-        raise RuntimeError(f"Expected target size {[input.shape[0], *expected]}, got {list(target.shape)}")
+    if len(x) > 2 and y[1:] != x[2:]:
+        if len(x) == 4 and len(y) == 3:
+            raise RuntimeError(f"size mismatch (got input: {list(x)} , target: {list(y)}")
+        raise RuntimeError(f"Expected target size {[x[0], *x[2:]]}, got {list(y)}")
     if target.dtype.name not in ("int64", "uint8"):
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {SCALAR_TYPES[target.dtype.name]}")
-    if weight is not None and tuple(weight.shape) != (classes,):
-        raise RuntimeError("weight tensor should be defined either for all or no classes" if input.ndim > 2 else
+    if weight is not None and weight.array.shape != (classes,):
+        raise RuntimeError("weight tensor should be defined either for all or no classes" if len(x) > 2 else
                            f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of shape: "
                            f"{list(weight.shape)}")
     if weight is not None and weight.dtype is not input.dtype:
@@ -63,7 +63,7 @@ def _check_classes(input: Any, target: Any, weight: Any) -> None:
 def _by_class(op: Any, input: Any, target: Any, weight: Any, ignore_index: int, reduction: str) -> Any:
     """Run a loss of class indices; a sample without a batch becomes a batch of one."""
     _check_classes(input, target, weight)
-    single = input.ndim == 1
+    single = input.array.ndim == 1
     if single:
         input, target = input.unsqueeze(0), target.reshape(1)
     out = op(input, target, weight, reduction=reduction, ignore_index=ignore_index)
@@ -99,7 +99,7 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any
     reduction = reduction_of(reduction, size_average, reduce)
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
-    if tuple(input.shape) == tuple(target.shape):
+    if input.array.shape == target.array.shape:
         return _of_probabilities(input, target, weight, ignore_index, reduction, label_smoothing)
     if not input.is_floating_point():
         raise NotImplementedError(f"\"log_softmax_lastdim_kernel_impl\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")

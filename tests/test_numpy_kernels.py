@@ -1,0 +1,139 @@
+"""What the kernels on NumPy share: threads, blocks that do not fit, and memory that is kept where there are no compiled ones."""
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from tensorgrad.kernels import convolution_numpy, optimizer_numpy, sharing_numpy
+from tensorgrad.ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight
+from tests.support import cpu_only
+
+pytestmark = cpu_only
+
+
+@pytest.fixture
+def two_threads(monkeypatch, threads):
+    monkeypatch.setattr(sharing_numpy, "WORTH", 1)
+    monkeypatch.setattr(sharing_numpy, "can_start", lambda: True)
+
+
+def test_parts_run_in_threads_of_their_own(two_threads):
+    seen, together = {}, threading.Barrier(3, timeout=10)
+
+    def task(part):
+        seen[part] = threading.get_ident()
+        together.wait()
+    sharing_numpy.share(task, range(3))
+    assert len(set(seen.values())) == 3 and seen[0] == threading.get_ident()
+
+
+@pytest.mark.parametrize("fails", [0, 1])
+def test_an_error_in_a_part_is_raised_once_all_are_done(two_threads, fails):
+    done = []
+
+    def task(part):
+        if part == fails:
+            raise ArithmeticError(f"part {part}")
+        done.append(part)
+    with pytest.raises(ArithmeticError, match=f"part {fails}"):
+        sharing_numpy.share(task, range(2))
+    assert done == [1 - fails]
+    assert not sharing_numpy.state.busy
+
+
+def test_threads_heed_what_numpy_was_told_about_overflow(two_threads):
+    with np.errstate(over="ignore"):
+        sharing_numpy.share(lambda part: np.exp(np.float32([1e9])), range(2))
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+        sharing_numpy.share(lambda part: part and np.exp(np.float32([1e9])), range(2))
+
+
+def test_a_part_is_not_shared_again(two_threads):
+    found = []
+    sharing_numpy.share(lambda part: found.append(sharing_numpy.available(1e9)), range(2))
+    assert found == [1, 1] and sharing_numpy.available(1e9) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_children_start_threads_of_their_own():
+    code = ("import os, numpy as np\nfrom tensorgrad.kernels import sharing_numpy as s\nout = np.zeros(2)\n"
+            "def task(i): out[i] += 1\ns.share(task, range(2))\n"
+            "if (child := os.fork()): assert os.waitpid(child, 0)[1] == 0\nelse: s.share(task, range(2)); os._exit(0 if out.tolist() == [2, 2] else 1)")
+    assert not (done := run(code)).returncode, done.stderr
+
+
+CASES = [      # images, channels, size, kernel, results, stride, padding, dilation
+    (3, 4, (9, 11), (3, 3), 5, (1, 1), (1, 1), (1, 1)),
+    (9, 4, (9, 7), (3, 2), 5, (2, 2), (1, 0), (1, 1)),
+    (9, 2, (10, 5), (4, 4), 3, (2, 2), (1, 1), (1, 1)),
+    (8, 2, (7, 9), (2, 3), 3, (3, 1), (2, 0), (2, 3)),
+    (9, 3, (1, 1), (3, 3), 2, (1, 1), (1, 1), (1, 1)),
+    (9, 3, (1, 1), (2, 2), 2, (3, 3), (3, 3), (1, 1)),
+    (2, 3, (20,), (5,), 2, (2,), (3,), (2,)),
+    (8, 2, (4, 5, 6), (2, 3, 2), 3, (1, 2, 1), (0, 1, 1), (1, 1, 2)),
+]
+
+
+@pytest.mark.parametrize("block", [1, 500, 1 << 19])
+@pytest.mark.parametrize("wide", [1, 1 << 30])
+@pytest.mark.parametrize("case", CASES)
+def test_convolution_in_blocks_is_that_of_the_formulas(monkeypatch, two_threads, block, wide, case):
+    n, c, size, kernel, o, stride, padding, dilation = case
+    monkeypatch.setattr(convolution_numpy, "BLOCK", block)
+    monkeypatch.setattr(convolution_numpy, "WIDE", wide)
+    monkeypatch.setattr(convolution_numpy, "PLANES", block)
+    rng, how = np.random.default_rng(0), dict(stride=stride, padding=padding, dilation=dilation)
+    x, w, b = rng.standard_normal((n, c, *size)), rng.standard_normal((o, c, *kernel)), rng.standard_normal(o)
+    y = Convolution.forward(np, x, w, b, **how)
+    g, bias = rng.standard_normal(y.shape), rng.standard_normal(c)
+    each = dict(how, groups=c)
+    alone, some = w[:1, :1].repeat(c, 0), g[:, :1].repeat(c, 1)
+    for ours, formula in ((convolution_numpy.convolution(x, w, b, **how), y),
+                          (convolution_numpy.convolution(x, alone, bias, **each), Convolution.forward(np, x, alone, bias, **each)),
+                          (convolution_numpy.convolution_input(some, alone, bias, size=size, **each),
+                           ConvolutionInput.forward(np, some, alone, bias, size=size, **each)),
+                          (convolution_numpy.convolution_weight(some, x, size=kernel, **each),
+                           ConvolutionWeight.forward(np, some, x, size=kernel, **each)),
+                          (convolution_numpy.convolution_input(g, w, bias, size=size, **how), ConvolutionInput.forward(np, g, w, bias, size=size, **how)),
+                          (convolution_numpy.convolution_weight(g, x, size=kernel, **how), ConvolutionWeight.forward(np, g, x, size=kernel, **how))):
+        np.testing.assert_allclose(ours, formula, atol=1e-12)
+
+
+@pytest.mark.parametrize("name, numbers", [
+    ("sgd", dict(lr=0.1, momentum=0.9, dampening=0.0, weight_decay=0.01, nesterov=True)),
+    ("sgd", dict(lr=0.1, momentum=0.9, dampening=0.5, weight_decay=0.0, nesterov=False)),
+    ("adam", dict(rate=0.1, beta1=0.9, beta2=0.99, eps=1e-8, decay=0.01, shrink=1)),
+    ("adam", dict(rate=0.1, beta1=0.9, beta2=0.99, eps=1e-8, decay=0, shrink=0.9))])
+def test_updates_in_blocks_are_those_of_one(monkeypatch, two_threads, name, numbers):
+    rng, update = np.random.default_rng(0), getattr(optimizer_numpy, name)
+    arrays = [rng.random(1001) for _ in range(5 if name == "adam" else 3)]
+    others = [a.copy() for a in arrays]
+    monkeypatch.setattr(optimizer_numpy, "BLOCK", 1 << 20)
+    assert update(*arrays, **numbers) is None
+    monkeypatch.setattr(optimizer_numpy, "BLOCK", 100)
+    assert update(*others, **numbers) is None
+    for a, b in zip(arrays, others, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert update(*[a[::2] for a in arrays], **numbers) is NotImplemented
+
+
+def run(code, **variables):
+    return subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, env={**os.environ, **variables}, timeout=60)
+
+
+PURE = "import sys; sys.modules['tensorgrad._compiled'] = None; import numpy as np, resource, tensorgrad; from tensorgrad import _native; "
+
+
+@pytest.mark.skipif(sys.platform != "linux" or "glibc" not in os.confstr("CS_GNU_LIBC_VERSION"), reason="needs glibc")
+@pytest.mark.parametrize("memory, kept", [("", True), ("system", False)])
+def test_without_compiled_kernels_the_c_library_keeps_memory(memory, kept):
+    code = PURE + ("faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+                   "for _ in range(3): a, b = np.ones(1 << 20), np.ones(1 << 20); del a, b\n"
+                   "before = faults()\nfor _ in range(20): a, b = np.ones(1 << 20), np.ones(1 << 20); del a, b\n"
+                   "print(faults() - before); _native.empty_memory()")
+    done = run(code, TENSORGRAD_MEMORY=memory)
+    assert not done.returncode, done.stderr
+    assert (int(done.stdout) < 20) == kept
