@@ -1,4 +1,5 @@
-"""Compile the kernels: `python native/build.py FOLDER`. Needs a C compiler (CC, or cc) and Python's headers; hatch_build.py calls it on install."""
+"""Compile the kernels: `python native/build.py FOLDER [only=AVX2] [FLAG …]`. Needs a C compiler (CC, or cc) and Python's headers; hatch_build.py calls it
+on install. `only` is for tests: it leaves the other instruction sets out."""
 from __future__ import annotations
 
 import os
@@ -15,17 +16,21 @@ HERE = Path(__file__).parent
 FLAGS = ["-std=gnu11", "-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-fPIC", "-fvisibility=hidden", "-ffunction-sections",
          "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fopenmp-simd",
          "-Wall", "-Wextra", "-Wno-unknown-pragmas", "-Wno-unused-function"]
-X86 = {"avx512": ["-mavx512f", "-mavx512dq", "-mavx512vl", "-mavx512bw", "-mfma", "-mprefer-vector-width=512"], "avx2": ["-mavx2", "-mfma"]}
+SETS = {"baseline": ("baseline", [])}
+X86 = {"AVX-512": ("avx512", ["-mavx512f", "-mavx512dq", "-mavx512vl", "-mavx512bw", "-mfma", "-mprefer-vector-width=512"]), "AVX2": ("avx2", ["-mavx2", "-mfma"])}
 
 
-def build(folder: Path, extra: list[str] | None = None) -> Path:
-    """The module `_compiled` in a folder. Raises OSError or CalledProcessError where that cannot be done."""
+def build(folder: Path, extra: list[str] | None = None, only: str | None = None) -> Path:
+    """The module `_compiled` in a folder, for all instruction sets or only one. Raises OSError or CalledProcessError where that cannot be done."""
     compiler = [*shlex.split(os.environ.get("CC", "cc")), *FLAGS, *(extra or []), *shlex.split(os.environ.get("CFLAGS", ""))]
-    sets = {"baseline": [], **(X86 if platform.machine() in ("x86_64", "AMD64") else {})}
+    sets = SETS | (X86 if platform.machine() in ("x86_64", "AMD64") else {})
+    if only is not None:
+        sets = {only: sets[only]}
     target = folder / "_compiled.abi3.so"
     with tempfile.TemporaryDirectory() as scratch:
-        jobs = {f"{name}.o": [*flags, f"-DISA={name}", "kernels.c"] for name, flags in sets.items()}
-        jobs |= {"pool.o": ["pool.c"], **{f"{name}.o": [f"-I{sysconfig.get_paths()['include']}", f"{name}.c"] for name in ("memory", "module")}}
+        jobs = {f"{name}.o": [*flags, f"-DISA={name}", "kernels.c"] for name, flags in sets.values()}
+        there, headers = [f"-DHAS_{name}" for name, _ in sets.values()], f"-I{sysconfig.get_paths()['include']}"
+        jobs |= {"pool.o": ["pool.c"], "memory.o": [headers, "memory.c"], "module.o": [headers, *there, "module.c"]}
         running = [subprocess.Popen([*compiler, "-c", *arguments, "-o", f"{scratch}/{out}"], cwd=HERE) for out, arguments in jobs.items()]
         for process in running:
             if process.wait():
@@ -42,4 +47,6 @@ def build(folder: Path, extra: list[str] | None = None) -> Path:
 
 
 if __name__ == "__main__":
-    print(build(Path(sys.argv[1]), sys.argv[2:]))
+    target, *flags = sys.argv[1:]
+    alone = flags.pop(0).removeprefix("only=") if flags and flags[0].startswith("only=") else None
+    print(build(Path(target), flags, alone))

@@ -98,18 +98,23 @@ static PyObject *when_started(PyObject *self, PyObject *callback)
 static const Entry *chosen(const char **instructions)
 {
     const struct { const char *name; const Entry *entries; int found; } sets[] = {
-#if defined(__x86_64__)
+#ifdef HAS_avx512
         {"AVX-512", kernels_avx512, __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                                     __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw")},
+#endif
+#ifdef HAS_avx2
         {"AVX2", kernels_avx2, __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")},
 #endif
-        {"baseline", kernels_baseline, 1}};
+#ifdef HAS_baseline
+        {"baseline", kernels_baseline, 1},
+#endif
+    };
     const char *wanted = getenv("TENSORGRAD_INSTRUCTIONS");
     int i = 0, last = sizeof sets / sizeof *sets - 1;
     if (wanted) while (wanted[0] && i < last && strcmp(sets[i].name, wanted)) i++;
-    while (!sets[i].found) i++;
+    while (i < last && !sets[i].found) i++;
     *instructions = sets[i].name;
-    return sets[i].entries;
+    return sets[i].found ? sets[i].entries : NULL;
 }
 
 static int fill(PyObject *module)
@@ -117,6 +122,10 @@ static int fill(PyObject *module)
     static PyMethodDef methods[256];
     const char *instructions;
     const Entry *entry = chosen(&instructions);
+    if (!entry) {
+        PyErr_Format(PyExc_ImportError, "the kernels were compiled for %s alone, which this processor has not", instructions);
+        return -1;
+    }
     for (int i = 0; entry->name; entry++, i++) {
         PyObject *capsule = PyCapsule_New((void *)entry, NULL, NULL);
         methods[i] = (PyMethodDef){entry->name, (PyCFunction)(void (*)(void))call, METH_FASTCALL, NULL};

@@ -14,6 +14,11 @@ def pytest_configure(config):
         raise pytest.UsageError(f"DEVICE={DEVICE}: choose one of {', '.join(CHOICES)}")
 
 
+def pytest_collection_modifyitems(items):
+    """What takes long comes first, so that in the end no process waits for another's last test."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 def pytest_report_header():
     simulated = os.environ.get("TENSORGRAD_SIMULATED_CUDA") and DEVICE == "cuda"
     return f"device: {DEVICE}{' (simulated)' if simulated else ''}"

@@ -28,10 +28,12 @@ def run_tests(*arguments, **environment):
     return done.stdout
 
 
+@pytest.mark.long
 @cpu_only
 @compiler
 def test_the_kernels_compile_without_a_warning(tmp_path):
-    done = subprocess.run([sys.executable, BUILD, tmp_path, "-Werror"], capture_output=True, text=True)
+    only = [f"only={native.instructions}"] if native is not None else []
+    done = subprocess.run([sys.executable, BUILD, tmp_path, *only, "-Werror"], capture_output=True, text=True)
     assert not done.returncode, done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["_compiled.abi3.so"]
 
@@ -71,6 +73,7 @@ def test_a_broken_library_is_left_out(tmp_path):
     assert done.stdout.split() == [str(package / "__init__.py"), "False", "tensor(64.)"]
 
 
+@pytest.mark.long
 @cpu_only
 @built
 @pytest.mark.parametrize("instructions", ["AVX2", "baseline"])
@@ -80,6 +83,7 @@ def test_other_instructions_give_the_same_results(instructions):
     assert " passed" in run_tests(*KERNEL_TESTS, TENSORGRAD_INSTRUCTIONS=instructions)
 
 
+@pytest.mark.long
 @cpu_only
 @pytest.mark.skipif(not tg.backends.compiled.is_enabled(), reason="all tests run without the compiled kernels")
 def test_numpy_alone():
@@ -98,17 +102,19 @@ def sanitizer_libraries():
     return [path for path in found if os.path.isabs(path)]
 
 
+@pytest.mark.long
 @cpu_only
 @built
 @compiler
 @pytest.mark.skipif(sys.platform != "linux", reason="the sanitizers are preloaded as on Linux")
 def test_under_the_sanitizers(tmp_path):
     """AddressSanitizer and UBSan, over arrays from malloc, so that each has its own borders. Not: reading a vector from where its type would not lie,
-    which is meant; and how exact sums are, since these loops are not vectorised, and add in one line what otherwise is added in sixteen."""
+    which is meant; what the first sees in any case, and takes half the time to compile; and how exact results are, since these loops are
+    compiled otherwise: they add in one line what is added in sixteen, and round products before they add them."""
     libraries = sanitizer_libraries()
     if len(libraries) < len(SANITIZERS):
         pytest.skip("the compiler has no sanitizers")
-    flags = "-g -fsanitize=address,undefined -fno-sanitize=alignment -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
-    subprocess.run([sys.executable, BUILD, tmp_path, *flags.split()], check=True, capture_output=True)
-    run_tests(*KERNEL_TESTS, "-p", "sanitized", "-k", "not digits", LD_PRELOAD=" ".join(libraries), PYTHONPATH=str(ROOT / "tests"),
+    flags = "-g1 -O1 -fsanitize=address,undefined -fno-sanitize=alignment,object-size,null,pointer-overflow -fno-sanitize-recover=undefined"
+    subprocess.run([sys.executable, BUILD, tmp_path, f"only={native.instructions}", *flags.split()], check=True, capture_output=True)
+    run_tests(*KERNEL_TESTS, "-p", "sanitized", "-k", "not digits and not units", LD_PRELOAD=" ".join(libraries), PYTHONPATH=str(ROOT / "tests"),
               TENSORGRAD_MEMORY="system", ASAN_OPTIONS="detect_leaks=0", SANITIZED_KERNELS=str(tmp_path / "_compiled.abi3.so"))
