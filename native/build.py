@@ -16,14 +16,15 @@ HERE = Path(__file__).parent
 FLAGS = ["-std=gnu11", "-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-fPIC", "-fvisibility=hidden", "-ffunction-sections",
          "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fopenmp-simd",
          "-Wall", "-Wextra", "-Wno-unknown-pragmas", "-Wno-unused-function"]
-SETS = {"baseline": ("baseline", [])}
-X86 = {"AVX-512": ("avx512", ["-mavx512f", "-mavx512dq", "-mavx512vl", "-mavx512bw", "-mfma", "-mprefer-vector-width=512"]), "AVX2": ("avx2", ["-mavx2", "-mfma"])}
+BASELINE = {"baseline": ("baseline", [])}
+X86 = {"AVX-512": ("avx512", ["-mavx512f", "-mavx512dq", "-mavx512vl", "-mavx512bw", "-mfma", "-mprefer-vector-width=512"]),
+       "AVX2": ("avx2", ["-mavx2", "-mfma"])}
 
 
 def build(folder: Path, extra: list[str] | None = None, only: str | None = None) -> Path:
     """The module `_compiled` in a folder, for all instruction sets or only one. Raises OSError or CalledProcessError where that cannot be done."""
     compiler = [*shlex.split(os.environ.get("CC", "cc")), *FLAGS, *(extra or []), *shlex.split(os.environ.get("CFLAGS", ""))]
-    sets = SETS | (X86 if platform.machine() in ("x86_64", "AMD64") else {})
+    sets = BASELINE | (X86 if platform.machine() in ("x86_64", "AMD64") else {})
     if only is not None:
         sets = {only: sets[only]}
     target = folder / "_compiled.abi3.so"

@@ -1,7 +1,9 @@
 /* The pool of threads. It starts when it is first needed, and again in a child after fork.
 
-A thread that has nothing to do looks out for work for about SPIN turns (some 50 µs), since the next loop of a network follows at once; then it
-sleeps. BLAS keeps to one thread while the pool is in use (tensorgrad/threads.py), so the two never wait for each other's cores. */
+A loop comes in as many parts as it is worth threads. Whoever is free takes the next one: where the system has other work for the other cores, the caller
+does all of them itself, and never waits for a thread that has not begun. A thread that has nothing to do looks out for work for about SPIN turns (some
+50 µs), since the next loop of a network follows at once; then it sleeps. BLAS keeps to one thread while the pool is in use (tensorgrad/threads.py), so
+the two never wait for each other's cores. */
 #include "pool.h"
 
 #include <pthread.h>
@@ -12,6 +14,7 @@ sleeps. BLAS keeps to one thread while the pool is in use (tensorgrad/threads.py
 
 #define MOST 64
 #define SPIN 4000
+#define PARTS 1024
 
 int pool_used;
 static int wanted = 1;                          /* threads, the caller's own included */
@@ -19,10 +22,11 @@ static int started;                             /* threads that run beside it */
 static pid_t owner;                             /* the process that started them */
 static pthread_mutex_t one_loop = PTHREAD_MUTEX_INITIALIZER, lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
-static atomic_long turn;                        /* how many loops there have been */
-static atomic_int left, sleeping;
-static struct { Share share; void *task; int parts; } job;
-static long first_turn[MOST];
+static atomic_ulong ticket;                     /* how many loops there have been, times PARTS, and how many parts of the last nobody has taken yet */
+static atomic_int left, sleeping;               /* parts that are not done; threads that sleep */
+static _Atomic(Share) job_share;
+static _Atomic(void *) job_task;
+static atomic_int job_parts;
 static _Thread_local int inside;
 
 static inline void pause_(void)
@@ -34,25 +38,40 @@ static inline void pause_(void)
 #endif
 }
 
-static void *work(void *argument)
+/* Take a part of the loop that is under way and do it; 0 where none is left. What a loop is may only be believed once a part of it is taken: until then
+   it may have ended, and another begun. */
+static int take_part(void)
 {
-    int me = (int)(long)argument;
-    long seen = first_turn[me];
+    unsigned long seen = atomic_load(&ticket);
+    while (seen % PARTS) {
+        Share share = atomic_load_explicit(&job_share, memory_order_relaxed);
+        void *task = atomic_load_explicit(&job_task, memory_order_relaxed);
+        int parts = atomic_load_explicit(&job_parts, memory_order_relaxed);
+        if (atomic_compare_exchange_weak(&ticket, &seen, seen - 1)) {
+            share(task, parts - (int)(seen % PARTS), parts);
+            atomic_fetch_sub_explicit(&left, 1, memory_order_release);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int idle(void) { return atomic_load(&ticket) % PARTS == 0; }
+
+static void *work(void *nothing)
+{
     inside = 1;
     for (;;) {
-        for (int i = 0; i < SPIN && atomic_load_explicit(&turn, memory_order_acquire) == seen; i++) pause_();
-        if (atomic_load_explicit(&turn, memory_order_acquire) == seen) {
-            pthread_mutex_lock(&lock);
-            atomic_fetch_add(&sleeping, 1);
-            while (atomic_load(&turn) == seen) pthread_cond_wait(&wake, &lock);
-            atomic_fetch_sub(&sleeping, 1);
-            pthread_mutex_unlock(&lock);
-        }
-        seen++;
-        if (me < job.parts) job.share(job.task, me, job.parts);
-        atomic_fetch_sub_explicit(&left, 1, memory_order_release);
+        if (take_part()) continue;
+        for (int i = 0; i < SPIN && idle(); i++) pause_();
+        if (!idle()) continue;
+        pthread_mutex_lock(&lock);
+        atomic_fetch_add(&sleeping, 1);
+        while (idle()) pthread_cond_wait(&wake, &lock);
+        atomic_fetch_sub(&sleeping, 1);
+        pthread_mutex_unlock(&lock);
     }
-    return NULL;
+    return nothing;
 }
 
 static void start(int threads)
@@ -61,7 +80,7 @@ static void start(int threads)
     if (owner != getpid()) {                    /* a child of fork has none of its parent's threads */
         owner = getpid();
         started = 0;
-        atomic_store(&left, 0);
+        atomic_store(&ticket, 0);
         atomic_store(&sleeping, 0);
         pthread_mutex_init(&lock, NULL);
         pthread_cond_init(&wake, NULL);
@@ -69,10 +88,9 @@ static void start(int threads)
     while (started < threads - 1) {
         pthread_t thread;
         pthread_attr_t detached;
-        first_turn[started + 1] = atomic_load(&turn);
         pthread_attr_init(&detached);
         pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-        int failed = pthread_create(&thread, &detached, work, (void *)(long)(started + 1));
+        int failed = pthread_create(&thread, &detached, work, NULL);
         pthread_attr_destroy(&detached);
         if (failed) break;
         started++;
@@ -93,16 +111,18 @@ void pool_run(Share share, void *task, int parts)
     if (started < parts - 1) {
         share(task, 0, 1);
     } else {
-        job.share = share, job.task = task, job.parts = parts;
-        atomic_store(&left, started);
-        atomic_fetch_add(&turn, 1);
+        atomic_store_explicit(&job_share, share, memory_order_relaxed);
+        atomic_store_explicit(&job_task, task, memory_order_relaxed);
+        atomic_store_explicit(&job_parts, parts, memory_order_relaxed);
+        atomic_store(&left, parts);
+        atomic_store(&ticket, (atomic_load(&ticket) / PARTS + 1) * PARTS + parts);
         if (atomic_load(&sleeping)) {
             pthread_mutex_lock(&lock);
             pthread_cond_broadcast(&wake);
             pthread_mutex_unlock(&lock);
         }
         inside = 1;
-        share(task, 0, parts);
+        while (take_part()) {}
         inside = 0;
         for (int i = 0; atomic_load_explicit(&left, memory_order_acquire); i++)
             if (i < SPIN) pause_(); else sched_yield();

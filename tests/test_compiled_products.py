@@ -12,8 +12,9 @@ if native is None:
 from tensorgrad.kernels import matrix_compiled
 
 pytestmark = cpu_only
-SIZES = [(1, 64, 700), (3, 100, 400), (12, 33, 130), (13, 260, 33), (14, 32, 256), (15, 33, 257), (29, 65, 512), (42, 31, 530), (43, 97, 600), (64, 10, 300),
-         (128, 193, 300), (337, 70, 40), (340, 129, 260), (700, 34, 515), (20, 3100, 20), (345, 3080, 10), (200, 64, 1), (33, 512, 1100)]
+SIZES = [(1, 64, 700), (4, 4, 2100), (5, 5, 2300), (3, 100, 400), (12, 33, 130), (13, 260, 33), (14, 32, 256), (15, 33, 257), (29, 65, 512), (31, 19, 300),
+         (32, 140, 256), (33, 40, 256), (42, 31, 530), (43, 97, 600), (64, 10, 300), (128, 193, 300), (337, 70, 40), (340, 129, 260), (700, 34, 515),
+         (20, 3100, 20), (345, 3080, 10), (200, 64, 1), (33, 512, 1100)]
 
 
 def laid(rng, shape, how, dtype):
@@ -52,9 +53,30 @@ def test_stacks_of_products(threads):
 
 
 def test_what_is_not_a_number_stays_in_its_row_and_column():
-    for m, n, k in ((40, 70, 300), (341, 64, 40), (7, 64, 200)):
+    for m, n, k in ((40, 70, 300), (341, 64, 40), (7, 64, 200), (30, 64, 300)):
         a, b = np.ones((m, k), np.float32), np.ones((n, k), np.float32).T
         a[3, k // 2], b[k - 1, 5] = np.nan, np.inf
         out = matrix_compiled.product(a, b)
         assert np.isnan(out[3]).all() and np.isinf(np.delete(out[:, 5], 3)).all()
         assert np.isfinite(np.delete(np.delete(out, 3, 0), 5, 1)).all()
+
+
+@pytest.mark.parametrize("threads", [2, 5], indirect=True)
+def test_many_loops_one_after_the_other(threads):
+    """Threads that come late to a loop find the next one, or nothing: no part is done twice, or not at all."""
+    rng = np.random.default_rng(0)
+    operands = [(rng.integers(-9, 9, (40, k)).astype("float32"), rng.integers(-9, 9, (k, 100)).astype("float32")) for k in (64, 100, 300)]
+    exact = [a @ b for a, b in operands]
+    for turn in range(3000):
+        place = turn % 3
+        np.testing.assert_array_equal(matrix_compiled.product(*operands[place]), exact[place])
+
+
+@pytest.mark.parametrize("threads", [3], indirect=True)
+def test_loops_of_several_threads(threads):
+    from concurrent.futures import ThreadPoolExecutor
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-9, 9, (60, 80)).astype("float32"), rng.integers(-9, 9, (80, 90)).astype("float32")
+    with ThreadPoolExecutor(4) as several:
+        for found in several.map(lambda _: matrix_compiled.product(a, b), range(2000)):
+            np.testing.assert_array_equal(found, a @ b)
