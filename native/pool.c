@@ -1,6 +1,6 @@
 /* The pool of threads. It starts when it is first needed, and again in a child after fork.
 
-A loop comes in as many parts as it is worth threads. Whoever is free takes the next one: where the system has other work for the other cores, the caller
+A loop comes in parts, and whoever is free takes the next one: where the system has other work for the other cores, the caller
 does all of them itself, and never waits for a thread that has not begun. A thread that has nothing to do looks out for work for about SPIN turns (some
 50 µs), since the next loop of a network follows at once; then it sleeps. BLAS keeps to one thread while the pool is in use (tensorgrad/threads.py), so
 the two never wait for each other's cores. */
@@ -26,7 +26,7 @@ static atomic_ulong ticket;                     /* how many loops there have bee
 static atomic_int left, sleeping;               /* parts that are not done; threads that sleep */
 static _Atomic(Share) job_share;
 static _Atomic(void *) job_task;
-static atomic_int job_parts;
+static atomic_int job_parts, job_threads;
 static _Thread_local int inside;
 
 static inline void pause_(void)
@@ -40,10 +40,10 @@ static inline void pause_(void)
 
 /* Take a part of the loop that is under way and do it; 0 where none is left. What a loop is may only be believed once a part of it is taken: until then
    it may have ended, and another begun. */
-static int take_part(void)
+static int take_part(int me)
 {
     unsigned long seen = atomic_load(&ticket);
-    while (seen % PARTS) {
+    while (seen % PARTS && me < atomic_load_explicit(&job_threads, memory_order_relaxed)) {
         Share share = atomic_load_explicit(&job_share, memory_order_relaxed);
         void *task = atomic_load_explicit(&job_task, memory_order_relaxed);
         int parts = atomic_load_explicit(&job_parts, memory_order_relaxed);
@@ -56,22 +56,23 @@ static int take_part(void)
     return 0;
 }
 
-static int idle(void) { return atomic_load(&ticket) % PARTS == 0; }
+static int idle(int me) { return atomic_load(&ticket) % PARTS == 0 || me >= atomic_load_explicit(&job_threads, memory_order_relaxed); }
 
-static void *work(void *nothing)
+static void *work(void *number)
 {
+    int me = (int)(long)number;
     inside = 1;
     for (;;) {
-        if (take_part()) continue;
-        for (int i = 0; i < SPIN && idle(); i++) pause_();
-        if (!idle()) continue;
+        if (take_part(me)) continue;
+        for (int i = 0; i < SPIN && idle(me); i++) pause_();
+        if (!idle(me)) continue;
         pthread_mutex_lock(&lock);
         atomic_fetch_add(&sleeping, 1);
-        while (idle()) pthread_cond_wait(&wake, &lock);
+        while (idle(me)) pthread_cond_wait(&wake, &lock);
         atomic_fetch_sub(&sleeping, 1);
         pthread_mutex_unlock(&lock);
     }
-    return nothing;
+    return NULL;
 }
 
 static void start(int threads)
@@ -90,7 +91,7 @@ static void start(int threads)
         pthread_attr_t detached;
         pthread_attr_init(&detached);
         pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-        int failed = pthread_create(&thread, &detached, work, NULL);
+        int failed = pthread_create(&thread, &detached, work, (void *)(long)(started + 1));
         pthread_attr_destroy(&detached);
         if (failed) break;
         started++;
@@ -107,13 +108,15 @@ void pool_run(Share share, void *task, int parts)
         share(task, 0, 1);
         return;
     }
-    start(parts);
-    if (started < parts - 1) {
+    int threads = parts < wanted ? parts : wanted;
+    start(threads);
+    if (started < threads - 1) {
         share(task, 0, 1);
     } else {
         atomic_store_explicit(&job_share, share, memory_order_relaxed);
         atomic_store_explicit(&job_task, task, memory_order_relaxed);
         atomic_store_explicit(&job_parts, parts, memory_order_relaxed);
+        atomic_store_explicit(&job_threads, threads, memory_order_relaxed);
         atomic_store(&left, parts);
         atomic_store(&ticket, (atomic_load(&ticket) / PARTS + 1) * PARTS + parts);
         if (atomic_load(&sleeping)) {
@@ -122,7 +125,7 @@ void pool_run(Share share, void *task, int parts)
             pthread_mutex_unlock(&lock);
         }
         inside = 1;
-        while (take_part()) {}
+        while (take_part(0)) {}
         inside = 0;
         for (int i = 0; atomic_load_explicit(&left, memory_order_acquire); i++)
             if (i < SPIN) pause_(); else sched_yield();

@@ -8,7 +8,7 @@ extern int pool_used;           /* whether threads of the pool were ever started
 int pool_size(void);
 void pool_resize(int threads);
 void pool_run(Share share, void *task, int parts);      /* share(task, part, parts) for each part, side by side; share(task, 0, 1) where that cannot be */
-void pool_meet(int parts);                              /* inside a share: wait until all of them are here */
+void pool_meet(int parts);                              /* inside a share: wait until all parts, no more than threads, are here */
 void *pool_scratch(int which, long bytes);              /* memory that this thread keeps; it may move when more is asked for */
 
 /* The part'th of `parts` nearly equal pieces of [0, n), in whole blocks. */
@@ -27,6 +27,14 @@ static inline int threads_for(double work)
     int most = pool_size();
     double worth = work / 15e3;
     return worth < 2 ? 1 : worth < most ? (int)worth : most;
+}
+
+/* How many parts, where more of them cost nothing: several for each thread, so that there is something left for one that comes late. */
+static inline int parts_for(double work)
+{
+    int threads = threads_for(work);
+    double worth = work / 15e3;
+    return threads < 2 ? 1 : worth < 4 * threads ? (int)worth : 4 * threads;
 }
 
 #endif
