@@ -23,6 +23,7 @@ BLOCK = 1 << 19      # elements of shifted rows at a time
 PLANES = 1 << 17     # elements of planes at a time, of channels that are not mixed
 NARROW = 16          # columns below which images lie innermost
 WIDE = 48            # columns from which on BLAS multiplies row by row of the result
+SMALL = 1 << 16      # elements of columns that cost less than many calls
 SPEED = 60           # products and sums a nanosecond
 
 
@@ -81,11 +82,20 @@ def fill(out: Any, x: Any, first: int, step: int, how: Any) -> None:
     rows, source = inside(first, step, out.shape[2], x.shape[2])
     found = [[inside(i * e - p, s, n, d) for i in range(k)]
              for k, e, p, s, n, d in zip(kernel, dilation, padding, stride, length, x.shape[3:], strict=True)]
-    if rows != slice(0, out.shape[2]) or any(to != slice(0, n) for n, axis in zip(length, found, strict=True) for to, _ in axis):
-        out[...] = 0
+    clear(out, 2, rows)
     for place in product(*map(range, kernel)):
         at = [axis[i] for i, axis in zip(place, found, strict=True)]
-        out[(*lead, rows, *place, *(to for to, _ in at))] = x[(*lead, source, *(of for _, of in at))]
+        target = out[(*lead, rows, *place)]
+        for i, (to, _) in enumerate(at, 3):
+            clear(target, i, to)
+        target[(*lead, slice(None), *(to for to, _ in at))] = x[(*lead, source, *(of for _, of in at))]
+
+
+def clear(out: Any, axis: int, inside: slice) -> None:
+    """0 along an axis before and behind what is inside."""
+    for part in (slice(0, inside.start), slice(inside.stop, None)):
+        if (some := out[(slice(None),) * axis + (part,)]).size:
+            some[...] = 0
 
 
 def fill_turned(out: Any, order: str, x: Any, first: int, step: int, how: Any) -> None:
@@ -118,6 +128,14 @@ def run(task: Any, blocks: Any, work: float) -> None:
     share(lambda i: task(groups[i], i), range(len(groups)))
 
 
+def as_matrix(w: Any) -> Any:
+    """A kernel (O, C, *K) as a matrix (O, K · C). It is copied along the channels that lie closer to each other: BLAS takes a matrix either way."""
+    o, places = len(w), range(2, w.ndim)
+    if abs(w.strides[0]) >= abs(w.strides[1]):
+        return np.ascontiguousarray(w.transpose(0, *places, 1)).reshape(o, -1)
+    return np.ascontiguousarray(w.transpose(*places, 1, 0)).reshape(-1, o).T
+
+
 def correlate(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
     """Fill y (N, O, *L), which may lie anywhere, with windows of x times w (O, C, *K), plus b."""
     part = useful(x.shape[2:], w.shape[2:], y.shape[2:], *how)
@@ -127,7 +145,7 @@ def correlate(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
     if not w.size:
         y[...] = 0 if b is None else b.reshape(-1, *(1,) * len(length))
         return
-    matrix = np.ascontiguousarray(w.transpose(0, *range(2, w.ndim), 1)).reshape(o, -1)
+    matrix = as_matrix(w)
     height, inner = prod(others) * c, prod(length[1:])
     offset = None if b is None else b.reshape(-1, *(1,) * len(length))
     rest = [numbers[1:] for numbers in (stride, padding, dilation)]
@@ -175,7 +193,7 @@ def weight(y: Any, x: Any, out: Any, how: Any) -> None:
     more = d * (k - 1) // s
     work = o * k * height * n * prod(length) / SPEED
     blocks = parts(n, length[0], len(phases) * height * inner, len(phases) * more * height * inner, available(work))
-    totals = np.empty((min(available(work), len(blocks)), k, height, o), x.dtype)
+    totals = np.empty((min(available(work), len(blocks)), k, o, height), x.dtype)
 
     def task(blocks: Any, number: int) -> None:
         total = totals[number]
@@ -187,19 +205,21 @@ def weight(y: Any, x: Any, out: Any, how: Any) -> None:
                 lines, view = laid(f"shifted{phase}", order, x.dtype, n=(count,), c=(c,), h=(m + more,), k=others, l=length[1:])
                 (fill_turned if order[-1] == "n" else fill)(view, *(order,) * (order[-1] == "n"), x[images], rows.start * s - padding[0] + phase, s, rest)
                 memory.append(lines)
-            g, view = laid("product", order[2:] + "c", x.dtype, n=(count,), c=(o,), h=(m,), l=length[1:])
+            g, view = laid("product", order[1:], x.dtype, n=(count,), c=(o,), h=(m,), l=length[1:])
             np.copyto(view, y[images, :, rows])
-            flat, wide = g.reshape(-1, o), count * inner
+            flat, wide = g.reshape(o, -1), count * inner
             for j in range(k):
                 start = j * d // s * wide
-                seen = memory[phases.index(j * d % s)].reshape(height, -1)[:, start:start + m * wide]
+                seen = memory[phases.index(j * d % s)].reshape(height, -1)[:, start:start + m * wide].T
                 if i:
-                    total[j] += np.matmul(seen, flat)
+                    total[j] += np.matmul(flat, seen)
                 else:
-                    np.matmul(seen, flat, out=total[j])
+                    np.matmul(flat, seen, out=total[j])
     run(task, blocks, work)
     total = totals[0] if len(totals) == 1 else totals.sum(axis=0)
-    out[(slice(None), slice(None), *part)] = total.reshape(k, *others, c, o).transpose(-1, -2, *range(1 + len(others)))
+    total, inner_part = total.reshape(k, o, *others, c), out[(slice(None), slice(None), *part)]
+    for place in product(range(k), *map(range, others)):           # one by one, so that copies run along channels
+        inner_part[(..., *place)] = total[(place[0], slice(None), *place[1:])]
 
 
 def back(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
@@ -302,6 +322,154 @@ def depthwise_weight(y: Any, x: Any, out: Any, how: Any) -> None:
     out[...] = totals.sum(axis=0).reshape(out.shape)
 
 
+# ── windows as columns ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Columns:
+    """Windows of some images as the columns of a matrix (C · K, places), each number copied for all of K, for a kernel that is a matrix as it lies.
+
+    Worth it where a kernel is larger than what it sees, or sees few channels.
+    """
+
+    def __init__(self, size: Any, w: Any, length: Any, how: Any) -> None:
+        self.part = useful(size, w.shape[2:], length, *how)
+        w = w[(slice(None), slice(None), *self.part)]
+        self.matrix, self.kernel, self.channels, self.length = w.reshape(len(w), -1), w.shape[2:], w.shape[1], length
+        self.stride, self.padding, self.dilation = trimmed(how, self.part)
+        self.reach = tuple((m - 1) * s + e * (k - 1) + 1 for m, s, e, k in zip(length, self.stride, self.dilation, self.kernel, strict=True))
+        self.frame = [inside(-p, 1, r, d) for p, r, d in zip(self.padding, self.reach, size, strict=True)]
+
+    def order(self, count: int, apart: bool) -> str:
+        """How images, channels, kernel and places lie: `apart`, image by image, or together as one matrix."""
+        return "nckl" if apart else "ckln" if images_inside(count, self.length) else "cknl"
+
+    def memory(self, name: str, order: str, count: int, dtype: Any) -> tuple[Any, Any]:
+        """Scratch memory for columns, and a view of it as (n, c, *k, *l)."""
+        return laid(name, order, dtype, n=(count,), c=(self.channels,), k=self.kernel, l=self.length)
+
+    def framed(self, order: str, count: int, dtype: Any) -> tuple[Any, Any]:
+        """Images with their border, (n, c, *reach), and what is inside of it."""
+        _, view = laid("frame", order.replace("k", ""), dtype, n=(count,), c=(self.channels,), l=self.reach)
+        return view, view[(..., *(to for to, _ in self.frame))]
+
+    def filled(self, x: Any, order: str) -> Any:
+        """The columns of images."""
+        if order[-1] == "n" or any(to != slice(0, r) for (to, _), r in zip(self.frame, self.reach, strict=True)):
+            whole, middle = self.framed(order, len(x), x.dtype)
+            for i, (to, _) in enumerate(self.frame, 2):
+                clear(whole, i, to)
+            middle[...] = x[(..., *(of for _, of in self.frame))]
+        else:
+            whole = x[(..., *(of for _, of in self.frame))]
+        memory, view = self.memory("columns", order, len(x), x.dtype)
+        n, c, *steps = whole.strides
+        shifts = [step * e for step, e in zip(steps, self.dilation, strict=True)]
+        jumps = [step * s for step, s in zip(steps, self.stride, strict=True)]
+        np.copyto(view, as_strided(whole, view.shape, (n, c, *shifts, *jumps)))
+        return memory
+
+    def spread(self, memory: Any, view: Any, order: str, b: Any, x: Any) -> None:
+        """Fill images x with the sums of columns, (n, c, *k, *l), plus b."""
+        whole, middle = self.framed(order, len(x), x.dtype)
+        whole[...] = 0
+        for place in product(*map(range, self.kernel)):
+            whole[(..., *(slice(i * e, i * e + (m - 1) * s + 1, s) for i, e, m, s in
+                          zip(place, self.dilation, self.length, self.stride, strict=True)))] += view[(slice(None), slice(None), *place)]
+        target = x[(..., *(of for _, of in self.frame))]
+        if target.shape != x.shape:
+            x[...] = 0 if b is None else b
+        if b is None:
+            target[...] = middle
+        else:
+            np.add(middle, b, out=target)
+
+    def gathered(self, y: Any, order: str) -> Any:
+        """y (n, O, *L) as the matrix (O, places) in the order of columns."""
+        memory, view = laid("product", order.replace("k", ""), y.dtype, n=(len(y),), c=(y.shape[1],), l=self.length)
+        np.copyto(view, y)
+        return memory.reshape(y.shape[1], -1)
+
+    def blocks(self, n: int, threads: int) -> list[slice]:
+        """Which images to take at a time."""
+        return [images for images, _ in parts(n, 1, self.matrix.shape[1] * prod(self.length), 0, threads)]
+
+
+def by_columns(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
+    """`correlate` by columns."""
+    columns, (n, o, *length) = Columns(x.shape[2:], w, y.shape[2:], how), y.shape
+    if b is not None:
+        b = b.reshape(-1, *(1,) * len(length))
+    work = w.size * n * prod(length) / SPEED
+
+    def task(blocks: Any, _: int) -> None:
+        for images in blocks:
+            few, target = x[images], y[images]
+            order = columns.order(len(few), len(few) == 1 or prod(length) >= WIDE)
+            seen = columns.filled(few, order)
+            if order[0] == "n":
+                np.matmul(columns.matrix, seen.reshape(len(few), columns.matrix.shape[1], -1), out=target.reshape(len(few), o, -1))
+                if b is not None:
+                    target += b
+                continue
+            out, view = laid("product", order.replace("k", ""), x.dtype, n=(len(few),), c=(o,), l=length)
+            np.matmul(columns.matrix, seen.reshape(columns.matrix.shape[1], -1), out=out.reshape(o, -1))
+            if b is None:
+                np.copyto(target, view)
+            else:
+                np.add(view, b, out=target)
+    run(task, columns.blocks(n, available(work)), work)
+
+
+def back_by_columns(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
+    """`back` by columns."""
+    columns, (n, o, *length) = Columns(x.shape[2:], w, y.shape[2:], how), y.shape
+    if b is not None:
+        b = b.reshape(-1, *(1,) * len(length))
+    work = w.size * n * prod(length) / SPEED
+
+    def task(blocks: Any, _: int) -> None:
+        for images in blocks:
+            few, height = y[images], columns.matrix.shape[1]
+            order = columns.order(len(few), len(few) == 1 or prod(length) >= WIDE)
+            memory, view = columns.memory("columns", order, len(few), x.dtype)
+            if order[0] == "n":
+                np.matmul(columns.matrix.T, few.reshape(len(few), o, -1), out=memory.reshape(len(few), height, -1))
+            else:
+                np.matmul(columns.matrix.T, columns.gathered(few, order), out=memory.reshape(height, -1))
+            columns.spread(memory, view, order, b, x[images])
+    run(task, columns.blocks(n, available(work)), work)
+
+
+def weight_by_columns(y: Any, x: Any, out: Any, how: Any) -> None:
+    """`weight` by columns."""
+    columns, (n, o, *length) = Columns(x.shape[2:], out, y.shape[2:], how), y.shape
+    work = out.size * n * prod(length) / SPEED
+    blocks = columns.blocks(n, available(work))
+    totals = np.empty((min(available(work), len(blocks)), o, columns.matrix.shape[1]), x.dtype)
+
+    def task(blocks: Any, number: int) -> None:
+        for i, images in enumerate(blocks):
+            few, g = x[images], y[images]
+            order = columns.order(len(few), False)
+            seen = columns.filled(few, order).reshape(columns.matrix.shape[1], -1).T
+            if i:
+                totals[number] += np.matmul(columns.gathered(g, order), seen)
+            else:
+                np.matmul(columns.gathered(g, order), seen, out=totals[number])
+    run(task, blocks, work)
+    total = totals[0] if len(totals) == 1 else totals.sum(axis=0)
+    if total.size != out.size:
+        out[...] = 0
+    out[(slice(None), slice(None), *columns.part)] = total.reshape(o, -1, *columns.kernel)
+
+
+def columns_pay(n: int, w: Any, length: Any, rows: int, factor: int = 1) -> bool:
+    """Whether columns cost less than rows: elements copied against elements copied, of which `rows` are rows, a place, and those of the kernel count double."""
+    o, places = len(w), n * prod(length)
+    height = prod(w.shape[1:])
+    return bool(0 < height * prod(length) <= BLOCK and factor * height * places <= (rows + o) * places + 2 * w.size + SMALL)
+
+
 # ── the kernels ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -312,6 +480,21 @@ def by_groups(task: Any, groups: int, how: Any, *arrays: Any) -> None:
         arrays = tuple((a if a is None or a.ndim == 1 else a[:, :, None], axis) for a, axis in arrays)
     for i in range(groups):
         task(*(None if a is None else a[(slice(None),) * axis + (spans(a.shape[axis], groups)[i],)] for a, axis in arrays), how)
+
+
+def forward(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
+    pays = columns_pay(len(x), w, y.shape[2:], w.shape[1] * prod(w.shape[3:]))
+    (by_columns if pays else correlate)(x, w, b, y, how)
+
+
+def backward(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
+    pays = columns_pay(len(y), w, y.shape[2:], len(w) * how[0][0] * prod(w.shape[3:]), factor=2)
+    (back_by_columns if pays else back)(y, w, b, x, how)
+
+
+def of_weight(y: Any, x: Any, out: Any, how: Any) -> None:
+    pays = columns_pay(len(x), out, y.shape[2:], out.shape[1] * prod(out.shape[3:]))
+    (weight_by_columns if pays else weight)(y, x, out, how)
 
 
 def is_matrix(w: Any, stride: Any, padding: Any, groups: int, places: int) -> bool:
@@ -333,7 +516,7 @@ def convolution(x: Any, w: Any, b: Any, *, stride: Any, padding: Any, dilation: 
         if b is not None:
             y += b.reshape(-1, *(1,) * len(length))
     else:
-        by_groups(correlate, groups, (stride, padding, dilation), (x, 1), (w, 0), (b, 0), (y, 1))
+        by_groups(forward, groups, (stride, padding, dilation), (x, 1), (w, 0), (b, 0), (y, 1))
     return y
 
 
@@ -350,7 +533,7 @@ def convolution_input(y: Any, w: Any, b: Any, *, size: Any, stride: Any, padding
         if b is not None:
             x += b.reshape(-1, *(1,) * len(size))
     else:
-        by_groups(back, groups, (stride, padding, dilation), (y, 1), (w, 0), (b, 0), (x, 1))
+        by_groups(backward, groups, (stride, padding, dilation), (y, 1), (w, 0), (b, 0), (x, 1))
     return x
 
 
@@ -363,5 +546,5 @@ def convolution_weight(y: Any, x: Any, *, size: Any, stride: Any, padding: Any, 
     if groups > 1 and c == 1 and o == groups:
         by_groups(depthwise_weight, 1, (stride, padding, dilation), (y, 1), (x, 1), (out, 0))
     else:
-        by_groups(weight, groups, (stride, padding, dilation), (y, 1), (x, 1), (out, 0))
+        by_groups(of_weight, groups, (stride, padding, dilation), (y, 1), (x, 1), (out, 0))
     return out
