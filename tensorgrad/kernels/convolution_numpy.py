@@ -7,7 +7,7 @@ of y for each remainder of the places in x by the strides.
 """
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from itertools import product
 from math import gcd, prod
 from typing import Any
@@ -124,6 +124,8 @@ def parts(count: int, rows: int, heavy: int, fixed: int, split: int) -> list[tup
 
 def run(task: Any, blocks: Any, work: float) -> None:
     """The blocks in order, in as many runs side by side as pay: `task(blocks, number of the run)`."""
+    if len(blocks) == 1:
+        return task(blocks, 0)
     groups = [blocks[part] for part in spans(len(blocks), min(available(work), len(blocks)))]
     share(lambda i: task(groups[i], i), range(len(groups)))
 
@@ -331,36 +333,41 @@ class Columns:
     Worth it where a kernel is larger than what it sees, or sees few channels.
     """
 
-    def __init__(self, size: Any, w: Any, length: Any, how: Any) -> None:
-        self.part = useful(size, w.shape[2:], length, *how)
-        w = w[(slice(None), slice(None), *self.part)]
-        self.matrix, self.kernel, self.channels, self.length = w.reshape(len(w), -1), w.shape[2:], w.shape[1], length
+    def __init__(self, size: Any, channels: int, kernel: Any, length: Any, how: Any) -> None:
+        self.part, self.channels, self.length = useful(size, kernel, length, *how), channels, length
+        self.kernel = tuple(t.stop - t.start for t in self.part)
+        self.whole, self.height, self.places = self.kernel == kernel, channels * prod(self.kernel), prod(length)
         self.stride, self.padding, self.dilation = trimmed(how, self.part)
         self.reach = tuple((m - 1) * s + e * (k - 1) + 1 for m, s, e, k in zip(length, self.stride, self.dilation, self.kernel, strict=True))
-        self.frame = [inside(-p, 1, r, d) for p, r, d in zip(self.padding, self.reach, size, strict=True)]
+        frame = [inside(-p, 1, r, d) for p, r, d in zip(self.padding, self.reach, size, strict=True)]
+        self.to, self.of = (..., *(to for to, _ in frame)), (..., *(of for _, of in frame))
+        self.bordered = any(to != slice(0, r) for (to, _), r in zip(frame, self.reach, strict=True))
 
-    def order(self, count: int, apart: bool) -> str:
-        """How images, channels, kernel and places lie: `apart`, image by image, or together as one matrix."""
-        return "nckl" if apart else "ckln" if images_inside(count, self.length) else "cknl"
+    def matrix(self, w: Any) -> Any:
+        """The kernel as (O, C · K)."""
+        part = w if self.whole else w[(slice(None), slice(None), *self.part)]
+        return np.ascontiguousarray(part.transpose(0, *range(2, w.ndim), 1) if prod(self.kernel) == 1 else part).reshape(len(w), -1)
+
+    def order(self, count: int, apart: bool = True) -> str:
+        """How images, channels, kernel and places lie: image by image, if they may lie `apart` and it pays, or together as one matrix."""
+        return "nckl" if apart and (count == 1 or self.places >= WIDE) else "ckln" if images_inside(count, self.length) else "cknl"
 
     def memory(self, name: str, order: str, count: int, dtype: Any) -> tuple[Any, Any]:
         """Scratch memory for columns, and a view of it as (n, c, *k, *l)."""
         return laid(name, order, dtype, n=(count,), c=(self.channels,), k=self.kernel, l=self.length)
 
-    def framed(self, order: str, count: int, dtype: Any) -> tuple[Any, Any]:
-        """Images with their border, (n, c, *reach), and what is inside of it."""
-        _, view = laid("frame", order.replace("k", ""), dtype, n=(count,), c=(self.channels,), l=self.reach)
-        return view, view[(..., *(to for to, _ in self.frame))]
+    def framed(self, order: str, count: int, dtype: Any) -> Any:
+        """Memory for images with their border, (n, c, *reach)."""
+        return laid("frame", order.replace("k", ""), dtype, n=(count,), c=(self.channels,), l=self.reach)[1]
 
     def filled(self, x: Any, order: str) -> Any:
         """The columns of images."""
-        if order[-1] == "n" or any(to != slice(0, r) for (to, _), r in zip(self.frame, self.reach, strict=True)):
-            whole, middle = self.framed(order, len(x), x.dtype)
-            for i, (to, _) in enumerate(self.frame, 2):
-                clear(whole, i, to)
-            middle[...] = x[(..., *(of for _, of in self.frame))]
-        else:
-            whole = x[(..., *(of for _, of in self.frame))]
+        whole = x[self.of]
+        if self.bordered or order[-1] == "n":
+            whole = self.framed(order, len(x), x.dtype)
+            if self.bordered:
+                whole[...] = 0
+            whole[self.to] = x[self.of]
         memory, view = self.memory("columns", order, len(x), x.dtype)
         n, c, *steps = whole.strides
         shifts = [step * e for step, e in zip(steps, self.dilation, strict=True)]
@@ -368,20 +375,20 @@ class Columns:
         np.copyto(view, as_strided(whole, view.shape, (n, c, *shifts, *jumps)))
         return memory
 
-    def spread(self, memory: Any, view: Any, order: str, b: Any, x: Any) -> None:
+    def spread(self, view: Any, order: str, b: Any, x: Any) -> None:
         """Fill images x with the sums of columns, (n, c, *k, *l), plus b."""
-        whole, middle = self.framed(order, len(x), x.dtype)
+        whole = self.framed(order, len(x), x.dtype)
         whole[...] = 0
         for place in product(*map(range, self.kernel)):
             whole[(..., *(slice(i * e, i * e + (m - 1) * s + 1, s) for i, e, m, s in
                           zip(place, self.dilation, self.length, self.stride, strict=True)))] += view[(slice(None), slice(None), *place)]
-        target = x[(..., *(of for _, of in self.frame))]
+        target = x[self.of]
         if target.shape != x.shape:
             x[...] = 0 if b is None else b
         if b is None:
-            target[...] = middle
+            target[...] = whole[self.to]
         else:
-            np.add(middle, b, out=target)
+            np.add(whole[self.to], b, out=target)
 
     def gathered(self, y: Any, order: str) -> Any:
         """y (n, O, *L) as the matrix (O, places) in the order of columns."""
@@ -391,28 +398,36 @@ class Columns:
 
     def blocks(self, n: int, threads: int) -> list[slice]:
         """Which images to take at a time."""
-        return [images for images, _ in parts(n, 1, self.matrix.shape[1] * prod(self.length), 0, threads)]
+        return [images for images, _ in parts(n, 1, self.height * self.places, 0, threads)]
+
+
+@lru_cache(1 << 10)
+def columns_of(size: Any, channels: int, kernel: Any, length: Any, how: Any) -> Columns:
+    return Columns(size, channels, kernel, length, how)
+
+
+def along(b: Any, axes: int) -> Any:
+    """A bias that goes with (n, c, *places)."""
+    return None if b is None else b.reshape(-1, *(1,) * axes)
 
 
 def by_columns(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
     """`correlate` by columns."""
-    columns, (n, o, *length) = Columns(x.shape[2:], w, y.shape[2:], how), y.shape
-    if b is not None:
-        b = b.reshape(-1, *(1,) * len(length))
-    work = w.size * n * prod(length) / SPEED
+    columns, (n, o, *length) = columns_of(x.shape[2:], w.shape[1], w.shape[2:], y.shape[2:], how), y.shape
+    matrix, b, work = columns.matrix(w), along(b, len(length)), w.size * n * columns.places / SPEED
 
     def task(blocks: Any, _: int) -> None:
         for images in blocks:
             few, target = x[images], y[images]
-            order = columns.order(len(few), len(few) == 1 or prod(length) >= WIDE)
+            order = columns.order(len(few))
             seen = columns.filled(few, order)
             if order[0] == "n":
-                np.matmul(columns.matrix, seen.reshape(len(few), columns.matrix.shape[1], -1), out=target.reshape(len(few), o, -1))
+                np.matmul(matrix, seen.reshape(len(few), columns.height, -1), out=target.reshape(len(few), o, -1))
                 if b is not None:
                     target += b
                 continue
             out, view = laid("product", order.replace("k", ""), x.dtype, n=(len(few),), c=(o,), l=length)
-            np.matmul(columns.matrix, seen.reshape(columns.matrix.shape[1], -1), out=out.reshape(o, -1))
+            np.matmul(matrix, seen.reshape(columns.height, -1), out=out.reshape(o, -1))
             if b is None:
                 np.copyto(target, view)
             else:
@@ -422,43 +437,41 @@ def by_columns(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
 
 def back_by_columns(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
     """`back` by columns."""
-    columns, (n, o, *length) = Columns(x.shape[2:], w, y.shape[2:], how), y.shape
-    if b is not None:
-        b = b.reshape(-1, *(1,) * len(length))
-    work = w.size * n * prod(length) / SPEED
+    columns, (n, o, *length) = columns_of(x.shape[2:], w.shape[1], w.shape[2:], y.shape[2:], how), y.shape
+    matrix, b, work = columns.matrix(w).T, along(b, len(length)), w.size * n * columns.places / SPEED
 
     def task(blocks: Any, _: int) -> None:
         for images in blocks:
-            few, height = y[images], columns.matrix.shape[1]
-            order = columns.order(len(few), len(few) == 1 or prod(length) >= WIDE)
+            few = y[images]
+            order = columns.order(len(few))
             memory, view = columns.memory("columns", order, len(few), x.dtype)
             if order[0] == "n":
-                np.matmul(columns.matrix.T, few.reshape(len(few), o, -1), out=memory.reshape(len(few), height, -1))
+                np.matmul(matrix, few.reshape(len(few), o, -1), out=memory.reshape(len(few), columns.height, -1))
             else:
-                np.matmul(columns.matrix.T, columns.gathered(few, order), out=memory.reshape(height, -1))
-            columns.spread(memory, view, order, b, x[images])
+                np.matmul(matrix, columns.gathered(few, order), out=memory.reshape(columns.height, -1))
+            columns.spread(view, order, b, x[images])
     run(task, columns.blocks(n, available(work)), work)
 
 
 def weight_by_columns(y: Any, x: Any, out: Any, how: Any) -> None:
     """`weight` by columns."""
-    columns, (n, o, *length) = Columns(x.shape[2:], out, y.shape[2:], how), y.shape
-    work = out.size * n * prod(length) / SPEED
+    columns, (n, o) = columns_of(x.shape[2:], out.shape[1], out.shape[2:], y.shape[2:], how), y.shape[:2]
+    work = out.size * n * columns.places / SPEED
     blocks = columns.blocks(n, available(work))
-    totals = np.empty((min(available(work), len(blocks)), o, columns.matrix.shape[1]), x.dtype)
+    totals = np.empty((min(available(work), len(blocks)), o, columns.height), x.dtype)
 
     def task(blocks: Any, number: int) -> None:
         for i, images in enumerate(blocks):
             few, g = x[images], y[images]
-            order = columns.order(len(few), False)
-            seen = columns.filled(few, order).reshape(columns.matrix.shape[1], -1).T
+            order = columns.order(len(few), apart=False)
+            seen = columns.filled(few, order).reshape(columns.height, -1).T
             if i:
                 totals[number] += np.matmul(columns.gathered(g, order), seen)
             else:
                 np.matmul(columns.gathered(g, order), seen, out=totals[number])
     run(task, blocks, work)
     total = totals[0] if len(totals) == 1 else totals.sum(axis=0)
-    if total.size != out.size:
+    if not columns.whole:
         out[...] = 0
     out[(slice(None), slice(None), *columns.part)] = total.reshape(o, -1, *columns.kernel)
 
@@ -478,6 +491,8 @@ def by_groups(task: Any, groups: int, how: Any, *arrays: Any) -> None:
     if len(how[0]) == 1:
         how = ((1, *how[0]), (0, *how[1]), (1, *how[2]))
         arrays = tuple((a if a is None or a.ndim == 1 else a[:, :, None], axis) for a, axis in arrays)
+    if groups == 1:
+        return task(*(a for a, _ in arrays), how)
     for i in range(groups):
         task(*(None if a is None else a[(slice(None),) * axis + (spans(a.shape[axis], groups)[i],)] for a, axis in arrays), how)
 
