@@ -7,8 +7,9 @@ import threading
 import numpy as np
 import pytest
 
-from tensorgrad.kernels import convolution_numpy, optimizer_numpy, sharing_numpy
-from tensorgrad.ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight
+from tensorgrad.kernels import convolution_numpy, optimizer_numpy, pooling_numpy, sharing_numpy
+from tensorgrad.ops.convolution import Columns, Convolution, ConvolutionInput, ConvolutionWeight
+from tensorgrad.ops.pooling import WindowSpread, WindowSum
 from tests.support import cpu_only
 
 pytestmark = cpu_only
@@ -79,12 +80,14 @@ CASES = [      # images, channels, size, kernel, results, stride, padding, dilat
 
 @pytest.mark.parametrize("block", [1, 500, 1 << 19])
 @pytest.mark.parametrize("wide", [1, 1 << 30])
+@pytest.mark.parametrize("columns", [False, True])
 @pytest.mark.parametrize("case", CASES)
-def test_convolution_in_blocks_is_that_of_the_formulas(monkeypatch, two_threads, block, wide, case):
+def test_convolution_in_blocks_is_that_of_the_formulas(monkeypatch, two_threads, block, wide, columns, case):
     n, c, size, kernel, o, stride, padding, dilation = case
     monkeypatch.setattr(convolution_numpy, "BLOCK", block)
     monkeypatch.setattr(convolution_numpy, "WIDE", wide)
     monkeypatch.setattr(convolution_numpy, "PLANES", block)
+    monkeypatch.setattr(convolution_numpy, "columns_pay", lambda *numbers, **more: columns)
     rng, how = np.random.default_rng(0), dict(stride=stride, padding=padding, dilation=dilation)
     x, w, b = rng.standard_normal((n, c, *size)), rng.standard_normal((o, c, *kernel)), rng.standard_normal(o)
     y = Convolution.forward(np, x, w, b, **how)
@@ -100,6 +103,40 @@ def test_convolution_in_blocks_is_that_of_the_formulas(monkeypatch, two_threads,
                           (convolution_numpy.convolution_input(g, w, bias, size=size, **how), ConvolutionInput.forward(np, g, w, bias, size=size, **how)),
                           (convolution_numpy.convolution_weight(g, x, size=kernel, **how), ConvolutionWeight.forward(np, g, x, size=kernel, **how))):
         np.testing.assert_allclose(ours, formula, atol=1e-12)
+
+
+def test_what_one_channel_sees_is_its_own():
+    """Infinity in another channel is none of its business."""
+    rng, how = np.random.default_rng(0), dict(stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=2)
+    x, g = rng.standard_normal((1, 2, 6, 6)), rng.standard_normal((1, 2, 4, 4))
+    x[0, 1] = np.inf
+    assert np.isfinite(convolution_numpy.convolution(x, np.ones((2, 1, 3, 3)), None, **how)[:, 0]).all()
+    assert np.isfinite(convolution_numpy.convolution_weight(g, x, size=(3, 3), **how)[0]).all()
+
+
+@pytest.mark.parametrize("size, kernel, stride, widths", [
+    ((6, 8), (2, 2), (2, 2), ((0, 0), (0, 0))),
+    ((7, 9), (2, 2), (2, 2), ((0, 0), (0, 0))),
+    ((7, 9), (3, 2), (3, 3), ((1, 0), (1, 1))),
+    ((7, 9), (3, 3), (2, 1), ((1, 1), (1, 1))),
+    ((9,), (4,), (2,), ((0, 2),)),
+    ((5, 5), (5, 5), (5, 5), ((0, 0), (0, 0))),
+])
+def test_sums_of_windows_are_those_of_the_formulas(size, kernel, stride, widths):
+    rng, how = np.random.default_rng(0), dict(kernel=kernel, stride=stride, widths=widths, scale=0.25)
+    x = rng.standard_normal((3, 2, *size))
+    y = WindowSum.forward(np, x, **how)
+    np.testing.assert_allclose(pooling_numpy.window_sum(x, **how), y, atol=1e-12)
+    g = rng.standard_normal(y.shape)
+    np.testing.assert_allclose(pooling_numpy.window_spread(g, size=size, **how), WindowSpread.forward(np, g, size=size, **how), atol=1e-12)
+
+
+@pytest.mark.parametrize("stride, padding, dilation", [((1, 1), (0, 0), (1, 1)), ((2, 1), (1, 0), (1, 1)), ((1, 2), (2, 1), (1, 2))])
+def test_windows_are_those_of_the_formula(stride, padding, dilation):
+    x, how = np.random.default_rng(0).standard_normal((2, 3, 6, 7)), dict(kernel=(2, 3), stride=stride, padding=padding, dilation=dilation)
+    ours = convolution_numpy.windows(x, **how)
+    np.testing.assert_array_equal(ours, Columns.forward(np, x, **how))
+    assert ours.flags.c_contiguous and ours.base is None
 
 
 @pytest.mark.parametrize("name, numbers", [

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ..dispatch import OpDispatch
-from ..ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight, output_length
+from ..ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight, output_length, padded
 from .sharing_numpy import available, scratch, share, spans
 
 BLOCK = 1 << 19      # elements of shifted rows at a time
-PLANES = 1 << 17     # elements of planes at a time, of channels that are not mixed
+PLANES = 1 << 18     # elements of shifted rows at a time, of channels that are not mixed
 NARROW = 16          # columns below which images lie innermost
 WIDE = 48            # columns from which on BLAS multiplies row by row of the result
 SMALL = 1 << 16      # elements of columns that cost less than many calls
@@ -254,72 +254,65 @@ def is_depthwise(w: Any, groups: int) -> bool:
 
 
 class Planes:
-    """Some channels of an image, apart by the stride: then a tap sees one run of memory, with some elements between the rows that do not count."""
+    """Rows of some channels of an image, shifted sideways as above: each row of the kernel sees, of each channel, a matrix (places in that row, places)."""
 
     def __init__(self, kernel: Any, length: Any, how: Any) -> None:
-        self.kernel, self.length, self.how = kernel, length, how
-        self.reach = tuple(m + e * (k - 1) // s for m, e, k, s in zip(length, how[2], kernel, how[0], strict=True))
-        self.steps = [prod(self.reach[i + 1:]) for i in range(len(length))]
+        (self.rows, *self.others), self.length, self.how = kernel, length, how
+        self.height = length[0] + how[2][0] * (self.rows - 1) // how[0][0]
+        self.inner = prod(length[1:])
 
     def blocks(self, n: int, c: int) -> list[tuple[int, slice]]:
         """Which image, and which of its channels, to take at a time."""
-        step = max(PLANES // (prod(self.reach) * prod(self.how[0])), 1)
-        return [(i, slice(j, j + step)) for i in range(n) for j in range(0, c, step)]
+        step = max(PLANES // (self.height * self.inner * prod(self.others) * min(self.how[0][0], self.rows)), 1)
+        return [(i, slice(j, min(j + step, c))) for i in range(n) for j in range(0, c, step)]
 
-    def taps(self, x: Any) -> Any:
-        """What each tap sees of an x (C, *D), (C, elements of a plane): the last of these belong to the next channel, and do not count."""
-        stride, padding, dilation = self.how
-        memory = []
-        for i in range(stride[0]):
-            lines, view = laid(f"shifted{i}", "nkchl", x.dtype, n=(1,), c=(len(x) + 1,), h=self.reach[:1], k=stride[1:], l=self.reach[1:])
-            view[:, -1] = 0
-            fill(view[:, :-1], x[None], i - padding[0], stride[0], (stride[1:], padding[1:], (1,) * (len(stride) - 1)))
-            memory.append(lines[0])
-        for place in product(*map(range, self.kernel)):
-            shifts = [divmod(k * e, s) for k, e, s in zip(place, dilation, stride, strict=True)]
-            start = sum(j * step for (j, _), step in zip(shifts, self.steps, strict=True))
-            yield memory[shifts[0][1]][tuple(i for _, i in shifts[1:])].reshape(-1)[start:start + len(x) * self.steps[0] * self.reach[0]].reshape(len(x), -1)
-
-    def result(self, name: str, c: int, dtype: Any) -> tuple[Any, Any]:
-        """Memory for a result that lies as planes do, and a view of what counts, (C, *L)."""
-        memory = scratch.take(name, (c, *self.reach), dtype)
-        return memory.reshape(c, -1), memory[(slice(None), *map(slice, self.length))]
+    def seen(self, x: Any) -> Any:
+        """What each row of the kernel sees of an x (C, *D): (C, places in the row, places)."""
+        (s, *stride), (p, *padding), (d, *dilation) = self.how
+        phases = {}
+        for phase in sorted({i * d % s for i in range(self.rows)}):
+            lines, view = laid(f"shifted{phase}", "nkchl", x.dtype, n=(1,), c=(len(x),), h=(self.height,), k=self.others, l=self.length[1:])
+            fill(view, x[None], phase - p, s, (stride, padding, dilation))
+            phases[phase] = lines.reshape(prod(self.others), len(x), -1).swapaxes(0, 1)
+        for i in range(self.rows):
+            start = i * d // s * self.inner
+            yield phases[i * d % s][..., start:start + self.length[0] * self.inner]
 
 
 def depthwise(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
-    planes, numbers = Planes(w.shape[2:], y.shape[2:], how), w.reshape(len(w), -1)
     if not w.size:
         y[...] = 0 if b is None else b.reshape(-1, *(1,) * (y.ndim - 2))
         return
+    planes, numbers = Planes(w.shape[2:], y.shape[2:], how), np.ascontiguousarray(w).reshape(len(w), w.shape[2], 1, -1)
+    places = prod(y.shape[2:])
 
     def task(blocks: Any, _: int) -> None:
         for image, channels in blocks:
-            few, some = x[image, channels], numbers[channels]
-            runs, view = planes.result("product", len(few), x.dtype)
-            part, _ = planes.result("part", len(few), x.dtype)
-            for i, seen in enumerate(planes.taps(few)):
-                np.multiply(seen, some[:, i:i + 1], out=part if i else runs)
+            target, few = y[image, channels], numbers[channels]
+            runs, part = scratch.take("product", (2, len(few), 1, places), x.dtype)
+            if target.flags.c_contiguous:
+                runs = target.reshape(runs.shape)
+            for i, seen in enumerate(planes.seen(x[image, channels])):
+                np.matmul(few[:, i], seen, out=part if i else runs)
                 if i:
                     runs += part
             if b is not None:
-                runs += b[channels, None]
-            y[image, channels] = view
-    run(task, planes.blocks(*x.shape[:2]), numbers.shape[1] * y.size / 3)
+                runs += b[channels, None, None]
+            if not target.flags.c_contiguous:
+                target[...] = runs.reshape(target.shape)
+    run(task, planes.blocks(*x.shape[:2]), w[0].size * y.size / 6)
 
 
 def depthwise_weight(y: Any, x: Any, out: Any, how: Any) -> None:
-    planes, c = Planes(out.shape[2:], y.shape[2:], how), x.shape[1]
-    blocks, work = planes.blocks(*x.shape[:2]), prod(planes.kernel) * y.size / 6
-    totals = np.zeros((min(available(work), len(blocks)), c, prod(planes.kernel)), x.dtype)
+    planes, (n, c) = Planes(out.shape[2:], y.shape[2:], how), x.shape[:2]
+    blocks, work = planes.blocks(n, c), out[0].size * y.size / 6
+    totals = np.zeros((min(available(work), len(blocks)), c, planes.rows, prod(planes.others), 1), x.dtype)
 
     def task(blocks: Any, number: int) -> None:
         for image, channels in blocks:
-            few = x[image, channels]
-            runs, view = planes.result("product", len(few), x.dtype)
-            runs[...] = 0
-            view[...] = y[image, channels]
-            for i, seen in enumerate(planes.taps(few)):
-                totals[number, channels, i] += np.einsum("ij,ij->i", runs, seen)
+            g = y[image, channels].reshape(-1, prod(y.shape[2:]), 1)
+            for i, seen in enumerate(planes.seen(x[image, channels])):
+                totals[number, channels, i] += np.matmul(seen, g)
     run(task, blocks, work)
     out[...] = totals.sum(axis=0).reshape(out.shape)
 
@@ -562,4 +555,17 @@ def convolution_weight(y: Any, x: Any, *, size: Any, stride: Any, padding: Any, 
         by_groups(depthwise_weight, 1, (stride, padding, dilation), (y, 1), (x, 1), (out, 0))
     else:
         by_groups(of_weight, groups, (stride, padding, dilation), (y, 1), (x, 1), (out, 0))
+    return out
+
+
+@OpDispatch.register("columns", "cpu")
+def windows(x: Any, *, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+    """All windows in one copy."""
+    length = output_length(x.shape[2:], kernel, stride, padding, dilation)
+    x = padded(np, x, padding)
+    n, c, *steps = x.strides
+    shifts = [step * e for step, e in zip(steps, dilation, strict=True)]
+    jumps = [step * s for step, s in zip(steps, stride, strict=True)]
+    out = np.empty((*x.shape[:2], *kernel, *length), x.dtype)
+    np.copyto(out, as_strided(x, out.shape, (n, c, *shifts, *jumps)))
     return out

@@ -1,17 +1,18 @@
-"""Maxima of windows on NumPy: one axis after the other, and, on the way back, each gradient to the first element that equals its maximum.
+"""Maxima and sums of windows on NumPy: one axis after the other, and, on the way back, each gradient to the first element that equals its maximum.
 
 Found on one core, float32: windows of 2×2 of (32, 16, 28, 28) take 0.3 ms there and 0.6 back, with indices 2.4 and 0.4; windows of 3×3, two apart, of
 (8, 64, 56, 56) 3 and 9 ms, with indices 20 and 2.
 """
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from ..dispatch import OpDispatch
 from ..ops.convolution import positions
-from ..ops.pooling import bordered, window_count
+from ..ops.pooling import WindowSpread, bordered, places_along, window_count
 
 BLOCK = 1 << 18      # elements of planes at a time, on the way back
 
@@ -73,3 +74,36 @@ def pulled(g: Any, x: Any, kernel: Any, stride: Any, widths: Any, dilation: Any)
             left ^= hit
             gx[(..., *where)] += np.where(hit, g, 0)
     return gx[(..., *(slice(a, a + d) for (a, _), d in zip(widths, x.shape[1:], strict=True)))]
+
+
+@OpDispatch.register("window_sum", "cpu")
+def window_sum(x: Any, *, kernel: Any, stride: Any, widths: Any, scale: float = 1) -> Any:
+    """The last axis first, where most is added; the first sum makes the memory that the others are added to."""
+    out = bordered(np, x, widths, 0) if any(map(any, widths)) else x
+    first = x.ndim - len(kernel)
+    for axis, k, s in reversed(list(zip(range(first, x.ndim), kernel, stride, strict=True))):
+        parts = [out[part] for part in places_along(axis, k, s, (out.shape[axis] - k) // s + 1)]
+        out = parts[0] + parts[1] if k > 1 else parts[0].copy()
+        for part in parts[2:]:
+            out += part
+    if scale == 1 or x.dtype.kind not in "fc":
+        return out if scale == 1 else out * scale
+    out *= scale
+    return out
+
+
+@OpDispatch.register("window_spread", "cpu")
+def window_spread(x: Any, *, size: Any, kernel: Any, stride: Any, widths: Any, scale: float = 1) -> Any:
+    """Windows that tile the input get their value as it is: no zeros that it is added to."""
+    if any(map(any, widths)) or tuple(kernel) != tuple(stride) or x.dtype.kind not in "fc" or any(
+            n * k > d for n, k, d in zip(x.shape[-len(kernel):], kernel, size, strict=True)):
+        return WindowSpread.forward(np, x, size=size, kernel=kernel, stride=stride, widths=widths, scale=scale)
+    lead, length = x.shape[:-len(kernel)], x.shape[-len(kernel):]
+    covered = tuple(n * k for n, k in zip(length, kernel, strict=True))
+    out = np.empty((*lead, *size), x.dtype) if covered == tuple(size) else np.zeros((*lead, *size), x.dtype)
+    tiles = out[(..., *map(slice, covered))]
+    if scale != 1:
+        x = x * scale
+    for place in product(*map(range, kernel)):
+        tiles[(..., *(slice(j, None, k) for j, k in zip(place, kernel, strict=True)))] = x
+    return out
