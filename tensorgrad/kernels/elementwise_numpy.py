@@ -13,7 +13,7 @@ import numpy as np
 from ..dispatch import OpDispatch
 from ..ops.elementwise import integer_power, nonzero
 
-LARGE = 1 << 13
+LARGE, HUGE = 1 << 13, 1 << 17
 BITS = {1: np.dtype("int8"), 2: np.dtype("int16"), 4: np.dtype("int32"), 8: np.dtype("int64")}
 
 
@@ -35,6 +35,9 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     dtype = np.result_type(a, b)
     if dtype.itemsize not in BITS:
         return np.where(condition, a, b)
+    if type(b) is int and b == 0 and condition.size >= HUGE and dtype.itemsize > 1:
+        mask = np.negative(condition.view(np.int8))       # widened on the way, some elements at a time
+        return np.bitwise_and(mask, _bits(a, dtype)).view(dtype)
     mask = condition.astype(BITS[dtype.itemsize])
     np.negative(mask, out=mask)
     if type(b) is int and b == 0:

@@ -86,15 +86,20 @@ class lstm:
         before, cells, tanhs = np.empty_like(y), np.empty((len(z), width), z.dtype), np.empty((len(z), width), z.dtype)
         raw = y if w_hr is None else np.empty((len(z), width), z.dtype)
         order, h, c = _order(x, len(h), reverse, sizes), h.copy(), c.copy()
-        w, projection = np.ascontiguousarray(w_hh.T), None if w_hr is None else w_hr.T
+        projection = None if w_hr is None else w_hr.T
+        # σ(x) = (1 + tanh(x / 2)) / 2: gates as one tanh, of halves where it is σ
+        factor, shift = np.full(4 * width, 0.5, z.dtype), np.full(4 * width, 0.5, z.dtype)
+        factor[2 * width:3 * width], shift[2 * width:3 * width] = 1, 0
+        z *= factor
+        w = (w_hh * factor[:, None]).T
         for start, n in order:
             rows = slice(start, start + n)
             before[rows], cells[rows] = h[:n], c[:n]
             s = z[rows]
             s += h[:n] @ w
-            _sigmoid(s[:, :2 * width])
-            np.tanh(s[:, 2 * width:3 * width], out=s[:, 2 * width:3 * width])
-            _sigmoid(s[:, 3 * width:])
+            np.tanh(s, out=s)
+            s *= factor
+            s += shift
             now = c[:n]
             now *= s[:, width:2 * width]
             now += s[:, :width] * s[:, 2 * width:3 * width]
