@@ -60,11 +60,17 @@ def trimmed(how: Any, part: Any) -> Any:
 
 def laid(name: str, order: str, dtype: Any, **sizes: Any) -> tuple[Any, Any]:
     """Scratch memory whose axes, or groups of axes, lie in this order, and a view of it as (n, c, h, *k, *l): images, channels, rows, kernel, columns."""
-    memory = scratch.take(name, tuple(n for axis in order for n in sizes[axis]), dtype)
+    memory = scratch.take(name, tuple([n for axis in order for n in sizes[axis]]), dtype)
+    return memory, memory.transpose(turned(order, tuple([len(sizes[axis]) for axis in order])))
+
+
+@lru_cache(1 << 8)
+def turned(order: str, lengths: tuple[int, ...]) -> tuple[int, ...]:
+    """Where the axes of the groups n, c, h, k and l are, if groups of so many lie in this order."""
     places, start = {}, 0
-    for axis in order:
-        places[axis] = range(start, start := start + len(sizes[axis]))
-    return memory, memory.transpose([i for axis in "nchkl" if axis in sizes for i in places[axis]])
+    for axis, length in zip(order, lengths, strict=True):
+        places[axis] = range(start, start := start + length)
+    return tuple(i for axis in "nchkl" if axis in places for i in places[axis])
 
 
 def images_inside(count: int, length: Any) -> bool:
@@ -451,7 +457,9 @@ def weight_by_columns(y: Any, x: Any, out: Any, how: Any) -> None:
     columns, (n, o) = columns_of(x.shape[2:], out.shape[1], out.shape[2:], y.shape[2:], how), y.shape[:2]
     work = out.size * n * columns.places / SPEED
     blocks = columns.blocks(n, available(work))
-    totals = np.empty((min(available(work), len(blocks)), o, columns.height), x.dtype)
+    count = min(available(work), len(blocks))
+    direct = count == 1 and columns.whole and out.flags.c_contiguous
+    totals = out.reshape(1, o, -1) if direct else np.empty((count, o, columns.height), x.dtype)
 
     def task(blocks: Any, number: int) -> None:
         for i, images in enumerate(blocks):
@@ -463,6 +471,8 @@ def weight_by_columns(y: Any, x: Any, out: Any, how: Any) -> None:
             else:
                 np.matmul(columns.gathered(g, order), seen, out=totals[number])
     run(task, blocks, work)
+    if direct:
+        return
     total = totals[0] if len(totals) == 1 else totals.sum(axis=0)
     if not columns.whole:
         out[...] = 0
