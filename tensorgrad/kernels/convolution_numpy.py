@@ -455,7 +455,8 @@ def back_by_columns(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
 def weight_by_columns(y: Any, x: Any, out: Any, how: Any) -> None:
     """`weight` by columns."""
     columns, (n, o) = columns_of(x.shape[2:], out.shape[1], out.shape[2:], y.shape[2:], how), y.shape[:2]
-    work = out.size * n * columns.places / SPEED
+    # a kernel larger than what it sees is left to BLAS's threads: each thread of ours would need one of its own
+    work = out.size * n * columns.places / SPEED if out.size < columns.height * columns.places * n else 0
     blocks = columns.blocks(n, available(work))
     count = min(available(work), len(blocks))
     direct = count == 1 and columns.whole and out.flags.c_contiguous
