@@ -1,6 +1,7 @@
 """Convolutions. https://pytorch.org/docs/stable/nn.functional.html#convolution-functions"""
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from ..dispatch import SCALAR_TYPES, xp
@@ -37,8 +38,6 @@ def _check(input: Any, weight: Any, bias: Any, n: int, groups: int, name: str, t
                            f"of size {list(x)} instead" if len(w) > n + 2 else
                            f"expected stride to be a single integer value or a list of {max(len(w) - 2, 0)} values to match the convolution "
                            f"dimensions, but got stride={[1] * n}")
-    if groups <= 0:
-        raise RuntimeError("non-positive groups is not supported")
     _check_channels(x, w, None if bias is None else bias.array.shape, n, groups, transposed)
 
 
@@ -53,8 +52,11 @@ def _check_dtypes(input: Any, weight: Any, bias: Any) -> None:
             *(names.get(t.dtype.name, t.type()) for t in (input, bias))))
 
 
+@lru_cache(1024)
 def _check_channels(x: Any, w: Any, b: Any, n: int, groups: int, transposed: bool) -> None:
     """The shapes of input, weight and bias (None without one) have to agree on the channels."""
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
     size = list(w)
     if w[0] < groups:
         raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size {size} instead")
@@ -87,19 +89,32 @@ def _nonnegative(values: tuple[int, ...], name: str) -> tuple[int, ...]:
 
 
 def _convolve(n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+    x, w = input.array.shape, weight.array.shape
     _check(input, weight, bias, n, groups, f"conv{n}d", False)
-    stride, dilation = _positive(several(stride, n, "stride"), "stride"), _positive(several(dilation, n, "dilation"), "dilation")
-    kernel = weight.array.shape[2:]
-    batched = input if input.array.ndim == n + 2 else input.unsqueeze(0)
+    stride, dilation = several(stride, n, "stride"), several(dilation, n, "dilation")
+    if type(padding) is not str:
+        padding = several(padding, n, "padding")
+    padding, uneven = _padding(x[-n:], w[2:], stride, padding, dilation)
+    batched = input if len(x) == n + 2 else input.unsqueeze(0)
+    whole = xp.pad_constant(batched, widths=((0, 0), (0, 0), *uneven)) if uneven else batched
+    out = xp.convolution(whole, weight, bias, stride=stride, padding=padding, dilation=dilation, groups=groups)
+    return out if batched is input else out.squeeze(0)
+
+
+@lru_cache(1024)
+def _padding(size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> tuple[tuple[int, ...], Any]:
+    """The padding, once all has been checked, and what more 'same' wants on single sides, if anything."""
+    _positive(stride, "stride")
+    _positive(dilation, "dilation")
+    uneven = None
     if isinstance(padding, str):
-        batched, padding = _same_length(batched, padding, stride, dilation, kernel)
-    else:
-        padding = _nonnegative(several(padding, n, "padding"), "padding")
-    for d, p, e, k in zip(batched.array.shape[2:], padding, dilation, kernel, strict=True):
+        padding, uneven = _same_length(padding, stride, dilation, kernel)
+    _nonnegative(padding, "padding")
+    longer = tuple(d + a + b for d, (a, b) in zip(size, uneven, strict=True)) if uneven else size
+    for d, p, e, k in zip(longer, padding, dilation, kernel, strict=True):
         if d + 2 * p <= e * (k - 1):
-            raise _too_small(batched.array.shape[2:], padding, dilation, kernel)
-    out = xp.convolution(batched, weight, bias, stride=stride, padding=padding, dilation=dilation, groups=groups)
-    return out if batched is input or input.array.ndim == n + 2 else out.squeeze(0)
+            raise _too_small(longer, padding, dilation, kernel)
+    return padding, uneven
 
 
 def _too_small(size: Any, padding: Any, dilation: Any, kernel: Any) -> RuntimeError:
@@ -109,18 +124,17 @@ def _too_small(size: Any, padding: Any, dilation: Any, kernel: Any) -> RuntimeEr
                         "Kernel size can't be greater than actual input size")
 
 
-def _same_length(input: Any, padding: str, stride: Any, dilation: Any, kernel: Any) -> tuple[Any, tuple[int, ...]]:
-    """The input and the padding with which the result is as long as the input ('same'), or without any ('valid')."""
+def _same_length(padding: str, stride: Any, dilation: Any, kernel: Any) -> tuple[tuple[int, ...], Any]:
+    """The padding with which the result is as long as the input ('same'), or without any ('valid'), and what is missing on single sides."""
     if padding == "valid":
-        return input, (0,) * len(kernel)
+        return (0,) * len(kernel), None
     if padding != "same":
         raise RuntimeError(f"Invalid padding string: '{padding}'")
     if any(s != 1 for s in stride):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
     total = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
-    if any(t % 2 for t in total):                 # one more after than before
-        input = xp.pad_constant(input, widths=((0, 0), (0, 0), *((0, t % 2) for t in total)))
-    return input, tuple(t // 2 for t in total)
+    uneven = tuple((0, t % 2) for t in total)       # one more after than before
+    return tuple(t // 2 for t in total), uneven if any(after for _, after in uneven) else None
 
 
 @public(method=False)

@@ -114,7 +114,9 @@ def instance_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running
 def _shape_of(normalized_shape: Any, input: Any, name: str, weight: Any, bias: Any = None, star: str = "*, ") -> tuple[int, ...]:
     if not isinstance(normalized_shape, (tuple, list)):
         raise TypeError(f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not {type(normalized_shape).__name__}")
-    shape = tuple(int(n) for n in normalized_shape)
+    shape = normalized_shape if type(normalized_shape) is tuple else tuple(normalized_shape)
+    if not all(type(n) is int for n in shape):
+        shape = tuple(map(int, shape))
     if not shape:
         raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
                            "normalized_shape = []")

@@ -1,6 +1,7 @@
 """Convolution in one and two dimensions by compiled code: native/conv.inc; by 3×3 with stride 1: native/winograd.inc."""
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from ..ops.convolution import output_length
 from .compiled import choices, done, native, register, whole
-from .convolution_numpy import is_depthwise, served
+from .convolution_numpy import is_depthwise
 
 Sizes = tuple[int, ...]
 WINOGRAD = {False: 0, True: 1, "always": 2}      # as native/winograd.inc calls them
@@ -19,39 +20,46 @@ def flat(n: Sizes) -> Sizes:
     return n if len(n) == 2 else (1, *n)
 
 
-def sizes(n: int, c: int, x: Sizes, o: int, w: Sizes, y: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Sizes:
+@lru_cache(1024)
+def sizes(x: Sizes, w: Sizes, y: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int, winograd: Any) -> Any:
+    """What the kernels are told of the shapes of an input, a weight and a result; None for those that they do not serve."""
+    if len(x) not in (3, 4) or not prod(x) * prod(w) * prod(y):
+        return None
     one = (1,) * (2 - len(stride))
     none = (0,) * (2 - len(stride))
-    return (n, c, *flat(x), o, *flat(w), *flat(y), *one, *stride, *none, *padding, *one, *dilation, groups, WINOGRAD[choices["winograd"]])
+    return (*x[:2], *flat(x[2:]), w[0], *flat(w[2:]), *flat(y[2:]), *one, *stride, *none, *padding, *one, *dilation, groups, WINOGRAD[winograd])
 
 
-def fits(x: Any, w: Any, groups: int) -> bool:
-    return x.ndim in (3, 4) and served(x, w) and not is_depthwise(w, groups)
+@lru_cache(1024)
+def result(x: Sizes, w: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Sizes:
+    return (x[0], w[0], *output_length(x[2:], w[2:], stride, padding, dilation))
 
 
 @register("convolution")
 def convolution(x: Any, w: Any, b: Any, *, stride: Any, padding: Any, dilation: Any, groups: int = 1) -> Any:
-    length = output_length(x.shape[2:], w.shape[2:], stride, padding, dilation)
-    if not fits(x, w, groups) or not prod(length):
+    shape = result(x.shape, w.shape, stride, padding, dilation)
+    numbers = sizes(x.shape, w.shape, shape, stride, padding, dilation, groups, choices["winograd"])
+    if numbers is None or is_depthwise(w, groups):
         return NotImplemented
-    (n, c, *size), o = x.shape, len(w)
-    y = np.empty((n, o, *length), x.dtype)
-    return done(native.convolution(whole(x), whole(w), b, y, *sizes(n, c, size, o, w.shape[2:], length, stride, padding, dilation, groups)), y)
+    y = np.empty(shape, x.dtype)
+    return done(native.convolution(whole(x), whole(w), b, y, *numbers), y)
 
 
 @register("convolution_input")
 def convolution_input(y: Any, w: Any, b: Any, *, size: Any, stride: Any, padding: Any, dilation: Any, groups: int = 1) -> Any:
-    if not fits(y, w, groups) or not prod(size):
+    shape = (len(y), w.shape[1] * groups, *size)
+    numbers = sizes(shape, w.shape, y.shape, stride, padding, dilation, groups, choices["winograd"])
+    if numbers is None or is_depthwise(w, groups):
         return NotImplemented
-    (n, o, *length), c = y.shape, w.shape[1] * groups
-    x = np.empty((n, c, *size), y.dtype)
-    return done(native.convolution_input(whole(y), whole(w), b, x, *sizes(n, c, size, o, w.shape[2:], length, stride, padding, dilation, groups)), x)
+    x = np.empty(shape, y.dtype)
+    return done(native.convolution_input(whole(y), whole(w), b, x, *numbers), x)
 
 
 @register("convolution_weight")
 def convolution_weight(y: Any, x: Any, *, size: Any, stride: Any, padding: Any, dilation: Any, groups: int = 1) -> Any:
-    w = np.empty((y.shape[1], x.shape[1] // groups, *size), y.dtype)
-    if not fits(y, w, groups) or not fits(x, w, groups) or not w.size:
+    shape = (y.shape[1], x.shape[1] // groups, *size)
+    numbers = sizes(x.shape, shape, y.shape, stride, padding, dilation, groups, choices["winograd"])
+    if numbers is None:
         return NotImplemented
-    (n, o, *length), (_, c, *extent) = y.shape, x.shape
-    return done(native.convolution_weight(whole(y), whole(x), w, *sizes(n, c, extent, o, size, length, stride, padding, dilation, groups)), w)
+    w = np.empty(shape, y.dtype)
+    return NotImplemented if is_depthwise(w, groups) else done(native.convolution_weight(whole(y), whole(x), w, *numbers), w)

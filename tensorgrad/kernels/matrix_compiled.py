@@ -52,4 +52,15 @@ def matmul(a: Any, b: Any) -> Any:
 
 @register("linear")
 def linear(x: Any, w: Any, b: Any) -> Any:
-    return NotImplemented if x.size * len(w) < SMALL else product(x, w.T, b) if b.dtype is x.dtype and b.shape == w.shape[:1] else NotImplemented
+    if b is not None and b.shape != w.shape[:1]:
+        return NotImplemented
+    n, k = w.shape
+    if n < 4 or not x.size or not x.flags.c_contiguous or not w.flags.c_contiguous:
+        return product(x, w.T, b)
+    out = np.empty((*x.shape[:-1], n), x.dtype)
+    return done(native.matmul(x, w, out, None, b, x.size // k, n, k, 1, 1, 0, 0, k, 1, 0, 0, 1, k, 0), out)
+
+
+@register("linear_without_bias")
+def linear_without_bias(x: Any, w: Any) -> Any:
+    return linear(x, w, None)
