@@ -51,6 +51,7 @@ const Entry JOIN(kernels, ISA)[] = {
     KERNEL(group_norm, "rrrwwwnnnnx"),
     KERNEL(group_norm_back, "rrrrrwwwnnnn"),
     KERNEL(affine_by_channel, "rrrwnnn"),
+    KERNEL(normalize_by_channel, "rrrrrwwwwnnnx"),
     KERNEL(batch_norm, "rrrwwwwnnnx"),
     KERNEL(batch_norm_back, "rrrrrrrwwwnnn"),
     KERNEL(reduce, "rrwnnnnx"),

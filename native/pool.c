@@ -2,8 +2,9 @@
 
 A loop comes in parts, and whoever is free takes the next one: where the system has other work for the other cores, the caller
 does all of them itself, and never waits for a thread that has not begun. A thread that has nothing to do looks out for work for about SPIN turns (some
-50 µs), since the next loop of a network follows at once; then it sleeps. BLAS keeps to one thread while the pool is in use (tensorgrad/threads.py), so
-the two never wait for each other's cores. */
+50 µs), since the next loop of a network follows at once; then, for about a millisecond, only when nobody else wants its core; then it sleeps. To wake
+takes longer than most loops of a small network. BLAS keeps to one thread while the pool is in use (tensorgrad/threads.py), so the two never wait for
+each other's cores. */
 #include "pool.h"
 
 #include <pthread.h>
@@ -14,6 +15,7 @@ the two never wait for each other's cores. */
 
 #define MOST 64
 #define SPIN 4000
+#define YIELD 2000
 #define PARTS 1024
 
 int pool_used;
@@ -64,7 +66,8 @@ static void *work(void *number)
     inside = 1;
     for (;;) {
         if (take_part(me)) continue;
-        for (int i = 0; i < SPIN && idle(me); i++) pause_();
+        for (int i = 0; i < SPIN + YIELD && idle(me); i++)
+            if (i < SPIN) pause_(); else sched_yield();
         if (!idle(me)) continue;
         pthread_mutex_lock(&lock);
         atomic_fetch_add(&sleeping, 1);

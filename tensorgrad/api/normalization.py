@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..autograd import inplace
+from ..autograd.tape import node_of
 from ..dispatch import SCALAR_TYPES, xp
 from ..dtype import finfo, float32, promote_types
 from ._arguments import in_dtype
@@ -19,7 +20,7 @@ def _check_dtypes(input: Any, *parameters: Any, said: str) -> None:
     dtype = input.array.dtype
     for p in parameters:
         if p is not None and p.array.dtype is not dtype and p.array.dtype != dtype:
-            raise RuntimeError(said)
+            raise RuntimeError(said.format(SCALAR_TYPES[input.dtype.name]))
 
 
 # ── over the batch ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -49,13 +50,17 @@ def batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_va
     if input.array.dtype.itemsize > 2:
         _check_dtypes(input, weight, bias, running_mean, running_var, said="mixed dtype (CPU): all inputs must share same datatype.")
     if not training:
-        return _in_the_dtype_of(input, xp.affine_by_channel(input, weight, bias, running_mean.detach(), running_var.detach(), eps=eps))
+        return _in_the_dtype_of(input, xp.affine_by_channel(input, weight, bias, _off_the_tape(running_mean), _off_the_tape(running_var), eps=eps))
     out, mean, variance = xp.native_batch_norm(input, weight, bias, eps=eps)
     if running_mean is not None:
         count = input.array.size // max(channels, 1)
         _move_towards(running_mean, mean.array, momentum)
         _move_towards(running_var, variance.array * (count / (count - 1) if count > 1 else float("nan")), momentum)
     return _in_the_dtype_of(input, out)
+
+
+def _off_the_tape(running: Any) -> Any:
+    return running if node_of(running) is None else running.detach()
 
 
 def _in_the_dtype_of(input: Any, out: Any) -> Any:
@@ -141,7 +146,7 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
     """
     shape = _shape_of(normalized_shape, input, "layer_norm", weight, bias)
     if input.array.dtype.itemsize > 2:
-        _check_dtypes(input, weight, bias, said=f"mixed dtype (CPU): expect parameter to have scalar type of {SCALAR_TYPES[input.dtype.name]}")
+        _check_dtypes(input, weight, bias, said="mixed dtype (CPU): expect parameter to have scalar type of {}")
     return _in_the_dtype_of(input, xp.native_layer_norm(input, weight, bias, ndim=len(shape), eps=eps))
 
 

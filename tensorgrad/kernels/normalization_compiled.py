@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .compiled import done, native, register, sure, whole
-from .normalization_numpy import of_parameters, served, straight_line
+from .normalization_numpy import of_parameters, served
 
 
 def like(x: Any, *shape: int) -> Any:
@@ -19,10 +19,11 @@ def like(x: Any, *shape: int) -> Any:
 
 def over_rows(x: Any, w: Any, b: Any, ndim: int, eps: float, centred: bool) -> Any:
     n = prod(x.shape[x.ndim - ndim:])
-    if not served(x, w, b) or n == 1:           # the gradient of one number is 0: a difference that a fused multiply-add would not see as such
+    if not x.size or n == 1:                    # the gradient of one number is 0: a difference that a fused multiply-add would not see as such
         return NotImplemented
-    out, mean, scale = like(x), like(x, x.size // n) if centred else None, like(x, x.size // n)
-    if native.row_norm(x, w if w is None else whole(w), b if b is None else whole(b), out, mean, scale, len(scale), n, eps) is not None:
+    rows, dtype = x.size // n, x.dtype
+    out, mean, scale = np.empty(x.shape, dtype), np.empty(rows, dtype) if centred else None, np.empty(rows, dtype)
+    if native.row_norm(x, w if w is None else whole(w), b if b is None else whole(b), out, mean, scale, rows, n, eps) is not None:
         return NotImplemented
     return out, (x, mean, scale, w, ndim)
 
@@ -106,11 +107,11 @@ class BatchNorm:
 class Affine:
     @staticmethod
     def forward(x: Any, w: Any, b: Any, mean: Any, variance: Any, *, eps: float) -> Any:
-        if not served(x, w, b, mean, variance):
+        if not x.size:
             return NotImplemented
-        scale, factor, shift = straight_line(w, b, mean, variance, eps)
-        out = like(x)
-        return done(native.affine_by_channel(x, factor, shift, out, *extents(x)), (out, (x, mean, scale, factor)))
+        out, (scale, factor, shift) = np.empty(x.shape, x.dtype), np.empty((3, x.shape[1]), x.dtype)
+        parameters = [p if p is None else whole(p) for p in (w, b, mean, variance)]
+        return done(native.normalize_by_channel(x, *parameters, out, scale, factor, shift, *extents(x), eps), (out, (x, mean, scale, factor)))
 
     @staticmethod
     def backward(g: Any, residual: Any, needs: Any) -> Any:
