@@ -9,11 +9,14 @@ from ._arguments import integer
 from ._register import public
 
 
+PLAIN = frozenset((int,))
+
+
 def several(value: Any, n: int, name: str) -> tuple[int, ...]:
     """One number for each dimension, from one for all or from a sequence."""
     if type(value) is int:
         return (value,) * n
-    if type(value) is tuple and len(value) == n and all(type(v) is int for v in value):
+    if type(value) is tuple and len(value) == n and PLAIN.issuperset(map(type, value)):
         return value
     if isinstance(value, (tuple, list)):
         if len(value) not in (1, n):

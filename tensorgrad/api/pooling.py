@@ -18,6 +18,8 @@ COUNT = {1: "one int", 2: "two ints", 3: "three ints"}
 
 def per_dimension(value: Any, n: int, name: str, function: str) -> tuple[int, ...]:
     """One number for each dimension, from one for all or from a sequence."""
+    if type(value) is int:
+        return (value,) * n
     if isinstance(value, (tuple, list)):
         if len(value) not in (1, n):
             raise RuntimeError(_wrong_count(len(value), n, name, function))

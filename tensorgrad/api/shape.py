@@ -26,14 +26,14 @@ def resolved(shape: Any, size: int) -> tuple[int, ...]:
     if -1 in shape:
         if shape.count(-1) > 1:
             raise RuntimeError("only one dimension can be inferred")
-        known = prod(n for n in shape if n != -1)
+        known = -prod(shape)
         if known == 0:
             raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 can be "
                                "any value and is ambiguous")
         if size % known:
             raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {size}")
-        return tuple(size // known if n == -1 else n for n in shape)
-    if any(n < 0 for n in shape):
+        return tuple([size // known if n == -1 else n for n in shape])
+    if shape and min(shape) < 0:
         raise RuntimeError(f"invalid shape dimension {min(shape)} at index {shape.index(min(shape))} of shape {list(shape)}")
     if prod(shape) != size:
         raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {size}")
@@ -42,19 +42,19 @@ def resolved(shape: Any, size: int) -> tuple[int, ...]:
 
 def _sizes(shape: Any) -> tuple[int, ...]:
     shape = shape[0] if len(shape) == 1 and not hasattr(shape[0], "__index__") else shape
-    return tuple(n if type(n) is int else n.__index__() for n in shape)
+    return tuple([n if type(n) is int else n.__index__() for n in shape])
 
 
 def _wanted(x: Any, sizes: Any, function: str, argument: str, keywords: Any) -> tuple[int, ...]:
     """The shape that was asked for, of as many elements as there are. Plain numbers, the common case, go straight through."""
-    if not keywords:
-        given = sizes[0] if len(sizes) == 1 and type(sizes[0]) is not int else sizes
-        if type(given) in SEQUENCES and all(type(n) is int and n >= 0 for n in given) and prod(given) == x.array.size:
-            return tuple(given)
-    return resolved(_sizes(_given(sizes, function, argument, keywords)), x.array.size)
+    given = sizes[0] if len(sizes) == 1 and type(sizes[0]) in SEQUENCES else sizes
+    if keywords or not given or not PLAIN.issuperset(map(type, given)):
+        given = _sizes(_given(sizes, function, argument, keywords))
+    return resolved(given, x.array.size)
 
 
 SEQUENCES = (tuple, list, Size)
+PLAIN = frozenset((int,))
 
 
 def _given(numbers: Any, function: str, argument: str, keywords: Any) -> Any:
@@ -204,15 +204,15 @@ def permute(input: Any, dims: Any) -> Any:
     if len(dims) != ndim:
         raise RuntimeError(f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of "
                            f"dimensions i.e. input.dim() = {ndim} is not equal to len(dims) = {len(dims)}")
-    axes = tuple(normalize_dim(d, ndim) for d in dims)
-    if len(set(axes)) != len(axes):
+    axes = tuple([normalize_dim(d, ndim) for d in dims])
+    if len(set(axes)) != ndim:
         raise RuntimeError("permute(): duplicate dims are not allowed.")
     return xp.permute_dims(input, axes=axes)
 
 
 def _permute(self: Any, *dims: Any, **keywords: Any) -> Any:
     """Axes in another order. https://pytorch.org/docs → torch.Tensor.permute"""
-    return permute(self, _sizes(_given(dims, "permute", "dims", keywords)))
+    return permute(self, dims if dims and not keywords and PLAIN.issuperset(map(type, dims)) else _sizes(_given(dims, "permute", "dims", keywords)))
 
 
 Tensor.permute = _permute  # type: ignore[attr-defined]

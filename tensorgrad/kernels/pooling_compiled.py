@@ -23,8 +23,8 @@ def geometry(planes: int, size: Any, kernel: Any, length: Any, stride: Any, widt
     return (planes, *pair(size, 1), *pair(kernel, 1), *pair(length, 1), *pair(stride, 1), *pair(before, 0), *pair(dilation, 1))
 
 
-def served(x: Any, kernel: Any, widths: Any) -> bool:
-    return len(kernel) < 3 and x.dtype.char in "fd" and x.size > 0 and min(map(min, widths)) >= 0
+def served(shape: Any, kernel: Any, widths: Any) -> bool:
+    return len(kernel) < 3 and 0 not in shape and min(map(min, widths)) >= 0
 
 
 def lengths(size: Any, kernel: Any, stride: Any, widths: Any, dilation: Any) -> tuple[int, ...]:
@@ -34,8 +34,6 @@ def lengths(size: Any, kernel: Any, stride: Any, widths: Any, dilation: Any) -> 
 
 def maxima(x: Any, kernel: Any, stride: Any, widths: Any, dilation: Any, place: Any = None, index: Any = None) -> Any:
     """(maxima, places in the window or in the plane), or NotImplemented; the latter are of the dtype that is asked for."""
-    if not served(x, kernel, widths) or prod(kernel) > MOST:
-        return NotImplemented
     if (found := covered(x.shape, kernel, stride, widths, dilation)) is None:
         return NotImplemented
     shape, numbers = found
@@ -46,6 +44,8 @@ def maxima(x: Any, kernel: Any, stride: Any, widths: Any, dilation: Any, place: 
 @lru_cache
 def covered(shape: Any, kernel: Any, stride: Any, widths: Any, dilation: Any) -> Any:
     """The shape of the result, and the geometry, of windows that all reach the plane; None for others."""
+    if not served(shape, kernel, widths) or prod(kernel) > MOST:
+        return None
     lead, size = shape[:-len(kernel)], shape[-len(kernel):]
     length = lengths(size, kernel, stride, widths, dilation)
     if not all(length) or any((n - 1) * s - a >= d for n, s, (a, _), d in zip(length, stride, widths, size, strict=True)):
@@ -75,20 +75,22 @@ def window_max(x: Any, *, kernel: Any, stride: Any, widths: Any, dilation: Any) 
 
 @register("window_sum")
 def window_sum(x: Any, *, kernel: Any, stride: Any, widths: Any, scale: float = 1) -> Any:
-    if not served(x, kernel, widths):
+    if (found := summed(x.shape, kernel, stride, widths)) is None:
         return NotImplemented
-    shape, numbers = summed(x.shape, kernel, stride, widths)
+    shape, numbers = found
     y = np.empty(shape, x.dtype)
-    if not y.size:
-        return NotImplemented
     return done(native.window_sum(whole(x), y, *numbers, scale), y)
 
 
 @lru_cache
 def summed(shape: Any, kernel: Any, stride: Any, widths: Any) -> Any:
-    """The shape of the sums, and the geometry."""
+    """The shape of the sums, and the geometry; None for planes and windows that are not served."""
+    if not served(shape, kernel, widths):
+        return None
     lead, size = shape[:-len(kernel)], shape[-len(kernel):]
     length = lengths(size, kernel, stride, widths, (1, 1)[:len(kernel)])
+    if 0 in length:
+        return None
     return (*lead, *length), geometry(prod(lead), size, kernel, length, stride, widths)
 
 
@@ -96,7 +98,7 @@ def summed(shape: Any, kernel: Any, stride: Any, widths: Any) -> Any:
 def window_spread(x: Any, *, size: Any, kernel: Any, stride: Any, widths: Any, scale: float = 1) -> Any:
     n = len(kernel)
     out = np.empty((*x.shape[:-n], *size), x.dtype)
-    if not served(x, kernel, widths) or not out.size:
+    if not served(x.shape, kernel, widths) or not out.size:
         return NotImplemented
     return done(native.window_spread(whole(x), out, *geometry(prod(x.shape[:-n]), size, kernel, x.shape[-n:], stride, widths), scale), out)
 
