@@ -8,6 +8,7 @@ from typing import Any
 from ... import api as tg
 from ...api._arguments import anywhere
 from ...dispatch import xp
+from .. import functional as F
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention", "_canonical_mask", "_none_or_dtype"]
 
@@ -64,7 +65,8 @@ def _attended(query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: 
 
 
 def _scale(query: Any) -> float:
-    return 1 / math.sqrt(query.size(-1)) if query.size(-1) else 1.0
+    width = query.array.shape[-1]
+    return 1 / math.sqrt(width) if width else 1.0
 
 
 def _c(t: Any) -> str:
@@ -73,28 +75,26 @@ def _c(t: Any) -> str:
 
 def _attend(query: Any, key: Any, value: Any, mask: Any, dropout_p: float, scale: float | None = None) -> tuple[Any, Any]:
     """(attention · V, attention)"""
-    from ..functional import dropout, softmax
     scores = (query * (_scale(query) if scale is None else scale)) @ key.transpose(-2, -1)
     if mask is not None:
         if mask.dtype is tg.bool:
             attention = _masked_softmax(scores, mask)
         else:
-            attention = softmax(scores + mask, -1)
+            attention = F.softmax(scores + mask, -1)
     else:
-        attention = softmax(scores, -1)
+        attention = F.softmax(scores, -1)
     if dropout_p:
-        attention = dropout(attention, dropout_p)
+        attention = F.dropout(attention, dropout_p)
     return attention @ value, attention
 
 
 def _masked_softmax(scores: Any, allowed: Any) -> Any:
     """Softmax over what is allowed; a row with nothing allowed gives zeros."""
-    from ..functional import softmax
     masked = scores.masked_fill(~allowed, float("-inf"))
     some = allowed.any(-1, keepdim=True)
     if not anywhere(~some):
-        return softmax(masked, -1)
-    return softmax(masked.masked_fill(~some, 0.0), -1).masked_fill(~some, 0.0)
+        return F.softmax(masked, -1)
+    return F.softmax(masked.masked_fill(~some, 0.0), -1).masked_fill(~some, 0.0)
 
 
 def _none_or_dtype(tensor: Any) -> Any:
@@ -142,20 +142,19 @@ def _check_shapes(query: Any, key: Any, value: Any, key_padding_mask: Any, attn_
 
 def _projected(query: Any, key: Any, value: Any, weights: Any, biases: Any) -> Any:
     """Query, key and value through their input projections; one product if they are one tensor and one matrix."""
-    from ..functional import linear
     packed, separate = weights
     if packed is not None:
         width = query.size(-1)
         if query is key and key is value:
-            out = linear(query, packed, biases)
+            out = F.linear(query, packed, biases)
             return out.split(width, -1)
         w, b = packed.split(width, 0), (None,) * 3 if biases is None else biases.split(width, 0)
         if key is value:
-            kv = linear(key, packed[width:], None if biases is None else biases[width:])
-            return (linear(query, w[0], b[0]), *kv.split(width, -1))
-        return tuple(linear(t, w[i], b[i]) for i, t in enumerate((query, key, value)))
+            kv = F.linear(key, packed[width:], None if biases is None else biases[width:])
+            return (F.linear(query, w[0], b[0]), *kv.split(width, -1))
+        return tuple(F.linear(t, w[i], b[i]) for i, t in enumerate((query, key, value)))
     b = (None,) * 3 if biases is None else biases.split(query.size(-1), 0)
-    return tuple(linear(t, separate[i], b[i]) for i, t in enumerate((query, key, value)))
+    return tuple(F.linear(t, separate[i], b[i]) for i, t in enumerate((query, key, value)))
 
 
 def _in_projection_packed(q: Any, k: Any, v: Any, w: Any, b: Any = None) -> Any:
@@ -165,8 +164,7 @@ def _in_projection_packed(q: Any, k: Any, v: Any, w: Any, b: Any = None) -> Any:
 
 def _in_projection(q: Any, k: Any, v: Any, w_q: Any, w_k: Any, w_v: Any, b_q: Any = None, b_k: Any = None, b_v: Any = None) -> Any:
     """The same with three matrices."""
-    from ..functional import linear
-    return linear(q, w_q, b_q), linear(k, w_k, b_k), linear(v, w_v, b_v)
+    return F.linear(q, w_q, b_q), F.linear(k, w_k, b_k), F.linear(v, w_v, b_v)
 
 
 def _attended_itself(x: Any, weight: Any, bias: Any, out_weight: Any, out_bias: Any, heads: int, causal: bool, need_weights: bool) -> tuple[Any, Any]:
@@ -174,14 +172,13 @@ def _attended_itself(x: Any, weight: Any, bias: Any, out_weight: Any, out_bias: 
 
     Heads are read where the product leaves them, whose rows have the order in which x lies. The result lies in the order (L, N, E) in any case, as
     PyTorch's does: a dropout after it draws its numbers in the order of the memory."""
-    from ..functional import linear, softmax
     length, batch, _ = x.shape
     batch_first = not x.is_contiguous()
-    packed = linear(x.transpose(0, 1) if batch_first else x, weight, bias)
+    packed = F.linear(x.transpose(0, 1) if batch_first else x, weight, bias)
     packed = packed.reshape(*packed.shape[:2], 3, heads, -1)
     query, key, value = packed.permute(*((2, 0, 3, 1, 4) if batch_first else (2, 1, 3, 0, 4))).unbind(0)
-    out = linear(_attended(query, key, value, None, causal).permute(2, 0, 1, 3).reshape(length, batch, -1), out_weight, out_bias)
-    return out, softmax((query * _scale(query)) @ key.transpose(-2, -1), -1) if need_weights else None
+    out = F.linear(_attended(query, key, value, None, causal).permute(2, 0, 1, 3).reshape(length, batch, -1), out_weight, out_bias)
+    return out, F.softmax((query * _scale(query)) @ key.transpose(-2, -1), -1) if need_weights else None
 
 
 def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_check: int, num_heads: int, in_proj_weight: Any, in_proj_bias: Any,
@@ -194,7 +191,6 @@ def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_
 
     query (L, N, E), key and value (S, N, E): the output is (L, N, E), with the weights (N, L, S) if they are needed.
     """
-    from ..functional import linear, pad
     batched = _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
         one = query is key, key is value
@@ -242,8 +238,8 @@ def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_
         if static_k is not None or static_v is not None:
             raise AssertionError("bias cannot be added to static key." if static_k is not None else "bias cannot be added to static value.")
         k, v = tg.cat([k, bias_k.repeat(1, batch, 1)]), tg.cat([v, bias_v.repeat(1, batch, 1)])
-        attn_mask = None if attn_mask is None else pad(attn_mask, (0, 1))
-        key_padding_mask = None if key_padding_mask is None else pad(key_padding_mask, (0, 1))
+        attn_mask = None if attn_mask is None else F.pad(attn_mask, (0, 1))
+        key_padding_mask = None if key_padding_mask is None else F.pad(key_padding_mask, (0, 1))
 
     def heads(t: Any) -> Any:
         return t.reshape(t.shape[0], batch * num_heads, head).transpose(0, 1)
@@ -257,8 +253,8 @@ def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_
     if add_zero_attn:
         zeros = k.new_zeros(batch * num_heads, 1, head)
         k, v = tg.cat([k, zeros], 1), tg.cat([v, zeros], 1)
-        attn_mask = None if attn_mask is None else pad(attn_mask, (0, 1))
-        key_padding_mask = None if key_padding_mask is None else pad(key_padding_mask, (0, 1))
+        attn_mask = None if attn_mask is None else F.pad(attn_mask, (0, 1))
+        key_padding_mask = None if key_padding_mask is None else F.pad(key_padding_mask, (0, 1))
     sources = k.shape[1]
     if key_padding_mask is not None:
         for axis, expected in enumerate((batch, sources)):
@@ -273,7 +269,7 @@ def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_
         parts = [t.reshape(batch, num_heads, *t.shape[1:]) for t in (q, k, v)]
         mask = None if attn_mask is None else attn_mask.reshape(-1, num_heads if len(attn_mask) > 1 else 1, *attn_mask.shape[1:])
         out = _attended(*parts, mask, causal).permute(2, 0, 1, 3).reshape(length * batch, width)
-    out = linear(out, out_proj_weight, out_proj_bias).reshape(length, batch, -1)
+    out = F.linear(out, out_proj_weight, out_proj_bias).reshape(length, batch, -1)
     out = out if batched else out.squeeze(1)
     if not need_weights:
         return out, None

@@ -9,6 +9,8 @@ __all__ = ["fold", "unfold"]
 
 
 def _pair(value: Any, name: str) -> tuple[int, int]:
+    if type(value) is int:
+        return value, value
     if isinstance(value, (tuple, list)):
         if len(value) not in (1, 2):
             raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(value)}")
@@ -48,18 +50,19 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
              [1., 3.]]])
     """
     kernel, dilation, padding, stride = _geometry(kernel_size, dilation, padding, stride)
-    if input.ndim not in (3, 4) or 0 in input.shape[-3:]:
+    shape = input.array.shape
+    if len(shape) not in (3, 4) or 0 in shape[-3:]:
         raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: "
-                           f"{list(input.shape)}")
+                           f"{list(shape)}")
     _check_dtype(input, "im2col_out_cpu")
-    x = input if input.ndim == 4 else input.unsqueeze(0)
-    counts = _counts(x.shape[2:], kernel, dilation, padding, stride)
+    x = input if len(shape) == 4 else input.unsqueeze(0)
+    counts = _counts(shape[-2:], kernel, dilation, padding, stride)
     if min(counts) < 1:
-        raise RuntimeError(f"Given input with spatial size {tuple(x.shape[2:])}, kernel_size={kernel}, dilation={dilation}, "
+        raise RuntimeError(f"Given input with spatial size {shape[-2:]}, kernel_size={kernel}, dilation={dilation}, "
                            f"padding={padding}, stride="
                            f"{stride}, calculated shape of the array of sliding blocks as {tuple(counts)}, but its components must be at least one.")
     out = xp.columns(x, kernel=kernel, stride=stride, padding=padding, dilation=dilation)
-    out = out.reshape(x.shape[0], x.shape[1] * kernel[0] * kernel[1], counts[0] * counts[1])
+    out = out.reshape(len(x.array), shape[-3] * kernel[0] * kernel[1], counts[0] * counts[1])
     return out if x is input else out.squeeze(0)
 
 

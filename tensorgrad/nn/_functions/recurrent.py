@@ -5,6 +5,7 @@ from typing import Any
 
 from ... import api as tg
 from ...dispatch import xp
+from .. import functional as F
 
 __all__ = ["_rnn", "_rnn_cell"]
 
@@ -12,7 +13,6 @@ __all__ = ["_rnn", "_rnn_cell"]
 def _rnn(mode: str, input: Any, hx: Any, weights: Any, has_biases: bool, num_layers: int, dropout: float, training: bool, bidirectional: bool,
          batch_first: bool, batch_sizes: Any = None) -> tuple[Any, Any]:
     """All layers of an RNN, LSTM or GRU: (outputs, last hidden state)."""
-    from ..functional import dropout as drop
     lstm = mode == "LSTM"
     directions = 2 if bidirectional else 1
     per_layer = len(weights) // (num_layers * directions)
@@ -39,7 +39,7 @@ def _rnn(mode: str, input: Any, hx: Any, weights: Any, has_biases: bool, num_lay
             last_h.append(h)
         x = outputs[0] if directions == 1 else tg.cat(outputs, -1)
         if dropout and training and layer < num_layers - 1:
-            x = drop(x, dropout, True)
+            x = F.dropout(x, dropout, True)
     out = x.transpose(0, 1) if batch_first and sizes is None else x
     hidden = tg.stack(last_h)
     return out, (hidden, tg.stack(last_c)) if lstm else hidden
