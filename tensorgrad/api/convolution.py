@@ -8,7 +8,6 @@ from ..dispatch import SCALAR_TYPES, xp
 from ._arguments import integer
 from ._register import public
 
-
 PLAIN = frozenset((int,))
 
 
