@@ -30,8 +30,8 @@ def build(folder: Path, extra: list[str] | None = None, only: str | None = None)
     target = folder / "_compiled.abi3.so"
     with tempfile.TemporaryDirectory() as scratch:
         jobs = {f"{name}.o": [*flags, f"-DISA={name}", "kernels.c"] for name, flags in sets.values()}
-        there, headers = [f"-DHAS_{name}" for name, _ in sets.values()], f"-I{sysconfig.get_paths()['include']}"
-        jobs |= {"pool.o": ["pool.c"], "memory.o": [headers, "memory.c"], "module.o": [headers, *there, "module.c"]}
+        about = [f"-I{sysconfig.get_paths()['include']}", *(f"-DHAS_{name}" for name, _ in sets.values())]
+        jobs |= {"pool.o": ["pool.c"], **{f"{name}.o": [*about, f"{name}.c"] for name in ("memory", "maps", "module")}}
         running = [subprocess.Popen([*compiler, "-c", *arguments, "-o", f"{scratch}/{out}"], cwd=HERE) for out, arguments in jobs.items()]
         for process in running:
             if process.wait():

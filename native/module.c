@@ -1,18 +1,32 @@
 /* Kernels as functions of Python: arrays come through the buffer protocol, so neither NumPy's headers nor its version matter, and one build serves
    every Python from 3.11 on. A function gives NotImplemented for arrays it does not serve: of other types, or not in one piece. */
-#define PY_SSIZE_T_CLEAN
-#define Py_LIMITED_API 0x030B0000
-#include <Python.h>
-
-#include "kernels.h"
+#include "arrays.h"
 #include "pool.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static PyObject *on_start;              /* called once, after the first loop that the pool shared */
+static const Entry *entries;
 
 static const char ITEM[] = {['i'] = 'l', ['I'] = 'l', ['u'] = 'B', ['U'] = 'B'};
+
+int after_loop(void)
+{
+    if (!pool_used || !on_start) return 0;
+    PyObject *callback = on_start, *done;
+    on_start = NULL;
+    done = PyObject_CallNoArgs(callback);
+    Py_DECREF(callback);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+const Entry *entry_of(const char *name)
+{
+    for (const Entry *entry = entries; entry->name; entry++) if (!strcmp(entry->name, name)) return entry;
+    return PyErr_Format(PyExc_ValueError, "there is no kernel %s", name), NULL;
+}
 
 static PyObject *call(PyObject *self, PyObject *const *values, Py_ssize_t count)
 {
@@ -63,14 +77,7 @@ static PyObject *call(PyObject *self, PyObject *const *values, Py_ssize_t count)
         Py_END_ALLOW_THREADS
     }
     while (held) PyBuffer_Release(&views[--held]);
-    if (pool_used && on_start) {
-        PyObject *callback = on_start, *done;
-        on_start = NULL;
-        done = PyObject_CallNoArgs(callback);
-        Py_DECREF(callback);
-        if (!done) return NULL;
-        Py_DECREF(done);
-    }
+    if (after_loop()) return NULL;
     return Py_NewRef(refused ? Py_NotImplemented : Py_None);
 failed:
     while (held) PyBuffer_Release(&views[--held]);
@@ -121,7 +128,7 @@ static int fill(PyObject *module)
 {
     static PyMethodDef methods[256];
     const char *instructions;
-    const Entry *entry = chosen(&instructions);
+    const Entry *entry = entries = chosen(&instructions);
     if (!entry) {
         PyErr_Format(PyExc_ImportError, "the kernels were compiled for %s alone, which this processor has not", instructions);
         return -1;
@@ -152,9 +159,11 @@ static PyObject *twister(PyObject *self, PyObject *capsule)
 }
 
 extern PyObject *use_memory(PyObject *, PyObject *), *empty_memory(PyObject *, PyObject *), *memory_use(PyObject *, PyObject *);    /* memory.c */
+extern PyObject *use_arrays(PyObject *, PyObject *), *new_map(PyObject *, PyObject *);                                              /* maps.c */
 static PyMethodDef functions[] = {{"set_threads", set_threads, METH_O, NULL}, {"when_started", when_started, METH_O, NULL},
                                     {"started", has_started, METH_NOARGS, NULL}, {"twister", twister, METH_O, NULL}, {"use_memory", use_memory, METH_O, NULL},
-                                    {"empty_memory", empty_memory, METH_NOARGS, NULL}, {"memory_use", memory_use, METH_NOARGS, NULL}, {0}};
+                                    {"empty_memory", empty_memory, METH_NOARGS, NULL}, {"memory_use", memory_use, METH_NOARGS, NULL},
+                                    {"use_arrays", use_arrays, METH_O, NULL}, {"map", new_map, METH_VARARGS, NULL}, {0}};
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, fill}, {0, NULL}};
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_compiled", NULL, 0, functions, slots, NULL, NULL, NULL};
 

@@ -35,10 +35,12 @@ except ImportError:
 
 
 def _use_memory() -> None:
+    if native is not None:
+        from numpy._core import _multiarray_umath
+        native.use_arrays(_multiarray_umath._ARRAY_API)
     if _setting("TENSORGRAD_MEMORY", "system"):
         return
     if native is not None:
-        from numpy._core import _multiarray_umath
         native.use_memory(_multiarray_umath._ARRAY_API)
     elif (library := _glibc()) is not None:
         library.mallopt(MMAP_THRESHOLD, 32 << 20)       # the largest there is: from here on arrays are given back one by one

@@ -1,0 +1,243 @@
+/* Functions of one array, or of two, as NumPy's ufuncs are: called without Python around them. map(name, before, least) is the kernel of that name for
+   arrays of `least` elements; `before`, such as a ufunc, computes what it does not serve. Without one, the result is then NotImplemented.
+
+   f(a) and f(a, b, out=None, p=0.0): each operand is an array of float32 or float64 in one piece, or a number; one of two may stand for all rows of the
+   other, for all columns, or for both. */
+#include "arrays.h"
+
+#include <string.h>
+
+PyTypeObject *array_type, *map_type;
+Dtype *float32, *float64;
+PyObject *mode;
+static void **table;                            /* NumPy's functions */
+enum { ARRAY_TYPE = 2, DTYPE_OF_NUMBER = 45, NEW_FROM_DTYPE = 94, FLOAT32 = 11, FLOAT64 = 12 };
+#define LANDS (1 << 12)                         /* elements from which on a result may be written over its operand */
+#define LONG (1 << 14)                          /* from here on others may run meanwhile */
+
+typedef struct Map {
+    PyObject_HEAD
+    Vectorcall call;
+    PyObject *before, *dict;
+    const Entry *entry;
+    Py_ssize_t least;
+    int operands;
+} Map;
+
+Array *new_array(Dtype *dtype, int ndim, const Py_ssize_t *shape, const Py_ssize_t *strides)
+{
+    typedef PyObject *(*New)(PyTypeObject *, Dtype *, int, const Py_ssize_t *, const Py_ssize_t *, void *, int, PyObject *);
+    Py_INCREF((PyObject *)dtype);               /* the call takes it */
+    return (Array *)((New)table[NEW_FROM_DTYPE])(array_type, dtype, ndim, shape, strides, NULL, 0, NULL);
+}
+
+static Py_ssize_t size_of(const Array *a)
+{
+    Py_ssize_t n = 1;
+    for (int i = 0; i < a->ndim; i++) n *= a->shape[i];
+    return n;
+}
+
+/* Whether this is an array that the kernels read. */
+static int readable(PyObject *value)
+{
+    Array *a = (Array *)value;
+    return Py_TYPE(value) == array_type && (a->dtype == float32 || a->dtype == float64) && a->flags & ALIGNED;
+}
+
+/* Whether an array has neither gaps nor overlaps, whatever the order of its axes. */
+static int dense(const Array *a)
+{
+    if (a->flags & (C_CONTIGUOUS | F_CONTIGUOUS)) return 1;
+    Py_ssize_t step = a->dtype == float32 ? 4 : 8, covered = 1, n = size_of(a);
+    while (covered < n) {
+        int i = 0;
+        while (i < a->ndim && (a->shape[i] == 1 || a->strides[i] != step)) i++;
+        if (i == a->ndim || !a->shape[i]) return 0;
+        covered *= a->shape[i], step *= a->shape[i];
+    }
+    return 1;
+}
+
+static int alike(const Array *a, const Array *b)
+{
+    size_t bytes = a->ndim * sizeof(Py_ssize_t);
+    return a->ndim == b->ndim && !memcmp(a->shape, b->shape, bytes) && (a->flags & b->flags & C_CONTIGUOUS || !memcmp(a->strides, b->strides, bytes));
+}
+
+/* Where a result laid out as x may go: over x itself, if its values are given up. */
+static Array *place(Array *x, Py_ssize_t n)
+{
+    if (n >= LANDS && mode) {
+        PyObject *landing = PyObject_GetAttrString(mode, "landing");
+        if (!landing) return NULL;
+        if (landing == (PyObject *)x && x->flags & WRITEABLE) return PyObject_SetAttrString(mode, "landing", Py_None) ? NULL : (Array *)landing;
+        Py_DECREF(landing);
+    }
+    return new_array(x->dtype, x->ndim, x->shape, x->flags & C_CONTIGUOUS ? NULL : x->strides);
+}
+
+static PyObject *computed(Map *map, const Arguments *arguments, Array *out, Py_ssize_t n)
+{
+    Kernel kernel = out->dtype == float64 ? map->entry->f64 : map->entry->f32;
+    if (n < LONG) kernel(arguments);
+    else {
+        Py_BEGIN_ALLOW_THREADS
+        kernel(arguments);
+        Py_END_ALLOW_THREADS
+    }
+    if (after_loop()) Py_CLEAR(out);
+    return (PyObject *)out;
+}
+
+/* The result for one array; NULL without an error where it is not served. */
+static PyObject *of_one(Map *map, PyObject *value)
+{
+    Array *x = (Array *)value, *out;
+    Arguments arguments;
+    if (!readable(value)) return NULL;
+    Py_ssize_t n = size_of(x);
+    if (!n || n < map->least || !dense(x) || !(out = place(x, n))) return NULL;
+    arguments.array[0] = x->data, arguments.array[1] = out->data;
+    arguments.size[0] = arguments.size[1] = n * (x->dtype == float32 ? 4 : 8);
+    return computed(map, &arguments, out, n);
+}
+
+/* How the smaller of two arrays goes along with the rows of the larger: how long these are, and the steps from row to row and within. */
+static int along(const Array *large, const Array *small, Py_ssize_t most, Py_ssize_t least, long *n, long *row, long *column)
+{
+    if (alike(large, small) && dense(large)) return *n = most, *row = most, *column = 1, 1;
+    if (small->ndim > large->ndim || !(large->flags & small->flags & C_CONTIGUOUS)) return 0;
+    if (least == 1) return *n = most, *row = *column = 0, 1;
+    int first = 0, apart = large->ndim - small->ndim;
+    while (small->shape[first] == 1) first++;
+    if (!memcmp(small->shape + first, large->shape + apart + first, (small->ndim - first) * sizeof(Py_ssize_t))) return *n = least, *row = 0, *column = 1, 1;
+    if (apart || small->shape[small->ndim - 1] != 1 || memcmp(small->shape, large->shape, (small->ndim - 1) * sizeof(Py_ssize_t))) return 0;
+    return *n = large->shape[large->ndim - 1], *row = 1, *column = 0, 1;
+}
+
+/* Whether an operand lies in memory that is written to, other than as that itself. */
+static int disturbed(const char *data, Py_ssize_t bytes, const Array *out, Py_ssize_t written)
+{
+    return data < out->data + written && out->data < data + bytes && !(data == out->data && bytes == written);
+}
+
+static PyObject *of_two(Map *map, PyObject *a, PyObject *b, PyObject *given, double p)
+{
+    PyObject *operands[2] = {a, b};
+    Py_ssize_t sizes[2] = {1, 1};
+    union { float f; double d; } number;
+    Arguments arguments;
+    int first = Py_TYPE(a) == array_type ? 0 : 1;                   /* an operand that is an array */
+    PyObject *partner = operands[1 - first];
+    Array *x = (Array *)operands[first], *other = (Array *)partner, *large = x, *out;
+    if (!readable((PyObject *)x)) return NULL;
+    Py_ssize_t item = x->dtype == float32 ? 4 : 8;
+    sizes[first] = size_of(x);
+    long *shape = arguments.integer, *steps = shape + 2;
+    if (Py_TYPE(partner) == array_type) {
+        if (!readable(partner) || other->dtype != x->dtype) return NULL;
+        sizes[1 - first] = size_of(other);
+        int which = sizes[1] > sizes[0] || (sizes[1] == sizes[0] && ((Array *)b)->ndim > x->ndim);
+        large = (Array *)operands[which];
+        if (!sizes[0] || !sizes[1]
+            || !along(large, (Array *)operands[1 - which], sizes[which], sizes[1 - which], &shape[1], &steps[2 - 2 * which], &steps[3 - 2 * which])) return NULL;
+        steps[2 * which] = shape[1], steps[2 * which + 1] = 1;
+        arguments.array[0] = x->data, arguments.array[1] = other->data;
+    } else {
+        double value = Py_TYPE(partner) == &PyFloat_Type ? PyFloat_AsDouble(partner)
+                     : Py_TYPE(partner) == &PyLong_Type ? PyLong_AsDouble(partner) : -1;
+        if (Py_TYPE(partner) != &PyFloat_Type && (Py_TYPE(partner) != &PyLong_Type || (value == -1 && PyErr_Occurred()))) return PyErr_Clear(), NULL;
+        if (item == 4) number.f = (float)value; else number.d = value;
+        if (!sizes[first] || !dense(x)) return NULL;
+        shape[1] = sizes[first], steps[2 * first] = shape[1], steps[2 * first + 1] = 1, steps[2 - 2 * first] = steps[3 - 2 * first] = 0;
+        arguments.array[first] = x->data, arguments.array[1 - first] = &number;
+    }
+    Py_ssize_t n = sizes[large == (Array *)b];
+    if (n < map->least) return NULL;
+    if (given) {
+        out = (Array *)given;
+        if (!readable(given) || out->dtype != x->dtype || !(out->flags & WRITEABLE) || !alike(out, large)) return NULL;
+        for (int i = 0; i < 2; i++) if (disturbed(arguments.array[i], sizes[i] * item, out, n * item)) return NULL;
+        Py_INCREF(given);
+    } else {
+        out = large == (Array *)a ? place(large, n) : new_array(large->dtype, large->ndim, large->shape, large->flags & C_CONTIGUOUS ? NULL : large->strides);
+        if (!out) return NULL;
+    }
+    shape[0] = n / shape[1], arguments.array[2] = out->data, arguments.real[0] = p;
+    return computed(map, &arguments, out, n);
+}
+
+PyObject *call_map(PyObject *self, PyObject *const *args, size_t nargs, PyObject *keywords)
+{
+    Map *map = (Map *)self;
+    Py_ssize_t count = COUNT(nargs), named = keywords ? PyTuple_Size(keywords) : 0;
+    PyObject *out = count > 2 ? args[2] : NULL, *found = NULL;
+    double p = count > 3 ? PyFloat_AsDouble(args[3]) : 0;
+    int understood = count >= map->operands && count <= (map->operands == 1 ? 1 : 4) && !(named && map->operands == 1) && named <= (count == 2);
+    if (PyErr_Occurred()) return NULL;
+    if (named && understood) {
+        understood = !PyUnicode_CompareWithASCIIString(PyTuple_GetItem(keywords, 0), "out");
+        out = args[count];
+    }
+    if (understood) found = map->operands == 1 ? of_one(map, args[0]) : of_two(map, args[0], args[1], out == Py_None ? NULL : out, p);
+    if (found || PyErr_Occurred()) return found;
+    return map->before ? PyObject_Vectorcall(map->before, args, nargs, keywords) : Py_NewRef(Py_NotImplemented);
+}
+
+static int visit_map(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(((Map *)self)->before);
+    Py_VISIT(((Map *)self)->dict);
+    Py_VISIT(Py_TYPE(self));
+    return 0;
+}
+
+static int clear_map(PyObject *self)
+{
+    Py_CLEAR(((Map *)self)->before);
+    Py_CLEAR(((Map *)self)->dict);
+    return 0;
+}
+
+static void free_map(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    clear_map(self);
+    PyObject_GC_Del(self);
+    Py_DECREF(type);
+}
+
+static PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Map, call), READONLY, NULL},
+                                {"__dictoffset__", T_PYSSIZET, offsetof(Map, dict), READONLY, NULL}, {0}};
+static PyType_Slot slots[] = {{Py_tp_call, PyVectorcall_Call}, {Py_tp_members, members}, {Py_tp_traverse, visit_map}, {Py_tp_clear, clear_map},
+                              {Py_tp_dealloc, free_map}, {0, NULL}};
+static PyType_Spec spec = {"tensorgrad._compiled.map", sizeof(Map), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | VECTORCALL, slots};
+
+PyObject *new_map(PyObject *self, PyObject *args)
+{
+    const char *name;
+    PyObject *before;
+    Py_ssize_t least;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "sOn:map", &name, &before, &least)) return NULL;
+    const Entry *entry = entry_of(name);
+    Map *map = entry ? (Map *)PyType_GenericAlloc(map_type, 0) : NULL;
+    if (!map) return NULL;
+    map->call = call_map, map->before = before == Py_None ? NULL : Py_NewRef(before), map->entry = entry, map->least = least;
+    map->operands = entry->signature[1] == 'r' ? 2 : 1;
+    return (PyObject *)map;
+}
+
+/* use_arrays(table): how NumPy's arrays are made. */
+PyObject *use_arrays(PyObject *self, PyObject *capsule)
+{
+    (void)self;
+    if (!(table = PyCapsule_GetPointer(capsule, NULL))) return NULL;
+    typedef Dtype *(*Find)(int);
+    float32 = ((Find)table[DTYPE_OF_NUMBER])(FLOAT32), float64 = ((Find)table[DTYPE_OF_NUMBER])(FLOAT64);
+    array_type = table[ARRAY_TYPE];
+    if (!float32 || !float64 || (!map_type && !(map_type = (PyTypeObject *)PyType_FromSpec(&spec)))) return NULL;
+    Py_RETURN_NONE;
+}
