@@ -13,6 +13,7 @@ from typing import Any
 
 from ._keywords import odd, places
 from .dispatch import PLAIN
+from .lanes import FUNCTIONS
 
 
 class State(threading.local):
@@ -234,7 +235,7 @@ def arm(lasting: bool = True) -> None:
             continue
         if type(value) is property:
             setattr(Tensor, name, AskingProperty(value.fget, value.fset, value.fdel, value.__doc__))
-        elif type(value) is FunctionType:
+        elif type(value) in FUNCTIONS:
             setattr(Tensor, name, AskingMethod(value, name, Tensor))
 
 

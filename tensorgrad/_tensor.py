@@ -15,6 +15,7 @@ from .autograd.mode import mode
 from .autograd.tape import Hooks, Leaf, TensorBase, new, node_of, root_of
 from .device import device as Device
 from .dispatch import PLAIN, wrap
+from .lanes import lanes
 from .size import Size, new_size
 from .storage.base import Storage, clock
 
@@ -542,5 +543,7 @@ def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
 PLAIN.clear()
 PLAIN.add(Tensor)
 dispatch.Tensor = Tensor
+if lanes is not None:
+    lanes.results(Tensor)
 
 __all__ = ["Tensor"]

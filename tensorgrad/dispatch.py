@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, update_wrapper
 from typing import Any
 
 from numpy import asarray, generic
@@ -17,12 +17,11 @@ from . import dtype as dtypes
 from .autograd.fused import plan_of, record_pair
 from .autograd.mode import mode
 from .autograd.tape import Leaf, Origin, TensorBase, new, node_of, record_several
+from .lanes import NO_PARAMS, NUMBERS, PLAIN, lanes
 from .ops.base import OPS, Op, Pair
 from .storage.base import MAKERS, Storage, backend_of
 
 Tensor: Any = TensorBase        # _tensor.py puts the full class here
-PLAIN: set[type] = {TensorBase}  # classes whose operations give plain Tensors: Tensor, Parameter, Buffer
-NUMBERS = (int, float)
 SCALARS = (int, float, complex, generic)
 
 
@@ -41,6 +40,10 @@ def fresh(array: Any, backend: type[Storage]) -> Any:
     if mode.inference:
         storage.inference = True
     return wrap(array, storage)
+
+
+if lanes is not None:
+    wrap, fresh = lanes.wrap, lanes.fresh  # type: ignore[misc]
 
 
 def apply(op: type[Op], *args: Any, **params: Any) -> Any:
@@ -342,11 +345,19 @@ def defined(op: type[Op], backend: Any, args: Any, edges: Any, params: Any) -> A
 # ── the fast lanes: elementwise ops of one or two tensors of one dtype ────────────────────────────────────────────────
 
 
+def compiled(op: type[Op], operands: int, numbers: bool = False, parameters: bool = False) -> Callable[[Any], Any]:
+    """A decorator: the compiled form of a lane, where there is one (native/lane.c). It leaves to the lane itself what is not plain."""
+    def decorate(lane: Any) -> Any:
+        return lane if lanes is None else update_wrapper(lanes.lane(lane, op.kernels, op.plans, op.kinds, operands, op.differentiable, numbers, parameters), lane)
+    return decorate
+
+
 def unary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
     """`otherwise` takes what the fast lane does not: other dtypes and classes."""
     kernels, kinds, tracked, plans = op.kernels, op.kinds, op.differentiable, op.plans
     otherwise = otherwise or general(op)
 
+    @compiled(op, 1)
     def call(a: Any) -> Any:
         if type(a) in PLAIN and (x := a.array).dtype.kind in kinds and \
                 type(kernel := kernels[backend := type(a._storage)]) is not Pair:
@@ -369,6 +380,7 @@ def parametric(op: type[Op]) -> Callable[..., Any]:
     """Ops of one tensor with parameters, such as reductions."""
     kernels, kinds, tracked, plans, otherwise = op.kernels, op.kinds, op.differentiable, op.plans, general(op)
 
+    @compiled(op, 1, parameters=True)
     def call(a: Any, *positional: Any, **params: Any) -> Any:
         if not positional and type(a) in PLAIN and (x := a.array).dtype.kind in kinds and \
                 type(kernel := kernels[backend := type(a._storage)]) is not Pair:
@@ -386,6 +398,7 @@ def binary(op: type[Op], otherwise: Any = None, numbers: Any = NUMBERS) -> Calla
     kernels, kinds, tracked, plans, numbers = op.kernels, op.kinds, op.differentiable, op.plans, numbers if "f" in op.kinds else ()
     otherwise = otherwise or general(op)
 
+    @compiled(op, 2, numbers=bool(numbers))
     def call(a: Any, b: Any) -> Any:
         if type(a) in PLAIN and type(kernel := kernels[backend := type(a._storage)]) is not Pair:
             x = a.array
@@ -412,9 +425,6 @@ def binary(op: type[Op], otherwise: Any = None, numbers: Any = NUMBERS) -> Calla
                 return out
         return otherwise(a, b)
     return call
-
-
-NO_PARAMS: dict[str, Any] = {}
 
 
 class TensorNamespace:
@@ -512,6 +522,8 @@ def lane(op: type[Op]) -> Callable[..., Any]:
             return (unary if op.arity == 1 else binary)(op)
         if op.arity == 1:
             return parametric(op)
+    if op.arity == 3 and not (op.view or op.several or op.composite or op.parameters):
+        return compiled(op, 3)(general(op))  # type: ignore[no-any-return]
     return general(op)
 
 

@@ -23,13 +23,14 @@ from typing import Any
 from . import _overriding
 from ._overriding import NEVER, AskingMethod, DisableTorchFunction, DisableTorchFunctionSubclass, overriding, state
 from ._tensor import Tensor
+from .lanes import FUNCTIONS
 
 __all__ = ["BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode", "enable_reentrant_dispatch",
            "get_default_nowrap_functions", "get_ignored_functions", "get_overridable_functions", "get_testing_overrides", "handle_torch_function",
            "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property",
            "resolve_name", "wrap_torch_function"]
 
-METHODS = (FunctionType, AskingMethod)
+METHODS = (*FUNCTIONS, AskingMethod)
 # Functions of the root package that make tensors or settings, rather than take tensors.
 PLAIN_FUNCTIONS = ("arange as_strided as_tensor asarray bartlett_window blackman_window broadcast_shapes can_cast empty empty_permuted empty_strided eye "
                    "fill frombuffer from_file from_numpy full get_default_device get_default_dtype get_num_interop_threads get_num_threads get_rng_state "

@@ -16,7 +16,7 @@ LAYERS = [
     "storage",
     "ops",
     "const",
-    "dispatch autograd updates",
+    "dispatch lanes autograd updates",
     "kernels",
     "_copying _keywords _overriding",
     "_tensor overrides _C",

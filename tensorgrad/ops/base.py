@@ -312,7 +312,7 @@ class Plan:
     A formula's arguments come from `values`: what was saved (inputs, results, shapes), then the extras, which are looked up when needed.
     """
 
-    __slots__ = ("node_type", "steps", "save", "names", "origins", "saves_out", "extras")
+    __slots__ = ("node_type", "steps", "save", "names", "origins", "saves_out", "shapeless", "extras")
 
     def __init__(self, op: type[Op], needs: int, arity: int) -> None:
         names = [input_name(op, i) for i in range(arity)]
@@ -333,6 +333,7 @@ class Plan:
         self.origins = tuple(i for _, i in values)               # what each saved value is: an input's position, or a result's after them
         self.names = tuple([*names, *(op.outputs or ("out",))][i] for i in self.origins)
         self.saves_out = not op.several and any(i >= arity for i in self.origins)
+        self.shapeless = not shapes
         self.save = _saver(self.origins, tuple(i for _, i in shapes), arity, members)
         self.extras = tuple(_extra(kind, which, op, [place["value", i] for i in members] if kind == "group" else None)
                             for kind, which in late)

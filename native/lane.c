@@ -1,0 +1,391 @@
+/* How plain tensors on the CPU call an op, and how a step is written on the tape: what the lanes of dispatch.py and `record` of autograd/tape.py do, on the
+   very same objects. Where these keep their slots is found out by looking, once (`learn`). A lane leaves to Python's own all that is not plain: other
+   classes, dtypes and devices, kernel pairs, errors of shapes. */
+#include "arrays.h"
+
+#include <string.h>
+
+static PyTypeObject *tensor_base, *tensor_type, *plan_type, *pair_type, *cpu;
+static PyObject *clock_, *plain_types, *node_of, *own_record, *nowhere, *method_type, *no_params, *record_name, *inference_name;
+
+enum { ARRAY, STORAGE, NODE, GRAD, ORIGIN, TENSOR_SLOTS };
+enum { EDGES, HOOKS, TIME, SHAPE, DTYPE, MEMORY, SAVED, PARAMS, PLAN, STEP_SLOTS };
+enum { NODE_TYPE, SAVE, ORIGINS, SAVES_OUT, SHAPELESS, PLAN_SLOTS };
+static Py_ssize_t tensor_at[TENSOR_SLOTS], step_at[STEP_SLOTS], plan_at[PLAN_SLOTS];
+#define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
+
+static PyObject *new_object(PyTypeObject *type) { return PyType_GenericAlloc(type, 0); }
+static void fill(PyObject *object, Py_ssize_t offset, PyObject *value) { SLOT(object, offset) = value; }         /* which it takes */
+
+/* ── tensors ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────── */
+
+/* A tensor of an array and its storage, both of which it takes. */
+static PyObject *new_tensor(PyObject *array, PyObject *storage, PyObject *node)
+{
+    PyObject *out = array && storage ? new_object(tensor_type) : NULL;
+    if (!out) {
+        Py_XDECREF(array);
+        Py_XDECREF(storage);
+        return NULL;
+    }
+    fill(out, tensor_at[ARRAY], array);
+    fill(out, tensor_at[STORAGE], storage);
+    fill(out, tensor_at[NODE], Py_NewRef(node));
+    fill(out, tensor_at[GRAD], Py_NewRef(Py_None));
+    fill(out, tensor_at[ORIGIN], Py_NewRef(Py_None));
+    return out;
+}
+
+static int mark_inference(PyObject *storage)
+{
+    PyObject *on = PyObject_GetAttr(mode, inference_name);
+    int found = on ? PyObject_IsTrue(on) : -1;
+    Py_XDECREF(on);
+    return found > 0 ? PyObject_SetAttr(storage, inference_name, Py_True) : found;
+}
+
+PyObject *wrap(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    (void)self;
+    if (count != 2 && count != 3) return PyErr_SetString(PyExc_TypeError, "wrap(array, storage, node=None)"), NULL;
+    return new_tensor(Py_NewRef(args[0]), Py_NewRef(args[1]), count == 3 ? args[2] : Py_None);
+}
+
+PyObject *fresh(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    (void)self;
+    if (count != 2) return PyErr_SetString(PyExc_TypeError, "fresh(array, backend)"), NULL;
+    PyObject *backend = args[1], *type = PyObject_GetAttrString(backend, "array_type");
+    if (!type) return NULL;
+    PyObject *array = type == (PyObject *)Py_TYPE(args[0]) ? Py_NewRef(args[0]) : PyObject_CallMethod(backend, "asarray", "O", args[0]);
+    Py_DECREF(type);
+    PyObject *storage = !array ? NULL : backend == (PyObject *)cpu ? new_object(cpu) : PyObject_CallNoArgs(backend);
+    if (storage && mark_inference(storage)) Py_CLEAR(storage);
+    return new_tensor(array, storage, Py_None);
+}
+
+/* ── the tape ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────── */
+
+static PyObject *shape_of(PyObject *value)
+{
+    if (Py_TYPE(value) != array_type) return PyObject_GetAttrString(value, "shape");
+    Array *array = (Array *)value;
+    PyObject *shape = PyTuple_New(array->ndim);
+    for (int i = 0; shape && i < array->ndim; i++) {
+        PyObject *n = PyLong_FromSsize_t(array->shape[i]);
+        if (!n) Py_CLEAR(shape); else PyTuple_SetItem(shape, i, n);
+    }
+    return shape;
+}
+
+/* What a plan saves of the operands and the result. */
+static PyObject *saved_by(PyObject *plan, PyObject *args, PyObject *y)
+{
+    PyObject *origins = SLOT(plan, plan_at[ORIGINS]);
+    if (SLOT(plan, plan_at[SHAPELESS]) != Py_True || !PyTuple_Check(args)) {
+        PyObject *results = PyTuple_Pack(1, y);
+        PyObject *saved = results ? PyObject_CallFunctionObjArgs(SLOT(plan, plan_at[SAVE]), args, results, NULL) : NULL;
+        Py_XDECREF(results);
+        return saved;
+    }
+    Py_ssize_t count = PyTuple_Size(origins), operands = PyTuple_Size(args), same = 0;
+    PyObject *saved = PyTuple_New(count);
+    for (Py_ssize_t k = 0; saved && k < count; k++) {
+        Py_ssize_t place = PyLong_AsSsize_t(PyTuple_GetItem(origins, k));
+        same += place == k;
+        PyTuple_SetItem(saved, k, Py_NewRef(place < operands ? PyTuple_GetItem(args, place) : y));
+    }
+    if (saved && same == operands && count == operands) {
+        Py_DECREF(saved);
+        saved = Py_NewRef(args);
+    }
+    return saved;
+}
+
+static int write_step(PyObject *plan, PyObject *args, PyObject *edges, PyObject *params, PyObject *out)
+{
+    PyObject *y = SLOT(out, tensor_at[ARRAY]), *storage = SLOT(out, tensor_at[STORAGE]), *before = SLOT(out, tensor_at[NODE]);
+    PyObject *node = new_object((PyTypeObject *)SLOT(plan, plan_at[NODE_TYPE]));
+    if (!node) return -1;
+    int kept = SLOT(plan, plan_at[SAVES_OUT]) == Py_True;
+    fill(node, step_at[EDGES], Py_NewRef(edges));
+    fill(node, step_at[PARAMS], Py_NewRef(params));
+    fill(node, step_at[PLAN], Py_NewRef(plan));
+    fill(node, step_at[HOOKS], Py_NewRef(Py_None));
+    fill(node, step_at[MEMORY], kept ? Py_NewRef(storage) : Py_TYPE(storage) == cpu ? Py_NewRef(nowhere) : PyObject_GetAttrString(storage, "nowhere"));
+    fill(node, step_at[SHAPE], shape_of(y));
+    fill(node, step_at[DTYPE], Py_TYPE(y) == array_type ? Py_NewRef((PyObject *)((Array *)y)->dtype) : PyObject_GetAttrString(y, "dtype"));
+    fill(node, step_at[TIME], PyIter_Next(clock_));
+    fill(node, step_at[SAVED], saved_by(plan, args, y));
+    if (!SLOT(node, step_at[SAVED]) || !SLOT(node, step_at[SHAPE]) || !SLOT(node, step_at[TIME]) || PyErr_Occurred()) return Py_DECREF(node), -1;
+    fill(out, tensor_at[NODE], node);
+    Py_XDECREF(before);
+    return 0;
+}
+
+PyObject *record_step(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    (void)self;
+    if (count != 5 || Py_TYPE(args[0]) != plan_type || !PyType_IsSubtype(Py_TYPE(args[4]), tensor_base))
+        return PyErr_SetString(PyExc_TypeError, "record(plan, args, edges, params, out)"), NULL;
+    if (write_step(args[0], args[1], args[2], args[3], args[4])) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* ── lanes ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────── */
+
+#define MOST_OPERANDS 3
+#define MOST_WORDS 8
+
+typedef struct Lane {
+    PyObject_HEAD
+    Vectorcall call;
+    PyObject *otherwise, *kernels, *plans, *plan[1 << MOST_OPERANDS], *dict, *weak;
+    char kinds[16];
+    int operands, tracked, numbers, parameters;
+} Lane;
+
+static int is_plain(PyObject *value)
+{
+    PyTypeObject *type = Py_TYPE(value);
+    if (type == tensor_type) return 1;
+    if (type == &PyFloat_Type || type == &PyLong_Type) return 0;
+    int found = PySet_Contains(plain_types, (PyObject *)type);
+    if (found < 0) PyErr_Clear();
+    return found > 0;
+}
+
+/* The edge to where a tensor came from. */
+static PyObject *edge_of(PyObject *tensor)
+{
+    return SLOT(tensor, tensor_at[ORIGIN]) == Py_None ? Py_NewRef(SLOT(tensor, tensor_at[NODE])) : PyObject_CallFunctionObjArgs(node_of, tensor, NULL);
+}
+
+static PyObject *words(PyObject *const *values, PyObject *keywords)
+{
+    if (!keywords || !PyTuple_Size(keywords)) return Py_NewRef(no_params);
+    PyObject *found = PyDict_New();
+    for (Py_ssize_t i = 0; found && i < PyTuple_Size(keywords); i++) if (PyDict_SetItem(found, PyTuple_GetItem(keywords, i), values[i])) Py_CLEAR(found);
+    return found;
+}
+
+static PyObject *pack(PyObject *const *values, int count)
+{
+    PyObject *tuple = PyTuple_New(count);
+    for (int i = 0; tuple && i < count; i++) PyTuple_SetItem(tuple, i, Py_NewRef(values[i]));
+    return tuple;
+}
+
+/* Write the step that made `out`, if the tape is on: 1 if it is, −1 for an error. */
+static int recorded(Lane *lane, int needs, PyObject *const *args, PyObject **edges, PyObject *keywords, PyObject *out)
+{
+    PyObject *record = PyObject_GetAttr(mode, record_name);
+    if (!record || record == Py_None) {
+        Py_XDECREF(record);
+        return record ? 0 : -1;
+    }
+    PyObject **plan = &lane->plan[needs], *operands = pack(args, lane->operands), *nodes = pack(edges, lane->operands);
+    PyObject *params = words(args + lane->operands, keywords);
+    if (!*plan) {
+        PyObject *key = PyLong_FromLong(needs);
+        *plan = key ? PyObject_GetItem(lane->plans, key) : NULL;
+        Py_XDECREF(key);
+    }
+    int failed = !*plan || !operands || !nodes || !params;
+    if (!failed && record == own_record) failed = write_step(*plan, operands, nodes, params, out);
+    else if (!failed) {
+        PyObject *done = PyObject_CallFunctionObjArgs(record, *plan, operands, nodes, params, out, NULL);
+        failed = !done;
+        Py_XDECREF(done);
+    }
+    Py_XDECREF(operands);
+    Py_XDECREF(nodes);
+    Py_XDECREF(params);
+    Py_DECREF(record);
+    return failed ? -1 : 1;
+}
+
+/* What the kernel makes of these; as an array, if it is a number. */
+static PyObject *computed(PyObject *kernel, PyObject **values, int count, PyObject *keywords)
+{
+    PyObject *y = Py_TYPE(kernel) == map_type ? call_map(kernel, values, count, keywords) : PyObject_Vectorcall(kernel, values, count, keywords);
+    if (!y && PyErr_ExceptionMatches(PyExc_ValueError)) PyErr_Clear();
+    if (!y || Py_TYPE(y) == array_type) return y;
+    PyObject *array = PyObject_CallMethod((PyObject *)cpu, "asarray", "O", y);
+    Py_DECREF(y);
+    return array;
+}
+
+/* The result; NULL without an error if Python's lane is to find it. */
+static PyObject *run(Lane *lane, PyObject *const *args, PyObject *keywords)
+{
+    PyObject *values[MOST_OPERANDS + MOST_WORDS], *edges[MOST_OPERANDS], *out = NULL;
+    Dtype *dtype = NULL;
+    int count = lane->operands, held = 0, needs = 0;
+    Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0;
+    if (named > MOST_WORDS) return NULL;
+    for (int i = 0; i < count; i++) {
+        PyObject *a = values[i] = args[i];
+        if (is_plain(a)) {
+            PyObject *x = values[i] = SLOT(a, tensor_at[ARRAY]), *storage = SLOT(a, tensor_at[STORAGE]);
+            if (!x || !storage || Py_TYPE(x) != array_type || Py_TYPE(storage) != cpu) return NULL;
+            if (!dtype) {
+                dtype = ((Array *)x)->dtype;
+                if (!strchr(lane->kinds, dtype->kind)) return NULL;
+            } else if (((Array *)x)->dtype != dtype) return NULL;
+        } else if (!i || !lane->numbers || dtype->kind != 'f' || (Py_TYPE(a) != &PyFloat_Type && Py_TYPE(a) != &PyLong_Type)) return NULL;
+    }
+    PyObject *kernel = PyDict_GetItemWithError(lane->kernels, (PyObject *)cpu);
+    if (!kernel || Py_TYPE(kernel) == pair_type) return NULL;
+    for (; held < count; held++) {
+        edges[held] = values[held] == args[held] ? Py_NewRef(Py_None) : edge_of(args[held]);
+        if (!edges[held]) goto done;
+        needs |= (edges[held] != Py_None) << held;
+    }
+    for (Py_ssize_t i = 0; i < named; i++) values[count + i] = args[count + i];
+    Py_INCREF(kernel);                          /* what it calls may register another */
+    for (int i = 0; i < count; i++) Py_INCREF(values[i]);
+    PyObject *y = computed(kernel, values, count, keywords);
+    for (int i = 0; i < count; i++) Py_DECREF(values[i]);
+    Py_DECREF(kernel);
+    if (!y || !(out = new_tensor(y, new_object(cpu), Py_None))) goto done;
+    int written = needs && lane->tracked ? recorded(lane, needs, args, edges, keywords, out) : 0;
+    if (written < 0 || (!written && mark_inference(SLOT(out, tensor_at[STORAGE])))) Py_CLEAR(out);
+done:
+    while (held) Py_DECREF(edges[--held]);
+    return out;
+}
+
+static PyObject *call_lane(PyObject *self, PyObject *const *args, size_t nargs, PyObject *keywords)
+{
+    Lane *lane = (Lane *)self;
+    PyObject *found = COUNT(nargs) == lane->operands && (!keywords || lane->parameters) ? run(lane, args, keywords) : NULL;
+    return found || PyErr_Occurred() ? found : PyObject_Vectorcall(lane->otherwise, args, nargs, keywords);
+}
+
+static PyObject *bind(PyObject *self, PyObject *instance, PyObject *owner)
+{
+    (void)owner;
+    return !instance || instance == Py_None ? Py_NewRef(self) : PyObject_CallFunctionObjArgs(method_type, self, instance, NULL);
+}
+
+static int visit_lane(PyObject *self, visitproc visit, void *arg)
+{
+    Lane *lane = (Lane *)self;
+    Py_VISIT(lane->otherwise);
+    Py_VISIT(lane->kernels);
+    Py_VISIT(lane->plans);
+    Py_VISIT(lane->dict);
+    for (int i = 0; i < 1 << MOST_OPERANDS; i++) Py_VISIT(lane->plan[i]);
+    Py_VISIT(Py_TYPE(self));
+    return 0;
+}
+
+static int clear_lane(PyObject *self)
+{
+    Lane *lane = (Lane *)self;
+    Py_CLEAR(lane->otherwise);
+    Py_CLEAR(lane->kernels);
+    Py_CLEAR(lane->plans);
+    Py_CLEAR(lane->dict);
+    for (int i = 0; i < 1 << MOST_OPERANDS; i++) Py_CLEAR(lane->plan[i]);
+    return 0;
+}
+
+static void free_lane(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    if (((Lane *)self)->weak) PyObject_ClearWeakRefs(self);
+    clear_lane(self);
+    PyObject_GC_Del(self);
+    Py_DECREF(type);
+}
+
+static PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Lane, call), READONLY, NULL},
+                                {"__dictoffset__", T_PYSSIZET, offsetof(Lane, dict), READONLY, NULL},
+                                {"__weaklistoffset__", T_PYSSIZET, offsetof(Lane, weak), READONLY, NULL}, {0}};
+static PyGetSetDef dictionary[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL}, {0}};
+static PyType_Slot slots[] = {{Py_tp_call, PyVectorcall_Call}, {Py_tp_descr_get, bind}, {Py_tp_members, members}, {Py_tp_getset, dictionary},
+                              {Py_tp_traverse, visit_lane}, {Py_tp_clear, clear_lane}, {Py_tp_dealloc, free_lane}, {0, NULL}};
+static PyType_Spec spec = {"tensorgrad._compiled.Lane", sizeof(Lane), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_METHOD_DESCRIPTOR | VECTORCALL, slots};
+static PyTypeObject *lane_type;
+
+/* lane(otherwise, kernels, plans, kinds, operands, tracked, numbers, parameters): `otherwise` is Python's lane. */
+PyObject *new_lane(PyObject *self, PyObject *args)
+{
+    PyObject *otherwise, *kernels, *plans;
+    const char *kinds;
+    int operands, tracked, numbers, parameters;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OO!Osippp:lane", &otherwise, &PyDict_Type, &kernels, &plans, &kinds, &operands, &tracked, &numbers, &parameters)) return NULL;
+    if (!lane_type || operands < 1 || operands > MOST_OPERANDS || strlen(kinds) >= sizeof ((Lane *)0)->kinds)
+        return PyErr_SetString(PyExc_ValueError, "no lane for such an op"), NULL;
+    Lane *lane = (Lane *)new_object(lane_type);
+    if (!lane) return NULL;
+    lane->call = call_lane, lane->otherwise = Py_NewRef(otherwise), lane->kernels = Py_NewRef(kernels), lane->plans = Py_NewRef(plans);
+    strcpy(lane->kinds, kinds);
+    lane->operands = operands, lane->tracked = tracked, lane->numbers = numbers, lane->parameters = parameters;
+    return (PyObject *)lane;
+}
+
+/* ── what is known of Python's objects ───────────────────────────────────────────────────────────────────────────────────────────────── */
+
+/* Where the instances of a class keep these slots: one that was given an object is searched for it. Whether all were found. */
+static int find_slots(PyTypeObject *type, const char *const *names, int count, Py_ssize_t *offsets)
+{
+    PyObject *probe = new_object(type), *size = PyObject_GetAttrString((PyObject *)type, "__basicsize__");
+    Py_ssize_t bytes = size ? PyLong_AsSsize_t(size) : 0, found = 0;
+    for (int i = 0; probe && size && i < count; i++) {
+        PyObject *mark = PyList_New(0);
+        if (!mark || PyObject_SetAttrString(probe, names[i], mark)) {
+            Py_XDECREF(mark);
+            break;
+        }
+        for (Py_ssize_t offset = sizeof(PyObject); offset < bytes; offset += sizeof(PyObject *))
+            if (SLOT(probe, offset) == mark) offsets[i] = offset, found++;
+        Py_DECREF(mark);
+    }
+    Py_XDECREF(probe);
+    Py_XDECREF(size);
+    return found == count && !PyErr_Occurred();
+}
+
+/* learn(TensorBase, Op, Plan, Pair, backend, mode, clock, plain, node_of, no_params): what the lanes work with. Whether they can. */
+PyObject *learn(PyObject *self, PyObject *args)
+{
+    static const char *const of_tensor[] = {"array", "_storage", "_node", "_grad", "origin"};
+    static const char *const of_step[] = {"edges", "hooks", "time", "shape", "dtype", "_storage", "saved", "params", "plan"};
+    static const char *const of_plan[] = {"node_type", "save", "origins", "saves_out", "shapeless"};
+    PyObject *given[10];
+    if (!PyArg_ParseTuple(args, "O!O!O!O!O!OOO!OO!:learn", &PyType_Type, given, &PyType_Type, given + 1, &PyType_Type, given + 2, &PyType_Type, given + 3,
+                          &PyType_Type, given + 4, given + 5, given + 6, &PySet_Type, given + 7, given + 8, &PyDict_Type, given + 9)) return NULL;
+    if (!array_type || tensor_base || !find_slots((PyTypeObject *)given[0], of_tensor, TENSOR_SLOTS, tensor_at)
+        || !find_slots((PyTypeObject *)given[1], of_step, STEP_SLOTS, step_at) || !find_slots((PyTypeObject *)given[2], of_plan, PLAN_SLOTS, plan_at)) {
+        PyErr_Clear();
+        Py_RETURN_FALSE;
+    }
+    PyObject *types = PyImport_ImportModule("types");
+    method_type = types ? PyObject_GetAttrString(types, "MethodType") : NULL;
+    Py_XDECREF(types);
+    lane_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    own_record = PyObject_GetAttrString(self, "record"), nowhere = PyObject_GetAttrString(given[4], "nowhere");
+    record_name = PyUnicode_InternFromString("record"), inference_name = PyUnicode_InternFromString("inference");
+    if (!method_type || !lane_type || !own_record || !nowhere || !record_name || !inference_name) return NULL;
+    for (int i = 0; i < 10; i++) Py_INCREF(given[i]);       /* for good, as these are the package's own */
+    tensor_base = tensor_type = (PyTypeObject *)given[0], plan_type = (PyTypeObject *)given[2];
+    pair_type = (PyTypeObject *)given[3], cpu = (PyTypeObject *)given[4], mode = given[5], clock_ = given[6], plain_types = given[7], node_of = given[8];
+    no_params = given[9];
+    if (PyModule_AddObjectRef(self, "Lane", (PyObject *)lane_type)) return NULL;
+    Py_RETURN_TRUE;
+}
+
+/* results(Tensor): the class of the tensors that are made from now on. */
+PyObject *results_are(PyObject *self, PyObject *type)
+{
+    (void)self;
+    if (!tensor_base || !PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, tensor_base)) return PyErr_SetString(PyExc_TypeError, "results(class)"), NULL;
+    tensor_type = (PyTypeObject *)Py_NewRef(type);
+    Py_RETURN_NONE;
+}

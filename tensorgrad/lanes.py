@@ -1,0 +1,28 @@
+"""The compiled lanes of native/lane.c: how plain tensors on the CPU call an op, and how its step is written on the tape.
+
+They do what the lanes in dispatch.py and `record` in autograd/tape.py do, on the same objects, and leave all that is not plain to those. `lanes` is None
+where they are not in use: Python's own are complete.
+"""
+from __future__ import annotations
+
+import os
+from types import FunctionType
+from typing import Any
+
+from ._native import native
+from .autograd.mode import Mode, mode
+from .autograd.tape import TensorBase, node_of
+from .ops.base import Op, Pair, Plan
+from .storage.base import clock
+from .storage.cpu import NumpyStorage
+
+PLAIN: set[type] = {TensorBase}  # classes whose operations give plain Tensors: Tensor, Parameter, Buffer
+NUMBERS = (int, float)
+NO_PARAMS: dict[str, Any] = {}
+
+lanes: Any = None
+if native is not None and not os.environ.get("TENSORGRAD_KERNELS") and \
+        native.learn(TensorBase, Op, Plan, Pair, NumpyStorage, mode, clock, PLAIN, node_of, NO_PARAMS):
+    lanes = native
+    Mode.plain = Mode.record = staticmethod(lanes.record)
+FUNCTIONS: tuple[Any, ...] = (FunctionType, *([lanes.Lane] if lanes is not None else []))        # the classes of methods
