@@ -1,18 +1,15 @@
 /* How plain tensors on the CPU call an op, and how a step is written on the tape: what the lanes of dispatch.py and `record` of autograd/tape.py do, on the
    very same objects. Where these keep their slots is found out by looking, once (`learn`). A lane leaves to Python's own all that is not plain: other
    classes, dtypes and devices, kernel pairs, errors of shapes. */
-#include "arrays.h"
+#include "lane.h"
 
 #include <string.h>
 
-static PyTypeObject *tensor_base, *tensor_type, *plan_type, *pair_type, *cpu;
+PyTypeObject *tensor_base, *step_base, *plan_type, *cpu;
+static PyTypeObject *tensor_type, *pair_type;
 static PyObject *clock_, *plain_types, *node_of, *own_record, *nowhere, *method_type, *no_params, *record_name, *inference_name;
 
-enum { ARRAY, STORAGE, NODE, GRAD, ORIGIN, TENSOR_SLOTS };
-enum { EDGES, HOOKS, TIME, SHAPE, DTYPE, MEMORY, SAVED, PARAMS, PLAN, STEP_SLOTS };
-enum { NODE_TYPE, SAVE, ORIGINS, SAVES_OUT, SHAPELESS, PLAN_SLOTS };
-static Py_ssize_t tensor_at[TENSOR_SLOTS], step_at[STEP_SLOTS], plan_at[PLAN_SLOTS];
-#define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
+Py_ssize_t tensor_at[TENSOR_SLOTS], step_at[STEP_SLOTS], plan_at[PLAN_SLOTS];
 
 static PyObject *new_object(PyTypeObject *type) { return PyType_GenericAlloc(type, 0); }
 static void fill(PyObject *object, Py_ssize_t offset, PyObject *value) { SLOT(object, offset) = value; }         /* which it takes */
@@ -357,7 +354,7 @@ PyObject *learn(PyObject *self, PyObject *args)
 {
     static const char *const of_tensor[] = {"array", "_storage", "_node", "_grad", "origin"};
     static const char *const of_step[] = {"edges", "hooks", "time", "shape", "dtype", "_storage", "saved", "params", "plan"};
-    static const char *const of_plan[] = {"node_type", "save", "origins", "saves_out", "shapeless"};
+    static const char *const of_plan[] = {"node_type", "save", "origins", "saves_out", "shapeless", "steps", "extras"};
     PyObject *given[10];
     if (!PyArg_ParseTuple(args, "O!O!O!O!O!OOO!OO!:learn", &PyType_Type, given, &PyType_Type, given + 1, &PyType_Type, given + 2, &PyType_Type, given + 3,
                           &PyType_Type, given + 4, given + 5, given + 6, &PySet_Type, given + 7, given + 8, &PyDict_Type, given + 9)) return NULL;
@@ -374,7 +371,7 @@ PyObject *learn(PyObject *self, PyObject *args)
     record_name = PyUnicode_InternFromString("record"), inference_name = PyUnicode_InternFromString("inference");
     if (!method_type || !lane_type || !own_record || !nowhere || !record_name || !inference_name) return NULL;
     for (int i = 0; i < 10; i++) Py_INCREF(given[i]);       /* for good, as these are the package's own */
-    tensor_base = tensor_type = (PyTypeObject *)given[0], plan_type = (PyTypeObject *)given[2];
+    tensor_base = tensor_type = (PyTypeObject *)given[0], step_base = (PyTypeObject *)given[1], plan_type = (PyTypeObject *)given[2];
     pair_type = (PyTypeObject *)given[3], cpu = (PyTypeObject *)given[4], mode = given[5], clock_ = given[6], plain_types = given[7], node_of = given[8];
     no_params = given[9];
     if (PyModule_AddObjectRef(self, "Lane", (PyObject *)lane_type)) return NULL;

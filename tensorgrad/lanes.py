@@ -10,9 +10,10 @@ from types import FunctionType
 from typing import Any
 
 from ._native import native
+from .autograd.fitting import fitted
 from .autograd.mode import Mode, mode
-from .autograd.tape import TensorBase, node_of
-from .ops.base import Op, Pair, Plan
+from .autograd.tape import FREED, Leaf, TensorBase, node_of
+from .ops.base import Node, Op, Pair, Plan
 from .storage.base import clock
 from .storage.cpu import NumpyStorage
 
@@ -24,5 +25,6 @@ lanes: Any = None
 if native is not None and not os.environ.get("TENSORGRAD_KERNELS") and \
         native.learn(TensorBase, Op, Plan, Pair, NumpyStorage, mode, clock, PLAIN, node_of, NO_PARAMS):
     lanes = native
+    lanes.learn_steps(Leaf, FREED, fitted, Node)
     Mode.plain = Mode.record = staticmethod(lanes.record)
 FUNCTIONS: tuple[Any, ...] = (FunctionType, *([lanes.Lane] if lanes is not None else []))        # the classes of methods

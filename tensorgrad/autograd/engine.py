@@ -14,6 +14,7 @@ from .. import dispatch
 from .._warnings import warn
 from ..dispatch import apply, namespace, wrap, xp
 from ..dtype import FROM_NUMPY
+from ..lanes import lanes
 from ..ops.base import OPS, Op
 from .fitting import checked, fitted, sum_to
 from .fused import second_time, stale
@@ -253,11 +254,12 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
         if (detour := Detour(grads, order)).needed:
             grads = detour.begin(grads)
     mode.sweep, watched = Sweep(order, {*last, *grads}, useful, wanted or ()), mode.anomaly
+    plain = lanes is not None and useful is None and not (create_graph or watched)
     try:
         for leaf in [n for n in grads if type(n) is Leaf and n not in last]:
             on(leaf, _arrive)(leaf, grads.pop(leaf), owned, create_graph, None if adding and leaf in wanted else wanted, found)
         for node in order:
-            g = grads.pop(node, None)
+            g = None if plain and lanes.step_back(node, grads, owned, retain_graph) else grads.pop(node, None)
             if g is not None and (useful is None or node in useful or node in roots):
                 needed, arrived = True, g
                 if node.hooks is not None and type(g) is not list and (type(node) is not Output or wanted is not None and node in wanted):
