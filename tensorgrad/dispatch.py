@@ -43,7 +43,7 @@ def fresh(array: Any, backend: type[Storage]) -> Any:
 
 
 if lanes is not None:
-    wrap, fresh = lanes.wrap, lanes.fresh  # type: ignore[misc]
+    wrap, fresh = lanes.wrap, lanes.fresh
 
 
 def apply(op: type[Op], *args: Any, **params: Any) -> Any:
@@ -345,10 +345,12 @@ def defined(op: type[Op], backend: Any, args: Any, edges: Any, params: Any) -> A
 # ── the fast lanes: elementwise ops of one or two tensors of one dtype ────────────────────────────────────────────────
 
 
-def compiled(op: type[Op], operands: int, numbers: bool = False, parameters: bool = False) -> Callable[[Any], Any]:
+def compiled(op: type[Op], operands: int, numbers: bool = False, parameters: bool = False) -> Callable[[Any], Callable[..., Any]]:
     """A decorator: the compiled form of a lane, where there is one (native/lane.c). It leaves to the lane itself what is not plain."""
-    def decorate(lane: Any) -> Any:
-        return lane if lanes is None else update_wrapper(lanes.lane(lane, op.kernels, op.plans, op.kinds, operands, op.differentiable, numbers, parameters), lane)
+    def decorate(lane: Callable[..., Any]) -> Callable[..., Any]:
+        if lanes is None:
+            return lane
+        return update_wrapper(lanes.lane(lane, op.kernels, op.plans, op.kinds, operands, op.differentiable, numbers, parameters), lane)
     return decorate
 
 
@@ -523,7 +525,7 @@ def lane(op: type[Op]) -> Callable[..., Any]:
         if op.arity == 1:
             return parametric(op)
     if op.arity == 3 and not (op.view or op.several or op.composite or op.parameters):
-        return compiled(op, 3)(general(op))  # type: ignore[no-any-return]
+        return compiled(op, 3)(general(op))
     return general(op)
 
 

@@ -29,15 +29,17 @@ def seen(node):
     if node is None:
         return None
     saved = [getattr(v, "array", v) for v in node.saved]
-    return (type(node), tuple(node.edges), node.params, node.plan, node.hooks, node.shape, node.dtype, type(node._storage), node._storage is NumpyStorage.nowhere,
-            [v.tolist() if isinstance(v, np.ndarray) else v for v in saved])
+    return (type(node), tuple(node.edges), node.params, node.plan, node.hooks, node.shape, node.dtype, type(node._storage),
+            node._storage is NumpyStorage.nowhere, [v.tolist() if isinstance(v, np.ndarray) else v for v in saved])
 
 
 OPERANDS = {
-    "leaves": lambda: (leaf(1, 2), leaf(3, 4)), "one leaf": lambda: (leaf(1, 2), tg.tensor([3.0, 4.0])), "the other": lambda: (tg.tensor([3.0, 4.0]), leaf(1, 2)),
+    "leaves": lambda: (leaf(1, 2), leaf(3, 4)), "one leaf": lambda: (leaf(1, 2), tg.tensor([3.0, 4.0])),
+    "the other": lambda: (tg.tensor([3.0, 4.0]), leaf(1, 2)),
     "none": lambda: (tg.ones(2), tg.ones(2)), "results": lambda: (leaf(1, 2) * 2, leaf(3, 4) * 3), "a float": lambda: (leaf(1, 2), 3.5),
     "an int": lambda: (leaf(1, 2), 3), "a bool": lambda: (leaf(1, 2), True), "a row": lambda: (tg.ones(3, 2, requires_grad=True), leaf(1, 2)),
-    "a column": lambda: (tg.ones(3, 2, requires_grad=True), tg.ones(3, 1)), "outer": lambda: (leaf(1, 2)[:, None], leaf(3, 4, 5)), "views": lambda: (leaf(1, 2, 3)[1:], leaf(4, 5)),
+    "a column": lambda: (tg.ones(3, 2, requires_grad=True), tg.ones(3, 1)),
+    "outer": lambda: (leaf(1, 2)[:, None], leaf(3, 4, 5)), "views": lambda: (leaf(1, 2, 3)[1:], leaf(4, 5)),
     "doubles": lambda: (leaf(1, 2, dtype=tg.float64), leaf(3, 4, dtype=tg.float64)), "mixed": lambda: (leaf(1, 2), leaf(3, 4, dtype=tg.float64)),
     "halves": lambda: (leaf(1, 2, dtype=tg.float16), leaf(3, 4, dtype=tg.float16)), "integers": lambda: (tg.tensor([1, 2]), tg.tensor([3, 4])),
     "complex": lambda: (leaf(1j, 2, dtype=tg.complex64), leaf(3, 4j, dtype=tg.complex64)),

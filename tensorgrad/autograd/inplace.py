@@ -13,6 +13,7 @@ from typing import Any
 from .. import dispatch
 from ..dispatch import apply, wrap
 from ..dtype import FROM_NUMPY, can_cast
+from ..lanes import PLAIN
 from ..ops.base import OPS
 from ..storage.base import clock
 from .mode import mode
@@ -125,7 +126,7 @@ def _alike(target: Any, other: Any) -> bool:
     if not isinstance(other, TensorBase):
         return isinstance(other, (int, float))
     array, memory = other.array, target.array
-    return (type(other) in dispatch.PLAIN and type(other._storage) is type(target._storage) and array.shape == memory.shape
+    return (type(other) in PLAIN and type(other._storage) is type(target._storage) and array.shape == memory.shape
             and array.dtype is memory.dtype and array.flags.c_contiguous and memory.flags.c_contiguous)
 
 
