@@ -62,7 +62,8 @@ static int dense(const Array *a)
 static int alike(const Array *a, const Array *b)
 {
     size_t bytes = a->ndim * sizeof(Py_ssize_t);
-    return a->ndim == b->ndim && !memcmp(a->shape, b->shape, bytes) && (a->flags & b->flags & C_CONTIGUOUS || !memcmp(a->strides, b->strides, bytes));
+    if (!a->ndim || a->ndim != b->ndim) return a->ndim == b->ndim;
+    return !memcmp(a->shape, b->shape, bytes) && (a->flags & b->flags & C_CONTIGUOUS || !memcmp(a->strides, b->strides, bytes));
 }
 
 /* Where a result laid out as x may go: over x itself, if its values are given up. */

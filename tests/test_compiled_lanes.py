@@ -212,7 +212,8 @@ def test_nothing_is_kept():
         for wrong in (lambda: a + tg.ones(3), lambda: a + "b", y.backward):
             with pytest.raises((RuntimeError, TypeError)):
                 wrong()
-    held = (None, True, np.dtype("float32"), a.array, b.array, tg.Tensor, NumpyStorage, OPS["multiply"].plans[3], a._node)
+    constants = (None, True) if sys.version_info < (3, 12) else ()       # later ones are not counted
+    held = (*constants, np.dtype("float32"), a.array, b.array, tg.Tensor, NumpyStorage, OPS["multiply"].plans[3], a._node)
 
     def counts():
         gc.collect()
