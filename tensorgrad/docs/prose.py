@@ -51,7 +51,8 @@ with numpy.errstate(divide="raise"), pytest.raises(FloatingPointError):
     numpy.ones(1) / 0
 ```
 
-**Threads.** With the compiled kernels one pool computes products and loops alike, with as many threads as `set_num_threads` says. NumPy's own BLAS keeps to
+**Threads.** With the compiled kernels one pool computes products and loops alike, with as many threads as `set_num_threads` says; a loop comes in parts, and
+whoever is free takes the next, so that it does not wait for a processor that another program keeps. NumPy's own BLAS keeps to
 one thread from the first loop on that the pool shares: two pools would wait for each other's processors. A program's own `numpy.linalg` calls have one
 thread then, too; `TENSORGRAD_KERNELS=numpy` leaves BLAS its threads. Workers of a DataLoader have one each.
 
