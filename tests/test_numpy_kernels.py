@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 
+import tensorgrad as tg
 from tensorgrad.kernels import convolution_numpy, optimizer_numpy, pooling_numpy, sharing_numpy
 from tensorgrad.ops.convolution import Columns, Convolution, ConvolutionInput, ConvolutionWeight
 from tensorgrad.ops.pooling import WindowSpread, WindowSum
@@ -137,6 +138,14 @@ def test_windows_are_those_of_the_formula(stride, padding, dilation):
     ours = convolution_numpy.windows(x, **how)
     np.testing.assert_array_equal(ours, Columns.forward(np, x, **how))
     assert ours.flags.c_contiguous and ours.base is None
+
+
+def test_windows_of_an_axis_without_length_do_not_ask_for_its_step():
+    x = np.random.default_rng(0).standard_normal((3, 7, 8))[:, None]
+    assert x.strides[1] == 0
+    how = dict(kernel=(2, 3), stride=(1, 2), padding=(0, 0), dilation=(2, 1))
+    np.testing.assert_array_equal(convolution_numpy.windows(x, **how), Columns.forward(np, x.copy(), **how))
+    np.testing.assert_array_equal(tg.nn.functional.unfold(tg.from_numpy(x), (2, 3)), tg.nn.functional.unfold(tg.from_numpy(x.copy()), (2, 3)))
 
 
 @pytest.mark.parametrize("name, numbers", [

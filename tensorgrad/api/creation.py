@@ -48,6 +48,19 @@ def as_leaf(made: Any, requires_grad: bool) -> Any:
     return made
 
 
+def _check_array(array: np.ndarray[Any, Any]) -> None:
+    """That PyTorch has a tensor of such a NumPy array."""
+    FROM_NUMPY[array.dtype]      # raises for what has no PyTorch dtype
+    if any(s % array.itemsize for s in array.strides):
+        raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.")
+    if any(s < 0 for s in array.strides):
+        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
+                         "supported. (You can probably work around this by making a copy of your array  with array.copy().) ")
+    if not array.dtype.isnative:
+        raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte orders is currently "
+                         "not supported.")
+
+
 def _host_array(data: Any, dtype: Any, copy: bool = False) -> Any:
     """A host array of the dtype that PyTorch infers."""
     wanted = None if dtype is None else as_dtype(dtype)
@@ -55,10 +68,7 @@ def _host_array(data: Any, dtype: Any, copy: bool = False) -> Any:
         array = type(data._storage).host(data.array)
     elif isinstance(data, (np.ndarray, np.generic)):
         array = np.asarray(data)
-        FROM_NUMPY[array.dtype]      # raises for what has no PyTorch dtype
-        if array.dtype.byteorder == (">" if np.little_endian else "<"):
-            raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte orders is "
-                             "currently not supported.")
+        _check_array(array)
     else:
         return _from_python(data, wanted)
     if wanted is not None and array.dtype != wanted.numpy:
@@ -217,13 +227,7 @@ def from_numpy(ndarray: Any) -> Any:
     """A tensor in the memory of a NumPy array. https://pytorch.org/docs → torch.from_numpy"""
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
-    FROM_NUMPY[ndarray.dtype]
-    if any(s < 0 for s in ndarray.strides):
-        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
-                         "supported. (You can probably work around this by making a copy of your array  with array.copy().) ")
-    if not ndarray.dtype.isnative:
-        raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte orders is currently "
-                         "not supported.")
+    _check_array(ndarray)
     if not ndarray.flags.writeable:
         warnings.warn("The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to this "
                       "tensor will result in undefined behavior. You may want to copy the array to protect its data or make it writable before "

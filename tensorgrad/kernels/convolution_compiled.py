@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..ops.convolution import output_length, padded
-from .compiled import choices, copy_into, done, native, register, whole
+from ..ops.convolution import output_length
+from .compiled import choices, done, native, register, whole
 from .convolution_numpy import is_depthwise
 
 Sizes = tuple[int, ...]
@@ -63,17 +63,3 @@ def convolution_weight(y: Any, x: Any, *, size: Any, stride: Any, padding: Any, 
         return NotImplemented
     w = np.empty(shape, y.dtype)
     return NotImplemented if is_depthwise(w, groups) else done(native.convolution_weight(whole(y), whole(x), w, *numbers), w)
-
-
-@register("columns")
-def columns(x: Any, *, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
-    """All windows, copied at once."""
-    if len(kernel) > 2 or x.dtype.kind not in "fc" or not x.size:
-        return NotImplemented
-    length = output_length(x.shape[2:], kernel, stride, padding, dilation)
-    x, planes = whole(padded(np, x, padding)), x.shape[:2]
-    ahead = x.strides[2:]
-    apart = [s * step for s, step in zip((*dilation, *stride), (*ahead, *ahead), strict=True)]
-    out = np.empty((*planes, *kernel, *length), x.dtype)
-    copy_into(out.reshape(-1, *kernel, *length), np.ndarray((prod(planes), *kernel, *length), x.dtype, x, 0, (x.strides[1], *apart)))
-    return out

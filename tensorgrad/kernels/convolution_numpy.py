@@ -19,6 +19,7 @@ from ..dispatch import OpDispatch
 from ..ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight, output_length, padded
 from .sharing_numpy import available, scratch, share, spans
 
+CPU = OpDispatch.backend("cpu")
 BLOCK = 1 << 19      # elements of shifted rows at a time
 PLANES = 1 << 18     # elements of shifted rows at a time, of channels that are not mixed
 NARROW = 16          # columns below which images lie innermost
@@ -326,6 +327,13 @@ def depthwise_weight(y: Any, x: Any, out: Any, how: Any) -> None:
 # ── windows as columns ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def seen_through(x: Any, kernel: Any, length: Any, stride: Any, dilation: Any) -> Any:
+    """All windows of x, which has its border, as a view (N, C, *K, *L)."""
+    n, c, *steps = x.strides
+    apart = [step * by for step, by in zip((*steps, *steps), (*dilation, *stride), strict=True)]
+    return as_strided(x, (*x.shape[:2], *kernel, *length), (n, c, *apart))
+
+
 class Columns:
     """Windows of some images as the columns of a matrix (C · K, places), each number copied for all of K, for a kernel that is a matrix as it lies.
 
@@ -368,10 +376,7 @@ class Columns:
                 whole[...] = 0
             whole[self.to] = x[self.of]
         memory, view = self.memory("columns", order, len(x), x.dtype)
-        n, c, *steps = whole.strides
-        shifts = [step * e for step, e in zip(steps, self.dilation, strict=True)]
-        jumps = [step * s for step, s in zip(steps, self.stride, strict=True)]
-        np.copyto(view, as_strided(whole, view.shape, (n, c, *shifts, *jumps)))
+        np.copyto(view, seen_through(whole, self.kernel, self.length, self.stride, self.dilation))
         return memory
 
     def spread(self, view: Any, order: str, b: Any, x: Any) -> None:
@@ -572,11 +577,8 @@ def convolution_weight(y: Any, x: Any, *, size: Any, stride: Any, padding: Any, 
 @OpDispatch.register("columns", "cpu")
 def windows(x: Any, *, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
     """All windows in one copy."""
-    length = output_length(x.shape[2:], kernel, stride, padding, dilation)
-    x = padded(np, x, padding)
-    n, c, *steps = x.strides
-    shifts = [step * e for step, e in zip(steps, dilation, strict=True)]
-    jumps = [step * s for step, s in zip(steps, stride, strict=True)]
-    out = np.empty((*x.shape[:2], *kernel, *length), x.dtype)
-    np.copyto(out, as_strided(x, out.shape, (n, c, *shifts, *jumps)))
+    (n, c, *size), length = x.shape, output_length(x.shape[2:], kernel, stride, padding, dilation)
+    x = np.ascontiguousarray(padded(np, x, padding)).reshape(1, n * c, *(d + 2 * p for d, p in zip(size, padding, strict=True)))
+    out = np.empty((n, c, *kernel, *length), x.dtype)
+    CPU.assign(out.reshape(n * c, *kernel, *length), seen_through(x, kernel, length, stride, dilation)[0])
     return out

@@ -142,7 +142,6 @@ class Columns(Op):
 
     torch_name = "Im2Col"
     kinds = "biufcV"
-    kinds = "biufcV"
 
     def forward(xp, x, *, kernel, stride, padding, dilation):
         columns, _ = columns_of(xp, x, kernel, stride, padding, dilation)
