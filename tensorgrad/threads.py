@@ -2,21 +2,29 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ._native import native
 
 PREFIXES, SUFFIXES = ("scipy_openblas", "openblas"), ("64_", "", "_64")
+WATCH = 20                              # BLAS's threads look out for work for 2 to this power cycles after their last
+
+
+class OpenBlas(NamedTuple):
+    library: Any
+    set: Callable[[int], Any]
+    get: Callable[[], int]
 
 
 @cache
-def _openblas() -> tuple[Callable[..., Any], Callable[..., Any]] | None:
-    """(set, get) of the OpenBLAS that came with NumPy; None if NumPy uses another BLAS."""
+def _openblas() -> OpenBlas | None:
+    """The OpenBLAS that came with NumPy, with its functions for the number of threads; None if NumPy uses another BLAS."""
     import ctypes
     from pathlib import Path
     package = Path(np.__file__).parent
@@ -28,8 +36,26 @@ def _openblas() -> tuple[Callable[..., Any], Callable[..., Any]] | None:
         for prefix in PREFIXES:
             for suffix in SUFFIXES:
                 if hasattr(library, f"{prefix}_set_num_threads{suffix}"):
-                    return (getattr(library, f"{prefix}_set_num_threads{suffix}"), getattr(library, f"{prefix}_get_num_threads{suffix}"))
+                    return OpenBlas(library, *(getattr(library, f"{prefix}_{verb}_num_threads{suffix}") for verb in ("set", "get")))
     return None
+
+
+def _shorten_watch() -> None:
+    """Let threads of BLAS sleep half a millisecond after their last work, not thirty: until then they hold a processor that other threads compute on.
+
+    OpenBLAS reads how long when it loads, so its threads are ended and begin anew with their next work: only done while nobody else can be using them.
+    """
+    name = "OPENBLAS_THREAD_TIMEOUT"
+    if name in os.environ or not hasattr(os, "fork") or threading.active_count() > 1 or (blas := _openblas()) is None:
+        return
+    try:
+        again, end = blas.library.openblas_read_env, blas.library.blas_thread_shutdown_
+    except AttributeError:
+        return
+    os.environ[name] = str(WATCH)
+    again()
+    del os.environ[name]
+    end()
 
 
 def _default() -> int:
@@ -43,23 +69,25 @@ def _default() -> int:
 def _alone() -> None:
     """One thread for BLAS, now that the pool of the compiled kernels has started: two pools would wait for each other's cores."""
     if (blas := _openblas()) is not None:
-        blas[0](1)
+        blas.set(1)
 
 
 @contextmanager
 def single_blas() -> Iterator[None]:
     """One thread for BLAS, for the length of a `with` block: several threads of ours call it."""
     blas = _openblas()
-    before = blas[1]() if blas is not None else 1
-    if before > 1:
-        blas[0](1)          # type: ignore[index]
+    before = 1 if blas is None else blas.get()
+    if blas is None or before == 1:
+        yield
+        return
+    blas.set(1)
     try:
         yield
     finally:
-        if before > 1:
-            blas[0](before) # type: ignore[index]
+        blas.set(before)
 
 
+_shorten_watch()
 _count = _default()
 if native is not None:
     native.set_threads(_count)
@@ -77,13 +105,13 @@ def set_num_threads(int: int, /) -> None:
     if native is not None:
         native.set_threads(int)
     if (native is None or not native.started()) and (blas := _openblas()) is not None:
-        blas[0](int)
+        blas.set(int)
 
 
 def get_num_threads() -> int:
     """How many threads matrix products use."""
     if native is None and (blas := _openblas()) is not None:
-        return blas[1]()  # type: ignore[no-any-return]
+        return blas.get()
     return _count
 
 

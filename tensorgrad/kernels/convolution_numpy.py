@@ -129,12 +129,21 @@ def parts(count: int, rows: int, heavy: int, fixed: int, split: int) -> list[tup
     return [(slice(i, i + 1), slice(j, min(j + step, rows))) for i in range(count) for j in range(0, rows, step)]
 
 
-def run(task: Any, blocks: Any, work: float) -> None:
-    """The blocks in order, in as many runs side by side as pay: `task(blocks, number of the run)`."""
-    if len(blocks) == 1:
-        return task(blocks, 0)
-    groups = [blocks[part] for part in spans(len(blocks), min(available(work), len(blocks)))]
-    share(lambda i: task(groups[i], i), range(len(groups)))
+def finish(jobs: Any, threads: int) -> None:
+    """Do the jobs, each of which writes what no other one does; whichever thread is free takes the next."""
+    todo = iter(jobs)
+    share(lambda _: [job() for job in todo], range(max(min(threads, len(jobs)), 1)))
+
+
+def add_up(task: Any, blocks: Any, threads: int) -> None:
+    """`task(blocks, number of the thread)`, which adds up what the blocks give: each thread has always the same ones, so that sums are."""
+    groups = [blocks[part] for part in spans(len(blocks), threads)]
+    share(lambda i: task(groups[i], i), range(threads))
+
+
+def threads_for(w: Any, places: int) -> int:
+    """How many threads should share products with all of a kernel at so many places."""
+    return available(w.size * places / SPEED)
 
 
 def as_matrix(w: Any) -> Any:
@@ -147,41 +156,46 @@ def as_matrix(w: Any) -> Any:
 
 def correlate(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
     """Fill y (N, O, *L), which may lie anywhere, with windows of x times w (O, C, *K), plus b."""
+    threads = threads_for(w, len(x) * prod(y.shape[2:]))
+    finish(correlation(x, w, b, y, how, threads), threads)
+
+
+def correlation(x: Any, w: Any, b: Any, y: Any, how: Any, split: int) -> list[Any]:
+    """The jobs that `correlate` consists of, at least `split` where there are so many images."""
     part = useful(x.shape[2:], w.shape[2:], y.shape[2:], *how)
     w, (stride, padding, dilation) = w[(slice(None), slice(None), *part)], trimmed(how, part)
     o, c, k, *others = w.shape
     n, length, s, d = len(x), y.shape[2:], stride[0], dilation[0]
     if not w.size:
         y[...] = 0 if b is None else b.reshape(-1, *(1,) * len(length))
-        return
+        return []
     matrix = as_matrix(w)
     height, inner = prod(others) * c, prod(length[1:])
     offset = None if b is None else b.reshape(-1, *(1,) * len(length))
     rest = [numbers[1:] for numbers in (stride, padding, dilation)]
-    work = o * matrix.shape[1] * n * prod(length) / SPEED
 
-    def task(blocks: Any, _: int) -> None:
-        for images, rows in blocks:
-            count, m = images.stop - images.start, rows.stop - rows.start
-            tall, wide = (m - 1) * s + d * (k - 1) + 1, count * inner
-            order = "hkcln" if images_inside(count, length) else "hkcnl"
-            memory, view = laid("shifted", order, x.dtype, n=(count,), c=(c,), h=(tall,), k=others, l=length[1:])
-            (fill_turned if order[-1] == "n" else fill)(view, *(order,) * (order[-1] == "n"), x[images], rows.start * s - padding[0], 1, rest)
-            line, item = height * wide * x.itemsize, x.itemsize
-            order = order.replace("k", "")
-            if d == 1 and (wide >= WIDE or m == 1):
-                out, view = laid("product", order, x.dtype, n=(count,), c=(o,), h=(m,), l=length[1:])
-                np.matmul(matrix, as_strided(memory, (m, k * height, wide), (s * line, wide * item, item)), out=out.reshape(m, o, wide))
-            else:
-                columns = scratch.take("columns", (k, height, m, wide), x.dtype)
-                np.copyto(columns, as_strided(memory, columns.shape, (d * line, wide * item, s * line, item)))
-                out, view = laid("product", "c" + order.replace("c", ""), x.dtype, n=(count,), c=(o,), h=(m,), l=length[1:])
-                np.matmul(matrix, columns.reshape(k * height, -1), out=out.reshape(o, -1))
-            if offset is None:
-                y[images, :, rows] = view
-            else:
-                np.add(view, offset, out=y[images, :, rows])
-    run(task, parts(n, length[0], s * height * inner, max(d * (k - 1) + 1 - s, 0) * height * inner, available(work)), work)
+    def job(images: slice, rows: slice) -> None:
+        count, m = images.stop - images.start, rows.stop - rows.start
+        tall, wide = (m - 1) * s + d * (k - 1) + 1, count * inner
+        order = "hkcln" if images_inside(count, length) else "hkcnl"
+        memory, view = laid("shifted", order, x.dtype, n=(count,), c=(c,), h=(tall,), k=others, l=length[1:])
+        (fill_turned if order[-1] == "n" else fill)(view, *(order,) * (order[-1] == "n"), x[images], rows.start * s - padding[0], 1, rest)
+        line, item = height * wide * x.itemsize, x.itemsize
+        order = order.replace("k", "")
+        if d == 1 and (wide >= WIDE or m == 1):
+            out, view = laid("product", order, x.dtype, n=(count,), c=(o,), h=(m,), l=length[1:])
+            np.matmul(matrix, as_strided(memory, (m, k * height, wide), (s * line, wide * item, item)), out=out.reshape(m, o, wide))
+        else:
+            columns = scratch.take("columns", (k, height, m, wide), x.dtype)
+            np.copyto(columns, as_strided(memory, columns.shape, (d * line, wide * item, s * line, item)))
+            out, view = laid("product", "c" + order.replace("c", ""), x.dtype, n=(count,), c=(o,), h=(m,), l=length[1:])
+            np.matmul(matrix, columns.reshape(k * height, -1), out=out.reshape(o, -1))
+        if offset is None:
+            y[images, :, rows] = view
+        else:
+            np.add(view, offset, out=y[images, :, rows])
+    blocks = parts(n, length[0], s * height * inner, max(d * (k - 1) + 1 - s, 0) * height * inner, split)
+    return [partial(job, *block) for block in blocks]
 
 
 def weight(y: Any, x: Any, out: Any, how: Any) -> None:
@@ -200,9 +214,9 @@ def weight(y: Any, x: Any, out: Any, how: Any) -> None:
     rest = [numbers[1:] for numbers in (stride, padding, dilation)]
     phases = sorted({i * d % s for i in range(k)})
     more = d * (k - 1) // s
-    work = o * k * height * n * prod(length) / SPEED
-    blocks = parts(n, length[0], len(phases) * height * inner, len(phases) * more * height * inner, available(work))
-    totals = np.empty((min(available(work), len(blocks)), k, o, height), x.dtype)
+    threads = available(o * k * height * n * prod(length) / SPEED)
+    blocks = parts(n, length[0], len(phases) * height * inner, len(phases) * more * height * inner, threads)
+    totals = np.empty((min(threads, len(blocks)), k, o, height), x.dtype)
 
     def task(blocks: Any, number: int) -> None:
         total = totals[number]
@@ -224,7 +238,7 @@ def weight(y: Any, x: Any, out: Any, how: Any) -> None:
                     total[j] += np.matmul(flat, seen)
                 else:
                     np.matmul(flat, seen, out=total[j])
-    run(task, blocks, work)
+    add_up(task, blocks, len(totals))
     total = totals[0] if len(totals) == 1 else totals.sum(axis=0)
     total, inner_part = total.reshape(k, o, *others, c), out[(slice(None), slice(None), *part)]
     for place in product(range(k), *map(range, others)):           # one by one, so that copies run along channels
@@ -233,11 +247,12 @@ def weight(y: Any, x: Any, out: Any, how: Any) -> None:
 
 def back(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
     """Fill x (N, C, *D) with the gradient of the input, given y and w (O, C, *K)."""
-    by_remainders(correlate, y, w.swapaxes(0, 1), b, x, how)
+    by_remainders(correlation, y, w.swapaxes(0, 1), b, x, how, threads_for(w, len(y) * prod(y.shape[2:])))
 
 
-def by_remainders(correlate: Any, y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
+def by_remainders(correlation: Any, y: Any, w: Any, b: Any, x: Any, how: Any, threads: int) -> None:
     """Fill x with y spread by w: places in x that leave one remainder by the stride see the same part of the kernel, without a stride."""
+    jobs, split = [], -(-threads // prod(how[0]))
     for phase in product(*map(range, how[0])):
         taps, shifts, apart = [], [], []
         for i, s, p, d, k in zip(phase, *how, w.shape[2:], strict=True):
@@ -249,7 +264,8 @@ def by_remainders(correlate: Any, y: Any, w: Any, b: Any, x: Any, how: Any) -> N
             apart.append(d // g)
         target = x[(..., *(slice(i, None, s) for i, s in zip(phase, how[0], strict=True)))]
         if target.size:
-            correlate(y, w[(slice(None), slice(None), *taps)], b, target, ((1,) * len(phase), tuple(shifts), tuple(apart)))
+            jobs += correlation(y, w[(slice(None), slice(None), *taps)], b, target, ((1,) * len(phase), tuple(shifts), tuple(apart)), split)
+    finish(jobs, threads)
 
 
 # ── one channel at a time ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -287,40 +303,52 @@ class Planes:
 
 
 def depthwise(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
+    finish(depthwise_jobs(x, w, b, y, how, 1), plane_threads(w, y))
+
+
+def depthwise_jobs(x: Any, w: Any, b: Any, y: Any, how: Any, _: int) -> list[Any]:
     if not w.size:
         y[...] = 0 if b is None else b.reshape(-1, *(1,) * (y.ndim - 2))
-        return
+        return []
     planes, numbers = Planes(w.shape[2:], y.shape[2:], how), np.ascontiguousarray(w).reshape(len(w), w.shape[2], 1, -1)
     places = prod(y.shape[2:])
 
-    def task(blocks: Any, _: int) -> None:
-        for image, channels in blocks:
-            target, few = y[image, channels], numbers[channels]
-            runs, part = scratch.take("product", (2, len(few), 1, places), x.dtype)
-            if target.flags.c_contiguous:
-                runs = target.reshape(runs.shape)
-            for i, seen in enumerate(planes.seen(x[image, channels])):
-                np.matmul(few[:, i], seen, out=part if i else runs)
-                if i:
-                    runs += part
-            if b is not None:
-                runs += b[channels, None, None]
-            if not target.flags.c_contiguous:
-                target[...] = runs.reshape(target.shape)
-    run(task, planes.blocks(*x.shape[:2]), w[0].size * y.size / 6)
+    def job(image: int, channels: slice) -> None:
+        target, few = y[image, channels], numbers[channels]
+        runs, part = scratch.take("product", (2, len(few), 1, places), x.dtype)
+        if target.flags.c_contiguous:
+            runs = target.reshape(runs.shape)
+        for i, seen in enumerate(planes.seen(x[image, channels])):
+            np.matmul(few[:, i], seen, out=part if i else runs)
+            if i:
+                runs += part
+        if b is not None:
+            runs += b[channels, None, None]
+        if not target.flags.c_contiguous:
+            target[...] = runs.reshape(target.shape)
+    return [partial(job, *block) for block in planes.blocks(*x.shape[:2])]
+
+
+def depthwise_back(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
+    by_remainders(depthwise_jobs, y, w, b, x, how, plane_threads(w, y))
+
+
+def plane_threads(w: Any, y: Any) -> int:
+    """How many threads should share products of y's size with each place of a depthwise kernel."""
+    return available(w[0].size * y.size / 6)
 
 
 def depthwise_weight(y: Any, x: Any, out: Any, how: Any) -> None:
     planes, (n, c) = Planes(out.shape[2:], y.shape[2:], how), x.shape[:2]
-    blocks, work = planes.blocks(n, c), out[0].size * y.size / 6
-    totals = np.zeros((min(available(work), len(blocks)), c, planes.rows, prod(planes.others), 1), x.dtype)
+    blocks, threads = planes.blocks(n, c), plane_threads(out, y)
+    totals = np.zeros((min(threads, len(blocks)), c, planes.rows, prod(planes.others), 1), x.dtype)
 
     def task(blocks: Any, number: int) -> None:
         for image, channels in blocks:
             g = y[image, channels].reshape(-1, prod(y.shape[2:]), 1)
             for i, seen in enumerate(planes.seen(x[image, channels])):
                 totals[number, channels, i] += np.matmul(seen, g)
-    run(task, blocks, work)
+    add_up(task, blocks, len(totals))
     out[...] = totals.sum(axis=0).reshape(out.shape)
 
 
@@ -418,52 +446,50 @@ def along(b: Any, axes: int) -> Any:
 def by_columns(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
     """`correlate` by columns."""
     columns, (n, o, *length) = columns_of(x.shape[2:], w.shape[1], w.shape[2:], y.shape[2:], how), y.shape
-    matrix, b, work = columns.matrix(w), along(b, len(length)), w.size * n * columns.places / SPEED
+    matrix, b, threads = columns.matrix(w), along(b, len(length)), threads_for(w, n * columns.places)
 
-    def task(blocks: Any, _: int) -> None:
-        for images in blocks:
-            few, target = x[images], y[images]
-            order = columns.order(len(few))
-            seen = columns.filled(few, order)
-            if order[0] == "n":
-                np.matmul(matrix, seen.reshape(len(few), columns.height, -1), out=target.reshape(len(few), o, -1))
-                if b is not None:
-                    target += b
-                continue
-            out, view = laid("product", order.replace("k", ""), x.dtype, n=(len(few),), c=(o,), l=length)
-            np.matmul(matrix, seen.reshape(columns.height, -1), out=out.reshape(o, -1))
-            if b is None:
-                np.copyto(target, view)
-            else:
-                np.add(view, b, out=target)
-    run(task, columns.blocks(n, available(work)), work)
+    def job(images: slice) -> None:
+        few, target = x[images], y[images]
+        order = columns.order(len(few))
+        seen = columns.filled(few, order)
+        if order[0] == "n":
+            np.matmul(matrix, seen.reshape(len(few), columns.height, -1), out=target.reshape(len(few), o, -1))
+            if b is not None:
+                target += b
+            return
+        out, view = laid("product", order.replace("k", ""), x.dtype, n=(len(few),), c=(o,), l=length)
+        np.matmul(matrix, seen.reshape(columns.height, -1), out=out.reshape(o, -1))
+        if b is None:
+            np.copyto(target, view)
+        else:
+            np.add(view, b, out=target)
+    finish([partial(job, images) for images in columns.blocks(n, threads)], threads)
 
 
 def back_by_columns(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
     """`back` by columns."""
     columns, (n, o, *length) = columns_of(x.shape[2:], w.shape[1], w.shape[2:], y.shape[2:], how), y.shape
-    matrix, b, work = columns.matrix(w).T, along(b, len(length)), w.size * n * columns.places / SPEED
+    matrix, b, threads = columns.matrix(w).T, along(b, len(length)), threads_for(w, n * columns.places)
 
-    def task(blocks: Any, _: int) -> None:
-        for images in blocks:
-            few = y[images]
-            order = columns.order(len(few))
-            memory, view = columns.memory("columns", order, len(few), x.dtype)
-            if order[0] == "n":
-                np.matmul(matrix, few.reshape(len(few), o, -1), out=memory.reshape(len(few), columns.height, -1))
-            else:
-                np.matmul(matrix, columns.gathered(few, order), out=memory.reshape(columns.height, -1))
-            columns.spread(view, order, b, x[images])
-    run(task, columns.blocks(n, available(work)), work)
+    def job(images: slice) -> None:
+        few = y[images]
+        order = columns.order(len(few))
+        memory, view = columns.memory("columns", order, len(few), x.dtype)
+        if order[0] == "n":
+            np.matmul(matrix, few.reshape(len(few), o, -1), out=memory.reshape(len(few), columns.height, -1))
+        else:
+            np.matmul(matrix, columns.gathered(few, order), out=memory.reshape(columns.height, -1))
+        columns.spread(view, order, b, x[images])
+    finish([partial(job, images) for images in columns.blocks(n, threads)], threads)
 
 
 def weight_by_columns(y: Any, x: Any, out: Any, how: Any) -> None:
     """`weight` by columns."""
     columns, (n, o) = columns_of(x.shape[2:], out.shape[1], out.shape[2:], y.shape[2:], how), y.shape[:2]
     # a kernel larger than what it sees is left to BLAS's threads: each thread of ours would need one of its own
-    work = out.size * n * columns.places / SPEED if out.size < columns.height * columns.places * n else 0
-    blocks = columns.blocks(n, available(work))
-    count = min(available(work), len(blocks))
+    threads = threads_for(out, n * columns.places) if out.size < columns.height * columns.places * n else 1
+    blocks = columns.blocks(n, threads)
+    count = min(threads, len(blocks))
     direct = count == 1 and columns.whole and out.flags.c_contiguous
     totals = out.reshape(1, o, -1) if direct else np.empty((count, o, columns.height), x.dtype)
 
@@ -476,7 +502,7 @@ def weight_by_columns(y: Any, x: Any, out: Any, how: Any) -> None:
                 totals[number] += np.matmul(columns.gathered(g, order), seen)
             else:
                 np.matmul(columns.gathered(g, order), seen, out=totals[number])
-    run(task, blocks, work)
+    add_up(task, blocks, count)
     if direct:
         return
     total = totals[0] if len(totals) == 1 else totals.sum(axis=0)
@@ -551,7 +577,7 @@ def convolution_input(y: Any, w: Any, b: Any, *, size: Any, stride: Any, padding
     n, c = len(y), w.shape[1] * groups
     x = np.empty((n, c, *size), y.dtype)
     if is_depthwise(w, groups):
-        by_groups(partial(by_remainders, depthwise), 1, (stride, padding, dilation), (y, 1), (w, 0), (b, 0), (x, 1))
+        by_groups(depthwise_back, 1, (stride, padding, dilation), (y, 1), (w, 0), (b, 0), (x, 1))
     elif is_matrix(w, stride, padding, groups, prod(size)) and y.shape[2:] == x.shape[2:]:
         np.matmul(w.reshape(len(w), -1).T, y.reshape(n, len(w), -1), out=x.reshape(n, c, -1))
         if b is not None:
