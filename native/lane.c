@@ -7,7 +7,7 @@
 
 PyTypeObject *tensor_base, *step_base, *plan_type, *cpu;
 static PyTypeObject *tensor_type, *pair_type;
-static PyObject *clock_, *plain_types, *node_of, *own_record, *nowhere, *method_type, *no_params, *record_name, *inference_name;
+static PyObject *clock_, *plain_types, *node_of, *own_record, *careful, *refuse, *nowhere, *method_type, *no_params, *record_name, *inference_name;
 
 Py_ssize_t tensor_at[TENSOR_SLOTS], step_at[STEP_SLOTS], plan_at[PLAN_SLOTS];
 
@@ -120,14 +120,40 @@ static int write_step(PyObject *plan, PyObject *args, PyObject *edges, PyObject 
     return 0;
 }
 
-PyObject *record_step(PyObject *self, PyObject *const *args, Py_ssize_t count)
+/* Raise, as `refuse_inference` does, if a step saved a tensor that was made in inference mode. */
+static int refused(PyObject *node)
 {
-    (void)self;
+    PyObject *saved = SLOT(node, step_at[SAVED]);
+    int found = !PyTuple_Check(saved);
+    for (Py_ssize_t k = 0; !found && k < PyTuple_Size(saved); k++) {
+        PyObject *value = PyTuple_GetItem(saved, k);
+        if (!PyType_IsSubtype(Py_TYPE(value), tensor_base)) continue;
+        PyObject *marked = PyObject_GetAttr(SLOT(value, tensor_at[STORAGE]), inference_name);
+        found = marked != Py_False;
+        Py_XDECREF(marked);
+    }
+    if (!found) return 0;
+    PyErr_Clear();
+    PyObject *done = PyObject_CallFunctionObjArgs(refuse, node, NULL);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+static int write_carefully(PyObject *plan, PyObject *args, PyObject *edges, PyObject *params, PyObject *out)
+{
+    return write_step(plan, args, edges, params, out) || refused(SLOT(out, tensor_at[NODE])) ? -1 : 0;
+}
+
+static PyObject *written(PyObject *const *args, Py_ssize_t count, int (*write)(PyObject *, PyObject *, PyObject *, PyObject *, PyObject *))
+{
     if (count != 5 || Py_TYPE(args[0]) != plan_type || !PyType_IsSubtype(Py_TYPE(args[4]), tensor_base))
         return PyErr_SetString(PyExc_TypeError, "record(plan, args, edges, params, out)"), NULL;
-    if (write_step(args[0], args[1], args[2], args[3], args[4])) return NULL;
+    if (write(args[0], args[1], args[2], args[3], args[4])) return NULL;
     Py_RETURN_NONE;
 }
+
+PyObject *record_step(PyObject *self, PyObject *const *args, Py_ssize_t count) { (void)self; return written(args, count, write_step); }
+PyObject *record_careful(PyObject *self, PyObject *const *args, Py_ssize_t count) { (void)self; return written(args, count, write_carefully); }
 
 /* ── lanes ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────── */
 
@@ -190,6 +216,7 @@ static int recorded(Lane *lane, int needs, PyObject *const *args, PyObject **edg
     }
     int failed = !*plan || !operands || !nodes || !params;
     if (!failed && record == own_record) failed = write_step(*plan, operands, nodes, params, out);
+    else if (!failed && record == careful) failed = write_carefully(*plan, operands, nodes, params, out);
     else if (!failed) {
         PyObject *done = PyObject_CallFunctionObjArgs(record, *plan, operands, nodes, params, out, NULL);
         failed = !done;
@@ -349,15 +376,15 @@ static int find_slots(PyTypeObject *type, const char *const *names, int count, P
     return found == count && !PyErr_Occurred();
 }
 
-/* learn(TensorBase, Op, Plan, Pair, backend, mode, clock, plain, node_of, no_params): what the lanes work with. Whether they can. */
+/* learn(TensorBase, Op, Plan, Pair, backend, mode, clock, plain, node_of, no_params, refuse_inference): what the lanes work with. Whether they can. */
 PyObject *learn(PyObject *self, PyObject *args)
 {
     static const char *const of_tensor[] = {"array", "_storage", "_node", "_grad", "origin"};
     static const char *const of_step[] = {"edges", "hooks", "time", "shape", "dtype", "_storage", "saved", "params", "plan"};
     static const char *const of_plan[] = {"node_type", "save", "origins", "saves_out", "shapeless", "steps", "extras"};
-    PyObject *given[10];
-    if (!PyArg_ParseTuple(args, "O!O!O!O!O!OOO!OO!:learn", &PyType_Type, given, &PyType_Type, given + 1, &PyType_Type, given + 2, &PyType_Type, given + 3,
-                          &PyType_Type, given + 4, given + 5, given + 6, &PySet_Type, given + 7, given + 8, &PyDict_Type, given + 9)) return NULL;
+    PyObject *given[11];
+    if (!PyArg_ParseTuple(args, "O!O!O!O!O!OOO!OO!O:learn", &PyType_Type, given, &PyType_Type, given + 1, &PyType_Type, given + 2, &PyType_Type, given + 3,
+                          &PyType_Type, given + 4, given + 5, given + 6, &PySet_Type, given + 7, given + 8, &PyDict_Type, given + 9, given + 10)) return NULL;
     if (!array_type || tensor_base || !find_slots((PyTypeObject *)given[0], of_tensor, TENSOR_SLOTS, tensor_at)
         || !find_slots((PyTypeObject *)given[1], of_step, STEP_SLOTS, step_at) || !find_slots((PyTypeObject *)given[2], of_plan, PLAN_SLOTS, plan_at)) {
         PyErr_Clear();
@@ -367,13 +394,13 @@ PyObject *learn(PyObject *self, PyObject *args)
     method_type = types ? PyObject_GetAttrString(types, "MethodType") : NULL;
     Py_XDECREF(types);
     lane_type = (PyTypeObject *)PyType_FromSpec(&spec);
-    own_record = PyObject_GetAttrString(self, "record"), nowhere = PyObject_GetAttrString(given[4], "nowhere");
+    own_record = PyObject_GetAttrString(self, "record"), careful = PyObject_GetAttrString(self, "record_careful"), nowhere = PyObject_GetAttrString(given[4], "nowhere");
     record_name = PyUnicode_InternFromString("record"), inference_name = PyUnicode_InternFromString("inference");
-    if (!method_type || !lane_type || !own_record || !nowhere || !record_name || !inference_name) return NULL;
-    for (int i = 0; i < 10; i++) Py_INCREF(given[i]);       /* for good, as these are the package's own */
+    if (!method_type || !lane_type || !own_record || !careful || !nowhere || !record_name || !inference_name) return NULL;
+    for (int i = 0; i < 11; i++) Py_INCREF(given[i]);       /* for good, as these are the package's own */
     tensor_base = tensor_type = (PyTypeObject *)given[0], step_base = (PyTypeObject *)given[1], plan_type = (PyTypeObject *)given[2];
     pair_type = (PyTypeObject *)given[3], cpu = (PyTypeObject *)given[4], mode = given[5], clock_ = given[6], plain_types = given[7], node_of = given[8];
-    no_params = given[9];
+    no_params = given[9], refuse = given[10];
     if (PyModule_AddObjectRef(self, "Lane", (PyObject *)lane_type)) return NULL;
     Py_RETURN_TRUE;
 }

@@ -162,7 +162,7 @@ extern PyObject *use_memory(PyObject *, PyObject *), *empty_memory(PyObject *, P
 extern PyObject *use_arrays(PyObject *, PyObject *), *new_map(PyObject *, PyObject *);                                              /* maps.c */
 extern PyObject *learn(PyObject *, PyObject *), *results_are(PyObject *, PyObject *), *new_lane(PyObject *, PyObject *);             /* lane.c */
 extern PyObject *wrap(PyObject *, PyObject *const *, Py_ssize_t), *fresh(PyObject *, PyObject *const *, Py_ssize_t);
-extern PyObject *record_step(PyObject *, PyObject *const *, Py_ssize_t), *step_back(PyObject *, PyObject *const *, Py_ssize_t);
+extern PyObject *record_step(PyObject *, PyObject *const *, Py_ssize_t), *record_careful(PyObject *, PyObject *const *, Py_ssize_t), *step_back(PyObject *, PyObject *const *, Py_ssize_t);
 extern PyObject *learn_steps(PyObject *, PyObject *);                                                                                /* back.c */
 #define FAST(name, function) {name, (PyCFunction)(void (*)(void))function, METH_FASTCALL, NULL}
 static PyMethodDef functions[] = {{"set_threads", set_threads, METH_O, NULL}, {"when_started", when_started, METH_O, NULL},
@@ -170,7 +170,7 @@ static PyMethodDef functions[] = {{"set_threads", set_threads, METH_O, NULL}, {"
                                     {"empty_memory", empty_memory, METH_NOARGS, NULL}, {"memory_use", memory_use, METH_NOARGS, NULL},
                                     {"use_arrays", use_arrays, METH_O, NULL}, {"map", new_map, METH_VARARGS, NULL},
                                     {"learn", learn, METH_VARARGS, NULL}, {"results", results_are, METH_O, NULL}, {"lane", new_lane, METH_VARARGS, NULL},
-                                    FAST("wrap", wrap), FAST("fresh", fresh), FAST("record", record_step),
+                                    FAST("wrap", wrap), FAST("fresh", fresh), FAST("record", record_step), FAST("record_careful", record_careful),
                                     {"learn_steps", learn_steps, METH_VARARGS, NULL}, FAST("step_back", step_back), {0}};
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, fill}, {0, NULL}};
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_compiled", NULL, 0, functions, slots, NULL, NULL, NULL};

@@ -11,7 +11,7 @@ from typing import Any
 
 from ._native import native
 from .autograd.fitting import fitted
-from .autograd.mode import Mode, mode
+from .autograd.mode import Mode, mode, refuse_inference
 from .autograd.tape import FREED, Leaf, TensorBase, node_of
 from .ops.base import Node, Op, Pair, Plan
 from .storage.base import clock
@@ -23,8 +23,9 @@ NO_PARAMS: dict[str, Any] = {}
 
 lanes: Any = None
 if native is not None and not os.environ.get("TENSORGRAD_KERNELS") and \
-        native.learn(TensorBase, Op, Plan, Pair, NumpyStorage, mode, clock, PLAIN, node_of, NO_PARAMS):
+        native.learn(TensorBase, Op, Plan, Pair, NumpyStorage, mode, clock, PLAIN, node_of, NO_PARAMS, refuse_inference):
     lanes = native
     lanes.learn_steps(Leaf, FREED, fitted, Node)
     Mode.plain = Mode.record = staticmethod(lanes.record)
+    Mode.careful = staticmethod(lanes.record_careful)
 FUNCTIONS: tuple[Any, ...] = (FunctionType, *([lanes.Lane] if lanes is not None else []))        # the classes of methods

@@ -2,13 +2,15 @@
 import gc
 import inspect
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import tensorgrad as tg
 from tensorgrad.autograd import engine
-from tensorgrad.autograd.tape import record
+from tensorgrad.autograd.mode import mode
+from tensorgrad.autograd.tape import record, record_careful
 from tensorgrad.dispatch import OPS, xp
 from tensorgrad.lanes import lanes
 from tensorgrad.storage.cpu import NumpyStorage
@@ -111,6 +113,30 @@ def test_modes():
         y = a * a
     y.sum().backward()
     assert len(noted) == 2 and a.grad.tolist() == [2, 4]
+
+
+def test_a_thread_that_was_in_inference_mode_keeps_its_lanes():
+    def steps():
+        a, seen = leaf(1, 2), []
+        assert mode.record is lanes.record
+        with tg.inference_mode():
+            w = tg.ones(2)
+        assert mode.record is lanes.record_careful
+        for operand in (a, w):
+            assert (a + operand).requires_grad
+        assert (a * a).grad_fn.saved[0] is a
+        for writer in (lanes.record_careful, record_careful):
+            mode.record = writer
+            for op in (lambda: a * w, lambda: tg.mul(w, a), lambda: tg.linalg.cross(tg.ones(3, requires_grad=True), wide)):
+                with pytest.raises(RuntimeError, match="^Inference tensors cannot be saved for backward"):
+                    op()
+        mode.watch(seen.append)
+        assert mode.record is mode.watched and (a * a).grad_fn is seen[0]
+        return True
+    with tg.inference_mode():
+        wide = tg.ones(3)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(steps).result()
 
 
 def test_a_kernel_that_is_registered_later_counts():

@@ -9,6 +9,18 @@ from typing import Any
 import numpy as np
 
 
+def refuse_inference(node: Any) -> None:
+    """Raise if a step saved a tensor that was made in inference mode."""
+    for value in node.saved if type(node.saved) is tuple else node.saved.needed:
+        if getattr(getattr(getattr(value, "tensor", value), "_storage", None), "inference", False):
+            raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+                               "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it "
+                               "in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.")
+
+
+CAREFUL = (refuse_inference,)     # the watchers of a thread that has been in inference mode
+
+
 class Mode(threading.local):
     """The modes of a thread. `record` is what writes the tape, or None while it is off."""
 
@@ -16,6 +28,7 @@ class Mode(threading.local):
     inference = False
     record: Any = None
     plain: Any = None             # what writes the tape while nobody watches
+    careful: Any = None           # what writes it while the watchers are CAREFUL
     watched: Any = None           # what writes it and shows each new step to the watchers
     watchers: tuple[Any, ...] = ()   # anomaly mode, hooks on saved values, the check for inference tensors
     sweep: Any = None             # the backward that is under way
@@ -37,7 +50,11 @@ class Mode(threading.local):
 
     def set_grad(self, on: bool) -> None:
         self.grad = on
-        self.record = None if self.inference or not (on or self.levels and self.forward) else self.watched if self.watchers or self.see else self.plain
+        self.record = None if self.inference or not (on or self.levels and self.forward) else self.writer()
+
+    def writer(self) -> Any:
+        """What writes the tape now."""
+        return self.watched if self.see else self.plain if not self.watchers else self.careful if self.watchers == CAREFUL else self.watched
 
     def set_forward(self, on: bool) -> None:
         self.forward = on
@@ -50,15 +67,6 @@ class Mode(threading.local):
 
 
 mode = Mode()
-
-
-def refuse_inference(node: Any) -> None:
-    """Raise if a step saved a tensor that was made in inference mode."""
-    for value in node.saved if type(node.saved) is tuple else node.saved.needed:
-        if getattr(getattr(getattr(value, "tensor", value), "_storage", None), "inference", False):
-            raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
-                               "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it "
-                               "in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.")
 
 
 GENERATOR = 0x20      # inspect.CO_GENERATOR

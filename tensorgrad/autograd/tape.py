@@ -6,7 +6,7 @@ from typing import Any
 
 from ..ops.base import Node, Plan
 from ..storage.base import clock
-from .mode import Mode, mode
+from .mode import Mode, mode, refuse_inference
 
 new = object.__new__
 FREED: Any = ("the saved values of this step were freed",)
@@ -129,6 +129,12 @@ def record_watched(plan: Plan, args: tuple[Any, ...], edges: Any, params: dict[s
     show(out._node, (out,))
 
 
+def record_careful(plan: Plan, args: tuple[Any, ...], edges: Any, params: dict[str, Any], out: TensorBase) -> None:
+    """`record`, where inference tensors may be among what is saved."""
+    record(plan, args, edges, params, out)
+    refuse_inference(out._node)
+
+
 def show(node: Node, outs: Any) -> None:
     """Let the watchers see a new step, and forward mode push its tangents through it."""
     for watcher in mode.watchers:
@@ -138,6 +144,7 @@ def show(node: Node, outs: Any) -> None:
 
 
 Mode.plain = Mode.record = staticmethod(record)
+Mode.careful = staticmethod(record_careful)
 Mode.watched = staticmethod(record_watched)
 
 
