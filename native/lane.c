@@ -1,14 +1,17 @@
 /* How plain tensors on the CPU call an op, and how a step is written on the tape: what the lanes of dispatch.py and `record` of autograd/tape.py do, on the
    very same objects. Where these keep their slots is found out by looking, once (`learn`). A lane leaves to Python's own all that is not plain: other
-   classes, dtypes and devices, kernel pairs, errors of shapes. */
+   classes, dtypes and devices, watched steps, errors of shapes. */
 #include "lane.h"
 
 #include <string.h>
 
 PyTypeObject *tensor_base, *step_base, *plan_type, *cpu;
-static PyTypeObject *tensor_type, *pair_type;
-static PyObject *clock_, *plain_types, *node_of, *own_record, *careful, *refuse, *nowhere, *method_type, *no_params, *record_name, *inference_name;
+static PyTypeObject *tensor_type, *pair_type, *origin_type;
+static PyObject *clock_, *plain_types, *node_of, *own_record, *careful, *refuse, *record_pair, *nowhere, *method_type, *no_params;
+static PyObject *record_name, *grad_name, *inference_name, *no_grad_name, *memory_name, *served_name;
 
+enum { PARENT, OP, ARGS, WORDS, KIND, ORIGIN_SLOTS };
+static Py_ssize_t origin_at[ORIGIN_SLOTS];
 Py_ssize_t tensor_at[TENSOR_SLOTS], step_at[STEP_SLOTS], plan_at[PLAN_SLOTS];
 
 static PyObject *new_object(PyTypeObject *type) { return PyType_GenericAlloc(type, 0); }
@@ -33,11 +36,18 @@ static PyObject *new_tensor(PyObject *array, PyObject *storage, PyObject *node)
     return out;
 }
 
-static int mark_inference(PyObject *storage)
+/* Whether a mode is on; −1 for an error. */
+static int is_on(PyObject *name)
 {
-    PyObject *on = PyObject_GetAttr(mode, inference_name);
+    PyObject *on = PyObject_GetAttr(mode, name);
     int found = on ? PyObject_IsTrue(on) : -1;
     Py_XDECREF(on);
+    return found;
+}
+
+static int mark_inference(PyObject *storage)
+{
+    int found = is_on(inference_name);
     return found > 0 ? PyObject_SetAttr(storage, inference_name, Py_True) : found;
 }
 
@@ -163,9 +173,9 @@ PyObject *record_careful(PyObject *self, PyObject *const *args, Py_ssize_t count
 typedef struct Lane {
     PyObject_HEAD
     Vectorcall call;
-    PyObject *otherwise, *kernels, *plans, *plan[1 << MOST_OPERANDS], *dict, *weak;
+    PyObject *otherwise, *op, *kernels, *plans, *plan[1 << MOST_OPERANDS], *dict, *weak;
     char kinds[16];
-    int operands, tracked, numbers, parameters;
+    int operands, tracked, numbers, parameters, shows;          /* shows: 1 if the result may be a view, 2 if it always is */
 } Lane;
 
 static int is_plain(PyObject *value)
@@ -199,40 +209,38 @@ static PyObject *pack(PyObject *const *values, int count)
     return tuple;
 }
 
-/* Write the step that made `out`, if the tape is on: 1 if it is, −1 for an error. */
-static int recorded(Lane *lane, int needs, PyObject *const *args, PyObject **edges, PyObject *keywords, PyObject *out)
+/* What one call of a lane works with. */
+typedef struct Call {
+    Lane *lane;
+    PyObject *record, *operands, *edges, *params, *pair, *residual;         /* record: what writes the step; NULL if nothing does */
+    int needs;
+} Call;
+
+/* Write the step that made `out`; −1 for an error. */
+static int recorded(Call *call, PyObject *out)
 {
-    PyObject *record = PyObject_GetAttr(mode, record_name);
-    if (!record || record == Py_None) {
-        Py_XDECREF(record);
-        return record ? 0 : -1;
-    }
-    PyObject **plan = &lane->plan[needs], *operands = pack(args, lane->operands), *nodes = pack(edges, lane->operands);
-    PyObject *params = words(args + lane->operands, keywords);
-    if (!*plan) {
-        PyObject *key = PyLong_FromLong(needs);
-        *plan = key ? PyObject_GetItem(lane->plans, key) : NULL;
-        Py_XDECREF(key);
-    }
-    int failed = !*plan || !operands || !nodes || !params;
-    if (!failed && record == own_record) failed = write_step(*plan, operands, nodes, params, out);
-    else if (!failed && record == careful) failed = write_carefully(*plan, operands, nodes, params, out);
-    else if (!failed) {
-        PyObject *done = PyObject_CallFunctionObjArgs(record, *plan, operands, nodes, params, out, NULL);
-        failed = !done;
+    PyObject **plan = &call->lane->plan[call->needs], *done;
+    if (call->pair) {
+        done = PyObject_CallFunction(record_pair, "OOiOOO[O]O", call->lane->op, call->pair, call->needs, call->operands, call->edges, call->params, out,
+                                     call->residual);
         Py_XDECREF(done);
+        return done ? 0 : -1;
     }
-    Py_XDECREF(operands);
-    Py_XDECREF(nodes);
-    Py_XDECREF(params);
-    Py_DECREF(record);
-    return failed ? -1 : 1;
+    if (!*plan) {
+        PyObject *key = PyLong_FromLong(call->needs);
+        *plan = key ? PyObject_GetItem(call->lane->plans, key) : NULL;
+        Py_XDECREF(key);
+        if (!*plan) return -1;
+    }
+    if (call->record == own_record) return write_step(*plan, call->operands, call->edges, call->params, out);
+    if (call->record == careful) return write_carefully(*plan, call->operands, call->edges, call->params, out);
+    done = PyObject_CallFunctionObjArgs(call->record, *plan, call->operands, call->edges, call->params, out, NULL);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
 }
 
-/* What the kernel makes of these; as an array, if it is a number. */
-static PyObject *computed(PyObject *kernel, PyObject **values, int count, PyObject *keywords)
+static PyObject *as_array(PyObject *y)
 {
-    PyObject *y = Py_TYPE(kernel) == map_type ? call_map(kernel, values, count, keywords) : PyObject_Vectorcall(kernel, values, count, keywords);
     if (!y && PyErr_ExceptionMatches(PyExc_ValueError)) PyErr_Clear();
     if (!y || Py_TYPE(y) == array_type) return y;
     PyObject *array = PyObject_CallMethod((PyObject *)cpu, "asarray", "O", y);
@@ -240,12 +248,74 @@ static PyObject *computed(PyObject *kernel, PyObject **values, int count, PyObje
     return array;
 }
 
+/* What a kernel makes of these, or the first pair that serves them. */
+static PyObject *computed(Call *call, PyObject *kernel, PyObject **values, int count, PyObject *keywords)
+{
+    if (Py_TYPE(kernel) == map_type) return as_array(call_map(kernel, values, count, keywords));
+    if (Py_TYPE(kernel) != pair_type) return as_array(PyObject_Vectorcall(kernel, values, count, keywords));
+    PyObject *method = PyObject_GetAttr(kernel, served_name), *found = method ? PyObject_Vectorcall(method, values, count, keywords) : NULL;
+    Py_XDECREF(method);
+    PyObject *result = found ? PyTuple_GetItem(found, 1) : NULL, *y = NULL;
+    if (result && result != Py_NotImplemented && (y = PyTuple_GetItem(result, 0))) {
+        call->pair = Py_NewRef(PyTuple_GetItem(found, 0)), call->residual = Py_NewRef(PyTuple_GetItem(result, 1));
+        Py_INCREF(y);
+    }
+    Py_XDECREF(found);
+    return as_array(y);
+}
+
+static int is_view(Lane *lane, PyObject *y, PyObject *x)
+{
+    PyObject *base = ((Array *)y)->base;
+    return lane->shows == 2 || (lane->shows && (y == x || (base && (base == x || base == ((Array *)x)->base))));
+}
+
+/* A tensor that shares the memory of the operand, and remembers where it came from. It takes y. */
+static PyObject *new_view(Call *call, PyObject *y)
+{
+    PyObject *parent = PyTuple_GetItem(call->operands, 0), *storage = SLOT(parent, tensor_at[STORAGE]), *kind = Py_None;
+    PyObject *memory = PyObject_GetAttr(storage, memory_name), *out = new_tensor(y, Py_NewRef(storage), Py_None), *origin = new_object(origin_type);
+    int failed = !memory || !out || !origin || (memory == Py_None && PyObject_SetAttr(storage, memory_name, SLOT(parent, tensor_at[ARRAY])));
+    if (!failed && !call->record) {
+        int on = is_on(grad_name), inference = on ? 0 : is_on(inference_name);
+        failed = on < 0 || inference < 0;
+        if (!on) kind = inference ? inference_name : no_grad_name;
+    }
+    Py_XDECREF(memory);
+    if (failed) {
+        Py_XDECREF(out);
+        Py_XDECREF(origin);
+        return NULL;
+    }
+    PyObject *const slots[] = {parent, call->lane->op, call->operands, call->params, kind};
+    for (int i = 0; i < ORIGIN_SLOTS; i++) fill(origin, origin_at[i], Py_NewRef(slots[i]));
+    Py_DECREF(SLOT(out, tensor_at[ORIGIN]));
+    fill(out, tensor_at[ORIGIN], origin);
+    return out;
+}
+
+/* The result of a call whose operands are plain; NULL without an error if Python's lane is to find it. */
+static PyObject *result_of(Call *call, PyObject *kernel, PyObject **values, PyObject *keywords)
+{
+    Lane *lane = call->lane;
+    int plain = !call->record || call->record == own_record || call->record == careful, pair = Py_TYPE(kernel) == pair_type;
+    if ((pair && !plain) || (lane->shows && call->needs && !(plain && call->record))) return NULL;
+    for (int i = 0; i < lane->operands; i++) Py_INCREF(values[i]);
+    PyObject *y = computed(call, kernel, values, lane->operands, keywords);
+    int seen = y && is_view(lane, y, values[0]);
+    for (int i = 0; i < lane->operands; i++) Py_DECREF(values[i]);
+    PyObject *out = !y ? NULL : seen ? new_view(call, y) : new_tensor(y, new_object(cpu), Py_None);
+    if (out && (call->record ? recorded(call, out) : seen ? 0 : mark_inference(SLOT(out, tensor_at[STORAGE])))) Py_CLEAR(out);
+    return out;
+}
+
 /* The result; NULL without an error if Python's lane is to find it. */
 static PyObject *run(Lane *lane, PyObject *const *args, PyObject *keywords)
 {
     PyObject *values[MOST_OPERANDS + MOST_WORDS], *edges[MOST_OPERANDS], *out = NULL;
     Dtype *dtype = NULL;
-    int count = lane->operands, held = 0, needs = 0;
+    int count = lane->operands, held = 0;
+    Call call = {.lane = lane};
     Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0;
     if (named > MOST_WORDS) return NULL;
     for (int i = 0; i < count; i++) {
@@ -257,24 +327,27 @@ static PyObject *run(Lane *lane, PyObject *const *args, PyObject *keywords)
                 dtype = ((Array *)x)->dtype;
                 if (!strchr(lane->kinds, dtype->kind)) return NULL;
             } else if (((Array *)x)->dtype != dtype) return NULL;
-        } else if (!i || !lane->numbers || dtype->kind != 'f' || (Py_TYPE(a) != &PyFloat_Type && Py_TYPE(a) != &PyLong_Type)) return NULL;
+        } else if (!i || !(a == Py_None ? count == MOST_OPERANDS
+                                        : lane->numbers && dtype->kind == 'f' && (Py_TYPE(a) == &PyFloat_Type || Py_TYPE(a) == &PyLong_Type))) return NULL;
     }
     PyObject *kernel = PyDict_GetItemWithError(lane->kernels, (PyObject *)cpu);
-    if (!kernel || Py_TYPE(kernel) == pair_type) return NULL;
+    if (!kernel) return NULL;
     for (; held < count; held++) {
         edges[held] = values[held] == args[held] ? Py_NewRef(Py_None) : edge_of(args[held]);
         if (!edges[held]) goto done;
-        needs |= (edges[held] != Py_None) << held;
+        call.needs |= (edges[held] != Py_None) << held;
+    }
+    if (call.needs && lane->tracked) {
+        if (!(call.record = PyObject_GetAttr(mode, record_name))) goto done;
+        if (call.record == Py_None) Py_CLEAR(call.record);
     }
     for (Py_ssize_t i = 0; i < named; i++) values[count + i] = args[count + i];
     Py_INCREF(kernel);                          /* what it calls may register another */
-    for (int i = 0; i < count; i++) Py_INCREF(values[i]);
-    PyObject *y = computed(kernel, values, count, keywords);
-    for (int i = 0; i < count; i++) Py_DECREF(values[i]);
+    if (call.record || lane->shows) call.operands = pack(args, count), call.edges = pack(edges, count), call.params = words(args + count, keywords);
+    if (!PyErr_Occurred()) out = result_of(&call, kernel, values, keywords);
     Py_DECREF(kernel);
-    if (!y || !(out = new_tensor(y, new_object(cpu), Py_None))) goto done;
-    int written = needs && lane->tracked ? recorded(lane, needs, args, edges, keywords, out) : 0;
-    if (written < 0 || (!written && mark_inference(SLOT(out, tensor_at[STORAGE])))) Py_CLEAR(out);
+    PyObject *const mine[] = {call.record, call.operands, call.edges, call.params, call.pair, call.residual};
+    for (size_t i = 0; i < sizeof mine / sizeof *mine; i++) Py_XDECREF(mine[i]);
 done:
     while (held) Py_DECREF(edges[--held]);
     return out;
@@ -297,6 +370,7 @@ static int visit_lane(PyObject *self, visitproc visit, void *arg)
 {
     Lane *lane = (Lane *)self;
     Py_VISIT(lane->otherwise);
+    Py_VISIT(lane->op);
     Py_VISIT(lane->kernels);
     Py_VISIT(lane->plans);
     Py_VISIT(lane->dict);
@@ -309,6 +383,7 @@ static int clear_lane(PyObject *self)
 {
     Lane *lane = (Lane *)self;
     Py_CLEAR(lane->otherwise);
+    Py_CLEAR(lane->op);
     Py_CLEAR(lane->kernels);
     Py_CLEAR(lane->plans);
     Py_CLEAR(lane->dict);
@@ -336,21 +411,22 @@ static PyType_Spec spec = {"tensorgrad._compiled.Lane", sizeof(Lane), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_METHOD_DESCRIPTOR | VECTORCALL, slots};
 static PyTypeObject *lane_type;
 
-/* lane(otherwise, kernels, plans, kinds, operands, tracked, numbers, parameters): `otherwise` is Python's lane. */
+/* lane(otherwise, op, kernels, plans, kinds, operands, tracked, numbers, parameters, shows): `otherwise` is Python's lane. */
 PyObject *new_lane(PyObject *self, PyObject *args)
 {
-    PyObject *otherwise, *kernels, *plans;
+    PyObject *otherwise, *op, *kernels, *plans;
     const char *kinds;
-    int operands, tracked, numbers, parameters;
+    int operands, tracked, numbers, parameters, shows;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OO!Osippp:lane", &otherwise, &PyDict_Type, &kernels, &plans, &kinds, &operands, &tracked, &numbers, &parameters)) return NULL;
+    if (!PyArg_ParseTuple(args, "OOO!Osipppi:lane", &otherwise, &op, &PyDict_Type, &kernels, &plans, &kinds, &operands, &tracked, &numbers, &parameters,
+                          &shows)) return NULL;
     if (!lane_type || operands < 1 || operands > MOST_OPERANDS || strlen(kinds) >= sizeof ((Lane *)0)->kinds)
         return PyErr_SetString(PyExc_ValueError, "no lane for such an op"), NULL;
     Lane *lane = (Lane *)new_object(lane_type);
     if (!lane) return NULL;
-    lane->call = call_lane, lane->otherwise = Py_NewRef(otherwise), lane->kernels = Py_NewRef(kernels), lane->plans = Py_NewRef(plans);
+    lane->call = call_lane, lane->otherwise = Py_NewRef(otherwise), lane->op = Py_NewRef(op), lane->kernels = Py_NewRef(kernels), lane->plans = Py_NewRef(plans);
     strcpy(lane->kinds, kinds);
-    lane->operands = operands, lane->tracked = tracked, lane->numbers = numbers, lane->parameters = parameters;
+    lane->operands = operands, lane->tracked = tracked, lane->numbers = numbers, lane->parameters = parameters, lane->shows = shows;
     return (PyObject *)lane;
 }
 
@@ -376,17 +452,20 @@ static int find_slots(PyTypeObject *type, const char *const *names, int count, P
     return found == count && !PyErr_Occurred();
 }
 
-/* learn(TensorBase, Op, Plan, Pair, backend, mode, clock, plain, node_of, no_params, refuse_inference): what the lanes work with. Whether they can. */
+/* learn(TensorBase, Op, Plan, Pair, backend, mode, clock, plain, node_of, no_params, refuse_inference, Origin, record_pair): what the lanes work with. Whether they can. */
 PyObject *learn(PyObject *self, PyObject *args)
 {
     static const char *const of_tensor[] = {"array", "_storage", "_node", "_grad", "origin"};
     static const char *const of_step[] = {"edges", "hooks", "time", "shape", "dtype", "_storage", "saved", "params", "plan"};
     static const char *const of_plan[] = {"node_type", "save", "origins", "saves_out", "shapeless", "steps", "extras"};
-    PyObject *given[11];
-    if (!PyArg_ParseTuple(args, "O!O!O!O!O!OOO!OO!O:learn", &PyType_Type, given, &PyType_Type, given + 1, &PyType_Type, given + 2, &PyType_Type, given + 3,
-                          &PyType_Type, given + 4, given + 5, given + 6, &PySet_Type, given + 7, given + 8, &PyDict_Type, given + 9, given + 10)) return NULL;
+    static const char *const of_origin[] = {"parent", "op", "args", "params", "kind"};
+    PyObject *given[13];
+    if (!PyArg_ParseTuple(args, "O!O!O!O!O!OOO!OO!OO!O:learn", &PyType_Type, given, &PyType_Type, given + 1, &PyType_Type, given + 2, &PyType_Type, given + 3,
+                          &PyType_Type, given + 4, given + 5, given + 6, &PySet_Type, given + 7, given + 8, &PyDict_Type, given + 9, given + 10,
+                          &PyType_Type, given + 11, given + 12)) return NULL;
     if (!array_type || tensor_base || !find_slots((PyTypeObject *)given[0], of_tensor, TENSOR_SLOTS, tensor_at)
-        || !find_slots((PyTypeObject *)given[1], of_step, STEP_SLOTS, step_at) || !find_slots((PyTypeObject *)given[2], of_plan, PLAN_SLOTS, plan_at)) {
+        || !find_slots((PyTypeObject *)given[1], of_step, STEP_SLOTS, step_at) || !find_slots((PyTypeObject *)given[2], of_plan, PLAN_SLOTS, plan_at)
+        || !find_slots((PyTypeObject *)given[11], of_origin, ORIGIN_SLOTS, origin_at)) {
         PyErr_Clear();
         Py_RETURN_FALSE;
     }
@@ -395,12 +474,14 @@ PyObject *learn(PyObject *self, PyObject *args)
     Py_XDECREF(types);
     lane_type = (PyTypeObject *)PyType_FromSpec(&spec);
     own_record = PyObject_GetAttrString(self, "record"), careful = PyObject_GetAttrString(self, "record_careful"), nowhere = PyObject_GetAttrString(given[4], "nowhere");
-    record_name = PyUnicode_InternFromString("record"), inference_name = PyUnicode_InternFromString("inference");
-    if (!method_type || !lane_type || !own_record || !careful || !nowhere || !record_name || !inference_name) return NULL;
-    for (int i = 0; i < 11; i++) Py_INCREF(given[i]);       /* for good, as these are the package's own */
+    if (!method_type || !lane_type || !own_record || !careful || !nowhere) return NULL;
+    const struct { PyObject **name; const char *text; } names[] = {{&record_name, "record"}, {&grad_name, "grad"}, {&inference_name, "inference"},
+                                                                   {&no_grad_name, "no_grad"}, {&memory_name, "memory"}, {&served_name, "served"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) if (!(*names[i].name = PyUnicode_InternFromString(names[i].text))) return NULL;
+    for (int i = 0; i < 13; i++) Py_INCREF(given[i]);       /* for good, as these are the package's own */
     tensor_base = tensor_type = (PyTypeObject *)given[0], step_base = (PyTypeObject *)given[1], plan_type = (PyTypeObject *)given[2];
     pair_type = (PyTypeObject *)given[3], cpu = (PyTypeObject *)given[4], mode = given[5], clock_ = given[6], plain_types = given[7], node_of = given[8];
-    no_params = given[9], refuse = given[10];
+    no_params = given[9], refuse = given[10], origin_type = (PyTypeObject *)given[11], record_pair = given[12];
     if (PyModule_AddObjectRef(self, "Lane", (PyObject *)lane_type)) return NULL;
     Py_RETURN_TRUE;
 }

@@ -350,7 +350,8 @@ def compiled(op: type[Op], operands: int, numbers: bool = False, parameters: boo
     def decorate(lane: Callable[..., Any]) -> Callable[..., Any]:
         if lanes is None:
             return lane
-        return update_wrapper(lanes.lane(lane, op.kernels, op.plans, op.kinds, operands, op.differentiable, numbers, parameters), lane)
+        return update_wrapper(lanes.lane(lane, op, op.kernels, op.plans, op.kinds, operands, op.differentiable, numbers, parameters,
+                                         2 if op.view == "always" else int(bool(op.view))), lane)
     return decorate
 
 
@@ -466,6 +467,7 @@ def viewing(op: type[Op]) -> Callable[..., Any]:
     """Ops whose result is, or may be, a view of their one tensor."""
     kernels, plans, always, otherwise = op.kernels, op.plans, op.view == "always", general(op)
 
+    @compiled(op, 1, parameters=True)
     def call(a: Any, *positional: Any, **params: Any) -> Any:
         if not positional and type(a) in PLAIN and (storage := a._storage).rank == 0 and type(kernel := kernels[backend := type(storage)]) is not Pair:
             try:
@@ -524,8 +526,8 @@ def lane(op: type[Op]) -> Callable[..., Any]:
             return (unary if op.arity == 1 else binary)(op)
         if op.arity == 1:
             return parametric(op)
-    if op.arity == 3 and not (op.view or op.several or op.composite or op.parameters):
-        return compiled(op, 3)(general(op))
+    if op.arity in (2, 3) and not (op.view or op.several or op.composite):
+        return compiled(op, op.arity, parameters=bool(op.parameters))(general(op))
     return general(op)
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from ._native import native
 from .autograd.fitting import fitted
+from .autograd.fused import record_pair
 from .autograd.mode import Mode, mode, refuse_inference
-from .autograd.tape import FREED, Leaf, TensorBase, node_of
+from .autograd.tape import FREED, Leaf, Origin, TensorBase, node_of
 from .ops.base import Node, Op, Pair, Plan
 from .storage.base import clock
 from .storage.cpu import NumpyStorage
@@ -23,7 +24,7 @@ NO_PARAMS: dict[str, Any] = {}
 
 lanes: Any = None
 if native is not None and not os.environ.get("TENSORGRAD_KERNELS") and \
-        native.learn(TensorBase, Op, Plan, Pair, NumpyStorage, mode, clock, PLAIN, node_of, NO_PARAMS, refuse_inference):
+        native.learn(TensorBase, Op, Plan, Pair, NumpyStorage, mode, clock, PLAIN, node_of, NO_PARAMS, refuse_inference, Origin, record_pair):
     lanes = native
     lanes.learn_steps(Leaf, FREED, fitted, Node)
     Mode.plain = Mode.record = staticmethod(lanes.record)

@@ -13,6 +13,7 @@ from tensorgrad.autograd.mode import mode
 from tensorgrad.autograd.tape import record, record_careful
 from tensorgrad.dispatch import OPS, xp
 from tensorgrad.lanes import lanes
+from tensorgrad.ops.base import Pair
 from tensorgrad.storage.cpu import NumpyStorage
 
 pytestmark = pytest.mark.skipif(lanes is None, reason="the compiled lanes are not in use")
@@ -85,6 +86,71 @@ def test_of_three_tensors():
     x, w, b = tg.rand(4, 2), tg.rand(3, 2, requires_grad=True), tg.rand(3, requires_grad=True)
     ours, python = (run(x, w, b) for run in (xp.linear, xp.linear.__wrapped__))
     assert tg.equal(ours, python) and seen(ours._node) == seen(python._node) and ours.grad_fn.name() == "AddmmBackward0"
+
+
+VIEWS = {"reshape": [{"shape": (3, 2)}, {"shape": (-1,)}, {"shape": (4,)}], "permute_dims": [{"axes": (1, 0)}, {"axes": (0, 2)}],
+         "expand_dims": [{"axis": 1}], "squeeze": [{"axis": 0}], "broadcast_to": [{"shape": (4, 2, 3)}]}
+TENSORS = {
+    "a leaf": lambda: tg.rand(2, 3, requires_grad=True), "a result": lambda: tg.rand(2, 3, requires_grad=True) * 2,
+    "without gradients": lambda: tg.rand(2, 3), "turned": lambda: tg.rand(3, 2, requires_grad=True).T,
+    "a view": lambda: tg.rand(3, 3, requires_grad=True)[:2], "of integers": lambda: tg.arange(6).view(2, 3), "a row": lambda: tg.rand(1, 3),
+    "a parameter": lambda: tg.nn.Parameter(tg.rand(2, 3)), "a subclass": lambda: tg.rand(2, 3).as_subclass(Marked),
+}
+
+
+@pytest.mark.parametrize("switch", [tg.enable_grad, tg.no_grad, tg.inference_mode])
+@pytest.mark.parametrize("tensor", TENSORS)
+@pytest.mark.parametrize("op, params", [(op, params) for op in VIEWS for params in VIEWS[op]], ids=str)
+def test_views(op, params, tensor, switch):
+    lane, outcomes = getattr(xp, op), []
+    assert type(lane) is lanes.Lane
+    a = TENSORS[tensor]()
+    for run in (lane, lane.__wrapped__):
+        with switch():
+            try:
+                out = run(a, **params)
+            except Exception as error:      # noqa: BLE001
+                outcomes.append((type(error), str(error)))
+                continue
+            origin = out.origin and (out.origin.parent is a, out.origin.op, out.origin.args[0] is a, out.origin.params, out.origin.kind)
+            outcomes.append((type(out), out.array.tolist(), out.array.strides, origin, out._storage is a._storage, out._storage.memory is not None,
+                             out._storage.watched, out.is_inference(), out.requires_grad, type(out._node), None if out.is_leaf else seen(out._node)))
+            a._storage.watched = False
+    assert outcomes[0] == outcomes[1]
+
+
+def test_views_are_written_through():
+    base = tg.rand(2, 3, requires_grad=True)
+    a = base * 1
+    view = xp.permute_dims(a, axes=(1, 0))
+    view.mul_(2)
+    assert a.grad_fn.name() != "MulBackward0" and tg.equal(view, a.T)
+    a.sum().backward()
+    assert base.grad.tolist() == [[2, 2, 2], [2, 2, 2]]
+
+
+PAIRS = {"softmax": lambda x, run: run(x, axis=-1), "log_softmax": lambda x, run: run(x, axis=0), "gelu": lambda x, run: run(x),
+         "layer_norm": lambda x, run: run(x, None, None, size=(8,), eps=1e-5)}
+
+
+@pytest.mark.parametrize("switch", [tg.enable_grad, tg.no_grad, tg.inference_mode])
+@pytest.mark.parametrize("op", [op for op in PAIRS if op in OPS and type(OPS[op].kernels[NumpyStorage]) is Pair])
+def test_kernel_pairs(op, switch):
+    lane, x, outcomes = getattr(xp, op), tg.rand(4, 8, requires_grad=True), []
+    assert type(lane) is lanes.Lane
+    for run in (lane, lane.__wrapped__):
+        with switch():
+            out = PAIRS[op](x, run)
+        gradient = tg.autograd.grad((out * out).sum(), x)[0].tolist() if out.requires_grad else None
+        outcomes.append((out.tolist(), type(out.grad_fn), out.is_inference(), gradient, getattr(out.grad_fn, "params", None)))
+    assert outcomes[0] == outcomes[1] and (outcomes[0][3] is None) == (switch is not tg.enable_grad)
+
+
+def test_a_kernel_pair_under_hooks_saves_what_its_definition_saves():
+    noted, x = [], tg.rand(4, 8, requires_grad=True)
+    with tg.autograd.graph.saved_tensors_hooks(lambda t: noted.append(t.shape) or t, lambda t: t):
+        xp.softmax(x, axis=-1)
+    assert noted == [(4, 8)]
 
 
 def test_record_is_what_it_is_in_python():
@@ -230,12 +296,13 @@ def test_nothing_is_kept():
     a, b, w = leaf(1, 2), leaf(3, 4), tg.rand(3, 2, requires_grad=True)
 
     def work():
-        y = xp.linear(a * b / 2 + a[:1], w, tg.ones(3)).sum(dim=0).exp()
+        y = xp.linear((a * b / 2 + a[:1]).view(1, 2).T.reshape(2), w, tg.ones(3)).softmax(-1).sum().exp()
         y.backward(retain_graph=True)
         y.backward()
         with tg.no_grad():
             a.grad.mul_(0.5).add_(b, alpha=2)
-        for wrong in (lambda: a + tg.ones(3), lambda: a + "b", y.backward):
+            xp.reshape(a, shape=(2, 1)).softmax(-1)
+        for wrong in (lambda: a + tg.ones(3), lambda: a + "b", lambda: a.reshape(3), y.backward):
             with pytest.raises((RuntimeError, TypeError)):
                 wrong()
     constants = (None, True) if sys.version_info < (3, 12) else ()       # later ones are not counted
