@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tensorgrad as tg
+from tensorgrad import threads
 from tensorgrad.kernels import convolution_numpy, optimizer_numpy, pooling_numpy, sharing_numpy
 from tensorgrad.ops.convolution import Columns, Convolution, ConvolutionInput, ConvolutionWeight
 from tensorgrad.ops.pooling import WindowSpread, WindowSum
@@ -183,3 +184,28 @@ def test_without_compiled_kernels_the_c_library_keeps_memory(memory, kept):
     done = run(code, TENSORGRAD_MEMORY=memory)
     assert not done.returncode, done.stderr
     assert (int(done.stdout) < 20) == kept
+
+
+ASK = """
+import ctypes, os
+from tensorgrad import threads
+import tensorgrad as torch
+blas = threads._openblas()
+print(blas and getattr(blas.library, "openblas_thread_timeout", int)(), os.environ.get("OPENBLAS_THREAD_TIMEOUT"), end=" ")
+torch.set_num_threads(2)
+x = torch.arange(600. * 600).reshape(600, 600).double() % 7
+y = x @ x
+print(torch.equal(y, torch.tensor(x.numpy().astype(int) @ x.numpy().astype(int)).double()), torch.get_num_threads())
+"""
+
+
+@pytest.mark.skipif(not hasattr(threads._openblas() and threads._openblas().library, "openblas_thread_timeout"), reason="NumPy's BLAS has no such setting")
+@pytest.mark.parametrize("before, after", [({}, "20 None"), ({"OPENBLAS_THREAD_TIMEOUT": "11"}, "11 11")])
+def test_threads_of_blas_sleep_soon(before, after):
+    done = run(ASK, TENSORGRAD_KERNELS="numpy", **before)
+    assert done.stdout.split() == [*after.split(), "True", "2"], done.stderr
+
+
+def test_they_are_left_alone_where_others_may_be_using_them():
+    done = run("import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()" + ASK)
+    assert done.stdout.split()[0] in ("0", "None"), done.stderr
