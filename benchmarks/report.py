@@ -19,7 +19,6 @@ WIDE = 0.2                                      # quartiles further apart than t
 EVEN = 1.05                                     # ratios up to this, and down to its inverse, count as equal
 BLUE, SKY = "#0072B2", "#7FC4EE"                # told apart by all kinds of eyes, and in print
 MARKS = {"numpy": ("orange", "#D55E00"), "jax": ("green", "#009E73")}          # columns beside the first that the chart has, too
-LEFT_OUT = "left out by --quick"
 Found = Mapping[str, Measurement]
 
 
@@ -94,7 +93,7 @@ def overview(report: Report) -> list[str]:
     for title, sections in parts + [(f"{TITLES['machinery']}: {section}", [rows]) for section, rows in report.of("machinery")]:
         found = ratios(sections, report.columns[0])
         faster, slower = sum(value < 1 / EVEN for value in found), sum(value > EVEN for value in found)
-        bad = sum(row[column].problem not in ("", LEFT_OUT) for rows in sections for row in rows.values() for column in own)
+        bad = sum(row[column].problem != "" for rows in sections for row in rows.values() for column in own)
         lines.append([title, *(mean_cell(sections, column) for column in own), *map(str, (faster, len(found) - faster - slower, slower, bad))])
     return table(["geometric means of ratios", *map(COLUMNS.get, own), "faster", "equal", "slower", "failed"], lines)
 

@@ -15,7 +15,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-from .report import COLUMNS, LEFT_OUT, OTHERS, Report, cell, chart, markdown
+from .report import COLUMNS, OTHERS, Report, cell, chart, markdown
 from .timing import Measurement
 from .worker import GROUPS, workloads
 from .workloads import ENGINES, ROOT
@@ -71,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
     out.add_argument("--filter", type=re.compile, default="", metavar="REGEX", help="rows whose section or name it finds")
     out.add_argument("--columns", choices=[*COLUMNS, *OTHERS], nargs="+", help="these alone; others than compiled and numpy are libraries, "
                      "whose training steps are measured where they are installed")
-    out.add_argument("--quick", action="store_true", help="fewer rounds, and without the longest rows")
+    out.add_argument("--quick", action="store_true", help="fewer rounds")
     out.add_argument("--cpu", action="store_true", help="CPU time with one thread in place of wall time: means something where the machine is busy")
     out.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N", help="threads for all; all cores by default")
     out.add_argument("--out", type=Path, default=ROOT / "BENCHMARK.md", metavar="FILE", help="the report; its chart is written beside it as FILE.png")
@@ -90,8 +90,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     started = time.perf_counter()
 
     def measure(group: str, row: Any, column: str) -> Measurement:
-        if arguments.quick and row.slow:
-            return Measurement(problem=LEFT_OUT)
         return workers[column].measure(group="others" if column in OTHERS else group, name=row.name, clock=clock, **QUICK if arguments.quick else {})
     for group in arguments.only or GROUPS:
         for row in workloads(group):

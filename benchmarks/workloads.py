@@ -26,7 +26,6 @@ class Workload:
     make: Callable[[Any, bool], Case]
     section: str = ""
     per: int = 1
-    slow: bool = False                      # left out where time is short
     tolerance: float = TOLERANCE
 
     def measure(self, engines: Sequence[Any], budget: Budget) -> Measurement:
