@@ -20,6 +20,7 @@ class OpenBlas(NamedTuple):
     library: Any
     set: Callable[[int], Any]
     get: Callable[[], int]
+    core: str           # the kind of processors that its kernels are for
 
 
 @cache
@@ -36,8 +37,20 @@ def _openblas() -> OpenBlas | None:
         for prefix in PREFIXES:
             for suffix in SUFFIXES:
                 if hasattr(library, f"{prefix}_set_num_threads{suffix}"):
-                    return OpenBlas(library, *(getattr(library, f"{prefix}_{verb}_num_threads{suffix}") for verb in ("set", "get")))
+                    name = getattr(library, f"{prefix}_get_corename{suffix}")
+                    name.restype = ctypes.c_char_p
+                    return OpenBlas(library, *(getattr(library, f"{prefix}_{verb}_num_threads{suffix}") for verb in ("set", "get")), name().decode())
     return None
+
+
+def describe_blas() -> str:
+    """The BLAS that NumPy computes with, and what would be faster."""
+    from numpy._core import _multiarray_umath
+    if (blas := _openblas()) is None:
+        return "not OpenBLAS"
+    wide = getattr(_multiarray_umath, "__cpu_features__", {}).get("AVX512_SKX", False)
+    hint = "; OPENBLAS_CORETYPE=SkylakeX in the environment would let it use this processor's AVX-512" if wide and blas.core in ("Haswell", "Zen") else ""
+    return f"OpenBLAS for {blas.core}{hint}"
 
 
 def _shorten_watch() -> None:

@@ -209,3 +209,13 @@ def test_threads_of_blas_sleep_soon(before, after):
 def test_they_are_left_alone_where_others_may_be_using_them():
     done = run("import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()" + ASK)
     assert done.stdout.split()[0] in ("0", "None"), done.stderr
+
+
+def test_a_blas_that_does_not_know_its_processor_is_told_of(monkeypatch):
+    from numpy._core import _multiarray_umath
+    for core, wide, hint in (("Haswell", True, True), ("Haswell", False, False), ("SkylakeX", True, False)):
+        monkeypatch.setattr(threads, "_openblas", lambda core=core: threads.OpenBlas(None, lambda n: None, lambda: 1, core))
+        monkeypatch.setitem(_multiarray_umath.__cpu_features__, "AVX512_SKX", wide)
+        assert tg.__config__.show().count(f"OpenBLAS for {core}") == 1 and ("OPENBLAS_CORETYPE" in threads.describe_blas()) == hint
+    monkeypatch.setattr(threads, "_openblas", lambda: None)
+    assert "BLAS: not OpenBLAS" in tg.__config__.show()
