@@ -292,7 +292,7 @@ def adaptive_avg_pool(n: int, input: Any, output_size: Any) -> Any:
     out, backend = input, type(input._storage)
     for axis, s in enumerate(size, input.ndim - n):        # a product with an averaging matrix along each axis
         means = averages(input.shape[axis], s)
-        matrix = backend.xp.asarray(means, dtype=input.array.dtype if input.array.dtype.kind == "f" else "float32").reshape(s, input.shape[axis])
+        matrix = backend.asarray(means, input.array.dtype if input.array.dtype.kind == "f" else np.dtype("float32"))
         out = xp.average(out, fresh(matrix, backend), axis=axis)
     return out
 
