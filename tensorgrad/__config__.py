@@ -10,10 +10,10 @@ def show() -> str:
     from . import __version__
     from ._native import native
     from .kernels.compiled import enabled
-    from .threads import describe_blas, get_num_threads
+    from .threads import blas_name, get_num_threads
     kernels = "not built" if native is None else f"{native.instructions}{'' if enabled() else ', not in use'}"
     parts = {"Python": ".".join(map(str, version_info[:3])), "NumPy": numpy, "tensorgrad": __version__, "compiled kernels:": kernels,
-             "BLAS:": describe_blas(), "threads:": get_num_threads()}
+             "BLAS:": blas_name(), "threads:": get_num_threads()}
     return "tensorgrad built with:\n" + "".join(f"  - {name} {value}\n" for name, value in parts.items())
 
 

@@ -43,14 +43,10 @@ def _openblas() -> OpenBlas | None:
     return None
 
 
-def describe_blas() -> str:
-    """The BLAS that NumPy computes with, and what would be faster."""
-    from numpy._core import _multiarray_umath
-    if (blas := _openblas()) is None:
-        return "not OpenBLAS"
-    wide = getattr(_multiarray_umath, "__cpu_features__", {}).get("AVX512_SKX", False)
-    hint = "; OPENBLAS_CORETYPE=SkylakeX in the environment would let it use this processor's AVX-512" if wide and blas.core in ("Haswell", "Zen") else ""
-    return f"OpenBLAS for {blas.core}{hint}"
+def blas_name() -> str:
+    """The BLAS that NumPy computes with."""
+    blas = _openblas()
+    return "not OpenBLAS" if blas is None else f"OpenBLAS for {blas.core}"
 
 
 def _shorten_watch() -> None:

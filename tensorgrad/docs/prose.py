@@ -56,8 +56,8 @@ whoever is free takes the next, so that it does not wait for a processor that an
 one thread from the first loop on that the pool shares: two pools would wait for each other's processors. A program's own `numpy.linalg` calls have one
 thread then, too; `TENSORGRAD_KERNELS=numpy` leaves BLAS its threads. Those of OpenBLAS sleep half a millisecond after their last work, not thirty as they
 do by default: until then they hold processors that others compute on (`OPENBLAS_THREAD_TIMEOUT`, a power of two of cycles, says otherwise). Workers of a
-DataLoader have one thread each. An OpenBLAS that does not know a new processor computes with AVX2: `show_config()` says so, and on a Zen 5
-`OPENBLAS_CORETYPE=SkylakeX` in the environment doubled the products of NumPy alone.
+DataLoader have one thread each. `show_config()` says which processors OpenBLAS's kernels are for: `OPENBLAS_CORETYPE` in the environment may hold it to
+older ones.
 
 **Memory** of large NumPy arrays that are freed is kept for the next ones, as much as was needed at once; `TENSORGRAD_MEMORY=system` gives it back
 each time. `TENSORGRAD_INSTRUCTIONS` (AVX-512, AVX2, baseline) names the best instructions that the kernels may use. `torch.__config__.show()` says what
