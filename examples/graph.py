@@ -25,25 +25,25 @@ def main(argv=None):
     output.backward(torch.ones_like(output), retain_graph=True)
 
     named = {"x": x, "w": w, "b": b, "output": output}
-    if obstacle := draw(output, named, args.out):
-        print(f"no drawing, the tape instead: {obstacle}")
-        print_tape(output.grad_fn, named)
+    if hasattr(output, "render"):
+        print(f"drawing: {draw(output, named, Path(args.out))}")
     else:
-        print(f"drawing: {args.out}")
+        print("no drawing, the tape instead: tensors have no render() here")
+        print_tape(output.grad_fn, named)
 
 
 def draw(output, named, path):
-    """Save a picture of the graph behind `output`. Returns what is in the way, if it cannot be done here."""
-    if not hasattr(output, "render"):
-        return "tensors have no render() here"
+    """Save a picture of the graph behind `output`: as a PNG, or, where nothing can draw that, as SVG. Returns where it is."""
     for name, tensor in named.items():
         tensor.name = name
+    path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        image = output.render()
-    except ImportError as error:
-        return error
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    image.save(path)
+        output.render().save(path)
+    except ImportError as obstacle:
+        print(f"no PNG: {obstacle}")
+        path = path.with_suffix(".svg")
+        path.write_text(output.render(format="svg"), encoding="utf-8")
+    return path
 
 
 def print_tape(node, named, depth=0):

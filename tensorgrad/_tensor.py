@@ -446,7 +446,7 @@ class Tensor(TensorBase):
         return format(str(self), spec) if spec == "" else object.__format__(self, spec)
 
     def render(self, format: str = "image") -> Any:
-        """A picture of the graph that this tensor came from: a PIL image, or DOT text with `format='dot'`."""
+        """A picture of the graph that this tensor came from: a PIL image, or, with `format`, text: "dot", "svg" or "html"."""
         from .viz import render
         return render(self, format)
 

@@ -1,4 +1,6 @@
 """Pictures of the tape."""
-from .graph import dot, render
+from .graph import Graph, graph
+from .render import dot, render
+from .watch import watch
 
-__all__ = ["dot", "render"]
+__all__ = ["Graph", "dot", "graph", "render", "watch"]

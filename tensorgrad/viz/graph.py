@@ -1,111 +1,112 @@
-"""The graph behind a tensor: boxes are tensors (name, shape, values, gradient), ovals are operations."""
+"""`tensorgrad.viz.graph`: the graph that tensors came from, as DOT, SVG, PNG and one self-contained page."""
 from __future__ import annotations
 
-from io import BytesIO
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
-from ..autograd.tape import Leaf, Output, node_of
-
-LIMIT = 120     # characters of values that a box shows
-
-
-def short(tensor: Any) -> str:
-    """The values of a tensor as text, the middle left out if it is long."""
-    text = str(rounded(tensor.detach().cpu().tolist()))
-    return text if len(text) <= LIMIT else f"{text[:LIMIT // 2]} … {text[-LIMIT // 2:]}"
+from .dot import dot, png
+from .fold import Tree
+from .html import graph_page
+from .scene import Scene, Shows
+from .svg import draw
+from .tape import Model, read, read_failed
+from .text import escape
 
 
-def rounded(values: Any) -> Any:
-    """Nested lists of numbers, of four digits each."""
-    return [rounded(v) for v in values] if isinstance(values, list) else float(f"{values:.4g}") if isinstance(values, float) else values
+class Graph:
+    """A graph, ready to be looked at. It shows itself in notebooks; `save` writes it to a file of any of its formats."""
+
+    def __init__(self, model: Model, shows: Shows, fold: bool = True, title: str = "") -> None:
+        self.model, self.shows, self.fold = model, shows, fold
+        self.steps = sum(node.kind == "step" for node in model.nodes)
+        self.title = title or f"{'Backward graph' if shows.backward else 'Graph'} of {self.steps:,} step{'s' if self.steps != 1 else ''}"
+
+    @cached_property
+    def tree(self) -> Tree:
+        return Tree(self.model, self.fold)
+
+    @cached_property
+    def scene(self) -> Scene:
+        return Scene(self.tree, self.shows)
+
+    def dot(self) -> str:
+        """The graph as DOT text, for graphviz. Groups are clusters."""
+        return dot(self.scene)
+
+    def svg(self) -> str:
+        """The graph as SVG."""
+        return draw(self.scene, title=self.title)
+
+    def html(self) -> str:
+        """One page that works offline: groups open and close, by click and keyboard, and each box tells what is known of it."""
+        failed = next((node for node in self.model.nodes if node.kind == "failed"), None)
+        return graph_page(self.tree, self.shows, self.title, "" if failed is None else self.scene.told(failed))
+
+    def png(self) -> bytes:
+        """The graph as a PNG picture, which graphviz's program `dot` draws: it must be installed."""
+        return png(self.dot())
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the graph to a file whose suffix says how: .dot, .svg, .png or .html. Folders are made. Returns the path.
+
+        >>> import tensorgrad as torch, tempfile
+        >>> w = torch.ones(2, requires_grad=True)
+        >>> torch.viz.graph(w * 2).save(tempfile.mkdtemp() + "/graph.svg").name
+        'graph.svg'
+        """
+        path = Path(path)
+        if path.suffix not in WRITTEN:
+            raise ValueError(f"save: the path must end in one of {', '.join(WRITTEN)}, and {str(path)!r} does not")
+        content = getattr(self, WRITTEN[path.suffix])()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def _repr_html_(self) -> str:
+        return (f'<iframe srcdoc="{escape(self.html(), lines=True)}" sandbox="allow-scripts" title="{escape(self.title)}" '
+                'style="width:100%;height:640px;border:1px solid #d5dce6;border-radius:6px"></iframe>')
+
+    def __repr__(self) -> str:
+        return f"<{self.title}, {len(self.model.nodes) - self.steps:,} leaves and outputs: .svg(), .html(), .dot(), .save(path)>"
 
 
-def label(name: str, shape: Any, tensor: Any) -> str:
-    lines = [name, f"shape: {list(shape)}"]
-    if tensor is not None:
-        lines.append(f"data: {short(tensor)}")
-        if tensor._grad is not None:
-            lines.append(f"grad: {short(tensor._grad)}")
-    return "\n".join(lines)
+WRITTEN = {".dot": "dot", ".svg": "svg", ".png": "png", ".html": "html"}
 
 
-class Tape:
-    """The steps and tensors that lead to one tensor, numbered in the order in which they were made."""
+def graph(*outputs: Any, module: Any = None, names: dict[str, Any] | None = None, values: bool = False, gradients: Any = None, shapes: bool = True,
+          saved: bool = False, source: bool = False, backward: bool = False, fold: bool = True, title: str = "") -> Graph:
+    """The graph that these tensors came from, to be shown in a notebook or saved as .svg, .html, .dot or .png.
 
-    def __init__(self, tensor: Any) -> None:
-        root = node_of(tensor)
-        self.tensors = {root: tensor}           # what is known of the tensors that steps made
-        found, todo = {root}, [root]
-        while todo:
-            for e in (n for n in todo.pop().edges if n is not None and n not in found):
-                found.add(e)
-                todo.append(e)
-        self.nodes = sorted(found, key=lambda n: n.time)
-        for node in self.nodes:
-            if type(node) is Leaf:
-                self.tensors[node] = node.tensor
-            elif node not in self.tensors and node.hooks is not None and node.hooks.retained is not None:
-                self.tensors[node] = node.hooks.retained()
+    Parameters are called what `module` calls them, other tensors what `names` does. `values` and `shapes` are those of the tensors, as far as the
+    tape knows them, `saved` is what steps keep for the way back, `source` the line of the program (noted inside of `viz.watch()`).
+    `gradients` are collected from ones at the outputs, or from those given, and change no `.grad`. `backward` draws the way back, each edge with
+    its gradient. Unless `fold` is off, steps are grouped by module and repeated blocks are told once.
 
-    def boxes(self) -> list[tuple[Any, str]]:
-        """Each tensor's node with the text of its box. A step of several results has a box for each, and none itself."""
-        with_outputs = {n.node for n in self.nodes if type(n) is Output}
-        out = []
-        for number, node in enumerate(self.nodes):
-            if node not in with_outputs:
-                tensor = self.tensors.get(node)
-                out.append((node, label(str(getattr(tensor, "name", None) or f"tensor@{number:08x}"), node.shape, tensor)))
-        return out
-
-    def steps(self) -> list[Any]:
-        return [n for n in self.nodes if type(n) not in (Leaf, Output)]
-
-
-def dot(tensor: Any) -> str:
-    """The graph behind a tensor, as DOT text."""
-    if node_of(tensor) is None:
-        raise RuntimeError("there is no graph to draw: the tensor does not require grad")
-    tape = Tape(tensor)
-    number = {node: i for i, node in enumerate(tape.nodes)}
-    lines = ["digraph {", '  node [fontname="monospace" fontsize=10]']
-    for node, text in tape.boxes():
-        lines.append(f'  t{number[node]} [shape=box label="{_quoted(text)}"]')
-    for node in tape.steps():
-        name = getattr(type(node), "opname", node.name())
-        lines.append(f'  o{number[node]} [shape=oval label="{_quoted(name)}"]')
-        lines.extend(f"  t{number[e]} -> o{number[node]}" for e in node.edges if e is not None)
-        made = [n for n in tape.nodes if type(n) is Output and n.node is node] or [node]
-        lines.extend(f"  o{number[node]} -> t{number[n]}" for n in made)
-    return "\n".join([*lines, "}"])
-
-
-def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def render(tensor: Any, format: str = "image") -> Any:
-    """A picture of the graph behind a tensor: a PIL image, or `format='dot'` for DOT text, which needs nothing.
-
-    Call `retain_grad()` on intermediate tensors to see their values and gradients.
+    Raises a RuntimeError if no tensor requires grad, and a TypeError for what is no tensor.
 
     >>> import tensorgrad as torch
-    >>> x = torch.tensor([1., 2.], requires_grad=True)
-    >>> 'multiply' in (x * x).sum().render(format='dot')
+    >>> w = torch.tensor([1., 2.], requires_grad=True)
+    >>> picture = torch.viz.graph((w * 3).sum(), names={"w": w}, values=True)
+    >>> picture
+    <Graph of 2 steps, 3 leaves and outputs: .svg(), .html(), .dot(), .save(path)>
+    >>> "multiply" in picture.svg() and "<script>" in picture.html()
     True
     """
-    text = dot(tensor)
-    if format == "dot":
-        return text
-    try:
-        import graphviz
-        from PIL import Image
-    except ImportError as error:
-        raise ImportError(f"render() draws with graphviz and Pillow, and {error.name} is not installed: "
-                          "pip install 'tensorgrad-engine[viz]'; render(format='dot') needs neither") from error
-    try:
-        png = graphviz.Source(text).pipe(format="png")
-    except graphviz.ExecutableNotFound as error:
-        raise ImportError("render() needs graphviz's program `dot`, which comes with the system's package graphviz; render(format='dot') does "
-                          "not") from error
-    return Image.open(BytesIO(png))
+    wanted = backward if gradients is None else gradients
+    model = read(*outputs, module=module, names=names, gradients=wanted)
+    shows = Shows(shapes, values, wanted is not False, saved, source, backward)
+    return Graph(model, shows, fold, title)
 
+
+def failed(seen: Any, *, values: bool = False, shapes: bool = True, source: bool = True, fold: bool = True, title: str = "") -> Graph:
+    """The picture of a forward that failed under `watch`: all that was recorded, and the operation that broke."""
+    model = read_failed(seen)
+    return Graph(model, Shows(shapes, values, source=source), fold, title or f"Failed at {seen.failure.title}")
+
+
+__all__ = ["Graph", "graph"]

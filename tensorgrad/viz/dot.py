@@ -1,0 +1,82 @@
+"""A graph as DOT text, for graphviz: groups are clusters, and closed ones boxes."""
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+from .fold import Group, ancestors
+from .scene import Scene, told_steps
+from .tape import Node
+from .text import numbers, quoted, shorten
+
+LOOKS = {"leaf": 'shape=box style=filled fillcolor="#ffffff" color="#475569"', "constant": 'shape=box style=filled fillcolor="#f3f5f8" color="#a3aebd"',
+         "step": 'shape=box style="rounded,filled" fillcolor="#e3eefc" color="#2f6fc4"',
+         "value": 'shape=box style="rounded,filled" fillcolor="#1d4f91" color="#1d4f91" fontcolor="#ffffff"',
+         "failed": 'shape=box style="rounded,filled,dashed" fillcolor="#fff3e6" color="#d55e00" penwidth=2.5'}
+
+
+def dot(drawn: Scene) -> str:
+    """A scene as DOT text."""
+    lines = ["digraph {", '  node [fontname="monospace" fontsize=10]', '  edge [fontname="monospace" fontsize=9 color="#64748b"]']
+    todo: list[Group | str] = [drawn.tree.root]
+    depth = 1
+    while todo:
+        group = todo.pop()
+        if isinstance(group, str):      # the end of a cluster
+            depth -= 1
+            lines.append("  " * depth + group)
+            continue
+        if group is not drawn.tree.root:
+            lines.append("  " * depth + f"subgraph {quoted('cluster_' + group.key)} {{")
+            depth += 1
+            title = shorten(group.title) + (f"  × {group.count}" if group.count and not group.repeats else "")
+            lines.append("  " * depth + f'label={quoted(title)} labeljust=l fontname="monospace" fontsize=10 style=rounded color="#b6c2d1"')
+            todo.append("}")
+        for member in group.members:
+            if isinstance(member, Node):
+                box = drawn.box(member)
+                text = "\n".join(line for _, line in box.lines)
+                lines.append("  " * depth + f"{quoted(member.id)} [label={quoted(text)} tooltip={quoted(box.tip)} {LOOKS[box.kind]}]")
+            elif member.key in drawn.opened:
+                todo.append(member)
+            else:
+                text, shape = f"{shorten(member.title)}\n{told_steps(member)}", "box3d" if member.count else "box"
+                lines.append("  " * depth + f"{quoted(member.key)} [label={quoted(text)} shape={shape} style=filled fillcolor=white]")
+    return "\n".join([*lines, *edges(drawn), "}"])
+
+
+def edges(drawn: Scene) -> list[str]:
+    """The edges between what is visible, each once, with its gradient if the picture is of the way back."""
+    seen: dict[tuple[str, str], str] = {}
+    for edge in drawn.tree.model.edges:
+        a, b = visible(edge.source, drawn), visible(edge.target, drawn)
+        if a != b:
+            back = drawn.shows.backward
+            known = back and edge.gradient is not None
+            seen.setdefault((b, a) if back else (a, b), f" [label={quoted(shorten(numbers(edge.gradient, 4)))}]" if known else "")
+    return [f"  {quoted(a)} -> {quoted(b)}{label}" for (a, b), label in seen.items()]
+
+
+def visible(node: str, drawn: Scene) -> str:
+    """The node, or the outermost closed group that holds it."""
+    return next((group.key for group in ancestors(drawn.tree.home[node]) if group.key not in drawn.opened), node)
+
+
+def program() -> str:
+    """The path of graphviz's program."""
+    found = shutil.which("dot")
+    if found is None:
+        raise ImportError("PNG pictures are drawn by graphviz's program `dot`, which comes with the system's package graphviz; .svg, .html and .dot "
+                          "need nothing")
+    return found
+
+
+def png(text: str) -> bytes:
+    """DOT text as a PNG picture, by graphviz."""
+    done = subprocess.run([program(), "-Tpng"], input=text.encode(), capture_output=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"graphviz could not draw the graph: {done.stderr.decode(errors='replace').strip()}")
+    return done.stdout
+
+
+__all__ = ["dot", "png"]

@@ -1,0 +1,119 @@
+"""`Tensor.render`: the graph behind a tensor. Boxes are tensors (name, shape, values, gradient), ovals are operations."""
+from __future__ import annotations
+
+from io import BytesIO
+from typing import Any
+
+from ..autograd.tape import Leaf, Output, node_of
+from .text import quoted
+
+LIMIT = 120     # characters of values that a box shows
+
+
+def short(tensor: Any) -> str:
+    """The values of a tensor as text, the middle left out if it is long."""
+    text = str(rounded(tensor.detach().cpu().tolist()))
+    return text if len(text) <= LIMIT else f"{text[:LIMIT // 2]} … {text[-LIMIT // 2:]}"
+
+
+def rounded(values: Any) -> Any:
+    """Nested lists of numbers, of four digits each."""
+    return [rounded(v) for v in values] if isinstance(values, list) else float(f"{values:.4g}") if isinstance(values, float) else values
+
+
+def label(name: str, shape: Any, tensor: Any) -> str:
+    lines = [name, f"shape: {list(shape)}"]
+    if tensor is not None:
+        lines.append(f"data: {short(tensor)}")
+        if tensor._grad is not None:
+            lines.append(f"grad: {short(tensor._grad)}")
+    return "\n".join(lines)
+
+
+class Tape:
+    """The steps and tensors that lead to one tensor, numbered in the order in which they were made."""
+
+    def __init__(self, tensor: Any) -> None:
+        root = node_of(tensor)
+        self.tensors = {root: tensor}           # what is known of the tensors that steps made
+        found, todo = {root}, [root]
+        while todo:
+            for e in (n for n in todo.pop().edges if n is not None and n not in found):
+                found.add(e)
+                todo.append(e)
+        self.nodes = sorted(found, key=lambda n: n.time)
+        for node in self.nodes:
+            if type(node) is Leaf:
+                self.tensors[node] = node.tensor
+            elif node not in self.tensors and node.hooks is not None and node.hooks.retained is not None:
+                self.tensors[node] = node.hooks.retained()
+
+    def boxes(self) -> list[tuple[Any, str]]:
+        """Each tensor's node with the text of its box. A step of several results has a box for each, and none itself."""
+        with_outputs = {n.node for n in self.nodes if type(n) is Output}
+        out = []
+        for number, node in enumerate(self.nodes):
+            if node not in with_outputs:
+                tensor = self.tensors.get(node)
+                out.append((node, label(str(getattr(tensor, "name", None) or f"tensor@{number:08x}"), node.shape, tensor)))
+        return out
+
+    def steps(self) -> list[Any]:
+        return [n for n in self.nodes if type(n) not in (Leaf, Output)]
+
+
+def dot(tensor: Any) -> str:
+    """The graph behind a tensor, as DOT text."""
+    if node_of(tensor) is None:
+        raise RuntimeError("there is no graph to draw: the tensor does not require grad")
+    tape = Tape(tensor)
+    number = {node: i for i, node in enumerate(tape.nodes)}
+    lines = ["digraph {", '  node [fontname="monospace" fontsize=10]']
+    for node, text in tape.boxes():
+        lines.append(f'  t{number[node]} [shape=box label={quoted(text)}]')
+    for node in tape.steps():
+        name = getattr(type(node), "opname", node.name())
+        lines.append(f'  o{number[node]} [shape=oval label={quoted(name)}]')
+        lines.extend(f"  t{number[e]} -> o{number[node]}" for e in node.edges if e is not None)
+        made = [n for n in tape.nodes if type(n) is Output and n.node is node] or [node]
+        lines.extend(f"  o{number[node]} -> t{number[n]}" for n in made)
+    return "\n".join([*lines, "}"])
+
+
+def render(tensor: Any, format: str = "image") -> Any:
+    """A picture of the graph behind a tensor: a PIL image, or text that needs nothing to make: `format='dot'`, 'svg' or 'html'.
+
+    Call `retain_grad()` on intermediate tensors to see their values and gradients.
+
+    >>> import tensorgrad as torch
+    >>> x = torch.tensor([1., 2.], requires_grad=True)
+    >>> 'multiply' in (x * x).sum().render(format='dot')
+    True
+    """
+    if format not in ("image", "dot", "svg", "html"):
+        raise ValueError(f"render: format must be 'image', 'dot', 'svg' or 'html', not {format!r}")
+    if format in ("svg", "html"):
+        return getattr(picture(tensor), format)()
+    text = dot(tensor)
+    if format == "dot":
+        return text
+    try:
+        import graphviz
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError(f"render() draws with graphviz and Pillow, and {error.name} is not installed: "
+                          "pip install 'tensorgrad-engine[viz]'; render(format='svg') needs neither") from error
+    try:
+        png = graphviz.Source(text).pipe(format="png")
+    except graphviz.ExecutableNotFound as error:
+        raise ImportError("render() needs graphviz's program `dot`, which comes with the system's package graphviz; render(format='svg') does "
+                          "not") from error
+    return Image.open(BytesIO(png))
+
+
+def picture(tensor: Any) -> Any:
+    """The same as a `Graph`: with the values and the gradients that tensors have."""
+    from .graph import Graph
+    from .scene import Shows
+    from .tape import read
+    return Graph(read(tensor), Shows(values=True, gradients=True))

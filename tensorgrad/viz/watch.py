@@ -1,0 +1,244 @@
+"""Where steps were made: the line of the program, and the module that was running. Noted while somebody watches, and costs nothing otherwise."""
+from __future__ import annotations
+
+import ast
+import linecache
+import sys
+from functools import lru_cache
+from itertools import count, islice
+from os.path import dirname
+from threading import get_ident
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from ..autograd.mode import mode
+from ..autograd.tape import TensorBase
+from ..ops.base import Op
+
+PACKAGE = dirname(dirname(__file__))
+INSIDE = ("<frozen", PACKAGE)
+serial = count(1)
+
+
+class Note(NamedTuple):
+    """What is known of the making of one step."""
+
+    watch: int
+    file: str
+    line: int
+    group: tuple[str, ...]
+    calls: tuple[int, ...]
+    code: Any
+    instruction: int
+
+    def source(self) -> tuple[str, int, str]:
+        """File and line of the program, and the expression there."""
+        return self.file, self.line, expression(self.code, self.instruction, self.file, self.line)
+
+
+NOTES: WeakKeyDictionary[Any, Note] = WeakKeyDictionary()
+NAMES: WeakKeyDictionary[Any, str] = WeakKeyDictionary()      # of parameters, by their places on the tape
+
+
+def name_of(leaf: Any) -> str | None:
+    """What a parameter was called by the module that ran while somebody watched."""
+    return NAMES.get(leaf)
+
+
+def note_of(step: Any) -> Note | None:
+    """What was noted of a step of the tape when it was made, if somebody watched."""
+    return NOTES.get(step)
+
+
+class Failure(NamedTuple):
+    """The operation that a forward broke at."""
+
+    title: str
+    operands: tuple[tuple[str, Any], ...]      # names and tensors
+    more: bool                                 # whether it had others, that have no name
+    error: str
+    source: tuple[str, int, str] | None
+    group: tuple[str, ...]
+    calls: tuple[int, ...]
+
+
+class watch:
+    """Notes, for each step that is made in the block, the line of the program and the module that made it: `graph` and `explain` show them.
+
+    If the block ends in an error, `seen.failure` tells which operation failed on what, and `seen.graph()` draws how far it got. Modules are
+    called what `module` calls them, or else the outermost module that is running.
+
+    >>> import tensorgrad as torch
+    >>> w, x = torch.ones(3, 2, requires_grad=True), torch.ones(4, 2)
+    >>> try:
+    ...     with torch.viz.watch() as seen:
+    ...         x @ w
+    ... except RuntimeError:
+    ...     print(seen.failure.title, [tuple(t.shape) for _, t in seen.failure.operands])
+    matmul [(4, 2), (3, 2)]
+    """
+
+    def __init__(self, module: Any = None) -> None:
+        if module is not None and not hasattr(module, "named_modules"):
+            raise TypeError(f"watch: expected a Module, not {type(module).__name__}")
+        self.module, self.number = module, next(serial)
+        self.failure: Failure | None = None
+        self.nodes: list[Any] = []                 # of a forward that failed: the steps it got to
+        self.running: list[tuple[Any, tuple[str, ...], tuple[int, ...]]] = []
+        self.thread = get_ident()
+        self.deepest: tuple[Any, tuple[str, ...], tuple[int, ...]] = (None, (), ())      # where modules got to
+        self.names = {} if module is None else paths(module)
+
+    def __enter__(self) -> watch:
+        from ..nn.modules._hooks import register_module_forward_hook, register_module_forward_pre_hook
+        mode.watch(self.note)
+        if self.module is not None:
+            self.learn_names(self.module)
+        self.handles = register_module_forward_pre_hook(self.called), register_module_forward_hook(self.returned, always_call=True)
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        mode.watch(self.note, False)
+        for handle in self.handles:
+            handle.remove()
+        self.running.clear()
+        if isinstance(error, Exception):
+            self.nodes = [node for node, note in NOTES.items() if note.watch == self.number]
+            self.failure = failure(error, trace, self.deepest)
+
+    def graph(self, **options: Any) -> Any:
+        """The picture of a forward that failed: how far it got, and where it broke."""
+        if self.failure is None:
+            raise RuntimeError("nothing failed in this block: viz.graph(output) draws what it made")
+        from .graph import failed
+        return failed(self, **options)
+
+    def note(self, step: Any) -> None:
+        frame = place()
+        _, group, calls = self.running[-1] if self.running else (None, (), ())
+        NOTES[step] = Note(self.number, frame.f_code.co_filename, frame.f_lineno, group, calls, frame.f_code, frame.f_lasti)
+
+    def called(self, module: Any, args: Any) -> None:
+        """A module begins to run."""
+        if get_ident() != self.thread:
+            return
+        if not self.running and module not in self.names:
+            self.names = {**self.names, **paths(module, (type(module).__name__,))}
+            self.learn_names(module)
+        _, outer, calls = self.running[-1] if self.running else (None, (), ())
+        path = self.names.get(module, (*outer, type(module).__name__))
+        calls = (*calls, *[0] * (len(path) - len(calls)))[:len(path)]
+        self.running.append((module, path, (*calls[:-1], next(serial)) if path else calls))
+        self.deepest = self.running[-1]
+
+    def learn_names(self, module: Any) -> None:
+        for name, parameter in module.named_parameters():
+            if parameter._node is not None:
+                NAMES[parameter._node] = name
+
+    def returned(self, module: Any, args: Any, result: Any) -> None:
+        """A module has run, or failed: then what it got to stays known."""
+        if get_ident() != self.thread:
+            return
+        while self.running and self.running.pop()[0] is not module:
+            pass
+        if result is not None:
+            self.deepest = self.running[-1] if self.running else (None, (), ())
+
+
+def paths(module: Any, prefix: tuple[str, ...] = ()) -> dict[Any, tuple[str, ...]]:
+    """{module: its path} of a module and all that it is made of."""
+    return {child: (*prefix, *name.split(".")) if name else prefix for name, child in module.named_modules()}
+
+
+def place() -> Any:
+    """The frame of the program, outside of this package, that is running."""
+    frame: Any = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(INSIDE):
+        frame = frame.f_back
+    return frame
+
+
+@lru_cache(maxsize=4096)
+def expression(code: Any, instruction: int, file: str, line: int) -> str:
+    """The expression that an instruction of the program computes, as it is written."""
+    first, last, start, end = next(islice(code.co_positions(), instruction // 2, None), (None,) * 4)
+    if None in (first, last, start, end):
+        return linecache.getline(file, line).strip()
+    lines = [linecache.getline(file, n).encode() for n in range(first, last + 1)] or [b""]
+    lines[-1] = lines[-1][:end]
+    lines[0] = lines[0][start:]
+    return b" ".join(part.strip() for part in lines).decode(errors="replace")
+
+
+# ── what failed ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def failure(error: Exception, trace: Any, running: tuple[Any, tuple[str, ...], tuple[int, ...]]) -> Failure:
+    """The operation that raised an error, as the frames that it went through tell."""
+    places = []
+    while trace is not None:
+        places.append(trace)
+        trace = trace.tb_next
+    outside = max((i for i, at in enumerate(places) if not at.tb_frame.f_code.co_filename.startswith(INSIDE)), default=0)
+    user = places[outside]
+    file, line = user.tb_frame.f_code.co_filename, user.tb_lineno
+    text = expression(user.tb_frame.f_code, user.tb_lasti, file, line)
+    found = operation([at.tb_frame for at in places[outside + 1:]])
+    title, operands, more = (*found, False) if found is not None else written(text, user.tb_frame)
+    return Failure(title, tuple(operands), more, f"{type(error).__name__}: {error}", (file, line, text), running[1], running[2])
+
+
+def operation(frames: list[Any]) -> tuple[str, list[tuple[str, Any]]] | None:
+    """Name and operands of the innermost function of tensors among these frames: an op that was called, or a public function."""
+    for frame in reversed(frames):
+        code, values = frame.f_code, frame.f_locals
+        where = frame.f_globals.get("__name__", "")
+        op = values.get("op")
+        if isinstance(op, type) and issubclass(op, Op) and isinstance(values.get("args"), tuple):
+            tensors = [a for arg in values["args"] for a in (arg if isinstance(arg, (tuple, list)) else (arg,))]
+            return op.opname, [("", a) for a in tensors if isinstance(a, TensorBase)]
+        names = code.co_varnames[:code.co_argcount]
+        public = not code.co_name.startswith("_") and "<locals>" not in code.co_qualname
+        if public and (".api." in where or where.endswith("nn.functional") or ".nn._" in where):
+            more = values.get(code.co_varnames[code.co_argcount + code.co_kwonlyargcount]) if code.co_flags & 0x04 else ()
+            given = [(name, v) for name in names for v in (values[name] if isinstance(values.get(name), (tuple, list)) else [values.get(name)])]
+            found = [(name, v) for name, v in (*given, *[("", v) for v in more]) if isinstance(v, TensorBase)]
+            if found:
+                return code.co_name, found
+    return None
+
+
+def written(text: str, frame: Any) -> tuple[str, list[tuple[str, Any]], bool]:
+    """What failed, as the program says: the call or operator, the tensors it names, and whether it has operands without a name."""
+    try:
+        tree = ast.parse(text.strip().removesuffix(":"))
+    except (SyntaxError, ValueError, RecursionError):
+        return "the program", [], False
+    outer = next((n for n in ast.walk(tree) if isinstance(n, (ast.BinOp, ast.Call))), None)
+    if outer is None:
+        return "the program", [], False
+    if isinstance(outer, ast.BinOp):
+        title, parts = SIGNS.get(type(outer.op), "operator"), [outer.left, outer.right]
+    else:
+        called: Any = outer.func
+        while isinstance(called, ast.Call):
+            called = called.func
+        title, parts = ast.unparse(called).rpartition(".")[2], [*outer.args, *[k.value for k in outer.keywords]]
+        parts = [*([called.value] if isinstance(called, ast.Attribute) else []), *parts]
+    parts = [p for part in parts for p in (part.elts if isinstance(part, (ast.List, ast.Tuple)) else [part])]
+    found = [(ast.unparse(p), value) for p in parts if isinstance(value := _looked_up(p, frame), TensorBase)]
+    return title, found, any(isinstance(p, (ast.BinOp, ast.Call)) for p in parts)
+
+
+SIGNS: dict[type, str] = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.MatMult: "matmul", ast.Pow: "pow"}
+
+
+def _looked_up(node: Any, frame: Any) -> Any:
+    """The value of a name, or of names and attributes in a row; nothing is run to find it but plain attribute access of modules."""
+    if isinstance(node, ast.Name):
+        return frame.f_locals.get(node.id, frame.f_globals.get(node.id))
+    if isinstance(node, ast.Attribute):
+        owner = _looked_up(node.value, frame)
+        return getattr(owner, node.attr, None) if hasattr(owner, "named_modules") else getattr(owner, "__dict__", {}).get(node.attr)
+    return None
