@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from .names import ABSENT, gradients, made_of
+from .names import ABSENT, made_of
 from .prose import DIFFERENCES, EXTENDING, HEAD
 
 
@@ -88,7 +89,10 @@ def _row(name: str, function: Any) -> tuple[str, ...]:
 
 def _gradients_of(op: str) -> str:
     from ..ops.base import OPS
-    return " ".join(f"`{text}`" for text in gradients(OPS[op])) or ("by its definition" if OPS[op].composite else "none")
+    from ..viz.formulas import ELSEWHERE, formulas
+    rules = formulas(OPS[op]).rules
+    shown = " ".join(f"`d{name} = {rule}`" for name, rule in rules.items() if rule != ELSEWHERE)
+    return shown or (ELSEWHERE if rules else "by its definition" if OPS[op].composite else "none")
 
 
 def namespaces_section() -> Iterator[str]:
@@ -150,14 +154,21 @@ def autograd_section() -> Iterator[str]:
 
 def op_section() -> Iterator[str]:
     from ..ops.base import OPS
+    from ..viz import formulas
     yield "## The op table\n"
-    yield "Every op, what it computes, and the formula of each gradient as it stands in the code (g is the gradient of the result).\n"
+    yield ("Every op, with a link to its definition; what it computes, its formula, and that of each gradient, where g is the gradient of the result `out` "
+           "(g₀, g₁ … of several results). Formulas are read from the definitions. They are those of real numbers and of arrays that are not empty; Σ, max "
+           "and mean are along the op's axis, · is element by element, @ the product of matrices; the engine sums gradients over axes along which an operand "
+           "was repeated. Some are long or loop: these, and details shown as ⋯, are to be read in the source.\n")
     rows = []
     for name, op in sorted(OPS.items()):
         if not op.__module__.startswith("tensorgrad."):
             continue
-        rows.append((f"`{name}`", first_line(op), _gradients_of(name)))
-    yield from table(rows, "op", "computes", "gradients")
+        forward, _, (path, line) = formulas(op)
+        described = first_line(op)
+        says_more = forward != described and not re.fullmatch(rf"{name}\([\w, ]*\)", forward)
+        rows.append((f"[`{name}`]({path}#L{line})", described, f"`{forward}`" if says_more else "", _gradients_of(name)))
+    yield from table(rows, "op", "computes", "formula", "gradients")
 
 
 def docs() -> str:

@@ -135,17 +135,3 @@ def _methods() -> frozenset[str]:
     from ..api import FUNCTIONS, Tensor
     others = {name for kind in (str, list, dict, set, tuple) for name in dir(kind)}
     return frozenset(name for name in FUNCTIONS if hasattr(Tensor, name) and name not in others)
-
-
-def gradients(op: Any) -> list[str]:
-    """The formula of each gradient of an op, as it stands in the code."""
-    found = {name.removeprefix("grad_"): getattr(op, name) for cls in reversed(op.__mro__) for name in vars(cls) if name.startswith("grad_")}
-    return [f"d{name}: {formula(f)}" for name, f in found.items()]
-
-
-def formula(f: Any) -> str:
-    """What a gradient's one-line formula returns, or where to read it."""
-    lines = inspect.getsource(f).strip().splitlines()
-    body = lines[0].partition("):")[2].strip() or (lines[1].strip() if len(lines) == 2 else "")
-    body = body.partition("  #")[0].removeprefix("return ").strip()
-    return body or f"{(inspect.getsourcefile(f) or '').rpartition('/')[2]}: {f.__qualname__}"

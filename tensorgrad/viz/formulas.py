@@ -1,0 +1,127 @@
+"""What an op computes and how gradients flow back through it, as formulas in plain text, read from the op's own definition."""
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..ops.base import OPS, Op
+from .notation import OPEN, Unspeakable, notation
+from .reading import SPELLED, NoFormula, definitions, read
+
+LONGEST = 200                   # what is longer is easier read in the source
+ELSEWHERE = "see the source"
+SIMPLE = (bool, int, float, str, type(None))
+KNOWN = {*SPELLED, *dir(math), "max", "min", "float"}       # helpers that say what they are
+
+
+class Formulas(NamedTuple):
+    """`forward` computes; `rules[input]` is the gradient of that input, given g, that of the result. `source` is the file and the line of the op."""
+
+    forward: str
+    rules: dict[str, str]
+    source: tuple[str, int]
+
+
+def formulas(op: type[Op], options: Mapping[str, Any] | None = None) -> Formulas:
+    """The formulas of an op, as mathematics in plain text: what it computes, and the gradient of each input.
+
+    `op` is its class, or that of its tape nodes. Formulas are those of real numbers, for arrays that are neither empty nor, where matrices are meant,
+    vectors. Where the definition is no formula but a loop, the op's description stands, and "see the source".
+
+    `options` are what the op was applied with (`node.params`; None for an input that was not there, a number for one that is a Python number): formulas
+    are then of this case alone. Else they tell the cases apart, and leave out what is None by default. TypeError for what is no op. Source: the op's own
+    `forward` and `grad_*`.
+
+    >>> from tensorgrad.viz import formulas
+    >>> import tensorgrad as torch
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> formulas(type(x.sigmoid().grad_fn)).rules
+    {'x': 'g · out · (1 − out)'}
+    >>> loss = torch.nn.functional.mse_loss(x, torch.zeros(2)).grad_fn
+    >>> formulas(type(loss)).rules['x'], formulas(type(loss), loss.params).rules['x']
+    ('2 · (x − y) · (g / n if reduction = mean, else g)', '2 · (x − y) · g / n')
+    """
+    if not (isinstance(op, type) and issubclass(op, Op)):
+        raise TypeError(f"formulas() takes the class of an op, such as type(tensor.grad_fn), not {op!r:.100}")
+    if not hasattr(op, "opname"):
+        return Formulas(described(op), {}, place_of(op))
+    given = options or {}
+    defaults = {name: value for name, value in op.parameters.items()
+                if name not in given and (value is None or options is not None and isinstance(value, SIMPLE))}
+    chosen = {name: value for name, value in given.items() if isinstance(value, SIMPLE)}
+    table: Any = OPS.get(op.opname)
+    own: Any = table if table is not None and issubclass(op, table) else op
+    return _formulas(own, frozenset({**defaults, **chosen}.items()))
+
+
+@lru_cache(maxsize=1024)
+def _formulas(op: Any, options: frozenset[tuple[str, Any]]) -> Formulas:
+    known = dict(options)
+    usual = {name: value for name, value in op.parameters.items() if isinstance(value, SIMPLE)} | known
+
+    def rule(function: Any) -> str:
+        found = formula(function, known)
+        by_default = formula(function, usual) if found is None and usual != known else None
+        return found or (f"{by_default}, by default" if by_default else ELSEWHERE)
+    rules = {name: rule(getattr(op, f"grad_{name}")) for name in dict.fromkeys(op.inputs) if hasattr(op, f"grad_{name}")}
+    return Formulas(formula(op.forward, known, whole=True) or described(op), rules, place_of(op))
+
+
+def formula(function: Any, options: dict[str, Any], whole: bool = False) -> str | None:
+    """What a function returns, as mathematics; None if that is no formula, or too long a one, or not the whole of it: it calls what is not read here.
+
+    Helpers are known by their names where a formula with theirs in it would be too long, or have details without a notation.
+    """
+    found = []
+    for helpers in (True, False):
+        try:
+            value, locals = read(function, options, helpers)
+            if not (whole and any(map(unread, (value, *(v for _, v in locals))))):
+                found.append(told(value, locals))
+        except (NoFormula, Unspeakable):
+            continue
+    found = [text for text in found if len(text) <= LONGEST]
+    return next((text for text in found if OPEN not in text), found[0] if found else None)
+
+
+def told(value: ast.expr, locals: list[tuple[tuple[str, ...], ast.expr]]) -> str:
+    """An expression, and those of its locals that are seen in it."""
+    text, defined = notation(value), ""
+    for names, own in reversed(locals):
+        if any(re.search(rf"(?<![\w.]){name}(?![\w′])", text + defined) for name in names):
+            defined = f", {', '.join(names)} = {definition(own)}{defined}"
+    return text + (f", with {defined[2:]}" if defined else "")
+
+
+def unread(value: ast.expr) -> bool:
+    """Whether an expression has helpers in it that are known by their name alone, or details without a notation."""
+    return any(isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id not in KNOWN or isinstance(n, (ast.Starred, ast.Slice, ast.GeneratorExp))
+               for n in ast.walk(value))
+
+
+def definition(value: ast.expr) -> str:
+    """The value of a local; a condition is put in brackets, as its = is another one."""
+    condition = isinstance(value, (ast.Compare, ast.BoolOp)) or isinstance(value, ast.BinOp) and isinstance(value.op, (ast.BitAnd, ast.BitOr))
+    return f"({notation(value)})" if condition else notation(value)
+
+
+def described(op: type[Op]) -> str:
+    return (inspect.getdoc(op) or "").split("\n")[0].strip() or ELSEWHERE
+
+
+def place_of(op: type[Op]) -> tuple[str, int]:
+    """The file of an op, from the root of the package for those of the table, and its line."""
+    code = getattr(getattr(op, "forward", None), "__code__", None)
+    path = getattr(inspect.getmodule(op), "__file__", None) or (code.co_filename if code else "")
+    found = definitions(path) if path else {}
+    own = next((cls.__name__ for cls in op.__mro__ if cls.__name__ in found), None)
+    line = found[own] if own else code.co_firstlineno if code else 1
+    root = Path(__file__).resolve().parents[2]
+    whole = Path(path).resolve()
+    return whole.relative_to(root).as_posix() if whole.is_relative_to(root) else path, line

@@ -1,0 +1,431 @@
+"""Expressions of the op table as mathematics in plain text: `xp.multiply(g, xp.exp(x))` is `g · exp(x)`."""
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from copy import deepcopy
+from typing import NamedTuple
+
+from .reading import Placed
+
+# How tightly an expression holds together: the loosest first.
+CASES, OR, AND, NOT, COMPARE, SUM, PRODUCT, MATMUL, POWER, ATOM = range(10)
+
+OPEN = "⋯"          # a detail that has no notation
+GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "eps": "ε", "lambd": "λ", "pi": "π",
+         "LN2": "log(2)", "LN10": "log(10)", "ROOT_PI": "√π", "inf": "∞", "nan": "NaN"}
+SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+FUNCTIONS = {"sum": "Σ", "prod": "Π", "amax": "max", "amin": "min", "maximum": "max", "minimum": "min", "sigmoid": "σ", "real": "Re", "imag": "Im",
+             "concatenate": "concat", "transpose": "permute_dims", "reduced": "reduction"}
+REDUCTIONS = {"sum", "prod", "mean", "amax", "amin", "max", "min", "any", "all", "softmax", "log_softmax", "logsumexp", "cumsum", "cumprod"}
+OPERATORS = {"add": ast.Add, "subtract": ast.Sub, "multiply": ast.Mult, "divide": ast.Div, "power": ast.Pow, "matmul": ast.MatMult}
+RELATIONS = {"equal": ast.Eq, "not_equal": ast.NotEq, "less": ast.Lt, "less_equal": ast.LtE, "greater": ast.Gt, "greater_equal": ast.GtE}
+SIGNS = {ast.Eq: "=", ast.NotEq: "≠", ast.Lt: "<", ast.LtE: "≤", ast.Gt: ">", ast.GtE: "≥", ast.In: "in",
+         ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}
+WORDS = {"isnan": "NaN", "isfinite": "finite", "isinf": "infinite"}
+SAME = {"asarray", "astype", "copy", "ravel", "tuple"}
+PLUMBING = {"keepdims", "dtype", "strict"}         # keyword arguments that say how, and not what
+
+
+class Text(NamedTuple):
+    """A printed expression, and how tightly it holds together."""
+
+    text: str
+    level: int
+
+    def within(self, level: int) -> str:
+        """The text where something of at least this level is wanted."""
+        return self.text if self.level >= level else f"({self.text})"
+
+
+class Unspeakable(Exception):
+    """There is no notation for it."""
+
+
+def notation(node: ast.expr) -> str:
+    """An expression as mathematics. Calls that only arrange memory or dtypes are left out, unless there is nothing else. Unspeakable if there is no way."""
+    node = plain(node)
+    if isinstance(node, ast.Call) and called(node) in SAME and isinstance(node.func, ast.Attribute) and isinstance(operands(node)[0], ast.Name):
+        return spelled_out(node).text
+    return printed(node).text
+
+
+def printed(node: ast.expr) -> Text:
+    node = plain(node)
+    if type(node) not in WRITERS:
+        raise Unspeakable(type(node).__name__)
+    return WRITERS[type(node)](node)
+
+
+def detail(node: ast.expr) -> Text:
+    """An argument that may be left open."""
+    try:
+        return printed(node)
+    except Unspeakable:
+        return Text(OPEN, ATOM)
+
+
+# ── one way to say a thing ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def called(call: ast.Call) -> str:
+    """The last part of the name that is called: `exp` of `xp.exp`, `det` of `xp.linalg.det`."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def operands(call: ast.Call) -> list[ast.expr]:
+    """What a call is of: not `xp`, but the array whose method it is."""
+    first = call.args[:1] if call.args and isinstance(call.args[0], ast.Name) and call.args[0].id == "xp" else []
+    own = [call.func.value] if isinstance(call.func, ast.Attribute) and not is_namespace(call.func.value) else []
+    return [*own, *call.args[len(first):]]
+
+
+def is_namespace(node: ast.expr) -> bool:
+    """Whether a dot after this means a module: xp, xp.linalg, special."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id in ("xp", "special", "bessel", "airy")
+
+
+def plain(node: ast.expr) -> ast.expr:
+    """An expression with operators for the functions that have one."""
+    while isinstance(node, ast.Call) and (simpler := simplified(node)) is not node:
+        node = simpler
+    return node
+
+
+def simplified(call: ast.Call) -> ast.expr:
+    name, args = called(call), operands(call)
+    if name in OPERATORS and len(args) == 2:
+        return ast.BinOp(args[0], OPERATORS[name](), args[1])
+    if name in RELATIONS and len(args) == 2:
+        return ast.Compare(args[0], [RELATIONS[name]()], [args[1]])
+    if name in ("logical_and", "logical_or"):
+        return ast.BoolOp(ast.And() if name == "logical_and" else ast.Or(), args)
+    if name in ("max", "min") and isinstance(call.func, ast.Name) and len(args) == 2 and isinstance(args[1], ast.Constant):
+        return args[0]          # Python's own, of a count that may be zero
+    if name == "affine":
+        return ast.BinOp(ast.BinOp(args[0], ast.Mult(), args[1]), ast.Add(), args[2])
+    if name == "biased":
+        return ast.BinOp(args[0], ast.Add(), args[1])
+    make = REWRITTEN.get(name)
+    return make(*args) if make and len(args) == 1 else call
+
+
+REWRITTEN: dict[str, Callable[[ast.expr], ast.expr]] = {
+    "negative": lambda x: ast.UnaryOp(ast.USub(), x),
+    "square": lambda x: ast.BinOp(x, ast.Pow(), ast.Constant(2)),
+    "reciprocal": lambda x: ast.BinOp(ast.Constant(1), ast.Div(), x),
+    "rsqrt": lambda x: ast.BinOp(ast.Constant(1), ast.Div(), function("sqrt", x)),
+    "exp2": lambda x: ast.BinOp(ast.Constant(2), ast.Pow(), x),
+    "expm1": lambda x: ast.BinOp(function("exp", x), ast.Sub(), ast.Constant(1)),
+    "log1p": lambda x: function("log", ast.BinOp(ast.Constant(1), ast.Add(), x)),
+    "zeros_like": lambda x: ast.Constant(0),
+    "ones_like": lambda x: ast.Constant(1),
+    "float": lambda x: number(x),
+    "logical_not": lambda x: ast.UnaryOp(ast.Not(), x),
+}
+
+
+def function(name: str, x: ast.expr) -> ast.Call:
+    return ast.Call(ast.Attribute(ast.Name("xp"), name), [x], [])
+
+
+def number(x: ast.expr) -> ast.expr:
+    """`float("-inf")`"""
+    return ast.Constant(float(x.value)) if isinstance(x, ast.Constant) and isinstance(x.value, str) else x
+
+
+# ── sums and products ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def terms(node: ast.expr, sign: int = 1) -> list[tuple[int, ast.expr]]:
+    """A sum as its terms, with their signs."""
+    node = plain(node)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return [*terms(node.left, sign), *terms(node.right, sign)] if sign > 0 else [(sign, node)]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        return [*terms(node.left, sign), *terms(node.right, -sign)] if sign > 0 else [(sign, node)]
+    return [(sign, node)]
+
+
+def summed(node: ast.BinOp) -> Text:
+    out = ""
+    for sign, term in terms(node):
+        text = printed(term)
+        negative = text.text.startswith("−") and text.level >= PRODUCT
+        body = text.text[1:] if negative else text.within(PRODUCT)
+        minus = negative != (sign < 0)
+        out += (" − " if minus else " + ") + body if out else f"{'−' if minus else ''}{body}"
+    return Text(out, SUM)
+
+
+class Product:
+    """A product under way: its sign, its numbers, what is above the line, and below."""
+
+    def __init__(self) -> None:
+        self.sign, self.numbers = 1, ""
+        self.above: list[str] = []
+        self.below: list[str] = []
+        self.only: ast.expr | None = None           # the last factor, which may be the only one
+
+    def times(self, node: ast.expr) -> None:
+        node = plain(node)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            self.times(node.left)
+            self.times(node.right)
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            self.times(node.left)
+            self.over(node.right)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            self.sign = -self.sign
+            self.times(node.operand)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
+            self.sign *= -1 if node.value < 0 else 1
+            text = printed(ast.Constant(abs(node.value))).text
+            if text != "1":
+                self.numbers += f"{text} · "
+        else:
+            self.only = node
+            self.above.append(printed(node).within(POWER))
+
+    def over(self, node: ast.expr) -> None:
+        """Divide. Of a product below the line, every factor stands there; of a quotient, it is one of them."""
+        node = plain(node)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            self.over(node.left)
+            self.over(node.right)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            self.sign = -self.sign
+            self.over(node.operand)
+        else:
+            text = printed(node).within(POWER)
+            if text != "1":
+                self.below.append(text)
+
+    def text(self) -> Text:
+        if self.only is not None and len(self.above) == 1 and self.sign > 0 and not self.numbers and not self.below:
+            return printed(self.only)
+        if self.numbers.startswith("0 · "):
+            return Text("0", ATOM)
+        for factor in [f for f in self.below if f in self.above]:
+            self.above.remove(factor)
+            self.below.remove(factor)
+        numbers, above, below = self.numbers, powers(self.above), powers(self.below)
+        top = numbers + " · ".join(above) if above else numbers.removesuffix(" · ") or "1"
+        minus = "−" if self.sign < 0 else ""
+        if not below:
+            return Text(minus + top, PRODUCT if minus or " · " in top else POWER)
+        return Text(f"{minus}{top} / {below[0] if len(below) == 1 else '(' + ' · '.join(below) + ')'}", PRODUCT)
+
+
+def powers(factors: list[str]) -> list[str]:
+    """x · x · x as x³"""
+    found: list[list[str]] = []
+    for factor in factors:
+        if found and found[-1][0] == factor and not factor.endswith(tuple("⁰¹²³⁴⁵⁶⁷⁸⁹ᵀ̄")) and "^" not in factor and "√" not in factor:
+            found[-1].append(factor)
+        else:
+            found.append([factor])
+    return [same[0] + (str(len(same)).translate(SUPERSCRIPTS) if len(same) > 1 else "") for same in found]
+
+
+def multiplied(node: ast.expr) -> Text:
+    product = Product()
+    product.times(node)
+    return product.text()
+
+
+def binary(node: ast.BinOp) -> Text:
+    if isinstance(node.op, (ast.Add, ast.Sub)):
+        return summed(node)
+    if isinstance(node.op, (ast.Mult, ast.Div)):
+        return multiplied(node)
+    if isinstance(node.op, ast.MatMult):
+        return Text(f"{printed(node.left).within(MATMUL)} @ {printed(node.right).within(MATMUL)}", MATMUL)
+    if isinstance(node.op, ast.Pow):
+        return power(node.left, plain(node.right))
+    if isinstance(node.op, ast.FloorDiv):
+        return Text(f"⌊{multiplied(ast.BinOp(node.left, ast.Div(), node.right)).text}⌋", ATOM)
+    if isinstance(node.op, ast.Mod):
+        return Text(f"{printed(node.left).within(POWER)} mod {printed(node.right).within(POWER)}", PRODUCT)
+    if isinstance(node.op, (ast.BitAnd, ast.BitOr)):
+        return joined([node.left, node.right], isinstance(node.op, ast.BitAnd))
+    raise Unspeakable(type(node.op).__name__)
+
+
+def power(base: ast.expr, exponent: ast.expr) -> Text:
+    below, above = printed(base).within(ATOM), printed(exponent)
+    digits = above.text.replace("−", "-")
+    if digits.removeprefix("-").isascii() and digits.removeprefix("-").isdigit():
+        return Text(below + digits.translate(SUPERSCRIPTS), POWER)
+    return Text(f"{below}^{above.within(ATOM)}", POWER)
+
+
+def unary(node: ast.UnaryOp) -> Text:
+    if isinstance(node.op, ast.USub):
+        return multiplied(node)
+    if isinstance(node.op, (ast.Not, ast.Invert)):
+        return Text(f"not {printed(node.operand).within(NOT)}", NOT)
+    return printed(node.operand)
+
+
+# ── conditions and cases ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def joined(parts: list[ast.expr], both: bool) -> Text:
+    level = AND if both else OR
+    return Text((" and " if both else " or ").join(printed(p).within(level) for p in parts), level)
+
+
+def comparison(node: ast.Compare) -> Text:
+    left, right = printed(node.left).within(SUM), printed(node.comparators[0]).within(SUM)
+    if left == right and isinstance(node.ops[0], (ast.NotEq, ast.Eq)):
+        return Text(f"{left} is {'NaN' if isinstance(node.ops[0], ast.NotEq) else 'a number'}", COMPARE)
+    return Text(f"{left} {SIGNS[type(node.ops[0])]} {right}", COMPARE)
+
+
+def cases(first: ast.expr, word: str, condition: ast.expr, other: ast.expr) -> Text:
+    return Text(f"{printed(first).within(OR)} {word} {printed(condition).within(OR)}, else {printed(other).text}", CASES)
+
+
+# ── functions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def call(node: ast.Call) -> Text:
+    name, args = called(node), operands(node)
+    if name == "where" and len(args) == 3:
+        return cases(args[1], "where", args[0], args[2])
+    if len(args) == 1 and (written := of_one(name, args[0])):
+        return written
+    if name == "swapaxes" and [printed(a).text for a in args[1:]] in (["−1", "−2"], ["−2", "−1"]) or name == "transposed":
+        return Text(f"{printed(args[0]).within(ATOM)}ᵀ", POWER)
+    if name == "floor_divide":
+        return binary(ast.BinOp(args[0], ast.FloorDiv(), args[1]))
+    if name == "count_of" or name == "prod" and isinstance(node.func, ast.Name):
+        if name == "prod" and not is_shape(args[0]):
+            raise Unspeakable(name)
+        return Text("n", ATOM)
+    if name == "reduced":
+        return spelled_out(ast.Call(node.func, [args[0]], []))
+    if name in SAME and args:
+        return printed(args[0])
+    if name in ("slice", "zip", "map", "range", "len", ""):
+        raise Unspeakable(name)
+    return spelled_out(node)
+
+
+def of_one(name: str, x: ast.expr) -> Text | None:
+    """Functions of one argument that have a notation of their own."""
+    text = printed(x)
+    if name in ("absolute", "abs"):
+        return Text(f"|{text.text}|", ATOM)
+    if name == "sqrt":
+        return Text(f"√{text.text if text.text.replace('.', '').isalnum() else f'({text.text})'}", POWER)
+    if name in ("t", "inv"):
+        return Text(text.within(ATOM) + ("ᵀ" if name == "t" else "⁻¹"), POWER)
+    if name == "conj":
+        return Text(f"{text.text}̄" if len(text.text) == 1 else f"conj({text.text})", ATOM)
+    if name in ("floor", "ceil"):
+        return Text(f"⌊{text.text}⌋" if name == "floor" else f"⌈{text.text}⌉", ATOM)
+    if name in WORDS:
+        return Text(f"{text.within(SUM)} is {WORDS[name]}", COMPARE)
+    return None
+
+
+def spelled_out(node: ast.Call) -> Text:
+    """f(x, y, option=value), without what only passes an option on."""
+    name, args = called(node), [a for a in operands(node) if not is_nothing(a)]
+    options = [k for k in node.keywords if k.arg and k.arg not in PLUMBING and not is_nothing(k.value) and not names_itself(k)
+               and not (k.arg == "axis" and name in REDUCTIONS and not is_constant(k.value))]
+    several = len(args) + len(options) > 1
+    shown = [detail(a).within(OR) if several else printed(a).text for a in args]
+    shown += [f"{GREEK.get(k.arg or '', k.arg)}={detail(k.value).within(OR)}" for k in options]
+    return Text(f"{FUNCTIONS.get(name, name)}({', '.join(shown)})", ATOM)
+
+
+def is_nothing(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def is_shape(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "shape" or isinstance(node, ast.Name) and node.id.endswith("shape")
+
+
+def is_constant(node: ast.expr) -> bool:
+    return all(isinstance(n, (ast.Constant, ast.UnaryOp, ast.USub, ast.Tuple, ast.Load)) for n in ast.walk(node))
+
+
+def names_itself(keyword: ast.keyword) -> bool:
+    return isinstance(keyword.value, ast.Name) and keyword.value.id == keyword.arg
+
+
+# ── names, numbers and the rest ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def name(node: ast.Name) -> Text:
+    if node.id.endswith("_shape"):
+        return Text(f"shape({GREEK.get(owner := node.id.removesuffix('_shape'), owner)})", ATOM)
+    return Text(GREEK.get(node.id, node.id), ATOM)
+
+
+def constant(node: ast.Constant) -> Text:
+    value = node.value
+    if value is Ellipsis:
+        return Text("…", ATOM)
+    if isinstance(value, complex) and not value.real:
+        value = value.imag
+        return Text("i" if value == 1 else f"{value:g}i", ATOM)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        text = str(int(value)) if value == value and abs(value) < 1e9 and value == int(value) else repr(value)
+        text = text.replace("inf", "∞").replace("nan", "NaN").replace("-", "−")
+        return Text(text, PRODUCT if text.startswith("−") else ATOM)
+    return Text(str(value), ATOM)
+
+
+def attribute(node: ast.Attribute) -> Text:
+    if is_namespace(node.value):
+        return Text(GREEK.get(node.attr, node.attr), ATOM)
+    inner = printed(node.value)
+    if node.attr == "T":
+        return Text(f"{inner.within(ATOM)}ᵀ", POWER)
+    return Text(f"{FUNCTIONS.get(node.attr, node.attr)}({inner.text})", ATOM)
+
+
+def subscript(node: ast.Subscript) -> Text:
+    inner = printed(node.value).within(ATOM)
+    index = node.slice
+    if isinstance(node.value, ast.Name) and not is_shape(node.value) and isinstance(index, ast.Constant) and isinstance(index.value, int):
+        return Text(inner + str(index.value).translate(SUBSCRIPTS), ATOM)
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return Text(f"{inner}[{', '.join(map(place, parts))}]", ATOM)
+
+
+def place(part: ast.expr) -> str:
+    if isinstance(part, ast.Slice):
+        start, stop, step = (printed(p).text if p else "" for p in (part.lower, part.upper, part.step))
+        return f"{start}:{stop}" + (f":{step}" if step else "")
+    return printed(part).text
+
+
+def mapped(node: ast.GeneratorExp) -> Text:
+    """`(-s for s in shift)` as −shift"""
+    loop = node.generators[0]
+    if len(node.generators) > 1 or loop.ifs or not isinstance(loop.target, ast.Name) or not isinstance(loop.iter, ast.Name):
+        raise Unspeakable("comprehension")
+    return printed(Placed(loop.target.id, loop.iter).visit(deepcopy(node.elt)))
+
+
+def several(node: ast.Tuple | ast.List) -> Text:
+    if len(node.elts) == 1:
+        return printed(node.elts[0])
+    return Text(f"({', '.join(printed(e).within(OR) for e in node.elts)})", ATOM)
+
+
+WRITERS: dict[type, Callable[..., Text]] = {
+    ast.BinOp: binary, ast.UnaryOp: unary, ast.Call: call, ast.Name: name, ast.Constant: constant, ast.Attribute: attribute, ast.Subscript: subscript,
+    ast.Tuple: several, ast.List: several, ast.Compare: comparison, ast.BoolOp: lambda node: joined(node.values, isinstance(node.op, ast.And)),
+    ast.IfExp: lambda node: cases(node.body, "if", node.test, node.orelse), ast.GeneratorExp: mapped,
+    ast.NamedExpr: lambda node: printed(node.value),
+}
