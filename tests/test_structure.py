@@ -35,6 +35,7 @@ UPWARD = {
     ("_C", "nn"): "the arguments of Module.to",
     ("_tensor", "api.creation"): "Tensor(...), the old constructor, makes tensors",
     ("_tensor", "viz"): "Tensor.render draws the graph",
+    ("viz.__main__", "__main__"): "the command that draws a program runs it as `python -m tensorgrad` does",
     ("_tensor", "utils"): "pickling and printing of rarer kinds",
     ("_tensor", "serialization"): "torch.save's way to pickle a storage",
     ("overrides", "nn"): "the list of what can be overridden",

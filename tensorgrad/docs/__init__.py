@@ -101,6 +101,7 @@ def namespaces_section() -> Iterator[str]:
                          ("autograd.functional", "The same, with tensors of tensors."), ("autograd.forward_ad", "Dual numbers: forward mode."),
                          ("distributions", "Probability distributions."), ("cuda", "CUDA devices, as a program uses them."), ("amp", "Mixed precision."),
                          ("overrides", "How classes and modes override functions."), ("utils.data", "Data sets and loaders."),
+                         ("viz", "Pictures of what was recorded, and backprop step by step."),
                          ("nn.init", "Initial values of parameters."), ("nn.utils", "What is done to parameters."),
                          ("nn.parallel", "Modules on several devices.")):
         module = import_module(f"tensorgrad.{title}")

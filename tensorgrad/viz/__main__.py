@@ -1,0 +1,174 @@
+"""Draw the graph of the last loss of a program: `python -m tensorgrad.viz program.py --out graph.html [argument …]`."""
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+USAGE = """usage: python -m tensorgrad.viz program.py [--out FILE] [--explain] [argument ...]
+       python -m tensorgrad.viz [--out FILE] [--explain] (program.py | -m module | -c command) [argument ...]
+
+Run a PyTorch program with tensorgrad in the place of torch, then draw the graph of the last tensor that it called backward() on; or, if it never did,
+of the last single number that it computed from tensors that require grad. If the program fails, the picture shows how far it got.
+
+  --out FILE    where the picture goes, as its suffix says: .html (a page to open and close groups in), .svg, .dot or .png; graph.html if not given
+  --explain     a page, or .txt, that goes through the backward step by step
+  --            what follows are arguments of the program, even if they are called as these are
+  -h, --help    before the program: this text"""
+PICTURES, PAGES = (".html", ".svg", ".dot", ".png"), (".html", ".txt")
+SMALL = 40      # steps: so many boxes have room for values
+
+
+class Wanted(NamedTuple):
+    """What the command line asks for."""
+
+    out: Path
+    explain: bool
+    program: list[str]
+
+    @property
+    def name(self) -> str:
+        """What the program is called in titles."""
+        kind, *rest = self.program
+        return {"-": "a program", "-c": "a command"}.get(kind) or (rest[0] if kind == "-m" else Path(kind).name)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the program, draw, and return the exit status: that of the program, or 1 if there is nothing to draw, or 2 if the command line is wrong."""
+    try:
+        wanted = parsed(arguments)
+    except ValueError as wrong:
+        print(f"{USAGE}\n\n{wrong}" if str(wrong) else USAGE, file=sys.stderr)
+        return 2
+    if wanted is None:
+        print(USAGE)
+        return 0
+    from .running import Last
+    from .watch import watch
+    last, seen = Last(), watch()
+    status, error = 0, False
+    try:
+        with seen, last:
+            run(wanted.program)
+    except SystemExit as end:
+        status = exit_status(end)
+    except BaseException as failure:
+        status, error = 130 if isinstance(failure, KeyboardInterrupt) else 1, True
+        report(failure)
+    sys.stdout.flush()
+    try:
+        drawn = failed(seen, wanted) if error and seen.failure is not None and seen.nodes else draw(last, wanted)
+    except (RuntimeError, ImportError, OSError) as trouble:
+        print(f"python -m tensorgrad.viz: {trouble}", file=sys.stderr)
+        return status or 1
+    if drawn is None:
+        print("python -m tensorgrad.viz: there is no graph to draw: the program computed no loss from tensors that require grad", file=sys.stderr)
+        return status or 1
+    print(f"{wanted.out}: {drawn}", file=sys.stderr)
+    return status
+
+
+def parsed(arguments: list[str]) -> Wanted | None:
+    """What a command line asks for; None if for help. ValueError says what is wrong with it."""
+    out, explain, program, rest = "graph.html", False, [], list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            program += rest
+            break
+        if word == "--out" or word.startswith("--out="):
+            if word == "--out" and not rest:
+                raise ValueError("--out: a file is expected")
+            out = word.partition("=")[2] if "=" in word else rest.pop(0)
+        elif word == "--explain":
+            explain = True
+        elif program:
+            program.append(word)
+        elif word in ("-h", "--help"):
+            return None
+        elif word in ("-m", "-c"):
+            if not rest:
+                raise ValueError(f"argument expected for the {word} option")
+            program = [word, rest.pop(0)]
+        elif word.startswith("-") and word != "-":
+            raise ValueError(f"unknown option {word}: options of the program come after it")
+        else:
+            program = [word]
+    if not program:
+        raise ValueError("" if not arguments else "which program?")
+    suffixes = PAGES if explain else PICTURES
+    if Path(out).suffix not in suffixes:
+        raise ValueError(f"--out: {'an explanation' if explain else 'a picture'} ends in one of {', '.join(suffixes)}, and {out!r} does not")
+    return Wanted(Path(out).absolute(), explain, program)
+
+
+# ── the program ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def run(program: list[str]) -> None:
+    """The program, under the name __main__, with `import torch` meaning tensorgrad."""
+    from ..__main__ import main as run_as_torch
+    run_as_torch(program)
+
+
+def exit_status(end: SystemExit) -> int:
+    """The exit status that a SystemExit stands for; what else it holds is printed, as Python does."""
+    if end.code is None or isinstance(end.code, int):
+        return end.code or 0
+    print(end.code, file=sys.stderr)
+    return 1
+
+
+def report(error: BaseException) -> None:
+    """Print the traceback that the program would have had by itself."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    sys.stdout.flush()
+    sys.excepthook(type(error), error.with_traceback(trace), trace)
+
+
+# ── the picture ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def draw(last: Any, wanted: Wanted) -> str | None:
+    """Save the picture of the last loss. Returns what it shows, or None if there is no loss."""
+    from . import explain, graph
+    from .naming import tensors_of
+    if not last.outputs:
+        return None
+    last.restore()
+    module, names = last.module(), {}
+    if module is not None:
+        own = {id(p) for p in (*module.parameters(), *module.buffers())}
+        names = {name: t for name, t in tensors_of(last.scope, module).items() if id(t) not in own}
+    else:
+        names = tensors_of(last.scope)
+    loss = last.outputs[-1]
+    if wanted.explain:
+        gradient = last.gradients[-1] if isinstance(last.gradients, (tuple, list)) else last.gradients
+        explanation = explain(loss, gradient, module=module, names=names)
+        wanted.out.parent.mkdir(parents=True, exist_ok=True)
+        if wanted.out.suffix == ".txt":
+            wanted.out.write_text(f"{explanation}\n", encoding="utf-8")
+        else:
+            explanation.save(wanted.out)
+        return f"backprop of the last loss in {len(explanation)} step{'s' if len(explanation) != 1 else ''}"
+    def picture_of(values: bool) -> Any:
+        return graph(*last.outputs, module=module, names=names, values=values, source=wanted.out.suffix == ".html", title=f"The last loss of {wanted.name}")
+    picture = picture_of(False)
+    if picture.steps <= SMALL:
+        picture = picture_of(True)
+    picture.save(wanted.out)
+    return f"the graph of the last loss, {picture.steps:,} step{'s' if picture.steps != 1 else ''}"
+
+
+def failed(seen: Any, wanted: Wanted) -> str:
+    """Save the picture of how far the program got."""
+    out = wanted.out.with_suffix(".html") if wanted.out.suffix == ".txt" else wanted.out
+    seen.graph().save(out)
+    return "how far the program got" + (f": it failed at {seen.failure.title}" if seen.failure.operands else "")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,98 @@
+"""The last loss of a program that runs as it always does: what `python -m tensorgrad.viz` draws once the program has ended.
+
+A backward frees what it went through, and an optimizer then writes over the parameters. So each backward here keeps what it would free, and copies the
+parameters, until the next one comes; the program sees no difference. `restore` then puts the numbers back that the last backward saw.
+"""
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from .. import autograd
+from ..autograd import engine, function, fused, tape
+from ..autograd.tape import FREED, Leaf, TensorBase, node_of
+from ..ops.base import Op
+from .naming import variables
+from .tape import behind
+from .watch import INSIDE
+
+
+class Last:
+    """While it lasts, notes each backward of the program, or, as long as there was none, each step whose result is one number.
+
+    `outputs` are the tensors that the last backward started from, `gradients` what it was given for them, and `scope` the variables of the
+    program there, by name.
+    """
+
+    def __init__(self) -> None:
+        self.outputs: tuple[Any, ...] = ()
+        self.gradients: Any = None
+        self.scope: dict[str, Any] = {}
+        self.backwards = 0
+        self.saved: list[tuple[Any, Any]] = []          # (step, what it saved)
+        self.leaves: list[tuple[Any, ...]] = []         # (tensor, its array, a copy, its storage, when that was written, its gradient)
+
+    def __enter__(self) -> Last:
+        self.plain, self.show = engine.backward, tape.show
+        engine.backward = autograd.backward = self.backward
+        for module in (tape, fused, function):
+            module.show = self.shown                                # type: ignore[attr-defined]
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        engine.backward = autograd.backward = self.plain
+        for module in (tape, fused, function):
+            module.show = self.show                                 # type: ignore[attr-defined]
+
+    def shown(self, node: Any, outs: Any) -> None:
+        self.show(node, outs)
+        if not self.backwards and outs[0].array.shape == ():
+            self.outputs, self.scope = (outs[0],), variables(caller())
+
+    def backward(self, tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False, grad_variables: Any = None,
+                 inputs: Any = None) -> None:
+        outputs = (tensors,) if isinstance(tensors, TensorBase) else tuple(tensors)
+        if create_graph or any(node_of(t) is None for t in outputs):
+            self.plain(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
+            return
+        self.keep(outputs, grad_tensors if grad_tensors is not None else grad_variables)
+        self.plain(tensors, grad_tensors, True, create_graph, grad_variables, inputs)
+        if not retain_graph:
+            for step, _ in self.saved:
+                step.saved = FREED
+
+    def keep(self, outputs: tuple[Any, ...], gradients: Any) -> None:
+        """Note what a backward is about to start from, and to free."""
+        nodes = behind([node_of(t) for t in outputs])
+        steps = [(node, node.saved) for node in nodes if isinstance(node, Op) and hasattr(node, "saved")]
+        if any(saved is FREED for _, saved in steps):
+            return                                                  # the backward will say so
+        self.outputs, self.gradients, self.saved, self.scope = outputs, gradients, steps, variables(caller())
+        self.backwards += 1
+        held = [leaf.tensor for leaf in nodes if type(leaf) is Leaf and leaf.tensor is not None]
+        self.leaves = [(t, t.array, t.array.copy(), t._storage, t._storage.written, None if t._grad is None else t._grad.detach().clone()) for t in held]
+
+    def restore(self) -> None:
+        """Put the numbers back that the last backward saw: for a program that has ended."""
+        for step, saved in self.saved:
+            step.saved = saved
+        for tensor, array, copy, storage, written, grad in self.leaves:
+            if getattr(getattr(array, "flags", None), "writeable", True):
+                array[...] = copy
+            storage.written, tensor.array, tensor._storage, tensor._grad = written, array, storage, grad
+
+    def module(self) -> Any:
+        """The program's module that most of the parameters belong to, if there is one."""
+        held = {id(tensor) for tensor, *_ in self.leaves}
+        modules = [value for value in self.scope.values() if not isinstance(value, TensorBase)]
+        counts = [(sum(id(p) in held for p in module.parameters()), i) for i, module in enumerate(modules)]
+        most, i = max(counts, default=(0, 0), key=lambda found: (found[0], -found[1]))
+        return modules[i] if most else None
+
+
+def caller() -> Any:
+    """The frame of the program that is running."""
+    frame: Any = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(INSIDE):
+        frame = frame.f_back
+    return frame
