@@ -30,7 +30,7 @@ def written(obj, **options):
 
 
 @contextmanager
-def within(seconds=1.0, megabytes=50):
+def within(seconds=5.0, megabytes=50):
     """What happens here takes no more time and memory than this."""
     tracemalloc.start()
     begin = time.process_time()
