@@ -40,7 +40,7 @@ def serve(threads: int, modules: Sequence[str], requests: Iterable[str], answers
         getattr(engine, "set_num_threads", int)(threads)
     versions = [f"{module.__name__.rpartition('.')[2]} {module.__version__}" for module in (sys.modules["numpy"], *engines)]
     if "tensorgrad" in modules:
-        versions.append(importlib.import_module("tensorgrad.threads").blas_name())
+        versions.insert(1, importlib.import_module("tensorgrad.threads").blas_name())
     about = {"versions": [f"Python {platform.python_version()}", *versions], "compiled": "tensorgrad.kernels.matrix_compiled" in sys.modules}
     print(json.dumps(about), file=answers, flush=True)
     for request in requests:
