@@ -129,7 +129,7 @@ def expression_of(node: Any, names: Names, values: Mapping[Any, Value], constant
         group = op.inputs[-1]
         members = ", ".join(text for name, text in inputs.items() if name.startswith(f"{group}["))
         inputs[group] = f"[{members}]" if op.sequence else members
-    formula = formulas(op).forward
+    formula = formulas(op, node.params).forward
     if len(formula) > LONGEST or ", with " in formula or not set(op.inputs) <= set(WORD.findall(formula)):
         return call, ""
     parameters = {name: text for name, value in (node.params or {}).items() if len(text := shown(value)) <= 20}
@@ -170,11 +170,11 @@ def backward_step(number: int, step: Step, names: Names, expression: str, source
 
 
 def rule_of(node: Any, name: str) -> str:
-    """The formula of the gradient of an input, or where it is to be found."""
+    """The formula of the gradient of an input, for the parameters of the step, or where it is to be found."""
     op = op_of(node)
     if op is None:
         return f"{op_name(node)}.backward(g)"
-    found = formulas(op)
+    found = formulas(op, node.params)
     rule = found.rules.get(name.partition("[")[0], WHOLE)
     return "see {}, line {}".format(*found.source) if rule == ELSEWHERE else rule
 
