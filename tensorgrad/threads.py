@@ -25,8 +25,11 @@ class OpenBlas(NamedTuple):
 
 @cache
 def _openblas() -> OpenBlas | None:
-    """The OpenBLAS that came with NumPy, with its functions for the number of threads; None if NumPy uses another BLAS."""
-    import ctypes
+    """The OpenBLAS that came with NumPy, with its functions for the number of threads; None if NumPy uses another BLAS, or there is no way to reach it."""
+    try:
+        import ctypes
+    except ImportError:             # a Python that was built without it
+        return None
     from pathlib import Path
     package = Path(np.__file__).parent
     for path in [*(package.parent / "numpy.libs").glob("*openblas*"), *(package / ".dylibs").glob("*openblas*")]:
@@ -37,9 +40,11 @@ def _openblas() -> OpenBlas | None:
         for prefix in PREFIXES:
             for suffix in SUFFIXES:
                 if hasattr(library, f"{prefix}_set_num_threads{suffix}"):
-                    name = getattr(library, f"{prefix}_get_corename{suffix}")
-                    name.restype = ctypes.c_char_p
-                    return OpenBlas(library, *(getattr(library, f"{prefix}_{verb}_num_threads{suffix}") for verb in ("set", "get")), name().decode())
+                    core = "an unknown processor"
+                    if (name := getattr(library, f"{prefix}_get_corename{suffix}", None)) is not None:
+                        name.restype = ctypes.c_char_p
+                        core = name().decode()
+                    return OpenBlas(library, *(getattr(library, f"{prefix}_{verb}_num_threads{suffix}") for verb in ("set", "get")), core)
     return None
 
 

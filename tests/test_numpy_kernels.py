@@ -216,3 +216,8 @@ def test_show_config_names_the_blas(monkeypatch):
     assert "BLAS: OpenBLAS for Haswell" in tg.__config__.show()
     monkeypatch.setattr(threads, "_openblas", lambda: None)
     assert "BLAS: not OpenBLAS" in tg.__config__.show()
+
+
+def test_without_a_way_to_reach_it_blas_is_left_alone():
+    done = run("import sys; sys.modules['ctypes'] = None; import tensorgrad as t; t.set_num_threads(1); print(t.ones(2).sum().item(), t.__config__.show())")
+    assert done.stdout.startswith("2.0") and "BLAS: not OpenBLAS" in done.stdout, done.stderr
