@@ -9,9 +9,9 @@ from typing import Any
 
 from ..autograd.tape import Leaf, TensorBase, node_of
 from .naming import Names, tensors_of, variables
-from .replay import replay, upstream
+from .replay import replay
 from .steps import backward
-from .tape import Model, read
+from .tape import Model, behind, read
 from .telling import Arrived, BackwardStep, ForwardStep, backward_steps, forward_steps
 from .values import Value
 from .watch import note_of
@@ -49,7 +49,7 @@ class Explanation:
     def __init__(self, loss: Any, gradient: Any, tensors: Mapping[str, Any]) -> None:
         self.root = node_of(loss)
         found = backward(loss, gradient)
-        nodes = upstream(self.root)
+        nodes = behind([self.root])
         labels = Names(nodes, tensors)
         values, constants = replay(nodes, [loss, *tensors.values()])
         sources = {node: (note.file, note.line, linecache.getline(note.file, note.line).strip()) for node in nodes if (note := note_of(node)) is not None}

@@ -5,6 +5,7 @@ from io import BytesIO
 from typing import Any
 
 from ..autograd.tape import Leaf, Output, node_of
+from .tape import behind, read
 from .text import quoted
 
 LIMIT = 120     # characters of values that a box shows
@@ -36,12 +37,7 @@ class Tape:
     def __init__(self, tensor: Any) -> None:
         root = node_of(tensor)
         self.tensors = {root: tensor}           # what is known of the tensors that steps made
-        found, todo = {root}, [root]
-        while todo:
-            for e in (n for n in todo.pop().edges if n is not None and n not in found):
-                found.add(e)
-                todo.append(e)
-        self.nodes = sorted(found, key=lambda n: n.time)
+        self.nodes = behind([root])
         for node in self.nodes:
             if type(node) is Leaf:
                 self.tensors[node] = node.tensor
@@ -115,5 +111,4 @@ def picture(tensor: Any) -> Any:
     """The same as a `Graph`: with the values and the gradients that tensors have."""
     from .graph import Graph
     from .scene import Shows
-    from .tape import read
     return Graph(read(tensor), Shows(values=True, gradients=True))

@@ -16,17 +16,6 @@ from .values import Value
 LARGEST = 1 << 20       # elements of an input, up to which a step is computed again
 
 
-def upstream(root: Any) -> list[Any]:
-    """All nodes that lead to one, in the order in which they were made."""
-    found, todo = {root}, [root]
-    while todo:
-        for e in todo.pop().edges:
-            if e is not None and e not in found:
-                found.add(e)
-                todo.append(e)
-    return sorted(found, key=lambda node: node.time)
-
-
 def replay(nodes: list[Any], tensors: list[Any]) -> tuple[dict[Any, Value], dict[Any, dict[int, Any]]]:
     """{node: its value} and {step: {position: input that needs no gradient}}, as far as these can be known.
 
