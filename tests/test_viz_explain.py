@@ -6,7 +6,7 @@ import pytest
 from samples import SAMPLES
 
 import tensorgrad as torch
-from tensorgrad.dispatch import apply
+from tensorgrad.dispatch import xp
 from tensorgrad.ops.base import OPS
 from tensorgrad.viz import explain
 from tensorgrad.viz.values import Value
@@ -55,11 +55,11 @@ def test_every_op(name):
         if not leaves:
             continue
         given = row.prepared(inputs)
-        out = apply(op, *([given] if op.sequence else given), **row.params)
+        out = getattr(xp, name)(*([given] if op.sequence else given), **row.params)
         outs = [o for o in (out if op.several else [out]) if o.requires_grad]
         if not outs:
             continue
-        weighted = [(o.real * torch.arange(1, o.numel() + 1).reshape(o.shape) * 0.1).sum() for o in outs]
+        weighted = [(o.real * torch.arange(1, o.numel() + 1, device=o.device).reshape(o.shape) * 0.1).sum() for o in outs]
         loss = sum(weighted[1:], weighted[0])
         try:
             torch.autograd.grad(loss, leaves, retain_graph=True, allow_unused=True)
