@@ -20,7 +20,7 @@ from .timing import Measurement
 from .worker import GROUPS, workloads
 from .workloads import ENGINES, ROOT
 
-KERNELS = {"compiled": "", "numpy": "numpy"}                      # what TENSORGRAD_KERNELS says for each column
+PURE = {"compiled": "0", "numpy": "1"}          # what TENSORGRAD_PURE says for each column
 PATIENCE = 600.0                     # seconds for a row, after which its process is ended: some compile for minutes
 QUICK = {"rounds": 5, "limit": 1.0}
 
@@ -36,7 +36,7 @@ class Worker:
         engines = [f"benchmarks.others.{column}", "torch"] if column in OTHERS else filter(installed, ENGINES)
         self.command = [sys.executable, "-m", "benchmarks.worker", str(threads), *engines]
         pools = {f"{pool}_THREADS": str(threads) for pool in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUM_CPU")}      # the last is tinygrad's
-        self.environment = os.environ | pools | {"TENSORGRAD_KERNELS": KERNELS.get(column, "")}
+        self.environment = os.environ | pools | {"TENSORGRAD_KERNELS": "", "TENSORGRAD_PURE": PURE.get(column, "0")}
         self.process: subprocess.Popen[str] | None = None
         self.about: dict[str, Any] = {}
 

@@ -4,7 +4,7 @@ NumPy asks the handler of the current context for memory (NEP 49) and each array
 handler that was there before. Blocks come from mmap, in size classes of a sixteenth of a power of two, with a header of 64 bytes at the start of a page:
 so whether memory is ours can be read from its address and the header, whatever size NumPy says.
 
-A freed block waits for the next request of its class, or one of the NEAR smaller ones. Blocks go back to the system, the longest unused first, before
+A freed block waits for the next request of its class, or one of the NEAR smaller ones, or FAR where memory is tight. Blocks go back to the system, the longest unused first, before
 the process would hold more than it has needed at once, beyond `most`, and after SECONDS. Where sizes keep missing each other, so that what was given
 back is asked for again, it may hold up to an eighth (and SLACK) more. The handler and all arrays live as long as the process, so nothing is undone at
 exit. */
@@ -26,6 +26,7 @@ exit. */
 #define HUGE_PAGES (4 << 20)                    /* from here on NumPy asks for them as well */
 #define CLASSES 1024
 #define NEAR 5                                  /* classes that serve a request */
+#define FAR 64                                  /* and where others would have to be given back for it: blocks up to sixteen times as large */
 #define SLACK (8 << 20)
 #define MARK 0x7e4d0a96c1f3b528u
 
@@ -102,13 +103,16 @@ static void *take(size_t size, int zeros)
     long class = class_of(size + sizeof(Block), &whole);
     pthread_mutex_lock(&lock);
     Block *block = NULL;
+    size_t most_live = live + whole > peak ? live + whole : peak;
+    size_t bound = most_live + (missed / 4 < most_live / 8 + SLACK ? missed / 4 : most_live / 8 + SLACK);
     for (int i = 0; i < NEAR && !block; i++) block = tops[class + i];
+    int tight = !block && oldest && live + whole + kept > bound;
+    for (int i = NEAR; tight && i < FAR && !block; i++) block = tops[class + i];
     if (block) unlink_block(block);
     live += block ? block->size : whole;
     if (live > peak) peak = live;
-    if (!block) {
-        size_t bound = peak + (missed / 4 < peak / 8 + SLACK ? missed / 4 : peak / 8 + SLACK);
-        if (oldest && live + kept > bound) missed += whole;
+    if (!block && tight) {
+        missed += whole;
         while (oldest && live + kept > bound) give_back(oldest);
     }
     pthread_mutex_unlock(&lock);

@@ -11,7 +11,7 @@ def show() -> str:
     from ._native import native
     from .kernels.compiled import enabled
     from .threads import blas_name, get_num_threads
-    kernels = "not built" if native is None else f"{native.instructions}{'' if enabled() else ', not in use'}"
+    kernels = "none" if native is None else f"{native.instructions}{'' if enabled() else ', not in use'}"
     parts = {"Python": ".".join(map(str, version_info[:3])), "NumPy": numpy, "tensorgrad": __version__, "compiled kernels:": kernels,
              "BLAS:": blas_name(), "threads:": get_num_threads()}
     return "tensorgrad built with:\n" + "".join(f"  - {name} {value}\n" for name, value in parts.items())

@@ -3,7 +3,7 @@
 With it comes the memory of large NumPy arrays, which is kept for the next ones when it is freed (native/memory.c): of the arrays that this thread makes
 once the package is imported. Without it the C library is told to keep such memory itself, where it is one that listens (glibc).
 `TENSORGRAD_MEMORY=system` leaves all as it is. `TENSORGRAD_INSTRUCTIONS` (AVX-512, AVX2 or baseline) names the best instructions to use where the
-processor has them.
+processor has them. With `TENSORGRAD_PURE=1` there is no compiled part, installed or not.
 """
 import os
 import sys
@@ -27,6 +27,8 @@ def _setting(name: str, *values: str) -> str:
 
 _setting("TENSORGRAD_INSTRUCTIONS", "AVX-512", "AVX2", "baseline")           # read by native/module.c
 try:
+    if os.environ.get("TENSORGRAD_PURE", "0") not in ("", "0"):
+        raise ImportError
     _compiled = import_module("._compiled", __package__)
     if not os.path.isdir(SOURCE) or os.stat(_compiled.__file__).st_mtime >= _newest(SOURCE):
         native = _compiled

@@ -3,8 +3,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -86,19 +85,35 @@ def _alone() -> None:
         blas.set(1)
 
 
-@contextmanager
-def single_blas() -> Iterator[None]:
-    """One thread for BLAS, for the length of a `with` block: several threads of ours call it."""
-    blas = _openblas()
-    before = 1 if blas is None else blas.get()
-    if blas is None or before == 1:
-        yield
-        return
-    blas.set(1)
-    try:
-        yield
-    finally:
-        blas.set(before)
+class Single:
+    """One thread for BLAS, for the length of a `with` block: several threads of ours call it. Blocks may overlap."""
+
+    def __init__(self) -> None:
+        self.lock, self.blocks, self.before = threading.Lock(), 0, 0         # before: how many threads BLAS will have again
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if not self.blocks and (blas := _openblas()) is not None and (before := blas.get()) > 1:
+                blas.set(1)
+                self.before = before
+            self.blocks += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.blocks -= 1
+            if not self.blocks and self.before and (blas := _openblas()) is not None:
+                blas.set(self.before)
+                self.before = 0
+
+    def forget(self) -> None:
+        """In a child process: the threads whose blocks these were are not there."""
+        self.lock = threading.Lock()
+        if self.blocks:
+            self.blocks = 1
+            self.__exit__()
+
+
+single_blas = Single()
 
 
 _shorten_watch()
@@ -118,14 +133,16 @@ def set_num_threads(int: int, /) -> None:
     _count = int
     if native is not None:
         native.set_threads(int)
-    if (native is None or not native.started()) and (blas := _openblas()) is not None:
+    if single_blas.before:
+        single_blas.before = int
+    elif (native is None or not native.started()) and (blas := _openblas()) is not None:
         blas.set(int)
 
 
 def get_num_threads() -> int:
     """How many threads matrix products use."""
     if native is None and (blas := _openblas()) is not None:
-        return blas.get()
+        return single_blas.before or blas.get()
     return _count
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tensorgrad as tg
-from tensorgrad import threads
-from tensorgrad.kernels import convolution_numpy, normalization_numpy, optimizer_numpy, pooling_numpy, sharing_numpy
+from tensorgrad import sharing, threads
+from tensorgrad.kernels import convolution_numpy, normalization_numpy, optimizer_numpy, pooling_numpy
 from tensorgrad.ops.convolution import Columns, Convolution, ConvolutionInput, ConvolutionWeight
 from tensorgrad.ops.normalization import NativeBatchNorm
 from tensorgrad.ops.pooling import WindowSpread, WindowSum
@@ -20,8 +20,8 @@ pytestmark = cpu_only
 
 @pytest.fixture
 def two_threads(monkeypatch, threads):
-    monkeypatch.setattr(sharing_numpy, "WORTH", 1)
-    monkeypatch.setattr(sharing_numpy, "can_start", lambda: True)
+    monkeypatch.setattr(sharing, "WORTH", 1)
+    monkeypatch.setattr(sharing, "can_start", lambda: True)
 
 
 def test_parts_run_in_threads_of_their_own(two_threads):
@@ -30,7 +30,7 @@ def test_parts_run_in_threads_of_their_own(two_threads):
     def task(part):
         seen[part] = threading.get_ident()
         together.wait()
-    sharing_numpy.share(task, range(3))
+    sharing.share(task, range(3))
     assert len(set(seen.values())) == 3 and seen[0] == threading.get_ident()
 
 
@@ -43,27 +43,27 @@ def test_an_error_in_a_part_is_raised_once_all_are_done(two_threads, fails):
             raise ArithmeticError(f"part {part}")
         done.append(part)
     with pytest.raises(ArithmeticError, match=f"part {fails}"):
-        sharing_numpy.share(task, range(2))
+        sharing.share(task, range(2))
     assert done == [1 - fails]
-    assert not sharing_numpy.state.busy
+    assert not sharing.state.busy
 
 
 def test_threads_heed_what_numpy_was_told_about_overflow(two_threads):
     with np.errstate(over="ignore"):
-        sharing_numpy.share(lambda part: np.exp(np.float32([1e9])), range(2))
+        sharing.share(lambda part: np.exp(np.float32([1e9])), range(2))
     with np.errstate(over="raise"), pytest.raises(FloatingPointError):
-        sharing_numpy.share(lambda part: part and np.exp(np.float32([1e9])), range(2))
+        sharing.share(lambda part: part and np.exp(np.float32([1e9])), range(2))
 
 
 def test_a_part_is_not_shared_again(two_threads):
     found = []
-    sharing_numpy.share(lambda part: found.append(sharing_numpy.available(1e9)), range(2))
-    assert found == [1, 1] and sharing_numpy.available(1e9) == 2
+    sharing.share(lambda part: found.append(sharing.available(1e9)), range(2))
+    assert found == [1, 1] and sharing.available(1e9) == 2
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_children_start_threads_of_their_own():
-    code = ("import os, numpy as np\nfrom tensorgrad.kernels import sharing_numpy as s\nout = np.zeros(2)\n"
+    code = ("import os, numpy as np\nfrom tensorgrad import sharing as s\nout = np.zeros(2)\n"
             "def task(i): out[i] += 1\ns.share(task, range(2))\n"
             "if (child := os.fork()): assert os.waitpid(child, 0)[1] == 0\nelse: s.share(task, range(2)); os._exit(0 if out.tolist() == [2, 2] else 1)")
     assert not (done := run(code)).returncode, done.stderr

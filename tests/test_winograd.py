@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 import tensorgrad as tg
+from tensorgrad import sharing
 from tensorgrad.dispatch import OpDispatch
-from tensorgrad.kernels import convolution_numpy, sharing_numpy, winograd_numpy
+from tensorgrad.kernels import convolution_numpy, winograd_numpy
 from tensorgrad.ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight, output_length
 from tests.support import cpu_only
 
@@ -35,8 +36,8 @@ CASES = [      # images, channels, size, kernel, results, stride, padding
 def workers(request, monkeypatch, threads):
     """With one thread, and with two however little there is to do."""
     if request.param == 2:
-        monkeypatch.setattr(sharing_numpy, "WORTH", 1)
-        monkeypatch.setattr(sharing_numpy, "can_start", lambda: True)
+        monkeypatch.setattr(sharing, "WORTH", 1)
+        monkeypatch.setattr(sharing, "can_start", lambda: True)
     return request.param
 
 

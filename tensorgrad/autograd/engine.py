@@ -6,6 +6,7 @@ gradient, freeing what is no longer needed. First gradients run on bare arrays; 
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from math import prod
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -27,8 +28,8 @@ by_time = attrgetter("time")
 # ── one step back ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def pull(node: Any, g: Any, useful: Any) -> list[tuple[Any, Any]]:
-    """The gradients of one step's inputs, as arrays: [(edge, gradient)]."""
+def pull(node: Any, g: Any, useful: Any, late: Any = None) -> list[tuple[Any, Any]]:
+    """The gradients of one step's inputs, as arrays: [(edge, gradient)]. That of the edge `late` is not computed: it is a function that will."""
     saved, plan, time = node.saved, node.plan, node.time
     if saved is FREED:
         raise second_time()
@@ -51,12 +52,24 @@ def pull(node: Any, g: Any, useful: Any) -> list[tuple[Any, Any]]:
     pulled = []
     for i, formula, wants in plan.steps:
         edge = edges[i]
-        if useful is None or edge in useful:
+        if edge is late:
+            pulled.append((edge, partial(formula, backend_xp, g, *[values[w] for w in wants])))
+        elif useful is None or edge in useful:
             ge = formula(backend_xp, g, values[wants[0]]) if len(wants) == 1 else formula(backend_xp, g, *[values[w] for w in wants])
             if ge.shape != edge.shape or ge.dtype is not edge.dtype:
                 ge = fitted(backend_xp, ge, edge)
             pulled.append((edge, ge))
     return pulled
+
+
+def pull_aside(node: Any, g: Any, useful: Any) -> list[tuple[Any, Any]]:
+    """The same for a step one of whose gradients may be left to another thread."""
+    edge, aside = node.edges[type(node).inputs.index(node.aside)], mode.sweep.aside
+    if aside is None or not aside.takes(node, edge, g):
+        return pull(node, g, useful)
+    ((_, formula),) = pull(node, g, (), edge)
+    aside.begin(node, edge, formula)
+    return pull(node, g, {e for e in node.edges if e is not edge})
 
 
 def _pull_wide(node: Any, g: Any, values: Any, backend_xp: Any, useful: Any) -> list[tuple[Any, Any]]:
@@ -199,6 +212,9 @@ def call(node: Any, *gradients: Any, **keywords: Any) -> Any:
 Op.__call__ = call  # type: ignore[method-assign]
 Op.__getattr__ = saved_value  # type: ignore[attr-defined]
 Op.pull = pull  # type: ignore[attr-defined]
+for op in OPS.values():
+    if op.aside:
+        op.pull = pull_aside  # type: ignore[attr-defined]
 Op.pull_tensors = pull_tensors  # type: ignore[attr-defined]
 
 
@@ -247,14 +263,18 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
     mode.set_grad(create_graph)
     if mode.levels:      # tangents go on into gradients, and what they are computed from is not freed
         create_graph = retain_graph = True
-    detour = None
+    detour = aside = None
     if mode.batches and any(isinstance(g, TensorBase) for g in grads.values()):      # a batch of gradients, for steps that know of none
         from .batching import Detour
         create_graph = True
         if (detour := Detour(grads, order)).needed:
             grads = detour.begin(grads)
     mode.sweep, watched = Sweep(order, {*last, *grads}, useful, wanted or ()), mode.anomaly
-    plain = lanes is not None and useful is None and not (create_graph or watched)
+    plain = useful is None and not (create_graph or watched)
+    if plain and lanes is None:
+        from .aside import Aside
+        mode.sweep.aside = aside = Aside(order, last, grads)
+    plain = plain and lanes is not None
     try:
         for leaf in [n for n in grads if type(n) is Leaf and n not in last]:
             on(leaf, _arrive)(leaf, grads.pop(leaf), owned, create_graph, None if adding and leaf in wanted else wanted, found)
@@ -280,11 +300,18 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
                 for e in node.edges:
                     if type(e) is Leaf and last[e] is node and e in grads:
                         on(e, _arrive)(e, grads.pop(e), owned, create_graph, None if adding and e in wanted else wanted, found)
+        if aside is not None:
+            for leaf, g in aside.results():
+                if _fresh(g, None, None):
+                    owned.add(leaf)
+                _arrive(leaf, g, owned, create_graph, wanted, found)
         for callback in mode.sweep.callbacks if outer is None else ():
             callback()
         if outer is not None:
             outer.callbacks.extend(mode.sweep.callbacks)
     finally:
+        if aside is not None:
+            aside.close()
         mode.set_grad(before)
         mode.sweep = outer
         if detour is not None and detour.needed:
@@ -341,13 +368,14 @@ def _fresh(ge: Any, g: Any, saved: Any) -> bool:
 class Sweep:
     """A backward that is under way: which steps it will pull, and what hooks note about it."""
 
-    __slots__ = ("order", "leaves", "useful", "wanted", "notes", "callbacks")
+    __slots__ = ("order", "leaves", "useful", "wanted", "notes", "callbacks", "aside")
 
     def __init__(self, order: list[Any], leaves: Any, useful: set[Any] | None, wanted: Any) -> None:
-        self.order, self.leaves, self.useful, self.wanted, self.notes, self.callbacks = order, leaves, useful, wanted, {}, []
+        self.order, self.leaves, self.useful, self.wanted, self.notes, self.callbacks, self.aside = order, leaves, useful, wanted, {}, [], None
 
     notes: dict[Any, Any]
     callbacks: list[Any]      # what a hook asked to be called in the end
+    aside: Any                # gradients that other threads compute
 
     def reaches(self, node: Any) -> bool:
         return node in self.useful if self.useful is not None else node in self.leaves or node in self.order

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..dispatch import OpDispatch
+from ..sharing import scratch
 from .activation_numpy import LIMITS, row_sums
-from .sharing_numpy import scratch
 
 BLOCK = 1 << 17      # scores at a time
 

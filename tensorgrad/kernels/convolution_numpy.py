@@ -17,8 +17,8 @@ from numpy.lib.stride_tricks import as_strided
 
 from ..dispatch import OpDispatch
 from ..ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight, output_length, padded
+from ..sharing import add_up, available, available_for_products, finish, scratch, share, spans
 from . import winograd_numpy as winograd
-from .sharing_numpy import SPEED, add_up, available, finish, scratch, spans
 from .windows_numpy import clear, inside, trimmed, useful
 
 CPU = OpDispatch.backend("cpu")
@@ -93,21 +93,22 @@ def parts(count: int, rows: int, heavy: int, fixed: int, split: int) -> list[tup
     """Which images, and which rows of the result, to take at a time: a row takes `heavy` elements an image, and an image `fixed` more."""
     each = rows * heavy + fixed
     if each <= BLOCK:
-        step = -(-count // max(-(-count * each // BLOCK), min(split, count)))
-        return [(slice(i, min(i + step, count)), slice(0, rows)) for i in range(0, count, step)]
+        return [(images, slice(0, rows)) for images in spans(count, min(-(-count * each // (BLOCK * split)) * split, count))]
     step = max((BLOCK - fixed) // heavy, 1)
     return [(slice(i, i + 1), slice(j, min(j + step, rows))) for i in range(count) for j in range(0, rows, step)]
 
 
 def threads_for(w: Any, places: int) -> int:
     """How many threads should share products with all of a kernel at so many places."""
-    return available(w.size * places / SPEED)
+    return available_for_products(w.size * places)
 
 
 def place_by_place(to: Any, of: Any) -> None:
     """Copy kernels (O, C, *K) one place after the other, so that copies run along channels."""
-    for place in product(*map(range, to.shape[2:])):
-        to[(..., *place)] = of[(..., *place)]
+    def task(part: slice) -> None:
+        for place in product(*map(range, to.shape[2:])):
+            to[(part, slice(None), *place)] = of[(part, slice(None), *place)]
+    share(task, spans(len(to), available(of.size * 2)))
 
 
 def as_matrix(w: Any) -> Any:
@@ -178,7 +179,7 @@ def weight(y: Any, x: Any, out: Any, how: Any) -> None:
     rest = [numbers[1:] for numbers in (stride, padding, dilation)]
     phases = sorted({i * d % s for i in range(k)})
     more = d * (k - 1) // s
-    threads = available(o * k * height * n * prod(length) / SPEED)
+    threads = available_for_products(o * k * height * n * prod(length))
     blocks = parts(n, length[0], len(phases) * height * inner, len(phases) * more * height * inner, threads)
     totals = np.empty((min(threads, len(blocks)), k, o, height), x.dtype)
 
@@ -394,6 +395,10 @@ class Columns:
         np.copyto(view, y)
         return memory.reshape(y.shape[1], -1)
 
+    def threads(self, w: Any, n: int) -> int:
+        """How many threads should share n images. A kernel larger than all that it sees is left to BLAS's: each of ours would have to go through all of it."""
+        return threads_for(w, n * self.places) if w.size < self.height * self.places * n else 1
+
     def blocks(self, n: int, threads: int) -> list[slice]:
         """Which images to take at a time."""
         return [images for images, _ in parts(n, 1, self.height * self.places, 0, threads)]
@@ -412,7 +417,7 @@ def along(b: Any, axes: int) -> Any:
 def by_columns(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
     """`correlate` by columns."""
     columns, (n, o, *length) = columns_of(x.shape[2:], w.shape[1], w.shape[2:], y.shape[2:], how), y.shape
-    matrix, b, threads = columns.matrix(w), along(b, len(length)), threads_for(w, n * columns.places)
+    matrix, b, threads = columns.matrix(w), along(b, len(length)), columns.threads(w, n)
 
     def job(images: slice) -> None:
         few, target = x[images], y[images]
@@ -435,7 +440,7 @@ def by_columns(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
 def back_by_columns(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
     """`back` by columns."""
     columns, (n, o, *length) = columns_of(x.shape[2:], w.shape[1], w.shape[2:], y.shape[2:], how), y.shape
-    matrix, b, threads = columns.matrix(w).T, along(b, len(length)), threads_for(w, n * columns.places)
+    matrix, b, threads = columns.matrix(w).T, along(b, len(length)), columns.threads(w, n)
 
     def job(images: slice) -> None:
         few = y[images]
@@ -452,12 +457,11 @@ def back_by_columns(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
 def weight_by_columns(y: Any, x: Any, out: Any, how: Any) -> None:
     """`weight` by columns."""
     columns, (n, o) = columns_of(x.shape[2:], out.shape[1], out.shape[2:], y.shape[2:], how), y.shape[:2]
-    # a kernel larger than what it sees is left to BLAS's threads: each thread of ours would need one of its own
-    threads = threads_for(out, n * columns.places) if out.size < columns.height * columns.places * n else 1
+    threads = columns.threads(out, n)
     blocks = columns.blocks(n, threads)
     count = min(threads, len(blocks))
-    direct = count == 1 and columns.whole and out.flags.c_contiguous
-    totals = out.reshape(1, o, -1) if direct else np.empty((count, o, columns.height), x.dtype)
+    direct = columns.whole and out.flags.c_contiguous
+    totals = out.reshape(1, o, -1) if direct and count == 1 else np.empty((count, o, columns.height), x.dtype)
 
     def task(blocks: Any, number: int) -> None:
         for i, images in enumerate(blocks):
@@ -470,8 +474,10 @@ def weight_by_columns(y: Any, x: Any, out: Any, how: Any) -> None:
                 np.matmul(columns.gathered(g, order), seen, out=totals[number])
     add_up(task, blocks, count)
     if direct:
+        if count > 1:
+            totals.sum(axis=0, out=out.reshape(o, -1))
         return
-    total = totals[0] if len(totals) == 1 else totals.sum(axis=0)
+    total = totals[0] if count == 1 else totals.sum(axis=0)
     if not columns.whole:
         out[...] = 0
     place_by_place(out[(slice(None), slice(None), *columns.part)], total.reshape(o, -1, *columns.kernel))

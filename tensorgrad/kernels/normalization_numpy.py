@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..dispatch import OpDispatch
-from .sharing_numpy import available, finish, spans
+from ..sharing import available, finish, spans
 
 HUGE = 1 << 22       # elements that no cache holds
 BLOCK = 1 << 16      # elements of some channels of these at a time

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..sharing import available, scratch, share, spans
 from ..updates import register
-from .sharing_numpy import available, scratch, share, spans
 
 BLOCK = 1 << 16      # elements at a time: with fewer, threads wait for each other between the calls of NumPy
 

@@ -14,7 +14,7 @@ import numpy as np
 from ..dispatch import OpDispatch
 from ..ops.convolution import positions
 from ..ops.pooling import WindowSpread, bordered, places_along, window_count
-from .sharing_numpy import available, finish
+from ..sharing import available, finish
 
 BLOCK = 1 << 18      # elements of planes at a time, on the way back
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..ops import _special_functions as special
-from .sharing_numpy import available, scratch, share, spans
+from ..sharing import available, scratch, share, spans
 
 BLOCK_BYTES = 1 << 17  # a few such blocks fit into a core's second-level cache
 NANOSECONDS = 2.5      # an element, about

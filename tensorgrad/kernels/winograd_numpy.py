@@ -19,22 +19,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from ..sharing import add_up, available, available_for_products, finish, scratch, share, spans
 from ..threads import single_blas
-from .sharing_numpy import SPEED, add_up, available, finish, scratch, share, spans
 from .windows_numpy import inside
 
 BLOCK = 1 << 19      # points of the input at a time
 PIECE = 1 << 11      # numbers of a point that are computed at a time: BLAS has a quicker way for what is small
 PITCH = 16           # elements that part rows which would lie a power of two apart
 PAGE = 1 << 12       # bytes from one place to the next that a cache keeps as one
-GATHERED = 1 << 15   # elements of some images that are turned at a time: their channels become innermost
-SCATTERED = 1 << 13  # elements of some rows of an image that are turned back at a time
+GATHERED = 1 << 17   # elements of some images that are turned at a time: their channels become innermost
+SCATTERED = 1 << 15  # elements of some rows of an image that are turned back at a time
 
 FAST = 80            # products and sums a nanosecond, one core at its best
 TURNED = 0.08        # nanoseconds that a number takes to become one of a point, or a result
 RUN = 1.6            # nanoseconds more for each run of channels
 KERNEL = 0.8         # nanoseconds that a point of a kernel takes
-FEW = 48             # channels, for a product of fewer than which points are not worth it: threads wait for memory
+FEW = 32             # channels, for a product of fewer than which points are not worth it
 
 
 class Transform(NamedTuple):
@@ -161,7 +161,7 @@ class Scheme:
 
         def task(part: slice) -> None:
             np.matmul(numbers, flat[part].T, out=out[:, part])
-        with single_blas():
+        with single_blas:
             share(task, spans(o * c, available(out.size * KERNEL)))
         return out.reshape(self.count, self.phases, o, c)
 
@@ -199,13 +199,13 @@ class Scheme:
 
     def threads(self, w: Any, n: int, tiles: Any) -> int:
         """How many threads should share products of all tiles with a kernel."""
-        return available(w.shape[0] * w.shape[1] * self.phases * self.count * n * prod(tiles) / SPEED)
+        return available_for_products(w.shape[0] * w.shape[1] * self.phases * self.count * n * prod(tiles))
 
     def blocks(self, n: int, tiles: Any, channels: int, threads: int) -> list[tuple[slice, slice]]:
         """Which images, and which rows of tiles, to take at a time."""
         each = self.count * prod(tiles) * channels
         if each <= BLOCK and n >= threads:
-            return [(images, slice(0, tiles[0])) for images in spans(n, max(-(-n * each // BLOCK), threads))]
+            return [(images, slice(0, tiles[0])) for images in spans(n, min(-(-n * each // (BLOCK * threads)) * threads, n))]
         count = min(max(-(-each // BLOCK), -(-threads // n)), tiles[0])
         return [(slice(i, i + 1), rows) for i in range(n) for rows in spans(tiles[0], count)]
 
@@ -310,7 +310,7 @@ def weight(y: Any, x: Any, out: Any, how: Any) -> bool:
         total = totals[0] if count == 1 else totals.sum(axis=0)
         total = np.ascontiguousarray(total.reshape(-1, o, scheme.phases, c).swapaxes(1, 2)).reshape(-1, o * c)
         found, numbers = np.empty((o * c, prod(scheme.kernel)), x.dtype), of_kernel(scheme.kernel, scheme.stride, False, x.dtype)
-        with single_blas():
+        with single_blas:
             share(lambda part: np.matmul(total[:, part].T, numbers, out=found[part]), spans(o * c, available(total.size * KERNEL)))
             flat = found.reshape(-1)
             finite = np.isfinite(flat @ flat)

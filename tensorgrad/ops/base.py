@@ -88,6 +88,7 @@ class Op(Node):
     flat: ClassVar[bool] = False                  # the gradient is a function of the inputs, constant where it is one: differentiated again it is zero
     sequence: ClassVar[bool] = False              # the inputs come as one sequence: concat([a, b])
     row_major: ClassVar[bool] = False             # the results are contiguous, whatever the inputs' strides; others keep the order of their inputs' axes
+    aside: ClassVar[str] = ""                     # the input, as a rule a parameter, whose gradient takes so long that another thread may compute it
     explain: ClassVar[Any] = None                 # explain(*shapes): the error for operands that do not fit together
 
     # what is worked out

@@ -19,6 +19,8 @@ from .base import Op
 class Convolution(Op):
     """y[n, o] = b[o] + Σ_c x[n, c] ⋆ w[o, c]"""
 
+    aside = "w"
+
     def forward(xp, x, w, b, *, stride, padding, dilation, groups=1):
         columns, length = columns_of(xp, x, w.shape[2:], stride, padding, dilation)
         n, o = x.shape[0], w.shape[0]
@@ -39,6 +41,7 @@ class ConvolutionInput(Op):
     """x[n, c] = b[c] + Σ_o y[n, o] spread by w[o, c]: each y adds w to its window of x. `size` is that of x."""
 
     torch_name = "Convolution"
+    aside = "w"
 
     def forward(xp, y, w, b, *, size, stride, padding, dilation, groups=1):
         n, c = y.shape[0], w.shape[1] * groups

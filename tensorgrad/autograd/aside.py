@@ -1,0 +1,73 @@
+"""Gradients found aside: while a sweep goes on, another thread computes those of parameters, which nobody reads before its end.
+
+An op that says `aside = "w"` has such a gradient, which takes long. It is put aside where nobody could tell: the parameter is reached once, there are no
+hooks, and it is threads of Python that share work (see sharing.py), not those of compiled loops. BLAS computes with one thread until the end of the sweep.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import prod
+from typing import Any
+
+from .. import threads
+from ..sharing import Work, aside, available
+from ..storage.cpu import NumpyStorage
+from .fitting import fitted
+from .tape import Leaf, Packed
+
+WORTH = 1 << 14         # elements of the gradient, or of the parameter, from which on another thread is worth it
+WAITING = 2             # gradients for each thread that may wait for one: what they are computed from stays in memory
+
+
+class Later:
+    """A gradient that is being computed."""
+
+    __slots__ = ("edge", "value", "work")
+
+    def __init__(self, edge: Any, formula: Callable[[], Any], xp: Any) -> None:
+        self.edge, self.value = edge, None
+
+        def job() -> None:
+            ge = formula()
+            self.value = ge if ge.shape == edge.shape and ge.dtype is edge.dtype else fitted(xp, ge, edge)
+        self.work: Work = aside(job)
+
+
+class Aside:
+    """What a sweep puts aside. `order` are its steps, `last` those after which nothing more reaches a leaf, `grads` what has arrived where."""
+
+    def __init__(self, order: Any, last: Any, grads: Any) -> None:
+        self.order, self.last, self.grads, self.allowed = order, last, grads, None
+        self.begun: list[Later] = []
+
+    allowed: bool | None
+
+    def takes(self, node: Any, edge: Any, g: Any) -> bool:
+        """Whether the gradient that a step gives an edge, from its own one, is to be put aside."""
+        if self.allowed is None:
+            self.allowed = available(1e9) > 1 and all(step.hooks is None for steps in (self.order, self.last) for step in steps)
+        return self.allowed and type(edge) is Leaf and self.last[edge] is node and edge not in self.grads and type(node._storage) is NumpyStorage \
+            and max(g.size, prod(edge.shape)) >= WORTH and g.dtype.kind == "f" and not any(type(v) is Packed for v in node.saved)
+
+    def begin(self, node: Any, edge: Any, formula: Callable[[], Any]) -> None:
+        """Have a gradient computed; if too many wait for a thread, the first of these by this one."""
+        if not self.begun:
+            threads.single_blas.__enter__()
+        self.begun.append(Later(edge, formula, node._storage.xp))
+        waiting = [later.work for later in self.begun if later.work.parts]
+        if len(waiting) > WAITING * threads.get_num_threads():
+            waiting[0].help()
+
+    def results(self) -> Iterator[tuple[Any, Any]]:
+        """(leaf, gradient), in the order in which they were put aside."""
+        for later in self.begun:
+            later.work.finish()
+            yield later.edge, later.value
+
+    def close(self) -> None:
+        """Leave nothing under way behind, whatever happened."""
+        if self.begun:
+            for later in self.begun:
+                later.work.give_up()
+            threads.single_blas.__exit__()
+            self.begun = []
