@@ -45,18 +45,21 @@ def _use_memory() -> None:
     if native is not None:
         native.use_memory(_multiarray_umath._ARRAY_API)
     elif (library := _glibc()) is not None:
-        library.mallopt(MMAP_THRESHOLD, 32 << 20)       # the largest there is: from here on arrays are given back one by one
-        library.mallopt(TRIM_THRESHOLD, 512 << 20)      # what may be kept
+        library.mallopt(MMAP_MAX, 0)                    # no array of any size is mapped, and given back, by itself
+        library.mallopt(TRIM_THRESHOLD, 512 << 20)      # what may be kept at the end of all
 
 
-MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1     # of mallopt
+MMAP_MAX, TRIM_THRESHOLD = -4, -1           # of mallopt
 
 
 def _glibc() -> Any:
-    """The C library, if it is GNU's; NumPy has loaded ctypes in any case."""
+    """The C library, if it is GNU's."""
     if sys.platform != "linux":
         return None
-    import ctypes
+    try:
+        import ctypes
+    except ImportError:             # a Python that was built without it
+        return None
     library = ctypes.CDLL(None)
     return library if hasattr(library, "gnu_get_libc_version") else None
 

@@ -1,7 +1,8 @@
 """Work shared among threads, where there is no pool of compiled loops: NumPy lets other threads run while it computes.
 
-A split costs some fifty microseconds, so only what takes a quarter of a millisecond is worth one. BLAS computes with one thread meanwhile: two pools would
-wait for each other's cores. Each thread runs in a copy of the caller's context, which holds what NumPy does about overflow, and where it takes memory from.
+A split costs some hundred microseconds, and each call of NumPy waits for the interpreter's lock, so only what takes a millisecond is worth one. BLAS
+computes with one thread meanwhile: two pools would wait for each other's cores. Each thread runs in a copy of the caller's context, which holds what NumPy
+does about overflow, and where it takes memory from.
 
 Who does a part is left to chance, how work is parted is not: results are the same from run to run.
 """
@@ -19,7 +20,7 @@ import numpy as np
 
 from . import threads
 
-WORTH = 1 << 18                         # nanoseconds of work to be shared
+WORTH = 1 << 20                         # nanoseconds of work to be shared
 PRODUCTS = 1 << 20                      # the same of work that is mostly products, of which BLAS's own threads may do each
 SPEED = 60                              # products and sums of matrices a nanosecond
 
@@ -147,6 +148,16 @@ def add_up(task: Any, blocks: Any, count: int) -> None:
     """`task(blocks, number)`, which adds up what the blocks give, for so many numbers: each has always the same ones, so that sums are."""
     groups = [blocks[part] for part in spans(len(blocks), count)]
     share(lambda i: task(groups[i], i), range(count))
+
+
+def elementwise(function: Callable[..., Any], x: Any, out: Any, nanoseconds: float) -> Any:
+    """`function(x, out=out)` of arrays whose elements take so long each."""
+    count = available(nanoseconds * x.size)
+    if count == 1 or not (x.flags.c_contiguous and out.flags.c_contiguous):
+        return function(x, out=out)
+    flat, into = x.reshape(-1), out.reshape(-1)
+    share(lambda part: function(flat[part], out=into[part]), spans(x.size, count))
+    return out
 
 
 def _run(task: Callable[[Any], None], part: Any) -> BaseException | None:

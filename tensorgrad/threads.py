@@ -12,7 +12,7 @@ import numpy as np
 from ._native import native
 
 PREFIXES, SUFFIXES = ("scipy_openblas", "openblas"), ("64_", "", "_64")
-WATCH = 20                              # BLAS's threads look out for work for 2 to this power cycles after their last
+WATCH = 22                              # BLAS's threads look out for work for 2 to this power cycles after their last
 
 
 class OpenBlas(NamedTuple):
@@ -54,7 +54,7 @@ def blas_name() -> str:
 
 
 def _shorten_watch() -> None:
-    """Let threads of BLAS sleep half a millisecond after their last work, not thirty: until then they hold a processor that other threads compute on.
+    """Let threads of BLAS sleep one or two milliseconds after their last work, not a hundred: until then they hold a processor that other threads compute on.
 
     OpenBLAS reads how long when it loads, so its threads are ended and begin anew with their next work: only done while nobody else can be using them.
     """

@@ -1,4 +1,8 @@
 """Writes in place beside the functions that make new tensors: values, memory, gradients, and what an error leaves as it was."""
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -18,8 +22,14 @@ WAYS = {
     "copy_ a row": lambda x, y: x.copy_(y[-1]),
     "copy_ turned": lambda x, y: x.copy_(x.flip(-1)), "a view": lambda x, y: x[..., 2:].relu_(),
     "a turned view": lambda x, y: x.mT.add_(y.mT) if x.ndim > 1 else x,
-    "zero_": lambda x, y: x.zero_(),
+    "zero_": lambda x, y: x.zero_(), "relu6": lambda x, y: nn_of(x).functional.relu6(x, inplace=True),
+    "hardtanh_": lambda x, y: nn_of(x).functional.hardtanh_(x, -0.25, 0.75),
 }
+
+
+def nn_of(x):
+    """The `nn` of the library that a tensor is of."""
+    return tg.nn if isinstance(x, tg.Tensor) else pytest.importorskip("torch").nn
 
 
 @pytest.mark.parametrize("shape", SIZES, ids=str)
@@ -70,3 +80,10 @@ def test_an_error_leaves_everything_as_it_was():
     y.relu_()
     with pytest.raises(RuntimeError):
         kept.sum().backward()
+
+
+@pytest.mark.skipif(os.environ.get("TENSORGRAD_PURE", "0") != "0", reason="is what this runs")
+def test_all_of_it_without_compiled_kernels():
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    done = subprocess.run(command, env=os.environ | {"TENSORGRAD_PURE": "1"}, capture_output=True, text=True)
+    assert not done.returncode and " passed" in done.stdout, done.stdout + done.stderr

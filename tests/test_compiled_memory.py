@@ -41,6 +41,22 @@ def test_no_more_is_kept_than_was_needed_at_once():
     assert live == start and kept <= peak + peak // 8 + 8 * MEGABYTE
 
 
+def test_a_larger_block_serves_before_anything_is_given_back():
+    """Sizes that come again and again in one order, each larger than a sixteenth of the largest: their memory is asked for once."""
+    home.empty_memory()
+    sizes = [8 * MEGABYTE, 3 * MEGABYTE, MEGABYTE, 5 * MEGABYTE, 2 * MEGABYTE, 6 * MEGABYTE] * 3
+
+    def addresses():
+        found = set()
+        for size in sizes:
+            a, b = np.empty(size, np.uint8), np.empty(size // 2 + 1, np.uint8)
+            found |= {a.ctypes.data, b.ctypes.data}
+        return found
+    for _ in range(20):
+        addresses()
+    assert addresses() == addresses()
+
+
 @pytest.mark.parametrize("sizes", [(10, 100_000, 10, 300_000, 200_000, 5, 1_000_000), (70_000, 70_001, 140_000, 0, 100_000)])
 def test_resized_arrays_keep_their_elements(sizes):
     a = np.arange(sizes[0], dtype=float)

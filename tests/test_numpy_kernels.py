@@ -9,7 +9,7 @@ import pytest
 
 import tensorgrad as tg
 from tensorgrad import sharing, threads
-from tensorgrad.kernels import convolution_numpy, normalization_numpy, optimizer_numpy, pooling_numpy
+from tensorgrad.kernels import convolution_numpy, matrix_numpy, normalization_numpy, optimizer_numpy, pooling_numpy
 from tensorgrad.ops.convolution import Columns, Convolution, ConvolutionInput, ConvolutionWeight
 from tensorgrad.ops.normalization import NativeBatchNorm
 from tensorgrad.ops.pooling import WindowSpread, WindowSum
@@ -203,6 +203,61 @@ def test_updates_in_blocks_are_those_of_one(monkeypatch, two_threads, name, numb
     assert update(*[a[::2] for a in arrays], **numbers) is NotImplemented
 
 
+def test_whatever_is_begun_is_waited_for(two_threads):
+    """What nobody has begun is given up."""
+    began, go_on, done = threading.Event(), threading.Event(), []
+
+    def task(part):
+        began.set()
+        assert go_on.wait(10)
+        done.append(part)
+    work = sharing.Work(task, range(3))
+    work.offer(1)
+    assert began.wait(10)
+    threading.Timer(0.05, go_on.set).start()
+    work.give_up()
+    assert done == [0] and not work.parts
+
+
+def test_blocks_with_one_thread_for_blas_may_overlap(threads):
+    single, seen = tg.threads.single_blas, []
+    with single:
+        with single:
+            pass
+        seen.append((tg.threads._openblas().get(), tg.get_num_threads()) if tg.threads._openblas() else (1, 2))
+        tg.set_num_threads(2)
+    assert seen == [(1, 2)] and not single.blocks and tg.get_num_threads() == 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("rows", [0, 1, 4, 32, 56, 57])
+def test_few_rows_times_a_transposed_matrix(rows, dtype):
+    rng = np.random.default_rng(0)
+    a, w = rng.standard_normal((rows, 130)).astype(dtype), rng.standard_normal((70, 130)).astype(dtype)
+    for b in (w.T, np.ascontiguousarray(w.T), np.asfortranarray(w)[:, ::2].T):
+        few = a[:, :b.shape[0]]
+        y = matrix_numpy.product(few, b)
+        assert y.flags.c_contiguous and y.dtype == dtype
+        np.testing.assert_allclose(y, few @ b, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("batch", [1, 5, 60])
+@pytest.mark.parametrize("options", [{}, {"proj_size": 3}, {"bidirectional": True, "num_layers": 2}, {"bias": False}], ids=str)
+@pytest.mark.parametrize("packed", [False, True])
+def test_lstm_without_a_tape_gives_the_same(batch, options, packed):
+    """Without one nothing is kept for the way back."""
+    tg.manual_seed(0)
+    lstm, x = tg.nn.LSTM(4, 6, **options), tg.randn(7, batch, 4)
+    if packed:
+        x = tg.nn.utils.rnn.pack_padded_sequence(x, [7 - i * 6 // batch for i in range(batch)])
+    y, (h, c) = lstm(x)
+    with tg.no_grad():
+        same, (h_same, c_same) = lstm(x)
+    for ours, theirs in (((y.data, same.data) if packed else (y, same)), (h, h_same), (c, c_same)):
+        assert np.array_equal(ours.detach().numpy(), theirs.numpy())
+    assert not np.shares_memory(h_same.numpy(), (same.data if packed else same).numpy())
+
+
 def run(code, **variables):
     return subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, env={**os.environ, **variables}, timeout=60)
 
@@ -212,11 +267,12 @@ PURE = "import sys; sys.modules['tensorgrad._compiled'] = None; import numpy as 
 
 @pytest.mark.skipif(sys.platform != "linux" or "glibc" not in os.confstr("CS_GNU_LIBC_VERSION"), reason="needs glibc")
 @pytest.mark.parametrize("memory, kept", [("", True), ("system", False)])
-def test_without_compiled_kernels_the_c_library_keeps_memory(memory, kept):
-    code = PURE + ("faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
-                   "for _ in range(3): a, b = np.ones(1 << 20), np.ones(1 << 20); del a, b\n"
-                   "before = faults()\nfor _ in range(20): a, b = np.ones(1 << 20), np.ones(1 << 20); del a, b\n"
-                   "print(faults() - before); _native.empty_memory()")
+@pytest.mark.parametrize("size", [1 << 20, 6 << 20])
+def test_without_compiled_kernels_the_c_library_keeps_memory(memory, kept, size):
+    code = PURE + (f"faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+                   f"for _ in range(3): a, b = np.ones({size}), np.ones({size}); del a, b\n"
+                   f"before = faults()\nfor _ in range(20): a, b = np.ones({size}), np.ones({size}); del a, b\n"
+                   f"print(faults() - before); _native.empty_memory()")
     done = run(code, TENSORGRAD_MEMORY=memory)
     assert not done.returncode, done.stderr
     assert (int(done.stdout) < 20) == kept
@@ -236,7 +292,7 @@ print(torch.equal(y, torch.tensor(x.numpy().astype(int) @ x.numpy().astype(int))
 
 
 @pytest.mark.skipif(not hasattr(threads._openblas() and threads._openblas().library, "openblas_thread_timeout"), reason="NumPy's BLAS has no such setting")
-@pytest.mark.parametrize("before, after", [({}, "20 None"), ({"OPENBLAS_THREAD_TIMEOUT": "11"}, "11 11")])
+@pytest.mark.parametrize("before, after", [({}, f"{threads.WATCH} None"), ({"OPENBLAS_THREAD_TIMEOUT": "11"}, "11 11")])
 def test_threads_of_blas_sleep_soon(before, after):
     done = run(ASK, TENSORGRAD_KERNELS="numpy", **before)
     assert done.stdout.split() == [*after.split(), "True", "2"], done.stderr

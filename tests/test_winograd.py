@@ -44,7 +44,7 @@ def workers(request, monkeypatch, threads):
 @pytest.fixture
 def always(monkeypatch):
     """Points wherever there is a way, whether they pay or not."""
-    monkeypatch.setattr(winograd_numpy, "pays", lambda n, w, length, how, backward=False: winograd_numpy.fits(w.shape[2:], how))
+    monkeypatch.setattr(winograd_numpy, "pays", lambda n, w, length, how, of="output": winograd_numpy.fits(w.shape[2:], how))
 
 
 def drawn(case, dtype=np.float64):
@@ -192,6 +192,6 @@ def test_layers_come_to_the_same(monkeypatch, workers, groups, batch):
             numpy_alone.enter_context(OpDispatch.override(name, "cpu", getattr(convolution_numpy, name)))
         monkeypatch.setattr(winograd_numpy, "pays", lambda *numbers, **options: False)
         plain = results()
-        monkeypatch.setattr(winograd_numpy, "pays", lambda n, w, length, how, backward=False: winograd_numpy.fits(w.shape[2:], how))
+        monkeypatch.setattr(winograd_numpy, "pays", lambda n, w, length, how, of="output": winograd_numpy.fits(w.shape[2:], how))
         for ours, expected in zip(results(), plain, strict=True):
             np.testing.assert_allclose(ours, expected, atol=1e-11)

@@ -15,7 +15,7 @@ from ..storage.cpu import NumpyStorage
 from .fitting import fitted
 from .tape import Leaf, Packed
 
-WORTH = 1 << 14         # elements of the gradient, or of the parameter, from which on another thread is worth it
+WORTH = 1 << 25         # products, each of an element of the parameter with one at a place, from which on another thread is worth it
 WAITING = 2             # gradients for each thread that may wait for one: what they are computed from stays in memory
 
 
@@ -47,7 +47,7 @@ class Aside:
         if self.allowed is None:
             self.allowed = available(1e9) > 1 and all(step.hooks is None for steps in (self.order, self.last) for step in steps)
         return self.allowed and type(edge) is Leaf and self.last[edge] is node and edge not in self.grads and type(node._storage) is NumpyStorage \
-            and max(g.size, prod(edge.shape)) >= WORTH and g.dtype.kind == "f" and not any(type(v) is Packed for v in node.saved)
+            and prod(edge.shape) * (g.size // max(g.shape[1], 1)) >= WORTH and g.dtype.kind == "f" and not any(type(v) is Packed for v in node.saved)
 
     def begin(self, node: Any, edge: Any, formula: Callable[[], Any]) -> None:
         """Have a gradient computed; if too many wait for a thread, the first of these by this one."""

@@ -52,14 +52,14 @@ with numpy.errstate(divide="raise"), pytest.raises(FloatingPointError):
     numpy.ones(1) / 0
 ```
 
-**Threads.** With the compiled kernels one pool computes products and loops alike, with as many threads as `set_num_threads` says; a loop comes in parts, and
-whoever is free takes the next, so that it does not wait for a processor that another program keeps. NumPy's own BLAS keeps to
-one thread from the first loop on that the pool shares: two pools would wait for each other's processors. A program's own `numpy.linalg` calls have one
-thread then, too; `TENSORGRAD_KERNELS=numpy` leaves BLAS its threads. Without compiled kernels, threads of Python share what takes a quarter of a
-millisecond or more, and, where there are no hooks, compute the gradients of the kernels of convolutions while `backward` goes on. Threads of OpenBLAS sleep half a millisecond after their last work, not thirty as they
-do by default: until then they hold processors that others compute on (`OPENBLAS_THREAD_TIMEOUT`, a power of two of cycles, says otherwise). Workers of a
-DataLoader have one thread each. `show_config()` says which processors OpenBLAS's kernels are for: `OPENBLAS_CORETYPE` in the environment may hold it to
-older ones.
+**Threads.** With the compiled kernels one pool computes products and loops alike, with as many threads as `set_num_threads` says; a loop comes in parts,
+and whoever is free takes the next, so that it does not wait for a processor that another program keeps. NumPy's own BLAS keeps to one thread from the
+first loop on that the pool shares: two pools would wait for each other's processors. A program's own `numpy.linalg` calls have one thread then, too;
+`TENSORGRAD_KERNELS=numpy` leaves BLAS its threads. Without compiled kernels, threads of Python share what takes a millisecond or more, and, where there
+are no hooks, compute the gradients of the kernels of convolutions while `backward` goes on. Threads of OpenBLAS sleep one or two milliseconds after their
+last work, not a hundred as they do by default: until then they hold processors that others compute on (`OPENBLAS_THREAD_TIMEOUT`, a power of two of
+cycles, says otherwise). Workers of a DataLoader have one thread each. `show_config()` says which processors OpenBLAS's kernels are for:
+`OPENBLAS_CORETYPE` in the environment may hold it to older ones.
 
 **Memory** of large NumPy arrays that are freed is kept for the next ones, as much as was needed at once; `TENSORGRAD_MEMORY=system` gives it back
 each time. `TENSORGRAD_INSTRUCTIONS` (AVX-512, AVX2, baseline) names the best instructions that the kernels may use. `torch.__config__.show()` says what

@@ -5,13 +5,18 @@ Found on one core, float32, a million elements: `relu` as the maximum with a num
 """
 from __future__ import annotations
 
+from functools import partial
 from math import pi, sqrt
 from typing import Any
 
 import numpy as np
 
+from ..autograd.mode import mode
 from ..dispatch import OpDispatch
+from ..ops.activation import Hardtanh
+from ..sharing import elementwise
 from .elementwise_numpy import HUGE, sigmoid
+from .placing import place
 from .special_numpy import gelu, gelu_gradient
 
 SLOPE = sqrt(2 / pi)             # of tanh's argument in gelu, at 0
@@ -27,10 +32,19 @@ def served(x: Any) -> bool:
 
 @OpDispatch.register("relu", "cpu")
 def relu(x: Any) -> Any:
-    if x.size >= HUGE and served(x):
-        return np.clip(x, 0, np.inf)
+    if served(x) and (x.size >= HUGE or mode.landing is x):
+        return kept_within(x, 0, np.inf)
     out = np.zeros_like(x)
     return np.maximum(x, out, out=out)
+
+
+def kept_within(x: Any, low: float, high: float) -> Any:
+    return elementwise(partial(np.clip, a_min=low, a_max=high), x, place(x), 0.25)
+
+
+@OpDispatch.register("hardtanh", "cpu")
+def hardtanh(x: Any, *, low: float, high: float) -> Any:
+    return kept_within(x, low, high) if served(x) else Hardtanh.forward(np, x, low=low, high=high)
 
 
 @OpDispatch.register("gelu", "cpu")

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from .._native import native
-from ..autograd.mode import mode
 from ..dispatch import OpDispatch
 from ..storage.base import Storage
 
@@ -65,16 +64,8 @@ def enable(on: bool) -> None:
 
 
 def write_in_place(on: bool) -> None:
-    """Whether kernels write their results over what is given up, and copy."""
-    CPU.lands, CPU.assign = on, staticmethod(assign if on else Storage.assign)
-
-
-def place(x: Any) -> Any:
-    """Where the result of a kernel that reads x once may go: over x itself, if its values are given up."""
-    if mode.landing is x:
-        mode.landing = None
-        return x
-    return np.empty(x.shape, x.dtype)
+    """Whether a kernel copies."""
+    CPU.assign = staticmethod(assign if on else Storage.assign)
 
 
 LARGE = 1 << 14         # elements from which on NumPy copies slowly: with one thread, and line by line, whatever the cache holds

@@ -513,14 +513,14 @@ def forward(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
 
 def backward(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
     places = tuple(-(-d // s) for d, s in zip(x.shape[2:], how[0], strict=True))
-    if winograd.pays(len(x), w, places, how, backward=True) and winograd.back(y, w, b, x, how):
+    if winograd.pays(len(x), w, places, how, of="input") and winograd.back(y, w, b, x, how):
         return
     pays = columns_pay(len(y), w, y.shape[2:], len(w) * how[0][0] * prod(w.shape[3:]), factor=2)
     (back_by_columns if pays else back)(y, w, b, x, how)
 
 
 def of_weight(y: Any, x: Any, out: Any, how: Any) -> None:
-    if winograd.pays(len(x), out, y.shape[2:], how) and winograd.weight(y, x, out, how):
+    if winograd.pays(len(x), out, y.shape[2:], how, of="weight") and winograd.weight(y, x, out, how):
         return
     pays = columns_pay(len(x), out, y.shape[2:], out.shape[1] * prod(out.shape[3:]))
     (weight_by_columns if pays else weight)(y, x, out, how)

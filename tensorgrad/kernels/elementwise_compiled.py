@@ -8,7 +8,8 @@ import numpy as np
 
 from ..autograd.mode import mode
 from ..dispatch import OpDispatch
-from .compiled import CPU, assign, native, place, put, register, sure
+from .compiled import CPU, assign, native, put, register, sure
+from .placing import place
 
 
 def straight(x: Any) -> Any:

@@ -1,4 +1,8 @@
-"""Matrix products on NumPy, always through BLAS."""
+"""Matrix products on NumPy, always through BLAS.
+
+Found with OpenBLAS 0.3.31 and AVX-512, one core, float32: of 32 rows with a matrix (256, 1024) whose columns are in one piece, as those of a layer's w.T are,
+0.18 ms; of w with the rows as columns, 0.09, and 0.02 to turn the result.
+"""
 from __future__ import annotations
 
 from typing import Any
@@ -8,6 +12,8 @@ import numpy as np
 from ..dispatch import OpDispatch
 
 EXACT = float(1 << 53)      # integers below this are exact in double precision
+FEW = range(4, 57)          # rows for which BLAS takes a transposed matrix more slowly than as it lies
+LARGE = 1 << 13             # elements of such a matrix from which on it shows
 
 
 @OpDispatch.register("matmul", "cpu")
@@ -15,7 +21,7 @@ def matmul(a: Any, b: Any) -> Any:
     """A stack times a matrix is one product; half precision and integers, which BLAS does not know, borrow a dtype that it does."""
     kind = a.dtype.kind
     if a.ndim <= 2 and a.dtype.char in "fdFD":
-        return np.matmul(a, b)
+        return np.matmul(a, b) if b.size < LARGE else product(a, b)
     if kind == "f" and a.dtype.itemsize == 2:
         return np.asarray(_product(a.astype(np.float32), b.astype(np.float32))).astype(a.dtype)
     if kind in "iu" and a.size * b.shape[-1] > 1 << 12 and b.ndim > 1 and _exact_in_double(a, b):
@@ -28,9 +34,16 @@ def linear_without_bias(x: Any, w: Any) -> Any:
     return matmul(x, w.T)
 
 
+def product(a: Any, b: Any) -> Any:
+    """a @ b of matrices. A few rows are multiplied as columns of a matrix that lies transposed."""
+    if a.ndim == b.ndim == 2 and a.shape[0] in FEW and b.size >= LARGE and b.flags.f_contiguous and not b.flags.c_contiguous and a.dtype == b.dtype:
+        return np.ascontiguousarray(np.matmul(b.T, a.T).T)
+    return np.matmul(a, b)
+
+
 def _product(a: Any, b: Any) -> Any:
     if b.ndim == 2 and a.ndim > 2 and a.shape[-1] == b.shape[0]:
-        return np.matmul(a.reshape(-1, b.shape[0]), b).reshape(*a.shape[:-1], b.shape[1]) if a.size else np.matmul(a, b)
+        return product(a.reshape(-1, b.shape[0]), b).reshape(*a.shape[:-1], b.shape[1]) if a.size else np.matmul(a, b)
     return np.matmul(a, b)
 
 

@@ -245,8 +245,13 @@ class Affine:
         if not served(x, w, b, mean, variance):
             return NotImplemented
         scale, factor, shift = straight_line(w, b, mean, variance, eps)
-        out = x.reshape(*x.shape[:2], -1) * factor[:, None]
-        out += shift[:, None]
+        flat = x.reshape(*x.shape[:2], -1)
+        out = np.empty_like(flat)
+
+        def task(channels: slice) -> None:
+            result = np.multiply(flat[:, channels], factor[channels, None], out=out[:, channels])
+            result += shift[channels, None]
+        by_channels(task, flat, 0.3)
         return out.reshape(x.shape), (x, mean, scale, factor)
 
     @staticmethod

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..autograd.mode import mode
 from ..dispatch import OpDispatch
 from ..ops.recurrent import spans
+from .matrix_numpy import FEW, product
 
 
 def _sigmoid(x: Any) -> Any:
@@ -22,11 +24,16 @@ def _sigmoid(x: Any) -> Any:
 
 
 def _inputs(x: Any, w_ih: Any, *biases: Any) -> Any:
-    z = x.reshape(-1, x.shape[-1]) @ w_ih.T
-    for b in biases:
-        if b is not None:
-            z += b
+    z = product(x.reshape(-1, x.shape[-1]), w_ih.T)
+    given = [b for b in biases if b is not None]
+    if given:
+        z += given[0] if len(given) == 1 else given[0] + given[1]
     return z
+
+
+def _times(h: Any, w: Any) -> Any:
+    """h wᵀ, in whatever order in memory."""
+    return np.matmul(w, h.T).T if len(h) in FEW else np.matmul(h, w.T)
 
 
 def _order(x: Any, batch: int, reverse: bool, sizes: Any) -> list[tuple[int, int]]:
@@ -51,11 +58,11 @@ class rnn:
         z = _inputs(x, w_ih, b_ih, b_hh)
         y = np.empty((len(z), h.shape[1]), z.dtype)
         before = np.empty_like(y)
-        order, h, w = _order(x, len(h), reverse, sizes), h.copy(), np.ascontiguousarray(w_hh.T)
+        order, h = _order(x, len(h), reverse, sizes), h.copy()
         for start, n in order:
             before[start:start + n] = h[:n]
             s = z[start:start + n]
-            s += h[:n] @ w
+            s += _times(h[:n], w_hh)
             h[:n] = np.maximum(s, 0, out=s) if relu else np.tanh(s, out=s)
             y[start:start + n] = s
         out = y if sizes is not None else y.reshape(*x.shape[:2], -1)
@@ -81,32 +88,38 @@ class lstm:
     @staticmethod
     def forward(x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, *, reverse: bool = False, sizes: Any = None) -> Any:
         z = _inputs(x, w_ih, b_ih, b_hh)
-        width = c.shape[1]
+        width, keep = c.shape[1], mode.record is not None          # the way back needs each step's states; without a tape nobody goes it
         y = np.empty((len(z), h.shape[1]), z.dtype)
-        before, cells, tanhs = np.empty_like(y), np.empty((len(z), width), z.dtype), np.empty((len(z), width), z.dtype)
+        before, cells, tanhs = (np.empty((len(z) if keep else 0, n), z.dtype) for n in (h.shape[1], width, width))
         raw = y if w_hr is None else np.empty((len(z), width), z.dtype)
-        order, h, c = _order(x, len(h), reverse, sizes), h.copy(), c.copy()
-        projection = None if w_hr is None else w_hr.T
+        order, c, some = _order(x, len(h), reverse, sizes), c.copy(), np.empty_like(c)
         # σ(x) = (1 + tanh(x / 2)) / 2: gates as one tanh, of halves where it is σ
         factor, shift = np.full(4 * width, 0.5, z.dtype), np.full(4 * width, 0.5, z.dtype)
         factor[2 * width:3 * width], shift[2 * width:3 * width] = 1, 0
         z *= factor
-        w = (w_hh * factor[:, None]).T
+        w = w_hh * factor[:, None]
+        inward, forget, gate, outward = (slice(i * width, (i + 1) * width) for i in range(4))
         for start, n in order:
             rows = slice(start, start + n)
-            before[rows], cells[rows] = h[:n], c[:n]
-            s = z[rows]
-            s += h[:n] @ w
+            s, last, now = z[rows], h[:n], c[:n]
+            if keep:
+                before[rows], cells[rows] = last, now
+            s += _times(last, w)
             np.tanh(s, out=s)
             s *= factor
             s += shift
-            now = c[:n]
-            now *= s[:, width:2 * width]
-            now += s[:, :width] * s[:, 2 * width:3 * width]
-            t = np.tanh(now, out=tanhs[rows])
-            out = np.multiply(s[:, 3 * width:], t, out=raw[rows])
-            h[:n] = out if projection is None else out @ projection
-            y[rows] = h[:n]
+            now *= s[:, forget]
+            now += np.multiply(s[:, inward], s[:, gate], out=some[:n])
+            t = np.tanh(now, out=tanhs[rows] if keep else some[:n])
+            out = np.multiply(s[:, outward], t, out=raw[rows])
+            if w_hr is not None:
+                y[rows] = out @ w_hr.T
+            if n < len(h):
+                h = h.copy()
+                h[:n] = y[rows]
+            else:
+                h = y[rows]
+        h = h.copy()
         shaped = y if sizes is not None else y.reshape(*x.shape[:2], -1)
         return (shaped, h, c), (x, w_ih, w_hh, w_hr, before, cells, tanhs, raw, z, order)
 
@@ -145,11 +158,11 @@ class gru:
         width = h.shape[1]
         y = np.empty((len(z), width), z.dtype)
         before, hidden_new = np.empty_like(y), np.empty_like(y)
-        order, h, w = _order(x, len(h), reverse, sizes), h.copy(), np.ascontiguousarray(w_hh.T)
+        order, h = _order(x, len(h), reverse, sizes), h.copy()
         for start, n in order:
             rows = slice(start, start + n)
             before[rows] = h[:n]
-            s, hidden = z[rows], h[:n] @ w
+            s, hidden = z[rows], product(h[:n], w_hh.T)
             if b_hh is not None:
                 hidden += b_hh
             s[:, :2 * width] += hidden[:, :2 * width]

@@ -13,6 +13,7 @@ class NumpyStorage(Storage):
     module = np  # type: ignore[misc]
     array_type = np.ndarray
     piece = 1 << 16
+    lands = True
     asarray = staticmethod(np.asarray)  # type: ignore[assignment]
     row_major = staticmethod(np.ascontiguousarray)
 
