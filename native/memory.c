@@ -4,10 +4,10 @@ NumPy asks the handler of the current context for memory (NEP 49) and each array
 handler that was there before. Blocks come from mmap, in size classes of a sixteenth of a power of two, with a header of 64 bytes at the start of a page:
 so whether memory is ours can be read from its address and the header, whatever size NumPy says.
 
-A freed block waits for the next request of its class, or one of the NEAR smaller ones, or FAR where memory is tight. Blocks go back to the system, the longest unused first, before
-the process would hold more than it has needed at once, beyond `most`, and after SECONDS. Where sizes keep missing each other, so that what was given
-back is asked for again, it may hold up to an eighth (and SLACK) more. The handler and all arrays live as long as the process, so nothing is undone at
-exit. */
+A freed block waits for the next request of its class, or one of the NEAR smaller ones, or FAR where memory is tight. Blocks go back to the system, the
+longest unused first, before the process would hold more than it has needed at once, beyond `most`, and after SECONDS. Where sizes keep missing each
+other, so that what was given back is asked for again, it may hold up to an eighth (and SLACK) more. The handler and all arrays live as long as the
+process, so nothing is undone at exit. */
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030B0000
 #define _GNU_SOURCE

@@ -21,7 +21,6 @@ import numpy as np
 from . import threads
 
 WORTH = 1 << 20                         # nanoseconds of work to be shared
-PRODUCTS = 1 << 20                      # the same of work that is mostly products, of which BLAS's own threads may do each
 SPEED = 60                              # products and sums of matrices a nanosecond
 
 
@@ -57,11 +56,6 @@ def spans(n: int, count: int) -> list[slice]:
 def available(nanoseconds: float) -> int:
     """How many threads should share work that takes one of them this long."""
     return min(threads.get_num_threads(), int(nanoseconds / WORTH) + 1) if nanoseconds > WORTH and not state.busy and can_start() else 1
-
-
-def available_for_products(number: float) -> int:
-    """How many threads should share work that is mostly so many products and sums."""
-    return available(number / SPEED) if number / SPEED > PRODUCTS else 1
 
 
 def can_start() -> bool:

@@ -118,3 +118,10 @@ def test_under_the_sanitizers(tmp_path):
     subprocess.run([sys.executable, BUILD, tmp_path, f"only={native.instructions}", *flags.split()], check=True, capture_output=True)
     run_tests(*KERNEL_TESTS, "-p", "sanitized", "-k", "not digits and not units", LD_PRELOAD=" ".join(libraries), PYTHONPATH=str(ROOT / "tests"),
               TENSORGRAD_MEMORY="system", ASAN_OPTIONS="detect_leaks=0", SANITIZED_KERNELS=str(tmp_path / "_compiled.abi3.so"))
+
+
+def test_without_the_compiled_part_nothing_asks_for_it():
+    """The modules of compiled kernels may be imported, and are no examples to run."""
+    assert " passed" in run_tests("tensorgrad/kernels", "tests/test_optimizers.py", TENSORGRAD_PURE="1")
+    program = "import tensorgrad.kernels.optimizer_compiled, tensorgrad as t; w = t.ones(2, requires_grad=True); w.sum().backward(); "
+    assert fresh_process(program + "t.optim.SGD([w], 1.0).step(); print(w.tolist())", TENSORGRAD_PURE="1") == "[0.0, 0.0]\n"

@@ -17,6 +17,7 @@ from ..dispatch import apply, namespace, wrap, xp
 from ..dtype import FROM_NUMPY
 from ..lanes import lanes
 from ..ops.base import OPS, Op
+from .aside import Aside
 from .fitting import checked, fitted, sum_to
 from .fused import second_time, stale
 from .mode import mode
@@ -64,8 +65,8 @@ def pull(node: Any, g: Any, useful: Any, late: Any = None) -> list[tuple[Any, An
 
 def pull_aside(node: Any, g: Any, useful: Any) -> list[tuple[Any, Any]]:
     """The same for a step one of whose gradients may be left to another thread."""
-    edge, aside = node.edges[type(node).inputs.index(node.aside)], mode.sweep.aside
-    if aside is None or not aside.takes(node, edge, g):
+    edge, aside = node.edges[type(node).inputs.index(node.aside)], mode.sweep and mode.sweep.aside
+    if not aside or not aside.takes(node, edge, g):
         return pull(node, g, useful)
     ((_, formula),) = pull(node, g, (), edge)
     aside.begin(node, edge, formula)
@@ -270,11 +271,10 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
         if (detour := Detour(grads, order)).needed:
             grads = detour.begin(grads)
     mode.sweep, watched = Sweep(order, {*last, *grads}, useful, wanted or ()), mode.anomaly
-    plain = useful is None and not (create_graph or watched)
-    if plain and lanes is None:
-        from .aside import Aside
+    usual = useful is None and not (create_graph or watched)
+    plain = usual and lanes is not None
+    if usual and lanes is None:
         mode.sweep.aside = aside = Aside(order, last, grads)
-    plain = plain and lanes is not None
     try:
         for leaf in [n for n in grads if type(n) is Leaf and n not in last]:
             on(leaf, _arrive)(leaf, grads.pop(leaf), owned, create_graph, None if adding and leaf in wanted else wanted, found)

@@ -98,8 +98,8 @@ def _closed_over(value: Any, ops: dict[str, None], functions: dict[str, None], s
         ops[value] = None
     elif isinstance(value, type) and issubclass(value, Op) and value.opname in OPS:
         ops[value.opname] = None
-    elif isinstance(value, FunctionType):
-        _collect(inspect.unwrap(value), ops, functions, seen)
+    elif callable(value):
+        _collect(inspect.unwrap(value), ops, functions, seen)      # a compiled lane wraps a function, too
 
 
 def _called(func: Any, names: dict[str, Any]) -> Any:

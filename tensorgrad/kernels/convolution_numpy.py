@@ -17,7 +17,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from ..dispatch import OpDispatch
 from ..ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight, output_length, padded
-from ..sharing import add_up, available, available_for_products, finish, scratch, share, spans
+from ..sharing import SPEED, add_up, available, finish, scratch, share, spans
 from . import winograd_numpy as winograd
 from .windows_numpy import clear, inside, trimmed, useful
 
@@ -100,7 +100,7 @@ def parts(count: int, rows: int, heavy: int, fixed: int, split: int) -> list[tup
 
 def threads_for(w: Any, places: int) -> int:
     """How many threads should share products with all of a kernel at so many places."""
-    return available_for_products(w.size * places)
+    return available(w.size * places / SPEED)
 
 
 def place_by_place(to: Any, of: Any) -> None:
@@ -179,7 +179,7 @@ def weight(y: Any, x: Any, out: Any, how: Any) -> None:
     rest = [numbers[1:] for numbers in (stride, padding, dilation)]
     phases = sorted({i * d % s for i in range(k)})
     more = d * (k - 1) // s
-    threads = available_for_products(o * k * height * n * prod(length))
+    threads = available(o * k * height * n * prod(length) / SPEED)
     blocks = parts(n, length[0], len(phases) * height * inner, len(phases) * more * height * inner, threads)
     totals = np.empty((min(threads, len(blocks)), k, o, height), x.dtype)
 

@@ -1,20 +1,25 @@
 """Steps of optimizers by compiled code: native/optim.inc."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from ..updates import register
-from .compiled import native
+from .. import updates
+from .compiled import WANTED, native
 
 
-@register("sgd", "cpu")
+def register(name: str) -> Callable[[Any], Any]:
+    return updates.register(name, "cpu") if WANTED else lambda kernel: kernel
+
+
+@register("sgd")
 def sgd(param: Any, buffer: Any, grad: Any, *, lr: float, momentum: float, dampening: float, weight_decay: float, nesterov: bool) -> Any:
     if not fits(param, grad):
         return NotImplemented
     return native.sgd(param, grad, buffer, param.size, nesterov, weight_decay, lr, momentum, 1 - dampening)
 
 
-@register("adam", "cpu")
+@register("adam")
 def adam(param: Any, mean: Any, square: Any, largest: Any, grad: Any, *, rate: float, beta1: float, beta2: float, eps: float, decay: float,
          shrink: float) -> Any:
     if not fits(param, grad):

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from ..sharing import add_up, available, available_for_products, finish, scratch, share, spans
+from ..sharing import SPEED, add_up, available, finish, scratch, share, spans
 from ..threads import single_blas
 from .windows_numpy import inside
 
@@ -200,7 +200,7 @@ class Scheme:
 
     def threads(self, w: Any, n: int, tiles: Any) -> int:
         """How many threads should share products of all tiles with a kernel."""
-        return available_for_products(w.shape[0] * w.shape[1] * self.phases * self.count * n * prod(tiles))
+        return available(w.shape[0] * w.shape[1] * self.phases * self.count * n * prod(tiles) / SPEED)
 
     def blocks(self, n: int, tiles: Any, channels: int, threads: int) -> list[tuple[slice, slice]]:
         """Which images, and which rows of tiles, to take at a time."""

@@ -49,7 +49,7 @@ def modulus(xp, x):
 def triangular(xp, a, b, upper, unit):
     """X of A·X = B for triangular A; what lies on A's other side, and on its diagonal if that counts as ones, is not read."""
     if not upper:      # run backwards, a lower triangle is an upper one
-        return xp.flip(triangular(xp, xp.flip(a, (-2, -1)), xp.flip(b, -2), True, unit), -2)
+        return triangular(xp, xp.flip(a, (-2, -1)), xp.flip(b, -2), True, unit)[..., ::-1, :].copy()     # no view with its rows the other way
     if unit:
         n = a.shape[-1]
         a = xp.triu(a, 1) + xp.eye(n, dtype=a.dtype)
