@@ -3,15 +3,18 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import memory, startup
 from .timing import Budget, Case, Measurement, alternate, summary
 from .training import STEPS
-from .workloads import Workload
+from .workloads import PYTORCH, Workload
+
+if TYPE_CHECKING:
+    from .processes import Process
 
 
 def scalars(engine: Any) -> tuple[Any, Any]:
@@ -84,12 +87,15 @@ class Growth(Workload):
     sizes: tuple[int, ...] = ()
     argument: str = ""
 
-    def measure(self, engines: Sequence[Any], budget: Budget) -> Measurement:
-        found = [alternate([self.make(engine, False, **{self.argument: n}) for engine in engines], budget) for n in self.sizes]
-        exponents = [exponent(self.sizes, [statistics.median(times) for times in column]) for column in zip(*found)]
-        last = found[-1]
-        return summary(last[0], last[1] if len(last) > 1 else None,
-                       note="time grows with exponent " + ", PyTorch's ".join(f"{value:.2f}" for value in exponents))
+    def compare(self, columns: Mapping[str, Process], group: str, budget: Budget) -> dict[str, Measurement]:
+        rounds = []
+        for n in self.sizes:
+            self.agree(columns, group, **{self.argument: n})
+            rounds.append(alternate(list(columns.values()), budget))
+        times = {name: [column[i] for column in rounds] for i, name in enumerate(columns)}
+        grows = {name: f"{exponent(self.sizes, [*map(statistics.median, found)]):.2f}" for name, found in times.items()}
+        theirs, reference = (times[PYTORCH][-1], f", PyTorch's {grows[PYTORCH]}") if PYTORCH in times else (None, "")
+        return {name: summary(times[name][-1], theirs, note=f"time grows with exponent {grows[name]}{reference}") for name in columns if name != PYTORCH}
 
 
 def exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
@@ -101,28 +107,18 @@ def exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
 
 
 @dataclass(frozen=True)
-class Start(Workload):
-    """CPU time from the start of a process to the end of a program."""
+class Fresh(Workload):
+    """What is measured of processes that begin anew for it: `measured` for each column, after `first` rounds that do not count."""
 
-    program: str = ""
+    measured: Callable[[Process], float] = lambda process: 0.0
+    unit: str = "s"
+    rounds: int = 5
+    first: int = 0
 
-    def measure(self, engines: Sequence[Any], budget: Budget) -> Measurement:
-        programs = [startup.spelt(self.program, engine.__name__) for engine in engines]
-        rounds = [[startup.cpu_time(program) for program in programs] for _ in range(min(budget.rounds, 5) + 1)][1:]    # the first may compile
-        ours, *theirs = map(list, zip(*rounds))
-        return summary(ours, theirs[0] if theirs else None)
-
-
-@dataclass(frozen=True)
-class Peak(Workload):
-    """How far a process grows in a training step."""
-
-    step: str = ""
-
-    def measure(self, engines: Sequence[Any], budget: Budget) -> Measurement:
-        rounds = [[float(memory.grown(engine.__name__, self.step)) for engine in engines] for _ in range(3)]        # PyTorch's differ by a fifth
-        ours, *theirs = map(list, zip(*rounds))
-        return summary(ours, theirs[0] if theirs else None, unit="B")
+    def compare(self, columns: Mapping[str, Process], group: str, budget: Budget) -> dict[str, Measurement]:
+        rounds = [[self.measured(process) for process in columns.values()] for _ in range(self.first + min(budget.rounds, self.rounds))][self.first:]
+        times = dict(zip(columns, map(list, zip(*rounds))))
+        return {name: summary(times[name], times.get(PYTORCH), unit=self.unit) for name in columns if name != PYTORCH}
 
 
 def nothing(engine: Any, tiny: bool) -> Case:
@@ -141,6 +137,7 @@ ROWS = [
     Growth("MLP step, batch 256 to 8192", layers, "Growth", sizes=(256, 512, 1024, 2048, 4096, 8192), argument="batch"),
     Growth("MLP step, 4 to 256 layers", layers, "Growth", sizes=(4, 16, 64, 256), argument="depth"),
     Growth("MLP step, width 512 to 8192", layers, "Growth", sizes=(512, 1024, 2048, 4096, 8192), argument="width"),
-    *(Start(name, nothing, "CPU time of a fresh process", program=program) for name, program in startup.PROGRAMS.items()),
-    *(Peak(name, nothing, "Growth of memory in a first training step", step=name) for name in STEPS),
+    *(Fresh(name, nothing, "CPU time of a fresh process", measured=partial(startup.cpu_time, program), first=1)       # which may compile
+      for name, program in startup.PROGRAMS.items()),
+    *(Fresh(name, nothing, "Growth of memory in a first training step", measured=partial(memory.grown, name), unit="B", rounds=3) for name in STEPS),
 ]

@@ -11,9 +11,13 @@ import importlib
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .training import step_of
-from .workloads import ROOT
+from .workloads import ROOT, Problem
+
+if TYPE_CHECKING:
+    from .processes import Process
 
 STATUS, REFERENCES = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
@@ -38,12 +42,12 @@ def measured(engine_name: str, name: str) -> int:
     return resident("VmHWM") - before
 
 
-def grown(engine_name: str, name: str) -> int:
-    """The same, in a process of its own."""
-    done = subprocess.run([sys.executable, "-m", "benchmarks.memory", engine_name, name], cwd=ROOT, capture_output=True, text=True)
+def grown(name: str, process: Process) -> float:
+    """The same with the library of this process, in one of its own."""
+    done = subprocess.run([sys.executable, "-m", "benchmarks.memory", process.engine, name], cwd=ROOT, env=process.environment, capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError(done.stderr.strip().rpartition("\n")[2] or f"status {done.returncode}")
-    return int(done.stdout)
+        raise Problem("failed: " + (done.stderr.strip().rpartition("\n")[2] or f"status {done.returncode}"), process.column)
+    return float(done.stdout)
 
 
 if __name__ == "__main__":

@@ -114,15 +114,16 @@ def introduction(report: Report) -> list[str]:
         f"{datetime.date.today()}, {os.cpu_count()} processors: {processor()}, threads: {report.threads}, {', '.join(report.versions)}. Command: "
         f"`{report.command}` ({report.seconds / 60:.0f} minutes, load average {report.load[0]:.1f} before it and {os.getloadavg()[0]:.1f} after). "
         f"float32, {clock}.",
-        "Ratios are tensorgrad's time over PyTorch's, eager: **below 1 tensorgrad is faster, above 1 it is slower**. Both run the same code in one process, in "
-        "turn, each block of runs after a pause in which the other's threads fall asleep; a ratio is the median of those of neighbouring blocks, with its "
-        "quartiles where they are far apart. Before anything is timed the results are compared: values, gradients, losses of three steps; a row that differs "
-        "or fails says so. " + ("" if report.compiled else "**There were no compiled kernels in this run.** ")
+        "Ratios are tensorgrad's time over PyTorch's, eager: **below 1 tensorgrad is faster, above 1 it is slower**. All run the same code, each in a process "
+        "of its own, with its own settings of memory and threads: in turn, block by block, each after a pause in which the others' threads fall asleep. A "
+        "ratio is the median of those of the rounds, with its quartiles where they are far apart. Before anything is timed the results are compared: values, "
+        "gradients, losses of three steps; a row that differs or fails says so. "
+        + ("" if report.compiled else "**There were no compiled kernels in this run.** ")
         + "Times are those of the first column of ratios. Trust ratios more than times, and means more than rows: they come from one moment of one machine, "
         "and where that is shared PyTorch's own time of a row differs by up to a factor of two from run to run.", *([report.note] if report.note else [])]
     if others and "training" in report.groups():
         lines.append(
-            f"The training steps of {', '.join(others)} are measured in the same way: each in a process of its own with PyTorch, on as many processors, "
+            f"The training steps of {', '.join(others)} are measured in the same rounds, on as many processors, "
             "from PyTorch's parameters and inputs; losses and gradients are compared without dropout and noise, of which every library has its own. JAX and "
             "tinygrad compile the whole step beforehand, which is not counted. “–”: the library lacks functions that the network needs.")
     return [text for line in lines for text in (line, "")]

@@ -4,8 +4,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
-from .workloads import ROOT
+from .workloads import ROOT, Problem
+
+if TYPE_CHECKING:
+    from .processes import Process
 
 PROGRAMS = {
     "import": "import torch",
@@ -20,12 +24,12 @@ def spelt(program: str, engine: str) -> str:
     return program.replace("import torch", f"import {engine} as torch", 1).replace("from torch", f"from {engine}")
 
 
-def cpu_time(program: str) -> float:
-    """Of a Python program in a process of its own, in user and system mode."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}     # as users have it: compiled once
-    process = subprocess.Popen([sys.executable, "-c", program], env=environment | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"this program failed:\n{program}")
+def cpu_time(program: str, process: Process) -> float:
+    """Of a Python program with a library, in a process of its own with the environment of this one, in user and system mode."""
+    environment = {name: value for name, value in process.environment.items() if name != "PYTHONDONTWRITEBYTECODE"}     # as users have it: compiled once
+    started = subprocess.Popen([sys.executable, "-c", spelt(program, process.engine)], env=environment | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(started.pid, 0)
+    started.returncode = os.waitstatus_to_exitcode(status)
+    if started.returncode:
+        raise Problem(f"failed: status {started.returncode}", process.column)
     return used.ru_utime + used.ru_stime

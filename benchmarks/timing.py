@@ -1,7 +1,7 @@
-"""How things are timed: in short blocks with the collector off, tensorgrad and PyTorch in turn, medians of the ratios of neighbouring blocks.
+"""How things are timed: in short blocks with the collector off, all libraries in turn, medians of the ratios of blocks of the same round.
 
-Threads of the other (OpenMP's, OpenBLAS's) look out for work for some 30 ms after their last, on a processor that the one timed needs: no program has both,
-so each block comes after a pause in which they fall asleep, and after a run which wakes its own."""
+Threads of the others (OpenMP's, OpenBLAS's) look out for work for some 30 ms after their last, on a processor that the one timed needs: no program has
+both, so each block comes after a pause in which they fall asleep, and after a run which wakes its own."""
 from __future__ import annotations
 
 import gc
@@ -9,17 +9,9 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 PAUSE = 0.05                            # seconds before a block
-
-
-class Case(NamedTuple):
-    """Something to time: `run`, and `results`, which computes what has to agree. `prepare`: what comes before each run, apart; `run` takes what it gives."""
-
-    run: Callable[..., object]
-    results: Callable[[], Sequence[Any]]
-    prepare: Callable[[], object] | None = None
 
 
 @dataclass(frozen=True)
@@ -28,9 +20,59 @@ class Budget:
 
     rounds: int = 7
     seconds: float = 0.04                                   # a block takes so long, or one run if that is longer
-    limit: float = 4.0                                      # all blocks of a row, if that leaves `fewest` rounds
+    limit: float = 2.0                                      # all blocks of a library in a row, if that leaves `fewest` rounds
     fewest: int = 3
     clock: Callable[[], float] = time.perf_counter
+
+
+class Timed(Protocol):
+    """What can be timed in turn with others: a Case of this process, or the one that another process made."""
+
+    def fill(self, budget: Budget) -> int: ...
+
+    def block(self, runs: int, budget: Budget) -> float: ...
+
+
+class Case(NamedTuple):
+    """Something to time: `run`; `prepare`: what comes before each run, apart, and `run` takes what it gives.
+
+    `results` computes what has to agree with PyTorch's, and gives None where that was compared before.
+    """
+
+    run: Callable[..., object]
+    results: Callable[[], Sequence[Any] | None]
+    prepare: Callable[[], object] | None = None
+
+    def block(self, runs: int, budget: Budget) -> float:
+        """The time of one run, measured over a block of them."""
+        run, prepare, clock = self.run, self.prepare, budget.clock
+        gc.disable()
+        try:
+            if prepare is None:
+                start = clock()
+                for _ in range(runs):
+                    run()
+                return (clock() - start) / runs
+            taken = 0.0
+            for _ in range(runs):
+                prepared = prepare()
+                start = clock()
+                run(prepared)
+                taken += clock() - start
+            return taken / runs
+        finally:
+            gc.enable()
+
+    def fill(self, budget: Budget) -> int:
+        """How many runs fill a block, with what comes before each."""
+        runs = 1
+        while True:
+            start = time.perf_counter()
+            self.block(runs, budget)
+            taken = time.perf_counter() - start
+            if taken > budget.seconds / 4:
+                return max(1, int(runs * budget.seconds / taken))
+            runs *= 4
 
 
 @dataclass
@@ -49,59 +91,24 @@ class Measurement:
         return None if self.problem or self.quartiles is None else self.quartiles[1]
 
 
-def block(case: Case, runs: int, clock: Callable[[], float]) -> float:
-    """The time of one run, measured over a block of them."""
-    run, prepare = case.run, case.prepare
-    gc.disable()
-    try:
-        if prepare is None:
-            start = clock()
-            for _ in range(runs):
-                run()
-            return (clock() - start) / runs
-        taken = 0.0
-        for _ in range(runs):
-            prepared = prepare()
-            start = clock()
-            run(prepared)
-            taken += clock() - start
-        return taken / runs
-    finally:
-        gc.enable()
-
-
-def runs_for(case: Case, budget: Budget) -> int:
-    """How many runs fill a block, with what comes before each."""
-    runs = 1
-    while True:
-        start = time.perf_counter()
-        block(case, runs, budget.clock)
-        taken = time.perf_counter() - start
-        if taken > budget.seconds / 4:
-            return max(1, int(runs * budget.seconds / taken))
-        runs *= 4
-
-
-def alternate(cases: Sequence[Case], budget: Budget) -> list[list[float]]:
-    """The times of the cases, block by block, A B B A A B …: what drifts meets both alike."""
-    gc.collect()
-    runs = [runs_for(case, budget) for case in cases]
-    times: list[list[float]] = [[] for _ in cases]
+def alternate(things: Sequence[Timed], budget: Budget) -> list[list[float]]:
+    """Their times, block by block, A B B A A B …: what drifts meets all alike."""
+    runs = [thing.fill(budget) for thing in things]
+    times: list[list[float]] = [[] for _ in things]
     start = time.perf_counter()
     for turn in range(budget.rounds):
-        if turn >= budget.fewest and time.perf_counter() - start > budget.limit * turn / (turn + 1):        # no time for one more
+        if turn >= budget.fewest and time.perf_counter() - start > budget.limit * len(things) * turn / (turn + 1):        # no time for one more
             break
-        for i in range(len(cases))[::-1 if turn % 2 else 1]:
-            case, number, found = cases[i], runs[i], times[i]
+        for i in range(len(things))[::-1 if turn % 2 else 1]:
             time.sleep(PAUSE)
-            if number > 1:
-                block(case, max(1, number // 8), budget.clock)      # the caches are the other's, and the threads asleep
-            found.append(block(case, number, budget.clock))
+            if runs[i] > 1:
+                things[i].block(max(1, runs[i] // 8), budget)       # the caches are another's, and the threads asleep
+            times[i].append(things[i].block(runs[i], budget))
     return times
 
 
 def summary(ours: list[float], theirs: list[float] | None, per: int = 1, **more: Any) -> Measurement:
-    """Medians of the times, and quartiles of the ratios of blocks that were timed one after the other."""
+    """Medians of the times, and quartiles of the ratios of blocks of the same round."""
     mine = statistics.median(ours) / per
     if theirs is None:
         return Measurement(mine, **more)

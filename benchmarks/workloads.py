@@ -2,20 +2,32 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .timing import Budget, Case, Measurement, alternate, summary
 
+if TYPE_CHECKING:
+    from .processes import Process
+
 ROOT = Path(__file__).parents[1]
 ENGINES = ("tensorgrad", "torch")
+PYTORCH = "PyTorch"                     # the column that the others are compared with
 CANNOT = "–"                            # what a row says that a library has no functions for
 TOLERANCE = 1e-3                        # of the largest number of a tensor: float32, after hundreds of ops
+
+
+class Problem(Exception):
+    """Why there is no measurement of a row, as the report has it, and in which column."""
+
+    def __init__(self, text: str, column: str = "") -> None:
+        super().__init__(text)
+        self.column = column
 
 
 @dataclass(frozen=True)
@@ -23,17 +35,42 @@ class Workload:
     """A row: `make(engine, tiny)` gives the Case to time; one run of it does `per` things. `tiny`: the same at sizes that tests can afford."""
 
     name: str
-    make: Callable[[Any, bool], Case]
+    make: Callable[..., Case]
     section: str = ""
     per: int = 1
     tolerance: float = TOLERANCE
 
-    def measure(self, engines: Sequence[Any], budget: Budget) -> Measurement:
-        cases = [self.make(engine, False) for engine in engines]
-        if difference := disagreement(*(case.results() for case in cases), tolerance=self.tolerance):
-            return Measurement(problem=f"differs: {difference}")
-        ours, *theirs = alternate(cases, budget)
-        return summary(ours, theirs[0] if theirs else None, self.per)
+    def measure(self, columns: Mapping[str, Process], group: str, budget: Budget) -> dict[str, Measurement]:
+        """What came out for each column, measured in turn by their processes, or why there is nothing."""
+        found: dict[str, Measurement] = {}
+        left = dict(columns)
+        while set(left) - {PYTORCH}:
+            try:
+                found |= self.compare(left, group, budget)
+                left = {}
+            except Problem as problem:
+                without_reference = problem.column == PYTORCH
+                for name in set(left) - {PYTORCH} if without_reference else {problem.column}:
+                    found[name] = Measurement(problem=f"{PYTORCH} {problem}" if without_reference else str(problem))
+                    del left[name]
+        return {name: found[name] for name in columns if name != PYTORCH}
+
+    def compare(self, columns: Mapping[str, Process], group: str, budget: Budget) -> dict[str, Measurement]:
+        """The measurements of all columns. Problem where one of them fails or differs from PyTorch."""
+        self.agree(columns, group)
+        times = dict(zip(columns, alternate(list(columns.values()), budget)))
+        return {name: summary(times[name], times.get(PYTORCH), self.per) for name in columns if name != PYTORCH}
+
+    def agree(self, columns: Mapping[str, Process], group: str, **options: Any) -> None:
+        """Let every column make its case. Problem for one that differs from PyTorch's."""
+        results = {name: process.make(group, self.name, **options) for name, process in columns.items()}
+        for name, values in results.items():
+            if values is not None and (difference := disagreement(values, results.get(PYTORCH), self.tolerance)):
+                raise Problem(f"differs: {difference}", name)
+
+
+def array(x: Any) -> np.ndarray:
+    return np.array(x.detach().numpy() if hasattr(x, "detach") else x)
 
 
 def disagreement(ours: Sequence[Any], theirs: Sequence[Any] | None = None, tolerance: float = TOLERANCE) -> str:
@@ -42,7 +79,7 @@ def disagreement(ours: Sequence[Any], theirs: Sequence[Any] | None = None, toler
         return ""
     if len(ours) != len(theirs):
         return f"{len(ours)} results, PyTorch has {len(theirs)}"
-    pairs = [tuple(np.asarray(x.detach().numpy() if hasattr(x, "detach") else x, np.float64) for x in pair) for pair in zip(ours, theirs)]
+    pairs = [tuple(array(x).astype(np.float64) for x in pair) for pair in zip(ours, theirs)]
     largest = max((float(np.abs(b).max()) for _, b in pairs if b.size), default=0.0)
     for i, (a, b) in enumerate(pairs):
         if a.shape != b.shape:

@@ -1,8 +1,8 @@
 """The benchmark: the same results from both libraries in every row, and a report that says what there is. Nothing is timed here."""
 import importlib
 import io
-import json
 import os
+import pickle
 import shutil
 import sys
 from contextlib import contextmanager
@@ -15,10 +15,11 @@ from support import DEVICE
 import tensorgrad
 from benchmarks import machinery, others, worker
 from benchmarks.others.functions import Optimizer
+from benchmarks.processes import Process
 from benchmarks.report import Report, cell, chart, columns_of, geometric_mean, markdown
-from benchmarks.run import Worker, main
-from benchmarks.timing import Measurement, quartiles
-from benchmarks.workloads import CANNOT, Workload, disagreement
+from benchmarks.run import main
+from benchmarks.timing import Budget, Case, Measurement, quartiles
+from benchmarks.workloads import CANNOT, PYTORCH, Problem, Workload, disagreement
 
 pytestmark = pytest.mark.skipif(DEVICE != "cpu", reason="the benchmark compares on the CPU")
 ROWS = [(group, row) for group in worker.GROUPS for row in worker.workloads(group)]
@@ -71,21 +72,78 @@ def test_statistics():
     assert machinery.exponent([1, 10, 100], [5, 500, 50000]) == pytest.approx(2.0)
 
 
-def test_a_row_that_differs_or_fails_says_so(monkeypatch, capsys):
-    torch = pytest.importorskip("torch")
+def answers_to(*requests, module="tensorgrad"):
+    """What a worker says of itself, and its answers."""
+    asked, answers = io.BytesIO(b"".join(map(pickle.dumps, requests))), io.BytesIO()
+    worker.serve(1, module, asked, answers)
+    answers.seek(0)
+    return [pickle.load(answers) for _ in range(1 + len(requests))]
 
-    def differs(engine, tiny):
-        return machinery.Case(lambda: None, lambda: [engine.ones(1) if engine is torch else engine.zeros(1)])
 
+def test_a_worker_answers_and_says_what_failed(monkeypatch, capsys):
     def fails(engine, tiny):
         raise ZeroDivisionError("no luck")
-    monkeypatch.setattr(machinery, "ROWS", [Workload("one", differs), Workload("two", fails)])
-    requests = [json.dumps({"group": "machinery", "name": name, "clock": "wall"}) for name in ("one", "two", "three")]
-    answers = io.StringIO()
-    worker.serve(1, ["tensorgrad", "torch"], requests, answers)
-    about, *found = map(json.loads, answers.getvalue().splitlines())
-    assert about["versions"][-1].startswith("torch") and [Measurement(**one).problem[:7] for one in found] == ["differs", "failed:", "failed:"]
-    assert "ZeroDivisionError: no luck" in found[1]["problem"] and "no luck" in capsys.readouterr().err
+
+    def refuses(engine, tiny):
+        raise Problem(CANNOT)
+    monkeypatch.setattr(machinery, "ROWS", [Workload("one", lambda engine, tiny, by=2.0: Case(list, lambda: [engine.ones(2) * by])),
+                                            Workload("two", fails), Workload("three", refuses)])
+    wrong = [("make", "machinery", name, {}) for name in ("two", "three", "four")]
+    about, (one, none), (fill, _), (time, _), *problems = answers_to(
+        ("make", "machinery", "one", {"by": 3.0}), ("fill", Budget()), ("block", 2, Budget()), *wrong)
+    assert about["versions"][-1] == f"tensorgrad {tensorgrad.__version__}" and one[0].tolist() == [3.0, 3.0] and none == "" and fill > 1 and time > 0
+    assert [problem for _, problem in problems] == [
+        "failed: ZeroDivisionError: no luck", CANNOT, "failed: ValueError: not enough values to unpack (expected 1, got 0)"]
+    assert "no luck" in capsys.readouterr().err
+
+
+class Pretended:
+    """In place of a process: results, and the times of blocks; a Problem where it has none."""
+
+    def __init__(self, column, results, times=()):
+        self.column, self.results, self.times = column, results, iter(times)
+
+    def make(self, group, name, **options):
+        return [np.array(self.results)] if self.results is not None else None
+
+    def fill(self, budget):
+        return 1
+
+    def block(self, runs, budget):
+        if (found := next(self.times, None)) is None:
+            raise Problem("failed: lost", self.column)
+        return found
+
+
+def measured(*processes, row=None, **budget):
+    columns = {process.column: process for process in processes}
+    return (row or Workload("any", None)).measure(columns, "ops", Budget(**{"rounds": 2, **budget}))
+
+
+def test_columns_are_measured_in_the_same_rounds():
+    found = measured(Pretended("compiled", [1.0], [1.0, 3.0]), Pretended("jax", None, [8.0, 8.0]), Pretended(PYTORCH, [1.0], [2.0, 4.0]))
+    assert found["compiled"] == Measurement(2.0, 3.0, (0.5625, 0.625, 0.6875)) and found["jax"].ratio == 3.0
+
+
+def test_a_row_that_differs_or_fails_says_so():
+    good, theirs = Pretended("compiled", [1.0], [1.0] * 4), Pretended(PYTORCH, [1.0], [1.0] * 6)
+    found = measured(good, Pretended("numpy", [2.0], [1.0] * 4), Pretended("jax", [1.0], [1.0]), theirs)
+    assert list(found) == ["compiled", "numpy", "jax"] and found["compiled"].ratio == 1.0
+    assert found["numpy"].problem == "differs: result 0 is off by 1, the largest number of PyTorch's is 1" and found["jax"].problem == "failed: lost"
+    assert measured(Pretended("compiled", [1.0], [1.0] * 4), Pretended(PYTORCH, [1.0])) == {"compiled": Measurement(problem="PyTorch failed: lost")}
+    assert measured(Pretended("compiled", [1.0], [1.0, 2.0])) == {"compiled": Measurement(1.5)}
+
+
+def test_how_time_grows():
+    row = machinery.Growth("any", None, sizes=(1, 2, 4), argument="n")
+    found = measured(Pretended("compiled", [1.0], [1.0, 4.0, 16.0]), Pretended(PYTORCH, [1.0], [1.0, 2.0, 4.0]), row=row, rounds=1)
+    assert found["compiled"] == Measurement(16.0, 4.0, (4.0, 4.0, 4.0), note="time grows with exponent 2.00, PyTorch's 1.00")
+
+
+def test_what_is_measured_of_fresh_processes():
+    row = machinery.Fresh("any", None, measured=lambda process: next(process.times), unit="B", rounds=2, first=1)
+    found = measured(Pretended("numpy", None, [9.0, 1.0, 2.0]), Pretended(PYTORCH, None, [9.0, 4.0, 4.0]), row=row, rounds=7)
+    assert found["numpy"] == Measurement(1.5, 4.0, (0.3125, 0.375, 0.4375), unit="B")
 
 
 @pytest.fixture
@@ -127,10 +185,20 @@ def test_every_bar_stands_under_its_heading(number):
 
 
 def test_a_lost_process_is_a_row_that_failed():
-    worker = Worker("compiled", 1)
-    for program in ("print('{}', flush=True); input(); raise SystemExit(3)", "raise SystemExit(3)", "input(); raise SystemExit(3)"):
-        worker.command = [sys.executable, "-c", program]
-        assert worker.measure(name="any").problem == "failed: its process ended with status 3" and worker.process is None
+    process = Process("compiled", 1)
+    about = "import pickle, sys; write = lambda x: (pickle.dump(x, sys.stdout.buffer), sys.stdout.flush()); "
+    for program in (about + "write({}); sys.stdin.buffer.read(1); raise SystemExit(3)", "raise SystemExit(3)",
+                    about + "sys.stdin.buffer.read(1); raise SystemExit(3)"):
+        process.command = [sys.executable, "-c", program]
+        with pytest.raises(Problem, match="failed: its process ended with status 3") as found:
+            process.make("ops", "any")
+        assert found.value.column == "compiled" and process.process is None
+
+
+def test_a_process_of_each_column():
+    processes = [Process(column, 1) for column in ("compiled", "numpy", "jax", PYTORCH)]
+    assert [process.engine for process in processes] == ["tensorgrad", "tensorgrad", "benchmarks.others.jax", "torch"]
+    assert [process.environment["TENSORGRAD_PURE"] for process in processes] == ["0", "1", "0", "0"]
 
 
 def test_a_run_from_start_to_report(tmp_path, capsys):
@@ -157,12 +225,13 @@ def test_other_libraries_train_as_pytorch_does(library, name):
 
 
 def test_a_network_that_a_library_cannot_do():
-    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch")
 
     def trainer(task, check):
         assert check and set(task.optimizers) == {"model"} and len(task.values) == 6 and task.optimizers["model"].settings["lr"] == 0.1
         raise NotImplementedError
-    assert others.ROWS[0].measure([SimpleNamespace(trainer=trainer), torch], None).problem == CANNOT
+    with pytest.raises(Problem, match=CANNOT):
+        others.ROWS[0].make(SimpleNamespace(trainer=trainer), tiny=True)
 
 
 @pytest.mark.parametrize("kind, settings", [

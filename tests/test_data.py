@@ -550,8 +550,12 @@ def test_keyboard_interrupt():
 
     loader = iter(DataLoader(Numbers(interrupt), num_workers=2))
     next(loader)
-    with pytest.raises(KeyboardInterrupt):
-        batches(loader)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)       # a shell's jobs in the background are told to ignore it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            batches(loader)
+    finally:
+        signal.signal(signal.SIGINT, before)
     del loader
     gc.collect()
     assert multiprocessing.active_children() == []

@@ -1,16 +1,17 @@
 """Training steps of other libraries, each beside PyTorch: the same network from the same parameters on the same inputs, by the library's own functions."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import importlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 
-from ..timing import Budget, Case, Measurement, alternate, summary
+from ..timing import Case
 from ..training import STEPS, TOLERANCES, Step, step_of
-from ..workloads import CANNOT, disagreement
+from ..workloads import CANNOT, Problem, disagreement
 from .functions import Optimizer, Task
 from .networks import PHASES
 
@@ -73,19 +74,18 @@ class Other:
 
     name: str
 
-    def measure(self, engines: Sequence[Any], budget: Budget) -> Measurement:
-        library, torch = engines
+    def make(self, library: Any, tiny: bool) -> Case:
+        """Its step, from the parameters and inputs of PyTorch's. Problem where it differs from that, or where the library cannot do it."""
+        torch = importlib.import_module("torch")
         try:
-            if difference := self.difference(library, torch):
-                return Measurement(problem=f"differs: {difference}")
-            theirs = step_of(self.name, torch)
-            ours = library.trainer(task_of(self.name, theirs), check=False)
+            if difference := self.difference(library, torch, tiny):
+                raise Problem(f"differs: {difference}")
+            step = library.trainer(task_of(self.name, step_of(self.name, torch, tiny)), check=False)
         except NotImplementedError:
-            return Measurement(problem=CANNOT)
+            raise Problem(CANNOT) from None
         for _ in range(3):                          # what is compiled on the way
-            ours()
-        mine, reference = alternate([Case(step, list) for step in (ours, theirs.run)], budget)
-        return summary(mine, reference)
+            step()
+        return Case(step, lambda: None)
 
     def difference(self, library: Any, torch: Any, tiny: bool = False) -> str:
         step = quiet(torch, step_of(self.name, torch, tiny))
