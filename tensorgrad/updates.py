@@ -9,7 +9,6 @@ from typing import Any
 
 from .autograd.inplace import check_mode
 from .autograd.mode import mode
-from .autograd.tape import TensorBase
 from .dispatch import PLAIN, OpDispatch
 
 KERNELS: dict[tuple[str, Any], Callable[..., Any]] = {}
@@ -25,16 +24,23 @@ def register(name: str, device: Any) -> Callable[[Any], Any]:
 
 def at_once(name: str, changed: tuple[Any, ...], read: tuple[Any, ...], **numbers: Any) -> bool:
     """Whether a kernel made this update. Tensors that change may be None; nothing is recorded."""
-    tensors = [t for t in (*changed, *read) if t is not None]
-    backend = type(tensors[0]._storage)
-    kernel = KERNELS.get((name, backend))
-    if kernel is None or mode.record or mode.hooks or not all(type(t) in PLAIN and type(t._storage) is backend for t in tensors) \
-            or not all(isinstance(number, (int, float)) for number in numbers.values()):
+    if mode.record or mode.hooks:
         return False
+    backend, arrays = type(changed[0]._storage), []
+    for tensor in changed + read:
+        if tensor is not None and (type(tensor) not in PLAIN or type(tensor._storage) is not backend):
+            return False
+        arrays.append(None if tensor is None else tensor.array)
+    kernel = KERNELS.get((name, backend))
+    if kernel is None:
+        return False
+    for number in numbers.values():
+        if not isinstance(number, (int, float)):
+            return False
     for tensor in changed:
         if tensor is not None:
             check_mode(tensor)
-    if kernel(*(t.array if isinstance(t, TensorBase) else t for t in (*changed, *read)), **numbers) is NotImplemented:
+    if kernel(*arrays, **numbers) is NotImplemented:
         return False
     for tensor in changed:
         if tensor is not None:

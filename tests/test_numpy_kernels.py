@@ -83,14 +83,14 @@ CASES = [      # images, channels, size, kernel, results, stride, padding, dilat
 
 @pytest.mark.parametrize("block", [1, 500, 1 << 19])
 @pytest.mark.parametrize("wide", [1, 1 << 30])
-@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize("way", ["rows", "columns"])
 @pytest.mark.parametrize("case", CASES)
-def test_convolution_in_blocks_is_that_of_the_formulas(monkeypatch, two_threads, block, wide, columns, case):
+def test_convolution_in_blocks_is_that_of_the_formulas(monkeypatch, two_threads, block, wide, way, case):
     n, c, size, kernel, o, stride, padding, dilation = case
     monkeypatch.setattr(convolution_numpy, "BLOCK", block)
     monkeypatch.setattr(convolution_numpy, "WIDE", wide)
     monkeypatch.setattr(convolution_numpy, "PLANES", block)
-    monkeypatch.setattr(convolution_numpy, "columns_pay", lambda *numbers, **more: columns)
+    monkeypatch.setattr(convolution_numpy, "ways", lambda *arrays: (way,))
     rng, how = np.random.default_rng(0), dict(stride=stride, padding=padding, dilation=dilation)
     x, w, b = rng.standard_normal((n, c, *size)), rng.standard_normal((o, c, *kernel)), rng.standard_normal(o)
     y = Convolution.forward(np, x, w, b, **how)

@@ -44,7 +44,11 @@ def workers(request, monkeypatch, threads):
 @pytest.fixture
 def always(monkeypatch):
     """Points wherever there is a way, whether they pay or not."""
-    monkeypatch.setattr(winograd_numpy, "pays", lambda n, w, length, how, of="output": winograd_numpy.fits(w.shape[2:], how))
+    monkeypatch.setattr(convolution_numpy, "ways", points_first)
+
+
+def points_first(of, x, w, y, how):
+    return ("points", "columns") if winograd_numpy.fits(w.shape[2:], how) else ("rows",)
 
 
 def drawn(case, dtype=np.float64):
@@ -165,14 +169,27 @@ def test_memory_is_bounded(monkeypatch):
     ((3,), (1,), (1,), (1,)), ((3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1)), ((1, 1), (1, 1), (0, 0), (1, 1)), ((1, 3), (1, 1), (0, 1), (1, 1)),
     ((3, 3), (1, 1), (2, 2), (2, 2)), ((5, 5), (1, 1), (2, 2), (1, 1)), ((2, 2), (2, 2), (0, 0), (1, 1))])
 def test_other_kernels_go_another_way(kernel, stride, padding, dilation):
-    assert not winograd_numpy.pays(32, np.empty((64, 64, *kernel)), (28,) * len(kernel), (stride, padding, dilation))
+    assert not winograd_numpy.fits(kernel, (stride, padding, dilation))
 
 
-@pytest.mark.parametrize("n, c, o, kernel, stride, size, pays", [
-    (32, 64, 64, 3, 1, 8, True), (8, 256, 256, 3, 1, 14, True), (16, 64, 128, 4, 2, 16, True), (1, 64, 64, 3, 1, 56, True),
-    (4, 3, 16, 3, 1, 32, False), (1, 512, 512, 3, 1, 7, False), (1, 64, 64, 3, 1, 8, False), (32, 256, 256, 3, 1, 2, False), (32, 64, 64, 3, 2, 16, False)])
-def test_points_are_for_many_channels_at_many_places(n, c, o, kernel, stride, size, pays):
-    assert winograd_numpy.pays(n, np.empty((o, c, kernel, kernel)), (size // stride,) * 2, ((stride,) * 2, (1, 1), (1, 1))) == pays
+@pytest.mark.parametrize("n, c, o, kernel, stride, size, way", [
+    (32, 64, 64, 3, 1, 8, "points"), (8, 256, 256, 3, 1, 14, "points"), (16, 64, 128, 4, 2, 16, "points"), (1, 64, 64, 3, 1, 56, "points"),
+    (4, 3, 16, 3, 1, 32, "columns"), (1, 512, 512, 3, 1, 7, "columns"), (1, 64, 64, 3, 1, 8, "columns"), (32, 256, 256, 3, 1, 2, "columns"),
+    (32, 64, 128, 3, 2, 32, "columns"), (32, 64, 64, 5, 1, 28, "rows"), (1, 64, 64, 5, 1, 14, "columns")])
+def test_points_are_for_many_channels_at_many_places(n, c, o, kernel, stride, size, way):
+    """What a survey of the three ways found to be the quickest."""
+    x, w, how = np.empty((n, c, size, size)), np.empty((o, c, kernel, kernel)), ((stride,) * 2, ((kernel - 1) // 2,) * 2, (1, 1))
+    y = np.empty((n, o, *output_length((size, size), (kernel, kernel), *how)))
+    assert convolution_numpy.ways("output", x, w, y, how)[0] == way
+
+
+@pytest.mark.parametrize("of", ["output", "input", "weight"])
+def test_each_way_is_left_to_what_it_can_do(of):
+    """No points for strides that part a kernel into single places, no columns larger than a block."""
+    for size, kernel, stride, expected in ((300, 3, 1, {"rows", "points"}), (8, 1, 2, {"rows", "columns"}), (8, 3, 1, {"rows", "columns", "points"})):
+        x, w, how = np.empty((1, 64, size, size)), np.empty((64, 64, kernel, kernel)), ((stride,) * 2, (0, 0), (1, 1))
+        y = np.empty((1, 64, *output_length((size, size), (kernel, kernel), *how)))
+        assert set(convolution_numpy.ways(of, x, w, y, how)) == expected
 
 
 @pytest.mark.parametrize("groups, batch", [(1, 1), (1, 3), (2, 2), (1, 0)])
@@ -190,8 +207,8 @@ def test_layers_come_to_the_same(monkeypatch, workers, groups, batch):
     with ExitStack() as numpy_alone:
         for name in ("convolution", "convolution_input", "convolution_weight"):
             numpy_alone.enter_context(OpDispatch.override(name, "cpu", getattr(convolution_numpy, name)))
-        monkeypatch.setattr(winograd_numpy, "pays", lambda *numbers, **options: False)
+        monkeypatch.setattr(convolution_numpy, "ways", lambda *arrays: ("rows",))
         plain = results()
-        monkeypatch.setattr(winograd_numpy, "pays", lambda n, w, length, how, of="output": winograd_numpy.fits(w.shape[2:], how))
+        monkeypatch.setattr(convolution_numpy, "ways", points_first)
         for ours, expected in zip(results(), plain, strict=True):
             np.testing.assert_allclose(ours, expected, atol=1e-11)

@@ -19,14 +19,15 @@ from ..dispatch import OpDispatch
 from ..ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight, output_length, padded
 from ..sharing import SPEED, add_up, available, finish, scratch, share, spans
 from . import winograd_numpy as winograd
+from .convolution_costs import ranked
 from .windows_numpy import clear, inside, trimmed, useful
 
 CPU = OpDispatch.backend("cpu")
 BLOCK = 1 << 19      # elements of shifted rows at a time
+COPIED = 1.5         # nanoseconds that an element of columns takes
 PLANES = 1 << 18     # elements of shifted rows at a time, of channels that are not mixed
 NARROW = 16          # columns below which images lie innermost
 WIDE = 48            # columns from which on BLAS multiplies row by row of the result
-SMALL = 1 << 16      # elements of columns that cost less than many calls
 
 
 def served(*arrays: Any) -> bool:
@@ -397,7 +398,8 @@ class Columns:
 
     def threads(self, w: Any, n: int) -> int:
         """How many threads should share n images. A kernel larger than all that it sees is left to BLAS's: each of ours would have to go through all of it."""
-        return threads_for(w, n * self.places) if w.size < self.height * self.places * n else 1
+        columns = self.height * self.places * n
+        return available(w.size * n * self.places / SPEED + columns * COPIED) if w.size <= columns else 1
 
     def blocks(self, n: int, threads: int) -> list[slice]:
         """Which images to take at a time."""
@@ -483,13 +485,6 @@ def weight_by_columns(y: Any, x: Any, out: Any, how: Any) -> None:
     place_by_place(out[(slice(None), slice(None), *columns.part)], total.reshape(o, -1, *columns.kernel))
 
 
-def columns_pay(n: int, w: Any, length: Any, rows: int, factor: int = 1) -> bool:
-    """Whether columns cost less than rows: elements copied against elements copied, of which `rows` are rows, a place, and those of the kernel count double."""
-    o, places = len(w), n * prod(length)
-    height = prod(w.shape[1:])
-    return bool(0 < height * prod(length) <= BLOCK and factor * height * places <= (rows + o) * places + 2 * w.size + SMALL)
-
-
 # ── the kernels ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -504,26 +499,37 @@ def by_groups(task: Any, groups: int, how: Any, *arrays: Any) -> None:
         task(*(None if a is None else a[(slice(None),) * axis + (spans(a.shape[axis], groups)[i],)] for a, axis in arrays), how)
 
 
+COMPUTE = {         # what fills the output, the gradient of the input or of the weight, in each way; by points it may have to be found in another way
+    "output": {"rows": correlate, "columns": by_columns, "points": winograd.correlate},
+    "input": {"rows": back, "columns": back_by_columns, "points": winograd.back},
+    "weight": {"rows": weight, "columns": weight_by_columns, "points": winograd.weight},
+}
+
+
+def ways(of: str, x: Any, w: Any, y: Any, how: Any) -> tuple[str, ...]:
+    """The ways to compute one of them from the others, the quickest first."""
+    columns = 0 < prod(w.shape[1:]) * prod(y.shape[2:]) <= BLOCK
+    there_are = ("rows", *["columns"] * columns, *["points"] * winograd.fits(w.shape[2:], how))
+    return ranked(of, there_are, x.shape, w.shape, y.shape, how[0])
+
+
+def compute(of: str, found: tuple[str, ...], *arrays: Any) -> None:
+    """Do it in the first of the ways that were found which succeeds."""
+    for way in found:
+        if COMPUTE[of][way](*arrays) is not False:
+            return
+
+
 def forward(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
-    if winograd.pays(len(x), w, y.shape[2:], how) and winograd.correlate(x, w, b, y, how):
-        return
-    pays = columns_pay(len(x), w, y.shape[2:], w.shape[1] * prod(w.shape[3:]))
-    (by_columns if pays else correlate)(x, w, b, y, how)
+    compute("output", ways("output", x, w, y, how), x, w, b, y, how)
 
 
 def backward(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
-    places = tuple(-(-d // s) for d, s in zip(x.shape[2:], how[0], strict=True))
-    if winograd.pays(len(x), w, places, how, of="input") and winograd.back(y, w, b, x, how):
-        return
-    pays = columns_pay(len(y), w, y.shape[2:], len(w) * how[0][0] * prod(w.shape[3:]), factor=2)
-    (back_by_columns if pays else back)(y, w, b, x, how)
+    compute("input", ways("input", x, w, y, how), y, w, b, x, how)
 
 
 def of_weight(y: Any, x: Any, out: Any, how: Any) -> None:
-    if winograd.pays(len(x), out, y.shape[2:], how, of="weight") and winograd.weight(y, x, out, how):
-        return
-    pays = columns_pay(len(x), out, y.shape[2:], out.shape[1] * prod(out.shape[3:]))
-    (weight_by_columns if pays else weight)(y, x, out, how)
+    compute("weight", ways("weight", x, out, y, how), y, x, out, how)
 
 
 def is_matrix(w: Any, stride: Any, padding: Any, groups: int, places: int) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from ..sharing import available, scratch, share, spans
 from ..updates import register
 
-BLOCK = 1 << 16      # elements at a time: with fewer, threads wait for each other between the calls of NumPy
+BLOCK = 3 << 15      # elements at a time: with fewer, threads wait for each other between the calls of NumPy
 
 
 def in_blocks(step: Callable[..., None], *arrays: Any, nanoseconds: float) -> Any:
@@ -18,16 +18,22 @@ def in_blocks(step: Callable[..., None], *arrays: Any, nanoseconds: float) -> An
     NotImplemented if the arrays are not alike and in one piece.
     """
     first = arrays[0]
-    if first.dtype.kind != "f" or first.itemsize < 4 or any(
-            a is not None and (a.dtype != first.dtype or a.shape != first.shape or not a.flags.c_contiguous) for a in arrays):
+    dtype, shape, size = first.dtype, first.shape, first.size
+    if dtype.kind != "f" or dtype.itemsize < 4:
         return NotImplemented
+    for a in arrays:
+        if a is not None and (a.dtype != dtype or a.shape != shape or not a.flags.c_contiguous):
+            return NotImplemented
     flat = [None if a is None else a.reshape(-1) for a in arrays]
+    if size <= BLOCK:
+        step(*flat, *scratch.take("update", (2, size), dtype))
+        return None
 
     def task(part: slice) -> None:
         for start in range(part.start, part.stop, BLOCK):
             stop = min(start + BLOCK, part.stop)
-            step(*(None if a is None else a[start:stop] for a in flat), *scratch.take("update", (2, stop - start), first.dtype))
-    share(task, spans(first.size, available(nanoseconds * first.size)))
+            step(*(None if a is None else a[start:stop] for a in flat), *scratch.take("update", (2, stop - start), dtype))
+    share(task, spans(size, available(nanoseconds * size)))
     return None
 
 

@@ -29,13 +29,7 @@ PITCH = 16           # elements that part rows which would lie a power of two ap
 PAGE = 1 << 12       # bytes from one place to the next that a cache keeps as one
 GATHERED = 1 << 17   # elements of some images that are turned at a time: their channels become innermost
 SCATTERED = 1 << 15  # elements of some rows of an image that are turned back at a time
-
-FAST = 80            # products and sums a nanosecond, one core at its best
-TURNED = 0.08        # nanoseconds that a number takes to become one of a point, or a result
-RUN = 1.6            # nanoseconds more for each run of channels
 KERNEL = 0.8         # nanoseconds that a point of a kernel takes
-FEW = 32             # channels, for a product of fewer than which points are not worth it
-FEW_OF_WEIGHT = 12   # the same of input and output in the mean, for the gradient of a kernel
 
 
 class Transform(NamedTuple):
@@ -216,27 +210,11 @@ def scheme_of(kernel: Any, how: Any) -> Scheme:
     return Scheme(kernel, how)
 
 
+@lru_cache(1 << 10)
 def fits(kernel: Any, how: Any) -> bool:
     """Whether there is a way for such kernels: along two axes, without dilation, windows of two or three numbers in each phase."""
     stride, _, dilation = how
     return len(kernel) == 2 and set(dilation) == {1} and all(-(-k // s) in TRANSFORMS for k, s in zip(kernel, stride, strict=True))
-
-
-def pays(n: int, w: Any, length: Any, how: Any, of: str = "output") -> bool:
-    """Whether fewer products are worth turning numbers into points, for a kernel (O, C, *K) and so many places in each phase of n images.
-
-    `of`: whether it is for the output, or for the gradient of the input or of the weight.
-    """
-    o, c, *kernel = w.shape
-    if not fits(kernel, how):
-        return False
-    scheme = scheme_of(tuple(kernel), how)
-    points, numbers = scheme.count * n * prod(tiles_of(length)), scheme.phases * c
-    if (o + numbers) / 2 < FEW_OF_WEIGHT if of == "weight" else (o if of == "input" else numbers) < FEW:
-        return False
-    saved = (o * c * prod(kernel) * n * prod(length) - points * o * numbers) / FAST
-    turned = points * sum(size * TURNED + RUN for size in (o, numbers))
-    return bool(saved > turned + o * numbers * scheme.count * KERNEL)
 
 
 # ── the three convolutions ────────────────────────────────────────────────────────────────────────────────────────────
