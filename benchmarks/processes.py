@@ -9,10 +9,11 @@ import threading
 from contextlib import nullcontext, suppress
 from typing import Any
 
-from .timing import Budget
+from .timing import REST, Budget
 from .workloads import PYTORCH, ROOT, Problem
 
 PATIENCE = 600.0                     # seconds for an answer, after which a process is ended: some compile for minutes
+LONG_REST = 0.2                      # seconds until threads of OpenBLAS sleep, where it is left as it is
 PURE = {"compiled": "0", "numpy": "1"}          # what TENSORGRAD_PURE says for each column
 
 
@@ -21,6 +22,7 @@ class Process:
 
     def __init__(self, column: str, threads: int) -> None:
         self.column, self.threads = column, threads
+        self.rest = LONG_REST if column not in (*PURE, PYTORCH) else REST
         self.engine = "torch" if column == PYTORCH else "tensorgrad" if column in PURE else f"benchmarks.others.{column}"
         self.command = [sys.executable, "-m", "benchmarks.worker", str(threads), self.engine]
         pools = {f"{pool}_THREADS": str(threads) for pool in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUM_CPU")}      # the last is tinygrad's

@@ -115,7 +115,7 @@ def introduction(report: Report) -> list[str]:
         f"`{report.command}` ({report.seconds / 60:.0f} minutes, load average {report.load[0]:.1f} before it and {os.getloadavg()[0]:.1f} after). "
         f"float32, {clock}.",
         "Ratios are tensorgrad's time over PyTorch's, eager: **below 1 tensorgrad is faster, above 1 it is slower**. All run the same code, each in a process "
-        "of its own, with its own settings of memory and threads: in turn, block by block, each after a pause in which the others' threads fall asleep. A "
+        "of its own, with its own settings of memory and threads: in turn, block by block, each after a rest in which the others' threads fall asleep. A "
         "ratio is the median of those of the rounds, with its quartiles where they are far apart. Before anything is timed the results are compared: values, "
         "gradients, losses of three steps; a row that differs or fails says so. "
         + ("" if report.compiled else "**There were no compiled kernels in this run.** ")

@@ -1,7 +1,7 @@
 """How things are timed: in short blocks with the collector off, all libraries in turn, medians of the ratios of blocks of the same round.
 
-Threads of the others (OpenMP's, OpenBLAS's) look out for work for some 30 ms after their last, on a processor that the one timed needs: no program has
-both, so each block comes after a pause in which they fall asleep, and after a run which wakes its own."""
+Threads of the others (OpenMP's, OpenBLAS's) look out for work for a while after their last, on a processor that the one timed needs: no program has both,
+so each block comes after a rest in which they fall asleep, and after a run which wakes its own."""
 from __future__ import annotations
 
 import gc
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-PAUSE = 0.05                            # seconds before a block
+REST = 0.05                             # seconds until threads sleep
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,10 @@ class Budget:
 
 
 class Timed(Protocol):
-    """What can be timed in turn with others: a Case of this process, or the one that another process made."""
+    """What can be timed in turn with others: a Case of this process, or the one that another process made. `rest`: seconds until its threads sleep."""
+
+    @property
+    def rest(self) -> float: ...
 
     def fill(self, budget: Budget) -> int: ...
 
@@ -42,6 +45,7 @@ class Case(NamedTuple):
     run: Callable[..., object]
     results: Callable[[], Sequence[Any] | None]
     prepare: Callable[[], object] | None = None
+    rest: float = REST
 
     def block(self, runs: int, budget: Budget) -> float:
         """The time of one run, measured over a block of them."""
@@ -93,14 +97,15 @@ class Measurement:
 
 def alternate(things: Sequence[Timed], budget: Budget) -> list[list[float]]:
     """Their times, block by block, A B B A A B …: what drifts meets all alike."""
-    runs = [thing.fill(budget) for thing in things]
+    runs, rest = [thing.fill(budget) for thing in things], things[-1].rest
     times: list[list[float]] = [[] for _ in things]
     start = time.perf_counter()
     for turn in range(budget.rounds):
         if turn >= budget.fewest and time.perf_counter() - start > budget.limit * len(things) * turn / (turn + 1):        # no time for one more
             break
         for i in range(len(things))[::-1 if turn % 2 else 1]:
-            time.sleep(PAUSE)
+            time.sleep(rest)
+            rest = things[i].rest
             if runs[i] > 1:
                 things[i].block(max(1, runs[i] // 8), budget)       # the caches are another's, and the threads asleep
             times[i].append(things[i].block(runs[i], budget))

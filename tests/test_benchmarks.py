@@ -100,6 +100,8 @@ def test_a_worker_answers_and_says_what_failed(monkeypatch, capsys):
 class Pretended:
     """In place of a process: results, and the times of blocks; a Problem where it has none."""
 
+    rest = 0.0
+
     def __init__(self, column, results, times=()):
         self.column, self.results, self.times = column, results, iter(times)
 
