@@ -26,6 +26,7 @@ class Process:
         self.engine = "torch" if column == PYTORCH else "tensorgrad" if column in PURE else f"benchmarks.others.{column}"
         self.command = [sys.executable, "-m", "benchmarks.worker", str(threads), self.engine]
         pools = {f"{pool}_THREADS": str(threads) for pool in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUM_CPU")}      # the last is tinygrad's
+        pools["OMP_PROC_BIND"] = "true"         # PyTorch's threads would share a processor at times, for seconds, and small networks take three times as long
         self.environment = os.environ | pools | {"TENSORGRAD_KERNELS": "", "TENSORGRAD_PURE": PURE.get(column, "0")}
         self.process: subprocess.Popen[bytes] | None = None
         self.about: dict[str, Any] = {}

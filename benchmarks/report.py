@@ -41,8 +41,14 @@ class Report:
         """Ours; in training those of other libraries, too."""
         return [column for column in self.columns if column in COLUMNS or group == "training"]
 
+    def rounds_of(self, group: str) -> list[list[str]]:
+        """Which columns are timed in turn, with PyTorch: ours, and each other library by itself, whose threads would be in the way of ours."""
+        return [self.columns_of(""), *([column] for column in self.columns_of(group) if column in OTHERS)]
+
     def add(self, group: str, section: str, name: str, found: Found) -> None:
-        self.rows.setdefault((group, section), {})[name] = found
+        """Note what was found for a row, beside what was found for it before."""
+        rows = self.rows.setdefault((group, section), {})
+        rows[name] = {**rows.get(name, {}), **found}
 
     def of(self, group: str) -> Iterator[tuple[str, dict[str, Found]]]:
         return ((section, rows) for (of, section), rows in self.rows.items() if of == group)
@@ -115,15 +121,15 @@ def introduction(report: Report) -> list[str]:
         f"`{report.command}` ({report.seconds / 60:.0f} minutes, load average {report.load[0]:.1f} before it and {os.getloadavg()[0]:.1f} after). "
         f"float32, {clock}.",
         "Ratios are tensorgrad's time over PyTorch's, eager: **below 1 tensorgrad is faster, above 1 it is slower**. All run the same code, each in a process "
-        "of its own, with its own settings of memory and threads: in turn, block by block, each after a rest in which the others' threads fall asleep. A "
-        "ratio is the median of those of the rounds, with its quartiles where they are far apart. Before anything is timed the results are compared: values, "
-        "gradients, losses of three steps; a row that differs or fails says so. "
+        "of its own, with its own settings of memory and threads: in turn, block by block, each after a rest in which the others' threads fall asleep; "
+        "PyTorch's are bound to a processor each, without which it is slower at times. A ratio is the median of those of the rounds, with its quartiles where "
+        "they are far apart. Before anything is timed the results are compared: values, gradients, losses of three steps; a row that differs or fails says so. "
         + ("" if report.compiled else "**There were no compiled kernels in this run.** ")
         + "Times are those of the first column of ratios. Trust ratios more than times, and means more than rows: they come from one moment of one machine, "
         "and where that is shared PyTorch's own time of a row differs by up to a factor of two from run to run.", *([report.note] if report.note else [])]
     if others and "training" in report.groups():
         lines.append(
-            f"The training steps of {', '.join(others)} are measured in the same rounds, on as many processors, "
+            f"The training steps of {', '.join(others)} are measured after ours, in the same way, each in turn with PyTorch, on as many processors, "
             "from PyTorch's parameters and inputs; losses and gradients are compared without dropout and noise, of which every library has its own. JAX and "
             "tinygrad compile the whole step beforehand, which is not counted. “–”: the library lacks functions that the network needs.")
     return [text for line in lines for text in (line, "")]

@@ -49,12 +49,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     budget = Budget(clock=time.process_time if arguments.cpu else time.perf_counter, **QUICK if arguments.quick else {})
     started = time.perf_counter()
     for group in arguments.only or GROUPS:
-        measured = {name: process for name, process in processes.items() if name == PYTORCH or name in report.columns_of(group)}
-        for row in workloads(group):
-            if re.search(arguments.filter, f"{row.section} {row.name}"):
-                found = row.measure(measured, group, budget)
-                report.add(group, row.section, row.name, found)
-                print(f"{row.name:68} " + "  ".join(map(cell, found.values())), flush=True)
+        for together in report.rounds_of(group):
+            measured = {name: process for name, process in processes.items() if name == PYTORCH or name in together}
+            for row in workloads(group):
+                if re.search(arguments.filter, f"{row.section} {row.name}"):
+                    found = row.measure(measured, group, budget)
+                    report.add(group, row.section, row.name, found)
+                    print(f"{row.name:68} " + "  ".join(map(cell, found.values())), flush=True)
+            if not set(together) & set(COLUMNS):
+                processes[together[0]].stop()
     for process in processes.values():
         process.stop()
         report.versions |= dict.fromkeys(process.about.get("versions", ()))
