@@ -170,6 +170,13 @@ def test_the_report(report):
     assert cell(Measurement(1.0, 1.0, (1.0, 1.0, 1.0))) == "1.00"
 
 
+def test_other_libraries_are_timed_after_ours(report):
+    """By themselves, and beside what was found before."""
+    assert report.rounds_of("training") == [["compiled", "numpy"], ["jax"]] and report.rounds_of("ops") == [["compiled", "numpy"]]
+    report.add("ops", "Sums", "broken", {"jax": Measurement(1.0)})
+    assert list(report.rows["ops", "Sums"]["broken"]) == ["compiled", "numpy", "jax"]
+
+
 def test_the_chart(report, tmp_path):
     pytest.importorskip("matplotlib")
     file = tmp_path / "chart.png"
