@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -110,7 +110,7 @@ def exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
 class Fresh(Workload):
     """What is measured of processes that begin anew for it: `measured` for each column, after `first` rounds that do not count."""
 
-    measured: Callable[[Process], float] = lambda process: 0.0
+    measured: Callable[[Process], float] = field(kw_only=True)
     unit: str = "s"
     rounds: int = 5
     first: int = 0

@@ -21,7 +21,7 @@ class Process:
     """A process with the library of a column; another is started when it is lost."""
 
     def __init__(self, column: str, threads: int) -> None:
-        self.column, self.threads = column, threads
+        self.column = column
         self.rest = LONG_REST if column not in (*PURE, PYTORCH) else REST
         self.engine = "torch" if column == PYTORCH else "tensorgrad" if column in PURE else f"benchmarks.others.{column}"
         self.command = [sys.executable, "-m", "benchmarks.worker", str(threads), self.engine]

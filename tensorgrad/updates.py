@@ -24,16 +24,14 @@ def register(name: str, device: Any) -> Callable[[Any], Any]:
 
 def at_once(name: str, changed: tuple[Any, ...], read: tuple[Any, ...], **numbers: Any) -> bool:
     """Whether a kernel made this update. Tensors that change may be None; nothing is recorded."""
-    if mode.record or mode.hooks:
-        return False
     backend, arrays = type(changed[0]._storage), []
+    kernel = KERNELS.get((name, backend))
+    if kernel is None or mode.record or mode.hooks:
+        return False
     for tensor in changed + read:
         if tensor is not None and (type(tensor) not in PLAIN or type(tensor._storage) is not backend):
             return False
         arrays.append(None if tensor is None else tensor.array)
-    kernel = KERNELS.get((name, backend))
-    if kernel is None:
-        return False
     for number in numbers.values():
         if not isinstance(number, (int, float)):
             return False

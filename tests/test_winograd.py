@@ -47,8 +47,11 @@ def always(monkeypatch):
     monkeypatch.setattr(convolution_numpy, "ways", points_first)
 
 
-def points_first(of, x, w, y, how):
-    return ("points", "columns") if winograd_numpy.fits(w.shape[2:], how) else ("rows",)
+RANKED = convolution_numpy.ways
+
+
+def points_first(*arrays):
+    return sorted(RANKED(*arrays), key="points".__ne__)
 
 
 def drawn(case, dtype=np.float64):
@@ -175,9 +178,9 @@ def test_other_kernels_go_another_way(kernel, stride, padding, dilation):
 @pytest.mark.parametrize("n, c, o, kernel, stride, size, way", [
     (32, 64, 64, 3, 1, 8, "points"), (8, 256, 256, 3, 1, 14, "points"), (16, 64, 128, 4, 2, 16, "points"), (1, 64, 64, 3, 1, 56, "points"),
     (4, 3, 16, 3, 1, 32, "columns"), (1, 512, 512, 3, 1, 7, "columns"), (1, 64, 64, 3, 1, 8, "columns"), (32, 256, 256, 3, 1, 2, "columns"),
-    (32, 64, 128, 3, 2, 32, "columns"), (32, 64, 64, 5, 1, 28, "rows"), (1, 64, 64, 5, 1, 14, "columns")])
+    (32, 64, 128, 3, 2, 32, "columns"), (32, 64, 64, 3, 2, 16, "columns"), (32, 64, 64, 5, 1, 28, "rows"), (1, 64, 64, 5, 1, 14, "columns")])
 def test_points_are_for_many_channels_at_many_places(n, c, o, kernel, stride, size, way):
-    """What a survey of the three ways found to be the quickest."""
+    """As the costs have it, which a survey of the three ways gave."""
     x, w, how = np.empty((n, c, size, size)), np.empty((o, c, kernel, kernel)), ((stride,) * 2, ((kernel - 1) // 2,) * 2, (1, 1))
     y = np.empty((n, o, *output_length((size, size), (kernel, kernel), *how)))
     assert convolution_numpy.ways("output", x, w, y, how)[0] == way
