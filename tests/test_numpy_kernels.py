@@ -108,6 +108,17 @@ def test_convolution_in_blocks_is_that_of_the_formulas(monkeypatch, two_threads,
         np.testing.assert_allclose(ours, formula, atol=1e-12)
 
 
+@pytest.mark.parametrize("x, kernel, o, stride, padding, dilation", [
+    ((1, 32, 1, 16), (1, 5), 32, (2, 2), (1, 0), (1, 2)), ((17, 3, 14, 1), (3, 2), 32, (1, 3), (0, 2), (1, 1)),
+    ((2, 8, 1, 3, 4), (1, 2, 5), 5, (2, 1, 1), (1, 1, 2), (1, 1, 1))])
+def test_where_nothing_but_padding_is_seen(x, kernel, o, stride, padding, dilation):
+    how, x = dict(stride=stride, padding=padding, dilation=dilation), np.ones(x)
+    w = np.ones((o, x.shape[1], *kernel))
+    y = convolution_numpy.convolution(x, w, np.ones(o), **how)
+    assert (y == 1).all() and not convolution_numpy.convolution_input(y, w, None, size=x.shape[2:], **how).any()
+    assert not convolution_numpy.convolution_weight(y, x, size=kernel, **how).any()
+
+
 def test_what_one_channel_sees_is_its_own():
     """Infinity in another channel is none of its business."""
     rng, how = np.random.default_rng(0), dict(stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=2)

@@ -482,7 +482,7 @@ def weight_by_columns(y: Any, x: Any, out: Any, how: Any) -> None:
     total = totals[0] if count == 1 else totals.sum(axis=0)
     if not columns.whole:
         out[...] = 0
-    place_by_place(out[(slice(None), slice(None), *columns.part)], total.reshape(o, -1, *columns.kernel))
+    place_by_place(out[(slice(None), slice(None), *columns.part)], total.reshape(o, out.shape[1], *columns.kernel))
 
 
 # ── the kernels ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -508,7 +508,7 @@ COMPUTE = {         # what fills the output, the gradient of the input or of the
 
 def ways(of: str, x: Any, w: Any, y: Any, how: Any) -> tuple[str, ...]:
     """The ways to compute one of them from the others, the quickest first."""
-    columns = 0 < prod(w.shape[1:]) * prod(y.shape[2:]) <= BLOCK
+    columns = 0 < columns_of(x.shape[2:], w.shape[1], w.shape[2:], y.shape[2:], how).height * prod(y.shape[2:]) <= BLOCK    # 0: nothing but padding is seen
     there_are = ("rows", *["columns"] * columns, *["points"] * winograd.fits(w.shape[2:], how))
     return ranked(of, there_are, x.shape, w.shape, y.shape, how[0])
 
