@@ -11,6 +11,8 @@ from .autograd.tape import Leaf, new
 from .ops.base import OPS
 from .storage.base import backend_of
 
+DLPACK = (1, 0) if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else (0, 8)         # the latest version of it that NumPy knows
+
 
 def made(cls: Any, array: Any, storage: Any, requires_grad: bool, attributes: dict[str, Any]) -> Any:
     """A leaf of this class."""
@@ -98,4 +100,4 @@ def capsule(tensor: Any, stream: Any, max_version: Any, dl_device: Any, copy: An
     if stream not in (None, -1):
         raise AssertionError("stream should be None on cpu.")
     array = tensor.numpy().copy() if copy else tensor.numpy()
-    return array.__dlpack__(**{} if max_version is None or max_version[0] < 1 else {"max_version": max_version})
+    return array.__dlpack__(**{} if max_version is None or max_version[0] < 1 or DLPACK[0] < 1 else {"max_version": max_version})

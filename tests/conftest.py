@@ -3,6 +3,7 @@
     DEVICE=cpu     NumPy (the default)
     DEVICE=cuda    CuPy on a GPU; without one, two simulated devices whose arrays refuse to mix with host arrays
 """
+import multiprocessing
 import os
 
 import pytest
@@ -55,6 +56,16 @@ def nothing_left_behind():
     WARNED.clear()
     yield
     assert state() == before
+
+
+@pytest.fixture
+def forking():
+    """While the test runs, processes begin as forks, in which functions run that cannot be pickled. From 3.14 on, that is not Python's default."""
+    before = multiprocessing.get_start_method(allow_none=True)
+    if "fork" in multiprocessing.get_all_start_methods():
+        multiprocessing.set_start_method("fork", force=True)
+    yield
+    multiprocessing.set_start_method(before, force=True)
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ def outcome(program, torch):
     """What the program returns, or its exception; and the warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
+        warnings.filterwarnings('ignore', r'the \(type, exc, tb\) signature of throw')      # Python's, from 3.12 on, to PyTorch
         torch.manual_seed(0)
         torch.set_warn_always(True)         # else each warning comes once in a process, whichever test is the first
         if hasattr(torch._C, '_functorch'):     # how vmap does it inside, which varies with what was imported before

@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 CHOICES = ("cpu", "cuda")
 DEVICE = os.environ.get("DEVICE", "cpu")
 
+not_numpy_2_0 = pytest.mark.skipif(version("numpy").startswith("2.0."), reason="NumPy 2.0 does not have it")
 cpu_only = pytest.mark.skipif(DEVICE != "cpu", reason="about memory that NumPy and tensors share: the CPU's")
 
 
@@ -43,6 +45,12 @@ def fresh_process(program, *, fails=False, **environment):
                          capture_output=True, text=True, timeout=120)
     assert bool(ran.returncode) == fails, ran.stderr
     return ran.stderr.strip().splitlines()[-1] if fails else ran.stdout
+
+
+def skip_if_built_with_cuda(torch):
+    """For what PyTorch answers differently if it was built with CUDA, on a machine that has none, too."""
+    if torch.version.cuda is not None:
+        pytest.skip("this PyTorch was built with CUDA")
 
 
 class Programs(list):

@@ -9,7 +9,7 @@ import textwrap
 
 import pytest
 from side_by_side import attempt
-from support import ROOT, Programs, cpu_only, fresh_process
+from support import ROOT, Programs, cpu_only, fresh_process, skip_if_built_with_cuda
 
 import tensorgrad
 
@@ -297,6 +297,7 @@ def importing(torch, *names):
 
 @program
 def switches_of_backends(torch):
+    skip_if_built_with_cuda(torch)
     importing(torch, "backends")
     backends = torch.backends
     before = [backends.cudnn.enabled, backends.cudnn.benchmark, backends.cudnn.deterministic, backends.cudnn.allow_tf32, backends.cuda.matmul.allow_tf32,
@@ -356,6 +357,7 @@ def compilers(torch):
 
 @program
 def distributed_without_a_group(torch):
+    skip_if_built_with_cuda(torch)
     importing(torch, "distributed")
     d = torch.distributed
     return [d.is_initialized(), d.is_nccl_available(), d.is_torchelastic_launched(), attempt(d.get_rank), attempt(d.get_world_size), attempt(d.barrier)]

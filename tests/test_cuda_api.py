@@ -7,7 +7,7 @@ import types
 
 import numpy as np
 import pytest
-from support import fresh_process
+from support import fresh_process, skip_if_built_with_cuda
 
 import tensorgrad as tg
 from tensorgrad import cuda
@@ -519,8 +519,7 @@ get_device_capability() initial_seed() get_rng_state() can_device_access_peer(0,
 
 def test_without_a_device_it_answers_as_pytorch_without_cuda_does():
     torch = pytest.importorskip("torch")
-    if torch.cuda.is_available():
-        pytest.skip("PyTorch found a GPU")
+    skip_if_built_with_cuda(torch)
     program = "import sys; sys.modules['cupy'] = None; import tensorgrad as torch; cuda = torch.cuda\n" + "".join(
         f"print(repr(cuda.{call}))\n" for call in ANSWERS)
     theirs = [repr(eval(f"torch.cuda.{call}", {"torch": torch})) for call in ANSWERS]

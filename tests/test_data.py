@@ -17,6 +17,7 @@ from tensorgrad.utils.data import DataLoader, TensorDataset
 from tensorgrad.utils.data._utils import pool
 
 pytestmark = [
+    pytest.mark.usefixtures('forking'),
     pytest.mark.filterwarnings('ignore:This DataLoader will create'),  # where there is one processor
     pytest.mark.filterwarnings('ignore:.*fork.*:DeprecationWarning'),  # Python's, about threads of libraries
 ]

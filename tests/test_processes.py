@@ -15,7 +15,8 @@ from tensorgrad.multiprocessing.reductions import share
 from tensorgrad.utils.data import DataLoader, Dataset
 from tensorgrad.utils.data._utils import channel
 
-pytestmark = [cpu_only, pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"), pytest.mark.filterwarnings("ignore:This DataLoader will create"),
+pytestmark = [cpu_only, pytest.mark.usefixtures("forking"), pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+              pytest.mark.filterwarnings("ignore:This DataLoader will create"),
               pytest.mark.skipif(not hasattr(os, "fork"), reason="fork is not there")]
 
 

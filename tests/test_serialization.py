@@ -363,6 +363,7 @@ def tar_file(parts=(), storage=(7, 6), tensor=(2, 3), stride=(3, 1), offset=0, n
     return out
 
 
+@pytest.mark.filterwarnings("ignore:Python 3.14 will, by default, filter:DeprecationWarning")      # PyTorch's, on 3.12 and 3.13
 def test_the_oldest_files_are_read(tmp_path):
     def theirs(file):
         (tmp_path / "old.pt").write_bytes(file.getvalue())

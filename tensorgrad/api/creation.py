@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtype as dtypes
+from .._copying import DLPACK
 from .._tensor import Tensor
 from ..autograd.mode import mode
 from ..autograd.tape import TensorBase, new
@@ -285,7 +286,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: Any = None) -> Any
         if place is not None:
             options["dl_device"] = (2, place.index or 0) if place.type == "cuda" else (1, 0)
         try:
-            capsule = ext_tensor.__dlpack__(max_version=(1, 0), **options)
+            capsule = ext_tensor.__dlpack__(max_version=DLPACK, **options)
         except TypeError:       # from before version 1
             capsule = ext_tensor.__dlpack__(**options)
     else:

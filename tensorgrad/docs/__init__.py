@@ -4,8 +4,10 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from enum import EnumType
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from .names import ABSENT, made_of
@@ -13,11 +15,15 @@ from .prose import BUILDING, DIFFERENCES, EXTENDING, HEAD
 
 
 def first_line(thing: Any) -> str:
-    text = inspect.getdoc(thing) or ""
+    text = "" if thing is None else inspect.getdoc(thing) or ""
     return text.split("\n")[0].split(" https://")[0].strip()
 
 
 def signature_of(thing: Any, method: bool = False) -> str:
+    if isinstance(thing, EnumType):         # Python's own signature of these, and of callable modules, differs between its versions
+        return "(value)"
+    if isinstance(thing, ModuleType):
+        thing = thing.__call__
     try:
         text = str(inspect.signature(thing))
     except (TypeError, ValueError):

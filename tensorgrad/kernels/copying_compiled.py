@@ -13,8 +13,10 @@ def reshape(x: Any, *, shape: Any) -> Any:
         return x.reshape(shape)
     try:
         return x.reshape(shape, copy=False)
-    except (ValueError, TypeError):         # it takes a copy; NumPy 2.0 cannot say so
+    except ValueError:          # it takes a copy
         return in_rows(x).reshape(shape)
+    except TypeError:           # NumPy 2.0 cannot be asked
+        return x.reshape(shape)
 
 
 def joined(op: str) -> None:

@@ -9,6 +9,7 @@ import mmap
 import os
 import sys
 import weakref
+from functools import cache
 from multiprocessing.reduction import HAVE_SEND_HANDLE, ForkingPickler
 from typing import Any
 
@@ -95,11 +96,24 @@ def share(tensor: Any) -> Any:
 
 def _family(tensor: Any) -> list[Any]:
     """The tensors that lie in the same memory as this one. Only the collector of garbage knows them all, so it is asked where there are others."""
-    storage, memory = tensor._storage, tensor._storage.memory
-    ours = 3 + (tensor.array is memory) + (tensor.array.base is memory)     # a name here, the argument, the storage, and this tensor's array
-    if memory is None or sys.getrefcount(storage) == 3 and sys.getrefcount(memory) == ours:
+    if tensor._storage.memory is None or _references(tensor) == _references_of_one():
         return [tensor]
+    storage, memory = tensor._storage, tensor._storage.memory
     return [t for t in gc.get_objects() if issubclass(type(t), TensorBase) and (t._storage is storage or t._storage.memory is memory)]
+
+
+def _references(tensor: Any) -> tuple[int, int]:
+    """How many references there are to a tensor's storage and, other than its own array's, to its memory."""
+    storage, memory = tensor._storage, tensor._storage.memory
+    return sys.getrefcount(storage), sys.getrefcount(memory) - (tensor.array is memory) - (tensor.array.base is memory)
+
+
+@cache
+def _references_of_one() -> tuple[int, int]:
+    """Those of a tensor whose memory is its own. Python's versions differ in what they count."""
+    one = fresh(np.empty(1), NumpyStorage)
+    one._storage.memory = one.array
+    return _references(one)
 
 
 class _Bytes:
