@@ -5,6 +5,7 @@ does all of them itself, and never waits for a thread that has not begun. A thre
 50 µs), since the next loop of a network follows at once; then, for about a millisecond, only when nobody else wants its core; then it sleeps. To wake
 takes longer than most loops of a small network. BLAS keeps to one thread while the pool is in use (tensorgrad/threads.py), so the two never wait for
 each other's cores. */
+#define _GNU_SOURCE                             /* for sched_getcpu and pthread_setaffinity_np */
 #include "pool.h"
 
 #include <pthread.h>
@@ -21,6 +22,8 @@ each other's cores. */
 int pool_used;
 static int wanted = 1;                          /* threads, the caller's own included */
 static int started;                             /* threads that run beside it */
+static pthread_t helpers[MOST];                 /* these threads */
+static int avoided = -1;                        /* the core that they keep off */
 static pid_t owner;                             /* the process that started them */
 static pthread_mutex_t one_loop = PTHREAD_MUTEX_INITIALIZER, lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
@@ -78,6 +81,22 @@ static void *work(void *number)
     return NULL;
 }
 
+/* Let the helpers run on any core but the caller's. A system may wake a thread on the core of the one that waits for it, and leave it there for seconds,
+whatever else is free: then two threads take longer than one. The caller itself goes where the system likes; when it has moved, so do they. */
+static void keep_off(void)
+{
+#ifdef __linux__
+    cpu_set_t others;
+    int here = sched_getcpu();
+    if (here == avoided) return;
+    avoided = here;
+    if (here < 0 || pthread_getaffinity_np(pthread_self(), sizeof others, &others)) return;
+    CPU_CLR(here, &others);
+    if (CPU_COUNT(&others))
+        for (int i = 0; i < started; i++) pthread_setaffinity_np(helpers[i], sizeof others, &others);
+#endif
+}
+
 static void start(int threads)
 {
     pool_used = 1;
@@ -90,14 +109,14 @@ static void start(int threads)
         pthread_cond_init(&wake, NULL);
     }
     while (started < threads - 1) {
-        pthread_t thread;
         pthread_attr_t detached;
         pthread_attr_init(&detached);
         pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-        int failed = pthread_create(&thread, &detached, work, (void *)(long)(started + 1));
+        int failed = pthread_create(&helpers[started], &detached, work, (void *)(long)(started + 1));
         pthread_attr_destroy(&detached);
         if (failed) break;
         started++;
+        avoided = -1;
     }
 }
 
@@ -116,6 +135,7 @@ void pool_run(Share share, void *task, int parts)
     if (started < threads - 1) {
         share(task, 0, 1);
     } else {
+        keep_off();
         atomic_store_explicit(&job_share, share, memory_order_relaxed);
         atomic_store_explicit(&job_task, task, memory_order_relaxed);
         atomic_store_explicit(&job_parts, parts, memory_order_relaxed);

@@ -8,9 +8,10 @@ def show() -> str:
     from numpy import __version__ as numpy
 
     from . import __version__
+    from ._blas import blas_name
     from ._native import native
     from .kernels.compiled import enabled
-    from .threads import blas_name, get_num_threads
+    from .threads import get_num_threads
     kernels = "none" if native is None else f"{native.instructions}{'' if enabled() else ', not in use'}"
     parts = {"Python": ".".join(map(str, version_info[:3])), "NumPy": numpy, "tensorgrad": __version__, "compiled kernels:": kernels,
              "BLAS:": blas_name(), "threads:": get_num_threads()}

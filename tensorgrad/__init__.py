@@ -10,8 +10,11 @@ from importlib import import_module as _import_module
 from math import e, inf, nan, pi  # noqa: F401
 from typing import Any as _Any
 
+from . import (
+    _blas,  # noqa: F401, I001 (the first that imports NumPy)
+    autograd,
+)
 from . import api as _api
-from . import autograd
 from . import kernels as _kernels
 from ._overriding import namespaced as _namespaced
 from .api import *  # noqa: F403

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from . import threads
+from . import processors, threads
+from ._blas import watches_long
 
 WORTH = 1 << 20                         # nanoseconds of work to be shared
 SPEED = 60                              # products and sums of matrices a nanosecond
@@ -54,12 +55,16 @@ def spans(n: int, count: int) -> list[slice]:
 
 
 def available(nanoseconds: float) -> int:
-    """How many threads should share work that takes one of them this long."""
-    return min(threads.get_num_threads(), int(nanoseconds / WORTH) + 1) if nanoseconds > WORTH and not state.busy and can_start() else 1
+    """How many threads should share work that takes one of them this long. What is left to one thread may be products that BLAS's threads share."""
+    if state.busy:
+        return 1
+    processors.blas.keep_off()
+    return min(threads.get_num_threads(), int(nanoseconds / WORTH) + 1) if nanoseconds > WORTH and can_start() else 1
 
 
 def can_start() -> bool:
-    return os.name == "nt" or hasattr(os, "fork")       # not in a browser
+    """Not in a browser, nor where threads of BLAS hold the processors that ours would compute on."""
+    return (os.name == "nt" or hasattr(os, "fork")) and not watches_long
 
 
 class Work:
@@ -80,6 +85,7 @@ class Work:
         while len(workers) < helpers:
             workers.append(Thread(target=_work, daemon=True))
             workers[-1].start()
+        processors.ours.keep_off()
         for _ in range(helpers):
             queue.put((copy_context(), self))
 
@@ -166,6 +172,7 @@ def _run(task: Callable[[Any], None], part: Any) -> BaseException | None:
 
 
 def _work() -> None:
+    processors.help_others()
     while True:
         context, work = queue.get()
         context.run(work.help)

@@ -3,72 +3,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
-from functools import cache
-from typing import Any, NamedTuple
 
-import numpy as np
-
+from ._blas import open_blas
 from ._native import native
-
-PREFIXES, SUFFIXES = ("scipy_openblas", "openblas"), ("64_", "", "_64")
-WATCH = 22                              # BLAS's threads look out for work for 2 to this power cycles after their last
-
-
-class OpenBlas(NamedTuple):
-    library: Any
-    set: Callable[[int], Any]
-    get: Callable[[], int]
-    core: str           # the kind of processors that its kernels are for
-
-
-@cache
-def _openblas() -> OpenBlas | None:
-    """The OpenBLAS that came with NumPy, with its functions for the number of threads; None if NumPy uses another BLAS, or there is no way to reach it."""
-    try:
-        import ctypes
-    except ImportError:             # a Python that was built without it
-        return None
-    from pathlib import Path
-    package = Path(np.__file__).parent
-    for path in [*(package.parent / "numpy.libs").glob("*openblas*"), *(package / ".dylibs").glob("*openblas*")]:
-        try:
-            library = ctypes.CDLL(str(path))
-        except OSError:
-            continue
-        for prefix in PREFIXES:
-            for suffix in SUFFIXES:
-                if hasattr(library, f"{prefix}_set_num_threads{suffix}"):
-                    core = "an unknown processor"
-                    if (name := getattr(library, f"{prefix}_get_corename{suffix}", None)) is not None:
-                        name.restype = ctypes.c_char_p
-                        core = name().decode()
-                    return OpenBlas(library, *(getattr(library, f"{prefix}_{verb}_num_threads{suffix}") for verb in ("set", "get")), core)
-    return None
-
-
-def blas_name() -> str:
-    """The BLAS that NumPy computes with."""
-    blas = _openblas()
-    return "not OpenBLAS" if blas is None else f"OpenBLAS for {blas.core}"
-
-
-def _shorten_watch() -> None:
-    """Let threads of BLAS sleep one or two milliseconds after their last work, not a hundred: until then they hold a processor that other threads compute on.
-
-    OpenBLAS reads how long when it loads, so its threads are ended and begin anew with their next work: only done while nobody else can be using them.
-    """
-    name = "OPENBLAS_THREAD_TIMEOUT"
-    if name in os.environ or not hasattr(os, "fork") or threading.active_count() > 1 or (blas := _openblas()) is None:
-        return
-    try:
-        again, end = blas.library.openblas_read_env, blas.library.blas_thread_shutdown_
-    except AttributeError:
-        return
-    os.environ[name] = str(WATCH)
-    again()
-    del os.environ[name]
-    end()
 
 
 def _default() -> int:
@@ -81,7 +18,7 @@ def _default() -> int:
 
 def _alone() -> None:
     """One thread for BLAS, now that the pool of the compiled kernels has started: two pools would wait for each other's cores."""
-    if (blas := _openblas()) is not None:
+    if (blas := open_blas()) is not None:
         blas.set(1)
 
 
@@ -93,7 +30,7 @@ class Single:
 
     def __enter__(self) -> None:
         with self.lock:
-            if not self.blocks and (blas := _openblas()) is not None and (before := blas.get()) > 1:
+            if not self.blocks and (blas := open_blas()) is not None and (before := blas.get()) > 1:
                 blas.set(1)
                 self.before = before
             self.blocks += 1
@@ -101,7 +38,7 @@ class Single:
     def __exit__(self, *error: object) -> None:
         with self.lock:
             self.blocks -= 1
-            if not self.blocks and self.before and (blas := _openblas()) is not None:
+            if not self.blocks and self.before and (blas := open_blas()) is not None:
                 blas.set(self.before)
                 self.before = 0
 
@@ -116,7 +53,6 @@ class Single:
 single_blas = Single()
 
 
-_shorten_watch()
 _count = _default()
 if native is not None:
     native.set_threads(_count)
@@ -135,13 +71,15 @@ def set_num_threads(int: int, /) -> None:
         native.set_threads(int)
     if single_blas.before:
         single_blas.before = int
-    elif (native is None or not native.started()) and (blas := _openblas()) is not None:
+    elif (native is None or not native.started()) and (blas := open_blas()) is not None:
         blas.set(int)
+        from . import processors
+        processors.blas.avoided = -1
 
 
 def get_num_threads() -> int:
     """How many threads matrix products use."""
-    if native is None and (blas := _openblas()) is not None:
+    if native is None and (blas := open_blas()) is not None:
         return single_blas.before or blas.get()
     return _count
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tensorgrad as tg
-from tensorgrad import sharing, threads
+from tensorgrad import sharing
 from tensorgrad.kernels import convolution_numpy, matrix_numpy, normalization_numpy, optimizer_numpy, pooling_numpy
 from tensorgrad.ops.convolution import Columns, Convolution, ConvolutionInput, ConvolutionWeight
 from tensorgrad.ops.normalization import NativeBatchNorm
@@ -235,7 +235,7 @@ def test_blocks_with_one_thread_for_blas_may_overlap(threads):
     with single:
         with single:
             pass
-        seen.append((tg.threads._openblas().get(), tg.get_num_threads()) if tg.threads._openblas() else (1, 2))
+        seen.append((tg.threads.open_blas().get(), tg.get_num_threads()) if tg.threads.open_blas() else (1, 2))
         tg.set_num_threads(2)
     assert seen == [(1, 2)] and not single.blocks and tg.get_num_threads() == 2
 
@@ -287,40 +287,3 @@ def test_without_compiled_kernels_the_c_library_keeps_memory(memory, kept, size)
     done = run(code, TENSORGRAD_MEMORY=memory)
     assert not done.returncode, done.stderr
     assert (int(done.stdout) < 20) == kept
-
-
-ASK = """
-import ctypes, os
-from tensorgrad import threads
-import tensorgrad as torch
-blas = threads._openblas()
-print(blas and getattr(blas.library, "openblas_thread_timeout", int)(), os.environ.get("OPENBLAS_THREAD_TIMEOUT"), end=" ")
-torch.set_num_threads(2)
-x = torch.arange(600. * 600).reshape(600, 600).double() % 7
-y = x @ x
-print(torch.equal(y, torch.tensor(x.numpy().astype(int) @ x.numpy().astype(int)).double()), torch.get_num_threads())
-"""
-
-
-@pytest.mark.skipif(not hasattr(threads._openblas() and threads._openblas().library, "openblas_thread_timeout"), reason="NumPy's BLAS has no such setting")
-@pytest.mark.parametrize("before, after", [({}, f"{threads.WATCH} None"), ({"OPENBLAS_THREAD_TIMEOUT": "11"}, "11 11")])
-def test_threads_of_blas_sleep_soon(before, after):
-    done = run(ASK, TENSORGRAD_KERNELS="numpy", **before)
-    assert done.stdout.split() == [*after.split(), "True", "2"], done.stderr
-
-
-def test_they_are_left_alone_where_others_may_be_using_them():
-    done = run("import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()" + ASK)
-    assert done.stdout.split()[0] in ("0", "None"), done.stderr
-
-
-def test_show_config_names_the_blas(monkeypatch):
-    monkeypatch.setattr(threads, "_openblas", lambda: threads.OpenBlas(None, lambda n: None, lambda: 1, "Haswell"))
-    assert "BLAS: OpenBLAS for Haswell" in tg.__config__.show()
-    monkeypatch.setattr(threads, "_openblas", lambda: None)
-    assert "BLAS: not OpenBLAS" in tg.__config__.show()
-
-
-def test_without_a_way_to_reach_it_blas_is_left_alone():
-    done = run("import sys; sys.modules['ctypes'] = None; import tensorgrad as t; t.set_num_threads(1); print(t.ones(2).sum().item(), t.__config__.show())")
-    assert done.stdout.startswith("2.0") and "BLAS: not OpenBLAS" in done.stdout, done.stderr

@@ -1,0 +1,111 @@
+"""On which processors the threads compute that help the caller's: BLAS's, and ours, where there is no pool of compiled loops (that one has native/pool.c).
+
+A system may wake a thread on the processor of the one that waits for it, and leave it there for seconds, whatever else is free: then two threads take
+longer than one, up to ten times. So helpers are kept off the processor that their caller is on. The caller itself goes where the system likes; when it has
+moved, so do they.
+"""
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache, partial
+from operator import call
+from typing import Any
+
+import numpy as np
+
+from . import threads
+from ._blas import open_blas
+from ._native import native
+
+
+def _current() -> Callable[[], int] | None:
+    """A function that says which processor this thread is on, where threads can be told where to run, and there is no other pool."""
+    if native is not None or not hasattr(os, "sched_setaffinity"):
+        return None
+    try:
+        import ctypes
+        return ctypes.PyDLL(None).sched_getcpu
+    except (ImportError, OSError, AttributeError):
+        return None
+
+
+current = _current()
+
+
+class Helpers:
+    """Threads that help; `move` tells them on which processors to run, and says whether that is done."""
+
+    def __init__(self, move: Callable[[set[int]], bool]) -> None:
+        self.move, self.avoided = move, -1          # the processor that they keep off; −1: they have to be told anew
+
+    def keep_off(self) -> None:
+        """Let them run on any processor but the one that this thread is on."""
+        if current is None or (here := current()) == self.avoided:
+            return
+        others = os.sched_getaffinity(0) - {here}
+        self.avoided = here if not others or self.move(others) else -1
+
+
+numbers: list[int] = []             # the system's, of our threads
+
+
+def _move_ours(others: set[int]) -> bool:
+    for number in numbers:
+        with suppress(OSError):     # it is no more
+            os.sched_setaffinity(number, others)
+    return True
+
+
+def help_others() -> None:
+    """This thread is one of ours that help."""
+    numbers.append(threading.get_native_id())
+    ours.avoided = -1
+
+
+@cache
+def _functions() -> tuple[Any, Any] | None:
+    """What starts OpenBLAS's threads, unless they are there, and what tells one of them where to run."""
+    if (blas := open_blas()) is None or sys.byteorder != "little":
+        return None
+    import ctypes
+    library = ctypes.PyDLL(None, handle=blas.library._handle)
+    place = getattr(library, "openblas_setaffinity", None)
+    return place and (getattr(library, "blas_thread_init", _common_work), place)
+
+
+def _common_work() -> None:
+    """A product that OpenBLAS's threads share, where it shows no function that starts them."""
+    square = np.ones((256, 256), np.float32)
+    np.matmul(square, square)
+
+
+def _move_blas(others: set[int]) -> bool:
+    if (functions := _functions()) is None or (helping := threads.get_num_threads() - 1) < 1:
+        return True
+    if threads.single_blas.blocks:
+        return False
+    start, place = functions
+    mask = sum(1 << processor for processor in others).to_bytes(max(128, max(others) // 64 * 8 + 8), "little")
+    mine = os.sched_getaffinity(0)
+    # All in one call, and with the interpreter's lock: a fork in between would end the threads that are told.
+    [*map(call, [start, *(partial(place, i, len(mask), mask) for i in range(helping))])]
+    os.sched_setaffinity(0, mine)       # the last of BLAS's threads is the caller: should there be fewer by now, it was told, too
+    return True
+
+
+ours, blas = Helpers(_move_ours), Helpers(_move_blas)
+
+
+def _forked(child: bool) -> None:
+    """A child has none of our threads, and BLAS begins its own anew in both processes."""
+    ours.avoided = blas.avoided = -1
+    if child:
+        numbers.clear()
+
+
+if current is not None:
+    os.register_at_fork(after_in_parent=partial(_forked, False), after_in_child=partial(_forked, True))

@@ -1,0 +1,159 @@
+"""Threads that help the caller's: how soon those of BLAS sleep, and on which processors all of them run."""
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+from support import cpu_only
+
+import tensorgrad as tg
+from tensorgrad import _blas, processors, sharing
+from tensorgrad._native import native
+
+pytestmark = cpu_only
+
+
+def run(code, **variables):
+    return subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, env={**os.environ, **variables}, timeout=60)
+
+
+# ── OpenBLAS ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+ASK = """
+import os
+import tensorgrad as torch
+from tensorgrad import _blas
+blas = _blas.open_blas()
+print(_blas.watches_long, blas and getattr(blas.library, "openblas_thread_timeout", int)(), os.environ.get("OPENBLAS_THREAD_TIMEOUT"), end=" ")
+torch.set_num_threads(2)
+x = torch.arange(600. * 600).reshape(600, 600).double() % 7
+y = x @ x
+print(torch.equal(y, torch.tensor(x.numpy().astype(int) @ x.numpy().astype(int)).double()), torch.get_num_threads())
+"""
+THREAD = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+shows_all = pytest.mark.skipif(not hasattr(_blas.open_blas() and _blas.open_blas().library, "openblas_thread_timeout"), reason="NumPy's BLAS hides it")
+
+
+@shows_all
+@pytest.mark.parametrize("first", ["", "import numpy\n", THREAD])
+def test_threads_of_blas_sleep_soon(first):
+    done = run(first + ASK, TENSORGRAD_KERNELS="numpy")
+    assert done.stdout.split() == ["False", _blas.WATCH, "None", "True", "2"], done.stderr
+
+
+@shows_all
+@pytest.mark.parametrize("first", ["", "import numpy\n"])
+@pytest.mark.parametrize("power, long", [("11", "False"), ("27", "True")])
+def test_who_sets_the_variable_decides(first, power, long):
+    done = run(first + ASK, TENSORGRAD_KERNELS="numpy", OPENBLAS_THREAD_TIMEOUT=power)
+    assert done.stdout.split() == [long, power, power, "True", "2"], done.stderr
+
+
+@shows_all
+def test_they_are_left_alone_where_others_may_be_using_them():
+    done = run("import numpy\n" + THREAD + ASK)
+    assert done.stdout.split()[:2] in (["True", "0"], ["True", "None"]), done.stderr
+
+
+def test_openblas_may_hide_how_they_are_told(monkeypatch):
+    """As NumPy 2.5's does."""
+    monkeypatch.setattr(_blas, "open_blas", lambda: _blas.OpenBlas(SimpleNamespace(), lambda n: None, lambda: 2, "Haswell"))
+    monkeypatch.delenv(_blas.TIMEOUT, raising=False)
+    assert _blas._load_numpy() and _blas.TIMEOUT not in os.environ
+
+
+def test_threads_of_ours_leave_the_processors_to_those_of_blas_that_do_not_sleep(monkeypatch, threads):
+    assert sharing.available(1e9) == (2 if sharing.can_start() else 1)
+    monkeypatch.setattr(sharing, "watches_long", True)
+    assert sharing.available(1e9) == 1
+
+
+def test_show_config_names_the_blas(monkeypatch):
+    monkeypatch.setattr(_blas, "open_blas", lambda: _blas.OpenBlas(None, lambda n: None, lambda: 1, "Haswell"))
+    assert "BLAS: OpenBLAS for Haswell" in tg.__config__.show()
+    monkeypatch.setattr(_blas, "open_blas", lambda: None)
+    assert "BLAS: not OpenBLAS" in tg.__config__.show()
+
+
+def test_without_a_way_to_reach_it_blas_is_left_alone():
+    done = run("import sys; sys.modules['ctypes'] = None; import tensorgrad as t; t.set_num_threads(1); print(t.ones(2).sum().item(), t.__config__.show())")
+    assert done.stdout.startswith("2.0") and "BLAS: not OpenBLAS" in done.stdout, done.stderr
+
+
+# ── processors ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_helpers_are_told_when_their_caller_has_moved(monkeypatch):
+    here, allowed, told = [0], {0, 1, 2}, []
+    monkeypatch.setattr(processors, "current", lambda: here[0])
+    monkeypatch.setattr(os, "sched_getaffinity", lambda which: set(allowed), raising=False)
+    helpers = processors.Helpers(lambda others: told.append(others) is None)
+    helpers.keep_off()
+    helpers.keep_off()
+    assert told == [{1, 2}]
+    here[0] = 2
+    helpers.keep_off()
+    assert told == [{1, 2}, {0, 1}]
+    here[0], allowed = 1, {1}
+    helpers.keep_off()
+    assert len(told) == 2                   # there is no other processor
+
+
+def test_helpers_that_could_not_be_told_are_told_later(monkeypatch):
+    monkeypatch.setattr(processors, "current", lambda: 0)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda which: {0, 1}, raising=False)
+    told, can = [], [False]
+    helpers = processors.Helpers(lambda others: (told.append(others), can[0])[1])
+    helpers.keep_off()
+    can[0] = True
+    helpers.keep_off()
+    helpers.keep_off()
+    assert len(told) == 2
+
+
+PLACES = """
+import os, threading, warnings
+warnings.simplefilter("ignore", DeprecationWarning)         # fork beside threads
+import tensorgrad as torch
+from tensorgrad import _native, processors, sharing
+from tensorgrad.kernels import convolution_numpy
+before = os.sched_getaffinity(0)
+main = threading.get_native_id()
+torch.set_num_threads(2)
+def check():
+    for _ in range(50):                     # the system may move this thread while it looks
+        x = torch.ones(512, 512)
+        x @ x
+        if _native.native is None:
+            sharing.WORTH = 1
+            sharing.share(lambda part: None, range(2))
+            sharing.share(lambda part: None, range(2))
+        else:
+            x.exp()
+        tasks = {int(task): os.sched_getaffinity(int(task)) for task in os.listdir("/proc/self/task")}
+        assert tasks.pop(main) == before, "the caller goes where the system likes"
+        told = [may for may in tasks.values() if may < before]
+        if len(told) >= EXPECTED and all(len(before - may) == 1 for may in told):
+            return True
+    print(tasks, before)
+check() and print("parent", end=" ", flush=True)
+if not (child := os.fork()):
+    main = threading.get_native_id()
+    check() and print("child", end=" ", flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+check() and print("again")
+"""
+several = pytest.mark.skipif(not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2, reason="threads have no choice of where to run")
+
+
+@several
+@pytest.mark.parametrize("pure", ["1", pytest.param("0", marks=pytest.mark.skipif(native is None, reason="there are no compiled kernels"))])
+def test_helpers_run_where_their_caller_does_not(pure):
+    """BLAS's and ours; those of the pool of compiled loops; and in both processes after a fork."""
+    ours = 2 if getattr(_blas.open_blas() and _blas.open_blas().library, "openblas_setaffinity", None) else 1
+    code = PLACES.replace("EXPECTED", str(ours if pure == "1" else 1))
+    done = run(code, TENSORGRAD_PURE=pure, OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="2")
+    assert done.stdout.split() == ["parent", "child", "again"], done.stdout + done.stderr
