@@ -80,6 +80,11 @@ torch.take(x, torch.tensor(9)) ; torch.linalg.inv(x) ; torch.linalg.solve(y, tor
 torch.outer(x, x) ; torch.einsum('ij,jk', x, x) ; torch.tensordot(x, x, dims=2.) ; F.linear(x, torch.ones(2, 5)) ; F.mse_loss(x, torch.ones(2, 2))
 F.cross_entropy(x, torch.ones(7)) ; F.conv2d(v, torch.ones(1, 5, 1, 1)) ; torch.searchsorted(torch.tensor(1.), x)
 torch.unflatten(torch.tensor(1.), 0, (1,)) ; torch.tensor_split(x, torch.tensor(2.5))
+x.view(-2, -1) ; x.view(-3, -2) ; x.view(-1, -1, -2) ; x.reshape(-2, 3) ; F.avg_pool3d(v, 5, 1, ceil_mode=True) ; F.avg_pool3d(v, (3, 2, 2), 1, 1)
+
+# numbers out of range
+x.clamp(-2, 1e300) ; x.clamp(max=1e39) ; x.clamp_min(-1e39) ; x.half().clamp(0, 1e6) ; x.bfloat16().clamp(-1e39, 2) ; n.clamp(0, 1e300)
+x.double().clamp(-1, 1e300) ; x.clamp(-float('inf'), 2) ; F.hardtanh(x, -1e300, 1.) ; F.hardtanh(x, -float('inf'), 2.)
 
 # dtypes
 torch.bitwise_and(x, x) ; x.long().bitwise_and_(1.5) ; n.add_(1.5) ; n.mul_(x) ; n.div_(2) ; x.add_(1j) ; m.add_(1) ; n.copysign_(x) ; n.exp_() ; ~x

@@ -127,6 +127,7 @@ def floating(tensor: Any) -> Any:
 
 C_TYPES = {"float32": "float", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float64": "double", "complex64": "c10::complex<float>", "int32": "int"}
 LARGEST = {"float32": 3.4028234663852886e38, "complex64": 3.4028234663852886e38, "float16": 65504.0, "bfloat16": 3.3895313892515355e38}
+LEAST_LARGEST = min(LARGEST.values())
 
 
 def converted(number: Any, dtype: dtypes.dtype, single: bool = False) -> Any:

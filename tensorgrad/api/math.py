@@ -6,7 +6,7 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, result_type, xp
-from ._arguments import check_tensor, check_tensors, in_dtype
+from ._arguments import LEAST_LARGEST, check_tensor, check_tensors, converted, in_dtype
 from ._register import C_NAMES, public
 
 # ── sums and differences ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -444,6 +444,9 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
         raise NotImplementedError("clamp is not supported for complex types")
     if min is not None and max is not None and isinstance(min, Tensor) is not isinstance(max, Tensor):
         raise TypeError("clamp(): both bounds must be numbers, or both tensors")
+    for bound in (min, max):
+        if type(bound) is float and abs(bound) > LEAST_LARGEST:
+            converted(bound, result_type(input, bound))
     return xp.clamp(input, min, max)
 
 

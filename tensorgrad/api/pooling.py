@@ -73,7 +73,7 @@ class Windows:
         (_check_max_pool1d if function == "max_pool1d" else _check_windows)(self, len(size))
         self.length = tuple(window_length(*args, ceil_mode) for args in
                             zip(self.size, self.kernel, self.stride, self.padding, self.dilation, strict=True))
-        if min(self.length) < 1:
+        if min(self.length) < 1 or function == "avg_pool3d" and any(k > d for k, d in zip(kernel, size, strict=True)):     # whatever the padding
             raise RuntimeError(_too_small(self, channels, function))
         self.widths = tuple((p, max(0, (v - 1) * s + d * (k - 1) + 1 - size - p)) for p, v, s, d, k, size in
                             zip(self.padding, self.length, self.stride, self.dilation, self.kernel, self.size, strict=True))

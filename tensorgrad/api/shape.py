@@ -23,6 +23,10 @@ from .creation import shape_of
 
 def resolved(shape: Any, size: int) -> tuple[int, ...]:
     """A shape whose -1, if there is one, is worked out from the number of elements."""
+    if shape and min(shape) < -1:
+        wrong, where = next((n, i) for i, n in enumerate(shape) if n < -1)
+        if shape[:where].count(-1) < 2:
+            raise RuntimeError(f"invalid shape dimension {wrong} at index {where} of shape {list(shape)}")
     if -1 in shape:
         if shape.count(-1) > 1:
             raise RuntimeError("only one dimension can be inferred")
@@ -33,8 +37,6 @@ def resolved(shape: Any, size: int) -> tuple[int, ...]:
         if size % known:
             raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {size}")
         return tuple([size // known if n == -1 else n for n in shape])
-    if shape and min(shape) < 0:
-        raise RuntimeError(f"invalid shape dimension {min(shape)} at index {shape.index(min(shape))} of shape {list(shape)}")
     if prod(shape) != size:
         raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {size}")
     return tuple(shape)

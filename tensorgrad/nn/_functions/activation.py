@@ -6,7 +6,7 @@ from math import inf
 from typing import Any
 
 from ... import api as tg
-from ...api._arguments import normalize_dim
+from ...api._arguments import LEAST_LARGEST, converted, normalize_dim
 from ...api.activation import SELU_ALPHA, SELU_SCALE
 from ...autograd.inplace import in_place
 from ...dispatch import SCALAR_TYPES, xp
@@ -56,6 +56,8 @@ def _hardtanh(input: Any, low: float, high: float) -> Any:
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     if input.array.dtype.kind in "iu":
         low, high = int(low), int(high)
+    elif max(abs(low), abs(high)) > LEAST_LARGEST:
+        low, high = (converted(bound, input.dtype) for bound in (low, high))
     return xp.hardtanh(input, low=low, high=high)
 
 
