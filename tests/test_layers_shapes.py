@@ -241,7 +241,7 @@ def test_pooling(dim, kind):
             del kwargs["stride"]
         kwargs |= options(rng, dim, dilation=[1, 2]) if kind == "Max" else {"count_include_pad": False}
         valid += compare(dim, function, pool(**kwargs), 2, [rng.randint(1, 9) for _ in range(dim)], of=torch, **kwargs)
-    assert 20 < valid < 60
+    assert 10 < valid < 60
 
 
 def test_a_pooling_with_everything():

@@ -338,7 +338,11 @@ def shape_maxpoolnd(dim: int, input_shape: Any, kernel_size: Any, stride: Any = 
 
 def shape_avgpoolnd(dim: int, input_shape: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                     count_include_pad: bool = True, divisor_override: int | None = None, *, has_batch: bool = False) -> tuple[int | None, ...]:
-    """`shape_poolnd` with the arguments of average pooling."""
+    """`shape_poolnd` with the arguments of average pooling, which in three dimensions takes no kernel that is larger than the input, whatever the padding."""
+    if dim == 3:
+        _, sizes = _split(dim, input_shape, has_batch)
+        check(all(n is None or k <= n for n, k in zip(sizes, _for_each(dim, kernel_size, "kernel_size"))),
+              f"input image {tuple(sizes)} smaller than kernel size {kernel_size}")
     return shape_poolnd(dim, input_shape, kernel_size, stride, padding, 1, ceil_mode, has_batch)
 
 
