@@ -1,6 +1,6 @@
 """The OpenBLAS that came with NumPy: the way to it, and how long its threads look out for work after their last.
 
-That is some 30 ms, as it comes, in which they hold a processor that other threads compute on: with them, two threads of ours are no faster than one. So they
+That is 30 ms and more, as it comes, in which they hold a processor that other threads compute on: two threads of ours are no faster than one then. So they
 are told to sleep after one or two: by OPENBLAS_THREAD_TIMEOUT, which OpenBLAS reads when NumPy loads it, so that this module is the package's first to do so;
 or, if NumPy is there before the package, by a function that not all builds of OpenBLAS show (NumPy 2.5's does not). Who sets the variable decides.
 """

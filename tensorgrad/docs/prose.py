@@ -57,7 +57,7 @@ and whoever is free takes the next, so that it does not wait for a processor tha
 first loop on that the pool shares: two pools would wait for each other's processors. A program's own `numpy.linalg` calls have one thread then, too;
 `TENSORGRAD_KERNELS=numpy` leaves BLAS its threads. Without compiled kernels, threads of Python share what takes a millisecond or more, and, where there
 are no hooks, compute the gradients of the kernels of convolutions while `backward` goes on. Threads of OpenBLAS sleep one or two milliseconds after their
-last work, not a hundred as they do by default: until then they hold processors that others compute on (`OPENBLAS_THREAD_TIMEOUT`, a power of two of
+last work, not 30 and more as they do by default: until then they hold processors that others compute on (`OPENBLAS_THREAD_TIMEOUT`, a power of two of
 cycles, says otherwise). NumPy 2.5's OpenBLAS can only be told so before it is loaded: with it, import tensorgrad before NumPy, or set the variable to 22;
 else threads of Python share nothing, which costs a DCGAN's step a sixth of its time where there are no compiled kernels. Threads that help are kept
 off the processor that their caller runs on, on Linux: woken there, they may wait for it, and it for them, for as long as a step takes. The caller itself goes
