@@ -23,7 +23,7 @@ int pool_used;
 static int wanted = 1;                          /* threads, the caller's own included */
 static int started;                             /* threads that run beside it */
 static pthread_t helpers[MOST];                 /* these threads */
-static int avoided = -1;                        /* the core that they keep off */
+static int avoided = -1, told;                  /* the core that they keep off, and how many threads were wanted when they were told */
 static pid_t owner;                             /* the process that started them */
 static pthread_mutex_t one_loop = PTHREAD_MUTEX_INITIALIZER, lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
@@ -82,18 +82,20 @@ static void *work(void *number)
 }
 
 /* Let the helpers run on any core but the caller's. A system may wake a thread on the core of the one that waits for it, and leave it there for seconds,
-whatever else is free: then two threads take longer than one. The caller itself goes where the system likes; when it has moved, so do they. */
+whatever else is free: then two threads take longer than one. The caller itself goes where the system likes; when it has moved, so do they. Where there are
+fewer other cores than helpers, all of them go where the system likes. */
 static void keep_off(void)
 {
 #ifdef __linux__
     cpu_set_t others;
     int here = sched_getcpu();
-    if (here == avoided) return;
+    if (here == avoided && wanted == told) return;
     avoided = here;
+    told = wanted;
     if (here < 0 || pthread_getaffinity_np(pthread_self(), sizeof others, &others)) return;
     CPU_CLR(here, &others);
-    if (CPU_COUNT(&others))
-        for (int i = 0; i < started; i++) pthread_setaffinity_np(helpers[i], sizeof others, &others);
+    if (CPU_COUNT(&others) < wanted - 1) CPU_SET(here, &others);
+    for (int i = 0; i < started; i++) pthread_setaffinity_np(helpers[i], sizeof others, &others);
 #endif
 }
 

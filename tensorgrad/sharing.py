@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from . import processors, threads
+from . import affinity, threads
 from ._blas import watches_long
 
 WORTH = 1 << 20                         # nanoseconds of work to be shared
@@ -58,7 +58,7 @@ def available(nanoseconds: float) -> int:
     """How many threads should share work that takes one of them this long. What is left to one thread may be products that BLAS's threads share."""
     if state.busy:
         return 1
-    processors.blas.keep_off()
+    affinity.blas.keep_off()
     return min(threads.get_num_threads(), int(nanoseconds / WORTH) + 1) if nanoseconds > WORTH and can_start() else 1
 
 
@@ -85,7 +85,7 @@ class Work:
         while len(workers) < helpers:
             workers.append(Thread(target=_work, daemon=True))
             workers[-1].start()
-        processors.ours.keep_off()
+        affinity.ours.keep_off()
         for _ in range(helpers):
             queue.put((copy_context(), self))
 
@@ -172,7 +172,7 @@ def _run(task: Callable[[Any], None], part: Any) -> BaseException | None:
 
 
 def _work() -> None:
-    processors.help_others()
+    affinity.help_others()
     while True:
         context, work = queue.get()
         context.run(work.help)

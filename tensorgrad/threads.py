@@ -53,35 +53,33 @@ class Single:
 single_blas = Single()
 
 
-_count = _default()
+wanted = _default()
 if native is not None:
-    native.set_threads(_count)
+    native.set_threads(wanted)
     native.when_started(_alone)
 
 
 def set_num_threads(int: int, /) -> None:
     """Let matrix products, and all loops of the compiled kernels, use this many threads."""
-    global _count
+    global wanted
     if not hasattr(int, "__index__"):
         raise RuntimeError(f"set_num_threads expects an int, but got {type(int).__name__}")
     if int <= 0:
         raise RuntimeError("set_num_threads expects a positive integer")
-    _count = int
+    wanted = int
     if native is not None:
         native.set_threads(int)
     if single_blas.before:
         single_blas.before = int
     elif (native is None or not native.started()) and (blas := open_blas()) is not None:
         blas.set(int)
-        from . import processors
-        processors.blas.avoided = -1
 
 
 def get_num_threads() -> int:
     """How many threads matrix products use."""
     if native is None and (blas := open_blas()) is not None:
         return single_blas.before or blas.get()
-    return _count
+    return wanted
 
 
 def set_num_interop_threads(int: int, /) -> None:

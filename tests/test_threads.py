@@ -8,7 +8,7 @@ import pytest
 from support import cpu_only
 
 import tensorgrad as tg
-from tensorgrad import _blas, processors, sharing
+from tensorgrad import _blas, affinity, sharing
 from tensorgrad._native import native
 
 pytestmark = cpu_only
@@ -82,43 +82,57 @@ def test_without_a_way_to_reach_it_blas_is_left_alone():
     assert done.stdout.startswith("2.0") and "BLAS: not OpenBLAS" in done.stdout, done.stderr
 
 
-# ── processors ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── affinity ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_helpers_are_told_when_their_caller_has_moved(monkeypatch):
-    here, allowed, told = [0], {0, 1, 2}, []
-    monkeypatch.setattr(processors, "current", lambda: here[0])
-    monkeypatch.setattr(os, "sched_getaffinity", lambda which: set(allowed), raising=False)
-    helpers = processors.Helpers(lambda others: told.append(others) is None)
-    helpers.keep_off()
-    helpers.keep_off()
-    assert told == [{1, 2}]
-    here[0] = 2
-    helpers.keep_off()
-    assert told == [{1, 2}, {0, 1}]
-    here[0], allowed = 1, {1}
-    helpers.keep_off()
-    assert len(told) == 2                   # there is no other processor
+@pytest.fixture
+def told(monkeypatch):
+    """Helpers of a caller on a processor: change `here`, `allowed` and `count`, ask `keep_off()`, and see in `places` what they were told."""
+    told = SimpleNamespace(here=0, allowed={0, 1, 2}, count=2, places=[])
+    monkeypatch.setattr(affinity, "current", lambda: told.here)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda which: set(told.allowed), raising=False)
+    told.keep_off = affinity.Helpers(lambda: told.count, lambda count, places: told.places.append(places)).keep_off
+    return told
 
 
-def test_helpers_that_could_not_be_told_are_told_later(monkeypatch):
-    monkeypatch.setattr(processors, "current", lambda: 0)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda which: {0, 1}, raising=False)
-    told, can = [], [False]
-    helpers = processors.Helpers(lambda others: (told.append(others), can[0])[1])
-    helpers.keep_off()
-    can[0] = True
-    helpers.keep_off()
-    helpers.keep_off()
-    assert len(told) == 2
+def test_helpers_are_told_when_their_caller_has_moved(told):
+    told.keep_off()
+    told.keep_off()
+    assert told.places == [{1, 2}]
+    told.here = 2
+    told.keep_off()
+    assert told.places == [{1, 2}, {0, 1}]
+
+
+def test_helpers_are_told_anew_when_other_numbers_of_threads_are_wanted(told, threads):
+    told.keep_off()
+    tg.set_num_threads(3)
+    told.keep_off()
+    assert told.places == [{1, 2}, {1, 2}]
+
+
+@pytest.mark.parametrize("allowed, count", [({0}, 1), ({0, 1}, 2), ({0, 1, 2}, 3)])
+def test_helpers_for_whom_there_are_too_few_other_processors_run_on_all(told, allowed, count):
+    told.allowed, told.count = allowed, count
+    told.keep_off()
+    assert told.places == [allowed]
+
+
+def test_helpers_that_could_not_be_told_are_told_later(told):
+    told.count = None
+    told.keep_off()
+    assert not told.places
+    told.count = 1
+    told.keep_off()
+    told.keep_off()
+    assert told.places == [{1, 2}]
 
 
 PLACES = """
 import os, threading, warnings
 warnings.simplefilter("ignore", DeprecationWarning)         # fork beside threads
 import tensorgrad as torch
-from tensorgrad import _native, processors, sharing
-from tensorgrad.kernels import convolution_numpy
+from tensorgrad import _native, sharing
 before = os.sched_getaffinity(0)
 main = threading.get_native_id()
 torch.set_num_threads(2)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import processors
+from .. import affinity
 from ..dispatch import OpDispatch
 
 EXACT = float(1 << 53)      # integers below this are exact in double precision
@@ -39,7 +39,7 @@ def linear_without_bias(x: Any, w: Any) -> Any:
 def product(a: Any, b: Any) -> Any:
     """a @ b of matrices. A few rows are multiplied as columns of a matrix that lies transposed."""
     if a.size * b.shape[-1] > SHARED:
-        processors.blas.keep_off()
+        affinity.blas.keep_off()
     if a.ndim == b.ndim == 2 and a.shape[0] in FEW and b.size >= LARGE and b.flags.f_contiguous and not b.flags.c_contiguous and a.dtype == b.dtype:
         return np.ascontiguousarray(np.matmul(b.T, a.T).T)
     return np.matmul(a, b)

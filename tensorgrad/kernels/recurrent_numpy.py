@@ -4,6 +4,7 @@ All products with the input weights are one matrix product, forward and backward
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from ..ops.recurrent import spans
 from .matrix_numpy import FEW, product
 
 BLOCK = 128             # rows of gates that stay in a cache
+MANY = 16               # steps that are worth a copy of the weights
 
 
 def _sigmoid(x: Any) -> Any:
@@ -38,9 +40,10 @@ def _times(h: Any, w: Any) -> Any:
     return np.matmul(w, h.T).T if len(h) in FEW else np.matmul(h, w.T)
 
 
-def _pulled(d: Any, w: Any, turned: Any) -> Any:
-    """d w, in whatever order in memory; `turned` is w.T with its rows in one piece."""
-    return np.matmul(turned, d.T).T if len(d) in FEW else np.matmul(d, w)
+def _pulling(w: Any, steps: int) -> Callable[[Any], Any]:
+    """A function that gives d w, in whatever order in memory. In many steps a few rows are multiplied as columns of wᵀ, its rows in one piece."""
+    turned = np.ascontiguousarray(w.T) if steps >= MANY else w.T
+    return lambda d: np.matmul(turned, d.T).T if len(d) in FEW else np.matmul(d, w)
 
 
 def _order(x: Any, batch: int, reverse: bool, sizes: Any) -> list[tuple[int, int]]:
@@ -79,13 +82,13 @@ class rnn:
     def backward(g: Any, kept: Any, needs: Any) -> Any:
         x, w_ih, w_hh, before, y, order, relu = kept
         dy, dh = g[0].reshape(y.shape), g[1].copy()
-        dz, turned = np.empty_like(y), np.ascontiguousarray(w_hh.T)
+        dz, pulled = np.empty_like(y), _pulling(w_hh, len(order))
         for start, n in reversed(order):
             rows = slice(start, start + n)
             d = dh[:n] + dy[rows]
             d *= (y[rows] > 0) if relu else 1 - y[rows] * y[rows]
             dz[rows] = d
-            dh[:n] = _pulled(d, w_hh, turned)
+            dh[:n] = pulled(d)
         dx, *weights = _weights(dz, dz, x, before, (needs[0], *needs[2:]), (w_ih,))
         return [dx, dh, *weights]
 
@@ -93,7 +96,7 @@ class rnn:
 def _slopes(z: Any, cells: Any, tanhs: Any) -> tuple[Any, Any]:
     """What one more in a cell adds to the loss by each sum of its gates i, f and g, and one more in its output by that of o; and what that adds to the cell.
 
-    That is found for all steps at once, only products with what comes from later steps are left in the loop: a fifth of the calls.
+    That is found for all steps at once, only products with what comes from later steps are left in the loop: less than a third of the calls.
     """
     width = cells.shape[1]
     out, into_cell = np.empty_like(z), np.empty_like(cells)
@@ -159,7 +162,7 @@ class lstm:
         width = cells.shape[1]
         dy, dh, dc = g[0].reshape(len(z), -1), g[1].copy(), g[2].copy()
         dz, into_cell = _slopes(z, cells, tanhs)
-        turned = np.ascontiguousarray(w_hh.T)
+        pulled = _pulling(w_hh, len(order))
         projected = None if w_hr is None else np.empty((len(z), w_hr.shape[0]), z.dtype)
         for start, n in reversed(order):
             rows = slice(start, start + n)
@@ -173,7 +176,7 @@ class lstm:
             gates[:, :3] *= dcell[:, None]
             gates[:, 3] *= dout
             dcell *= z[rows, width:2 * width]
-            dh[:n] = _pulled(d, w_hh, turned)
+            dh[:n] = pulled(d)
         dx, *weights = _weights(dz, dz, x, before, (needs[0], *needs[3:7]), (w_ih,))
         return [dx, dh, dc, *weights, projected.T @ raw if projected is not None and needs[7] else None]
 
@@ -209,7 +212,7 @@ class gru:
         x, w_ih, w_hh, before, hidden_new, z, order = kept
         width = before.shape[1]
         dy, dh = g[0].reshape(before.shape), g[1].copy()
-        dz, dhidden, turned = np.empty_like(z), np.empty_like(z), np.ascontiguousarray(w_hh.T)
+        dz, dhidden, pulled = np.empty_like(z), np.empty_like(z), _pulling(w_hh, len(order))
         for start, n in reversed(order):
             rows = slice(start, start + n)
             s, h = z[rows], before[rows]
@@ -221,6 +224,6 @@ class gru:
             dz[rows, :width] = dnew * hidden_new[rows] * r * (1 - r)
             dhidden[rows, :2 * width] = dz[rows, :2 * width]
             dhidden[rows, 2 * width:] = dnew * r
-            dh[:n] = d * u + _pulled(dhidden[rows], w_hh, turned)
+            dh[:n] = d * u + pulled(dhidden[rows])
         dx, *weights = _weights(dz, dhidden, x, before, (needs[0], *needs[2:]), (w_ih,))
         return [dx, dh, *weights]

@@ -1,8 +1,8 @@
-"""On which processors the threads compute that help the caller's: BLAS's, and ours, where there is no pool of compiled loops (that one has native/pool.c).
+"""CPU affinity: where the threads run that help the caller's, BLAS's, and ours, where there is no pool of compiled loops (that one has native/pool.c).
 
 A system may wake a thread on the processor of the one that waits for it, and leave it there for seconds, whatever else is free: then two threads take
-longer than one, up to ten times. So helpers are kept off the processor that their caller is on. The caller itself goes where the system likes; when it has
-moved, so do they.
+longer than one, up to ten times. So helpers are kept off the processor that their caller is on, unless there are fewer others than helpers. The caller itself
+goes where the system likes; when it has moved, so do they.
 """
 from __future__ import annotations
 
@@ -37,33 +37,35 @@ current = _current()
 
 
 class Helpers:
-    """Threads that help; `move` tells them on which processors to run, and says whether that is done."""
+    """Threads that help: `count` says how many there are, None if they cannot be told now, and `move` tells them on which processors to run."""
 
-    def __init__(self, move: Callable[[set[int]], bool]) -> None:
-        self.move, self.avoided = move, -1          # the processor that they keep off; −1: they have to be told anew
+    def __init__(self, count: Callable[[], int | None], move: Callable[[int, set[int]], None]) -> None:
+        self.count, self.move = count, move
+        self.told: Any = None           # the processor that they keep off, and the number of threads that was wanted then; None: to be told anew
 
     def keep_off(self) -> None:
         """Let them run on any processor but the one that this thread is on."""
-        if current is None or (here := current()) == self.avoided:
+        if current is None or (now := (current(), threads.wanted)) == self.told or (count := self.count()) is None:
             return
-        others = os.sched_getaffinity(0) - {here}
-        self.avoided = here if not others or self.move(others) else -1
+        allowed = os.sched_getaffinity(0)
+        others = allowed - {now[0]}
+        self.told = now                 # before they are: one that comes meanwhile has it forgotten
+        self.move(count, others if len(others) >= count else allowed)
 
 
 numbers: list[int] = []             # the system's, of our threads
 
 
-def _move_ours(others: set[int]) -> bool:
+def _move_ours(count: int, places: set[int]) -> None:
     for number in numbers:
         with suppress(OSError):     # it is no more
-            os.sched_setaffinity(number, others)
-    return True
+            os.sched_setaffinity(number, places)
 
 
 def help_others() -> None:
     """This thread is one of ours that help."""
     numbers.append(threading.get_native_id())
-    ours.avoided = -1
+    ours.told = None
 
 
 @cache
@@ -83,26 +85,26 @@ def _common_work() -> None:
     np.matmul(square, square)
 
 
-def _move_blas(others: set[int]) -> bool:
-    if (functions := _functions()) is None or (helping := threads.get_num_threads() - 1) < 1:
-        return True
-    if threads.single_blas.blocks:
-        return False
-    start, place = functions
-    mask = sum(1 << processor for processor in others).to_bytes(max(128, max(others) // 64 * 8 + 8), "little")
-    mine = os.sched_getaffinity(0)
-    # All in one call, and with the interpreter's lock: a fork in between would end the threads that are told.
-    [*map(call, [start, *(partial(place, i, len(mask), mask) for i in range(helping))])]
-    os.sched_setaffinity(0, mine)       # the last of BLAS's threads is the caller: should there be fewer by now, it was told, too
-    return True
+def _blas_helpers() -> int | None:
+    return None if threads.single_blas.blocks else threads.get_num_threads() - 1
 
 
-ours, blas = Helpers(_move_ours), Helpers(_move_blas)
+def _move_blas(count: int, places: set[int]) -> None:
+    if count and (functions := _functions()) is not None:
+        start, place = functions
+        mask = sum(1 << processor for processor in places).to_bytes(max(128, max(places) // 64 * 8 + 8), "little")
+        mine = os.sched_getaffinity(0)
+        # All in one call, and with the interpreter's lock: a fork in between would end the threads that are told.
+        [*map(call, [start, *(partial(place, i, len(mask), mask) for i in range(count))])]
+        os.sched_setaffinity(0, mine)       # the last of BLAS's threads is the caller: should there be fewer by now, it was told, too
+
+
+ours, blas = Helpers(lambda: min(len(numbers), threads.wanted - 1), _move_ours), Helpers(_blas_helpers, _move_blas)
 
 
 def _forked(child: bool) -> None:
     """A child has none of our threads, and BLAS begins its own anew in both processes."""
-    ours.avoided = blas.avoided = -1
+    ours.told = blas.told = None
     if child:
         numbers.clear()
 
