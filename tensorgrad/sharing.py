@@ -23,6 +23,7 @@ from ._blas import watches_long
 
 WORTH = 1 << 20                         # nanoseconds of work to be shared
 SPEED = 60                              # products and sums of matrices a nanosecond
+VIEWS = 1 << 10                         # of its memory that a thread keeps at most
 
 
 class State(local):
@@ -35,15 +36,31 @@ workers: list[Thread] = []
 
 
 class Scratch(local):
-    """Memory that each thread uses again and again, by name."""
+    """Memory that each thread uses again and again, by name, and views of it that it takes time to make."""
+
+    def __init__(self) -> None:
+        self.memory: dict[str, Any] = {}
+        self.views: dict[Any, Any] = {}
 
     def take(self, name: str, shape: tuple[int, ...], dtype: Any) -> Any:
         size = prod(shape) * dtype.itemsize
-        memory = self.__dict__.get(name)
+        memory = self.memory.get(name)
         if memory is None or memory.nbytes < size:
-            self.__dict__.pop(name, None)
-            memory = self.__dict__[name] = np.empty(size, np.uint8)
+            memory = None                           # it is freed before there is another
+            self.memory.pop(name, None)
+            self.views.clear()                      # some may hold it
+            memory = self.memory[name] = np.empty(size, np.uint8)
         return memory[:size].view(dtype).reshape(shape)
+
+    def view(self, make: Callable[..., Any], *key: Any) -> Any:
+        """`make(*key)`, which takes memory and makes views of it: what it gave the last time, if that memory is still the same."""
+        found = self.views.get((make, key))
+        if found is None:
+            found = make(*key)
+            if len(self.views) >= VIEWS:
+                self.views.clear()
+            self.views[make, key] = found
+        return found
 
 
 scratch = Scratch()

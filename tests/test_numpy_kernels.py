@@ -9,7 +9,7 @@ import pytest
 
 import tensorgrad as tg
 from tensorgrad import sharing
-from tensorgrad.kernels import convolution_numpy, matrix_numpy, normalization_numpy, optimizer_numpy, pooling_numpy
+from tensorgrad.kernels import columns_numpy, convolution_numpy, matrix_numpy, normalization_numpy, optimizer_numpy, pooling_numpy, rows_numpy, windows_numpy
 from tensorgrad.ops.convolution import Columns, Convolution, ConvolutionInput, ConvolutionWeight
 from tensorgrad.ops.normalization import NativeBatchNorm
 from tensorgrad.ops.pooling import WindowSpread, WindowSum
@@ -87,9 +87,10 @@ CASES = [      # images, channels, size, kernel, results, stride, padding, dilat
 @pytest.mark.parametrize("case", CASES)
 def test_convolution_in_blocks_is_that_of_the_formulas(monkeypatch, two_threads, block, wide, way, case):
     n, c, size, kernel, o, stride, padding, dilation = case
-    monkeypatch.setattr(convolution_numpy, "BLOCK", block)
-    monkeypatch.setattr(convolution_numpy, "WIDE", wide)
-    monkeypatch.setattr(convolution_numpy, "PLANES", block)
+    monkeypatch.setattr(windows_numpy, "BLOCK", block)
+    for family in (columns_numpy, rows_numpy):
+        monkeypatch.setattr(family, "WIDE", wide)
+    monkeypatch.setattr(rows_numpy, "PLANES", block)
     monkeypatch.setattr(convolution_numpy, "ways", lambda *arrays: (way,))
     rng, how = np.random.default_rng(0), dict(stride=stride, padding=padding, dilation=dilation)
     x, w, b = rng.standard_normal((n, c, *size)), rng.standard_normal((o, c, *kernel)), rng.standard_normal(o)

@@ -68,6 +68,7 @@ def test_results_are_those_of_the_formulas(monkeypatch, workers, block, piece, g
     monkeypatch.setattr(winograd_numpy, "PIECE", piece)
     monkeypatch.setattr(winograd_numpy, "GATHERED", gathered)
     monkeypatch.setattr(winograd_numpy, "SCATTERED", gathered)
+    monkeypatch.setattr(winograd_numpy, "scratch", sharing.Scratch())           # views of it depend on the pieces
     (x, w, b, g, bias), how = drawn(case)
     key = tuple(how.values())
     assert winograd_numpy.fits(w.shape[2:], key)
@@ -165,7 +166,7 @@ def test_memory_is_bounded(monkeypatch):
     x, w, y = np.ones((3, 4, 64, 64)), np.ones((4, 4, 3, 3)), np.empty((3, 4, 64, 64))
     assert winograd_numpy.correlate(x, w, None, y, ((1, 1), (1, 1), (1, 1)))
     assert max(np.prod(shape) for shapes in taken.values() for shape in shapes) < 1.3 * winograd_numpy.BLOCK
-    assert len(taken["points"]) == 3 * 4
+    assert len(winograd_numpy.Scheme((3, 3), ((1, 1), (1, 1), (1, 1))).blocks(3, (32, 32), 4, 1)) == 3 * 4
 
 
 @pytest.mark.parametrize("kernel, stride, padding, dilation", [

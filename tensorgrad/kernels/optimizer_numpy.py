@@ -9,7 +9,7 @@ import numpy as np
 from ..sharing import available, scratch, share, spans
 from ..updates import register
 
-BLOCK = 3 << 15      # elements at a time: with fewer, threads wait for each other between the calls of NumPy
+BLOCK = 3 << 15      # elements at a time, twice as many for two threads, who would wait for each other between the calls of NumPy
 
 
 def in_blocks(step: Callable[..., None], *arrays: Any, nanoseconds: float) -> Any:
@@ -29,11 +29,12 @@ def in_blocks(step: Callable[..., None], *arrays: Any, nanoseconds: float) -> An
         step(*flat, *scratch.take("update", (2, size), dtype))
         return None
 
+    threads = available(nanoseconds * size)
+    count = max(-(-size // (BLOCK * threads)), threads)
+
     def task(part: slice) -> None:
-        for start in range(part.start, part.stop, BLOCK):
-            stop = min(start + BLOCK, part.stop)
-            step(*(None if a is None else a[start:stop] for a in flat), *scratch.take("update", (2, stop - start), dtype))
-    share(task, spans(size, available(nanoseconds * size)))
+        step(*(None if a is None else a[part] for a in flat), *scratch.take("update", (2, -(-size // count)), dtype)[:, :part.stop - part.start])
+    share(task, spans(size, count), threads)
     return None
 
 

@@ -16,8 +16,9 @@ import numpy as np
 from ..ops import _special_functions as special
 from ..sharing import available, scratch, share, spans
 
-BLOCK_BYTES = 1 << 17  # a few such blocks fit into a core's second-level cache
+BLOCK_BYTES = 1 << 19  # a few such blocks fit into a core's caches; with smaller ones, threads wait for each other between the calls of NumPy
 NANOSECONDS = 2.5      # an element, about
+LARGE = 1 << 14        # elements that repay steps in reused memory
 
 
 def in_blocks(formula: Callable[..., Any], *arrays: Any) -> Any:
@@ -48,8 +49,8 @@ def _sweep(step: Callable[..., None], *arrays: Any) -> Any:
 
 
 def _large(x: Any) -> bool:
-    """Whether x is for the steps in reused memory: float32 and large enough to repay them."""
-    return x.dtype == np.float32 and x.size > BLOCK_BYTES // 8
+    """Whether x is for the steps in reused memory: float32 and large enough."""
+    return x.dtype == np.float32 and x.size > LARGE
 
 
 def _scratch(like: Any) -> Any:

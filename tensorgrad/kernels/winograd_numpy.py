@@ -21,10 +21,11 @@ from numpy.lib.stride_tricks import as_strided
 
 from ..sharing import SPEED, add_up, available, finish, scratch, share, spans
 from ..threads import single_blas
-from .windows_numpy import inside
+from .windows_numpy import along, inside
 
 BLOCK = 1 << 19      # points of the input at a time
 PIECE = 1 << 11      # numbers of a point that are computed at a time: BLAS has a quicker way for what is small
+FEW = 1 << 8         # columns that are computed at a time, if they are rows of another array
 PITCH = 16           # elements that part rows which would lie a power of two apart
 PAGE = 1 << 12       # bytes from one place to the next that a cache keeps as one
 GATHERED = 1 << 17   # elements of some images that are turned at a time: their channels become innermost
@@ -79,27 +80,45 @@ def rows_of(name: str, count: int, size: int, dtype: Any) -> Any:
     return scratch.take(name, (count, wide + PITCH), dtype)[:, :wide]
 
 
-def transformed(name: str, matrix: Any, rows: Any) -> Any:
-    """The matrix times rows of numbers, in scratch memory."""
-    out = rows_of(name, len(matrix), rows.shape[1], rows.dtype)
-    piece = min(PIECE, rows.shape[1])
-    np.matmul(matrix, rows.reshape(len(rows), -1, piece).swapaxes(0, 1), out=out.reshape(len(out), -1, piece).swapaxes(0, 1))
-    return out
+def in_pieces(rows: Any) -> Any:
+    """Rows as a stack of matrices that BLAS multiplies quickly."""
+    return rows.reshape(len(rows), -1, min(PIECE, rows.shape[1])).swapaxes(0, 1)
 
 
-def planes(name: str, x: Any, first: Any, sizes: Any) -> Any:
-    """So many rows and columns of x (N, C, H, W) from the first ones on, 0 outside of x, as (N, rows, columns, C)."""
-    n, c = x.shape[:2]
-    (rows, high), (columns, wide) = (inside(i, 1, size, d) for i, size, d in zip(first, sizes, x.shape[2:], strict=True))
-    x = x[:, :, high, wide]
-    out = scratch.take(name, (n, *sizes, c), x.dtype)
-    if x.shape[2:] != sizes:
-        out[...] = 0
-    step = max(GATHERED * n // max(x.size, 1), 1)
-    for i in range(0, n, step):
-        some = x[i:i + step]
-        out[i:i + step, rows, columns] = (some if some.strides[1] % PAGE else unaligned(some)).transpose(0, 2, 3, 1)
-    return out
+def times_columns(matrix: Any, rows: Any, out: Any) -> None:
+    """Fill out with the matrix times the rows as columns, some of them at a time."""
+    whole = len(rows) // FEW * FEW
+    if whole:
+        np.matmul(matrix, rows[:whole].reshape(-1, FEW, rows.shape[1]).swapaxes(1, 2), out=out[:, :whole].reshape(len(out), -1, FEW).swapaxes(0, 1))
+    if whole < len(rows):
+        np.matmul(matrix, rows[whole:].T, out=out[:, whole:])
+
+
+class Planes(NamedTuple):
+    """Rows and columns of images, 0 outside of them, with channels innermost: scratch memory (n, rows, columns, C), what to copy of an image, and where to."""
+
+    memory: Any
+    of: Any
+    to: Any
+    whole: bool
+
+    def fill(self, x: Any) -> None:
+        x, n = x[self.of], len(x)
+        if not self.whole:
+            self.memory[...] = 0
+        step = max(GATHERED * n // max(x.size, 1), 1)
+        for i in range(0, n, step):
+            some = x[i:i + step]
+            self.to[i:i + step] = (some if some.strides[1] % PAGE else unaligned(some)).transpose(0, 2, 3, 1)
+
+
+def planes(name: str, shape: Any, first: Any, sizes: Any, dtype: Any) -> Planes:
+    """So many rows and columns of images (N, C, H, W) from the first ones on."""
+    n, c, *size = shape
+    (rows, high), (columns, wide) = (inside(i, 1, length, d) for i, length, d in zip(first, sizes, size, strict=True))
+    memory = scratch.take(name, (n, *sizes, c), dtype)
+    to = memory[:, rows, columns]
+    return Planes(memory, (slice(None), slice(None), high, wide), to, to.shape == memory.shape)
 
 
 def unaligned(x: Any) -> Any:
@@ -110,34 +129,58 @@ def unaligned(x: Any) -> Any:
     return out
 
 
-def tiled(name: str, d: Any, size: Any, tiles: Any, stride: Any) -> Any:
-    """Places of tiles (places, images · tiles · phases · C) of planes (n, rows, columns, C): tiles and places are as far apart as the stride has it."""
+class Tiles(NamedTuple):
+    """Tiles of planes as points: what is seen of the planes, where places of tiles lie one by one, these and the points in pieces, and the points."""
+
+    seen: Any
+    places: Any
+    pieces: Any
+    out: Any
+    points: Any
+
+    def turn(self, matrix: Any) -> Any:
+        self.places[...] = self.seen
+        np.matmul(matrix, self.pieces, out=self.out)
+        return self.points
+
+
+def tiles_of_planes(names: Any, d: Any, size: Any, tiles: Any, stride: Any, count: int) -> Tiles:
+    """Tiles of planes (n, rows, columns, C), as (count, images · tiles, phases · C): tiles, and their places, are as far apart as the stride has it."""
     n, _, _, c = d.shape
     (s, t), (step, row, column, item) = stride, d.strides
     shape = (*size, n, *tiles, s, t, c)
-    out = rows_of(name, prod(size), prod(shape[2:]), d.dtype)
+    numbers, between = prod(shape[2:]), n * prod(tiles)
+    rows, out = (rows_of(name, many, numbers, d.dtype) for name, many in zip(names, (prod(size), count), strict=True))
     seen = as_strided(d, shape, (s * row, t * column, step, 2 * s * row, 2 * t * column, row, column, item))
-    np.copyto(out[:, :prod(shape[2:])].reshape(shape), seen)
-    return out
+    return Tiles(seen, rows[:, :numbers].reshape(shape), in_pieces(rows), in_pieces(out), out[:, :numbers].reshape(count, between, -1))
 
 
-def results_of(tiles: Any, stride: Any, target: Any) -> Any:
-    """Scratch memory for the tiles of a target (N, O, H, W), of which each phase of the strides has its own: (N, rows, 2, stride, columns, 2, stride, O)."""
-    return scratch.take("results", (len(target), tiles[0], 2, stride[0], tiles[1], 2, stride[1], target.shape[1]), target.dtype)
+class Results(NamedTuple):
+    """Scratch memory for the tiles of a target (N, O, H, W), of which each phase of the strides has its own: (N, rows, 2, stride, columns, 2, stride, O);
+    all numbers, the target's as (N, O, H, W), and for each phase (2, 2, N, rows, columns, O)."""
+
+    flat: Any
+    view: Any
+    phases: Any
+
+    def put(self, b: Any, target: Any) -> bool:
+        """Fill the target, plus b; whether all is finite."""
+        rows, columns = target.shape[2:]
+        step = max(SCATTERED // (columns * target.shape[1]), 1)
+        for i in range(0, rows, step):
+            if b is None:
+                target[:, :, i:i + step] = self.view[:, :, i:i + step]
+            else:
+                np.add(self.view[:, :, i:i + step], b, out=target[:, :, i:i + step])
+        return bool(np.isfinite(self.flat @ self.flat))
 
 
-def put(results: Any, b: Any, target: Any) -> bool:
-    """Fill target (N, O, H, W) with results, plus b; whether they are finite."""
-    n, high, *_, o = results.shape
-    flat, (rows, columns) = results.reshape(-1), target.shape[2:]
-    view = results.reshape(n, high * prod(results.shape[2:4]), -1, o)[:, :rows, :columns].transpose(0, 3, 1, 2)
-    step = max(SCATTERED // (columns * o), 1)
-    for i in range(0, rows, step):
-        if b is None:
-            np.copyto(target[:, :, i:i + step], view[:, :, i:i + step])
-        else:
-            np.add(view[:, :, i:i + step], b.reshape(-1, 1, 1), out=target[:, :, i:i + step])
-    return bool(np.isfinite(flat @ flat))
+def results_of(shape: Any, tiles: Any, stride: Any, dtype: Any) -> Results:
+    (n, o, rows, columns), (s, t) = shape, stride
+    memory = scratch.take("results", (n, tiles[0], 2, s, tiles[1], 2, t, o), dtype)
+    view = memory.reshape(n, 2 * s * tiles[0], 2 * t * tiles[1], o)[:, :rows, :columns].transpose(0, 3, 1, 2)
+    phases = [[memory[:, :, :, i, :, :, j].transpose(2, 4, 0, 1, 3, 5) for j in range(t)] for i in range(s)]
+    return Results(memory.reshape(-1), view, phases)
 
 
 class Scheme:
@@ -148,49 +191,71 @@ class Scheme:
         self.taps = tuple(-(-k // s) for k, s in zip(kernel, self.stride, strict=True))
         self.points, self.phases = tuple(r + 1 for r in self.taps), prod(self.stride)
         self.count = prod(self.points)
+        # Backward, place u · s + i of the input sees places of the output up to u + above, with places of the kernel that leave one remainder.
+        ends = [[divmod(i + p, s) for i in range(s)] for p, s in zip(self.padding, self.stride, strict=True)]
+        self.first = tuple(axis[0][0] - r + 1 for axis, r in zip(ends, self.taps, strict=True))
+        self.more = tuple(axis[-1][0] - axis[0][0] for axis in ends)
+        self.back: dict[Any, list[Any]] = {}            # by how much further they see: the phases of the input, and which part of the kernel
+        for (i, (above, row)), (j, (left, column)) in product(*map(enumerate, ends)):
+            self.back.setdefault((above - ends[0][0][0], left - ends[1][0][0]), []).append((i, j, row * self.stride[1] + column))
 
     def matrices(self, w: Any, backward: bool = False) -> Any:
         """Points of a kernel (points, phases, O, C)."""
         (o, c), numbers = w.shape[:2], of_kernel(self.kernel, self.stride, backward, w.dtype)
-        out, flat = np.empty((len(numbers), o * c), w.dtype), w.reshape(o * c, -1)
+        out, flat = scratch.take("matrices", (len(numbers), o * c), w.dtype), w.reshape(o * c, -1)
 
         def task(part: slice) -> None:
-            np.matmul(numbers, flat[part].T, out=out[:, part])
+            times_columns(numbers, flat[part], out[:, part])
         with single_blas:
             share(task, spans(o * c, available(out.size * KERNEL)))
         return out.reshape(self.count, self.phases, o, c)
 
-    def seen(self, d: Any, tiles: Any, stride: Any = (1, 1)) -> Any:
-        """Points of planes (points, images · tiles, phases · C)."""
-        rows = transformed("points", along_both("B", self.taps, d.dtype), tiled("places", d, self.points, tiles, stride))
-        count = len(d) * prod(tiles)
-        return rows[:, :count * prod(stride) * d.shape[-1]].reshape(self.count, count, -1)
+    def images(self, name: str, x: Any, first: Any, sizes: Any) -> Any:
+        """So many rows and columns of x from the first ones on, as planes."""
+        found = scratch.view(planes, name, x.shape, first, sizes, x.dtype)
+        found.fill(x)
+        return found.memory
+
+    def tiles(self, shape: Any, first: Any, tiles: Any, stride: Any, dtype: Any) -> Tiles:
+        d = scratch.take("planes", shape, dtype)[:, first[0]:, first[1]:]
+        return tiles_of_planes(("places", "points"), d, self.points, tiles, stride, self.count)
+
+    def seen(self, d: Any, first: Any, tiles: Any, stride: Any = (1, 1)) -> Any:
+        """Points of planes (points, images · tiles, phases · C), from some row and column on."""
+        return scratch.view(Scheme.tiles, self, d.shape, first, tiles, stride, d.dtype).turn(along_both("B", self.taps, d.dtype))
 
     def seen_of(self, x: Any, rows: slice, wide: int) -> Any:
         """Points of an input, for some rows of tiles of the result."""
         tiles = (rows.stop - rows.start, wide)
         first = (2 * rows.start * self.stride[0] - self.padding[0], -self.padding[1])
-        sizes = tuple(n * s for n, s in zip(self.sizes(tiles), self.stride, strict=True))
-        return self.seen(planes("planes", x, first, sizes), tiles, self.stride)
+        sizes = tuple([n * s for n, s in zip(self.sizes(tiles), self.stride, strict=True)])
+        return self.seen(self.images("planes", x, first, sizes), (0, 0), tiles, self.stride)
 
     def sizes(self, tiles: Any, more: Any = (0, 0)) -> tuple[int, ...]:
         """How many rows and columns of a phase so many tiles see."""
-        return tuple(2 * n + r - 1 + i for n, r, i in zip(tiles, self.taps, more, strict=True))
+        return tuple([2 * n + r - 1 + i for n, r, i in zip(tiles, self.taps, more, strict=True)])
+
+    def products(self, shape: Any, dtype: Any) -> Any:
+        """Memory for products of points, as (points, images · tiles, O) and in pieces, and for what is found from them, in pieces and as `shape`."""
+        size = prod(shape[2:])
+        rows, found = rows_of("products", self.count, size, dtype), rows_of("found", 4, size, dtype)
+        return rows[:, :size].reshape(self.count, -1, shape[-1]), in_pieces(rows), in_pieces(found), found[:, :size].reshape(shape)
 
     def results(self, points: Any, matrices: Any, out: Any) -> None:
-        """Fill out (n, rows of tiles, 2, columns of tiles, 2, O) with products of points and matrices (points, C, O)."""
-        o, size = out.shape[-1], out.size // 4
-        rows = rows_of("products", self.count, size, points.dtype)
-        np.matmul(points, matrices, out=rows[:, :size].reshape(self.count, -1, o))
-        found = transformed("found", along_both("A", self.taps, points.dtype), rows)[:, :size]
-        np.copyto(out.transpose(2, 4, 0, 1, 3, 5), found.reshape(2, 2, len(out), out.shape[1], out.shape[3], o))
+        """Fill out (2, 2, n, rows of tiles, columns of tiles, O) with products of points and matrices (points, C, O)."""
+        products, pieces, found, view = scratch.view(Scheme.products, self, out.shape, out.dtype)
+        np.matmul(points, matrices, out=products)
+        np.matmul(along_both("A", self.taps, out.dtype), pieces, out=found)
+        out[...] = view
+
+    def spread_tiles(self, shape: Any, tiles: Any, dtype: Any) -> Tiles:
+        return tiles_of_planes(("results", "products"), scratch.take("gradient", shape, dtype), (2, 2), tiles, (1, 1), self.count)
 
     def spread(self, g: Any, rows: slice, wide: int) -> Any:
         """Points of the gradient of results (points, images · tiles, O): what each product gets of it."""
         tiles = (rows.stop - rows.start, wide)
-        places = tiled("results", planes("gradient", g, (2 * rows.start, 0), (2 * tiles[0], 2 * wide)), (2, 2), tiles, (1, 1))
-        found = transformed("products", along_both("A", self.taps, g.dtype).T, places)
-        return found[:, :len(g) * prod(tiles) * g.shape[1]].reshape(self.count, -1, g.shape[1])
+        d = self.images("gradient", g, (2 * rows.start, 0), (2 * tiles[0], 2 * wide))
+        return scratch.view(Scheme.spread_tiles, self, d.shape, tiles, d.dtype).turn(along_both("A", self.taps, d.dtype).T)
 
     def threads(self, w: Any, n: int, tiles: Any) -> int:
         """How many threads should share products of all tiles with a kernel."""
@@ -237,38 +302,33 @@ def run(job: Any, blocks: Any, threads: int) -> bool:
 
 def correlate(x: Any, w: Any, b: Any, y: Any, how: Any) -> bool:
     """Fill y (N, O, *L) with windows of x times w (O, C, *K), plus b; whether all is finite."""
-    scheme, (o, c), tiles = scheme_of(w.shape[2:], how), w.shape[:2], tiles_of(y.shape[2:])
+    scheme, (o, c), tiles, b = scheme_of(w.shape[2:], how), w.shape[:2], tiles_of(y.shape[2:]), along(b, 2)
     matrices = np.ascontiguousarray(scheme.matrices(w).swapaxes(1, 2)).reshape(scheme.count, o, -1).swapaxes(1, 2)
     threads = scheme.threads(w, len(x), tiles)
 
     def job(images: slice, rows: slice) -> bool:
-        target, some = y[images, :, 2 * rows.start:2 * rows.stop], (rows.stop - rows.start, tiles[1])
-        found = results_of(some, (1, 1), target)
-        scheme.results(scheme.seen_of(x[images], rows, tiles[1]), matrices, found[:, :, :, 0, :, :, 0])
-        return put(found, b, target)
+        target = y[images, :, 2 * rows.start:2 * rows.stop]
+        found = scratch.view(results_of, target.shape, (rows.stop - rows.start, tiles[1]), (1, 1), target.dtype)
+        scheme.results(scheme.seen_of(x[images], rows, tiles[1]), matrices, found.phases[0][0])
+        return found.put(b, target)
     return run(job, scheme.blocks(len(x), tiles, scheme.phases * c, threads), threads)
 
 
 def back(y: Any, w: Any, b: Any, x: Any, how: Any) -> bool:
     """Fill x (N, C, *D) with the gradient of the input, given y and w (O, C, *K); whether all is finite."""
-    scheme, (s, t) = scheme_of(w.shape[2:], how), how[0]
+    scheme, s, b = scheme_of(w.shape[2:], how), how[0][0], along(b, 2)
     tiles = tiles_of(-(-d // step) for d, step in zip(x.shape[2:], how[0], strict=True))
-    # place u · s + i of x sees places of y up to u + above, with places of the kernel that leave one remainder
-    ends = [[divmod(i + p, step) for i in range(step)] for p, step in zip(scheme.padding, scheme.stride, strict=True)]
-    first = [axis[0][0] - r + 1 for axis, r in zip(ends, scheme.taps, strict=True)]
-    more = [axis[-1][0] - axis[0][0] for axis in ends]
     matrices, threads = scheme.matrices(w, backward=True), scheme.threads(w, len(x), tiles)
 
     def job(images: slice, rows: slice) -> bool:
         target, some = x[images, :, 2 * s * rows.start:2 * s * rows.stop], (rows.stop - rows.start, tiles[1])
-        d = planes("planes", y[images], (2 * rows.start + first[0], first[1]), scheme.sizes(some, more))
-        found = results_of(some, (s, t), target)
-        for below, aside in np.ndindex(more[0] + 1, more[1] + 1):
-            points = scheme.seen(d[:, below:, aside:], some)
-            for (i, (above, row)), (j, (left, column)) in product(enumerate(ends[0]), enumerate(ends[1])):
-                if (above - ends[0][0][0], left - ends[1][0][0]) == (below, aside):
-                    scheme.results(points, matrices[:, row * t + column], found[:, :, :, i, :, :, j])
-        return put(found, b, target)
+        d = scheme.images("planes", y[images], (2 * rows.start + scheme.first[0], scheme.first[1]), scheme.sizes(some, scheme.more))
+        found = scratch.view(results_of, target.shape, some, how[0], target.dtype)
+        for further, phases in scheme.back.items():
+            points = scheme.seen(d, further, some)
+            for i, j, part in phases:
+                scheme.results(points, matrices[:, part], found.phases[i][j])
+        return found.put(b, target)
     return run(job, scheme.blocks(len(x), tiles, len(w), threads), threads)
 
 

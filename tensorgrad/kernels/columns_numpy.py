@@ -1,0 +1,182 @@
+"""Convolution by windows as the columns of a matrix, each number copied for all places of the kernel, which is a matrix as it lies.
+
+Worth it where a kernel is larger than what it sees, or sees few channels.
+"""
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..sharing import SPEED, add_up, available, finish, scratch
+from .windows_numpy import WIDE, along, images_inside, inside, laid, parts, place_by_place, strided, trimmed, useful
+
+COPIED = 1.5         # nanoseconds that an element of columns takes
+
+
+def seen_through(x: Any, kernel: Any, length: Any, stride: Any, dilation: Any) -> Any:
+    """All windows of x, which has its border, as a view (N, C, *K, *L)."""
+    n, c, *steps = x.strides
+    apart = [step * by for step, by in zip((*steps, *steps), (*dilation, *stride), strict=True)]
+    return strided(x, (*x.shape[:2], *kernel, *length), (n, c, *apart))
+
+
+class Columns:
+    """Windows of some images as a matrix (C · K, places)."""
+
+    def __init__(self, size: Any, channels: int, kernel: Any, length: Any, how: Any) -> None:
+        self.part, self.channels, self.length = useful(size, kernel, length, *how), channels, length
+        self.kernel = tuple(t.stop - t.start for t in self.part)
+        self.whole, self.height, self.places = self.kernel == kernel, channels * prod(self.kernel), prod(length)
+        self.stride, self.padding, self.dilation = trimmed(how, self.part)
+        self.reach = tuple((m - 1) * s + e * (k - 1) + 1 for m, s, e, k in zip(length, self.stride, self.dilation, self.kernel, strict=True))
+        frame = [inside(-p, 1, r, d) for p, r, d in zip(self.padding, self.reach, size, strict=True)]
+        self.to, self.of = (..., *(to for to, _ in frame)), (..., *(of for _, of in frame))
+        self.bordered = any(to != slice(0, r) for (to, _), r in zip(frame, self.reach, strict=True))
+
+    def matrix(self, w: Any) -> Any:
+        """The kernel as (O, C · K)."""
+        if self.whole:
+            return np.ascontiguousarray(w).reshape(len(w), -1)
+        part = np.empty((*w.shape[:2], *self.kernel), w.dtype)
+        place_by_place(part, w[(slice(None), slice(None), *self.part)])
+        return part.reshape(len(w), -1)
+
+    def order(self, count: int, apart: bool = True) -> str:
+        """How images, channels, kernel and places lie: image by image, if they may lie `apart` and it pays, or together as one matrix."""
+        return "nckl" if apart and (count == 1 or self.places >= WIDE) else "ckln" if images_inside(count, self.length) else "cknl"
+
+    def memory(self, order: str, count: int, dtype: Any) -> tuple[Any, Any]:
+        """Scratch memory for columns: as a matrix, or one for each image, and as (n, c, *k, *l)."""
+        memory, view = laid("columns", order, dtype, n=(count,), c=(self.channels,), k=self.kernel, l=self.length)
+        return memory.reshape(count, self.height, -1) if order[0] == "n" else memory.reshape(self.height, -1), view
+
+    def frame(self, order: str, count: int, dtype: Any) -> tuple[Any, Any, Any]:
+        """Memory for images with their border, (n, c, *reach), what is inside the border, and all windows."""
+        frame = laid("frame", order.replace("k", ""), dtype, n=(count,), c=(self.channels,), l=self.reach)[1]
+        return frame, frame[self.to], seen_through(frame, self.kernel, self.length, self.stride, self.dilation)
+
+    def filled(self, x: Any, order: str) -> Any:
+        """The columns of images."""
+        memory, columns = scratch.view(Columns.memory, self, order, len(x), x.dtype)
+        if self.bordered or order[-1] == "n":
+            frame, within, seen = scratch.view(Columns.frame, self, order, len(x), x.dtype)
+            if self.bordered:
+                frame[...] = 0
+            within[...] = x[self.of]
+        else:
+            seen = seen_through(x[self.of], self.kernel, self.length, self.stride, self.dilation)
+        columns[...] = seen
+        return memory
+
+    def sums(self, order: str, count: int, dtype: Any) -> Any:
+        """Memory for columns, and for what they add up to: all of that, what is inside the border, and where each place of the kernel is added, with what."""
+        memory, view = self.memory(order, count, dtype)
+        frame, within, _ = self.frame(order, count, dtype)
+        added = []
+        for place in product(*map(range, self.kernel)):
+            to = (slice(i * e, i * e + (m - 1) * s + 1, s) for i, e, m, s in zip(place, self.dilation, self.length, self.stride, strict=True))
+            added.append((frame[(..., *to)], view[(slice(None), slice(None), *place)]))
+        return memory, frame, within, added
+
+    def result(self, outputs: int, order: str, count: int, dtype: Any) -> tuple[Any, Any]:
+        """Memory for some images of the output, or of its gradient: as a matrix (O, places) in the order of columns, and as (n, O, *L)."""
+        memory, view = laid("product", order.replace("k", ""), dtype, n=(count,), c=(outputs,), l=self.length)
+        return memory.reshape(outputs, -1), view
+
+    def gathered(self, y: Any, order: str) -> Any:
+        """y (n, O, *L) as the matrix (O, places) in the order of columns."""
+        memory, view = scratch.view(Columns.result, self, y.shape[1], order, len(y), y.dtype)
+        view[...] = y
+        return memory
+
+    def threads(self, w: Any, n: int) -> int:
+        """How many threads should share n images. A kernel larger than all that it sees is left to BLAS's: each of ours would have to go through all of it."""
+        columns = self.height * self.places * n
+        return available(w.size * n * self.places / SPEED + columns * COPIED) if w.size <= columns else 1
+
+    def blocks(self, n: int, threads: int) -> list[slice]:
+        """Which images to take at a time."""
+        return [images for images, _ in parts(n, 1, self.height * self.places, 0, threads)]
+
+
+@lru_cache(1 << 10)
+def columns_of(size: Any, channels: int, kernel: Any, length: Any, how: Any) -> Columns:
+    return Columns(size, channels, kernel, length, how)
+
+
+def correlate(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
+    """Fill y (N, O, *L) with windows of x times w (O, C, *K), plus b."""
+    columns, (n, o, *length) = columns_of(x.shape[2:], w.shape[1], w.shape[2:], y.shape[2:], how), y.shape
+    matrix, b, threads = columns.matrix(w), along(b, len(length)), columns.threads(w, n)
+
+    def job(images: slice) -> None:
+        few, target = x[images], y[images]
+        order = columns.order(len(few))
+        seen = columns.filled(few, order)
+        if order[0] == "n":
+            np.matmul(matrix, seen, out=target.reshape(len(few), o, -1))
+            if b is not None:
+                target += b
+            return
+        out, view = scratch.view(Columns.result, columns, o, order, len(few), x.dtype)
+        np.matmul(matrix, seen, out=out)
+        if b is None:
+            target[...] = view
+        else:
+            np.add(view, b, out=target)
+    finish([partial(job, images) for images in columns.blocks(n, threads)], threads)
+
+
+def back(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
+    """Fill x (N, C, *D) with the gradient of the input, given y and w (O, C, *K): sums of columns, plus b."""
+    columns, (n, o, *length) = columns_of(x.shape[2:], w.shape[1], w.shape[2:], y.shape[2:], how), y.shape
+    matrix, b, threads = columns.matrix(w).T, along(b, len(length)), columns.threads(w, n)
+
+    def job(images: slice) -> None:
+        few, target = y[images], x[images]
+        order = columns.order(len(few))
+        memory, frame, within, added = scratch.view(Columns.sums, columns, order, len(few), x.dtype)
+        np.matmul(matrix, few.reshape(len(few), o, -1) if order[0] == "n" else columns.gathered(few, order), out=memory)
+        frame[...] = 0
+        for to, some in added:
+            to += some                  # a view
+        if (part := target[columns.of]).shape != target.shape:
+            target[...] = 0 if b is None else b
+        if b is None:
+            part[...] = within
+        else:
+            np.add(within, b, out=part)
+    finish([partial(job, images) for images in columns.blocks(n, threads)], threads)
+
+
+def weight(y: Any, x: Any, out: Any, how: Any) -> None:
+    """Fill out (O, C, *K) with the gradient of the kernel, given y (N, O, *L) and x."""
+    columns, (n, o) = columns_of(x.shape[2:], out.shape[1], out.shape[2:], y.shape[2:], how), y.shape[:2]
+    threads = columns.threads(out, n)
+    blocks = columns.blocks(n, threads)
+    count = min(threads, len(blocks))
+    direct = columns.whole and out.flags.c_contiguous
+    totals = out.reshape(1, o, -1) if direct and count == 1 else np.empty((count, o, columns.height), x.dtype)
+
+    def task(blocks: Any, number: int) -> None:
+        for i, images in enumerate(blocks):
+            few, g = x[images], y[images]
+            order = columns.order(len(few), apart=False)
+            seen = columns.filled(few, order).T
+            if i:
+                totals[number] += np.matmul(columns.gathered(g, order), seen)
+            else:
+                np.matmul(columns.gathered(g, order), seen, out=totals[number])
+    add_up(task, blocks, count)
+    if direct:
+        if count > 1:
+            totals.sum(axis=0, out=out.reshape(o, -1))
+        return
+    total = totals[0] if count == 1 else totals.sum(axis=0)
+    if not columns.whole:
+        out[...] = 0
+    place_by_place(out[(slice(None), slice(None), *columns.part)], total.reshape(o, out.shape[1], *columns.kernel))

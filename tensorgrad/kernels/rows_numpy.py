@@ -1,0 +1,370 @@
+"""Convolution by rows of the padded input, shifted sideways and laid one above the other, so that the windows of a row of the result are a matrix.
+
+With a kernel of K₁ × K₂, memory holds (row, place in K₂, channel, image, column). The K₁ rows that a row of the result sees lie behind one another there:
+without a copy they are a matrix (K₁ · K₂ · channels, images · columns), with each number copied K₂ times and not K₁ · K₂ (M. Cho & D. Brand, MEC, 2017).
+It holds as many images, or rows, as the cache does, in memory that is used again and again; threads share the images. The gradient of x is a convolution
+of y for each remainder of the places in x by the strides.
+"""
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from itertools import product
+from math import gcd, prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..sharing import SPEED, add_up, available, finish, scratch
+from .windows_numpy import WIDE, along, around, images_inside, inside, laid, parts, place_by_place, strided, trimmed, useful
+
+PLANES = 1 << 18     # elements of shifted rows at a time, of channels that are not mixed
+
+
+# ── shifted rows ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Shifted(NamedTuple):
+    """Scratch memory for rows of an input, and how they get there: what to clear, what to copy to from where in the input, and what within the memory."""
+
+    memory: Any
+    clears: list[Any]
+    copies: list[tuple[Any, Any]]
+    moves: list[tuple[Any, Any]]
+
+    def fill(self, x: Any) -> None:
+        for part in self.clears:
+            part[...] = 0
+        for part, at in self.copies:
+            part[...] = x[at]
+        for part, of in self.moves:
+            part[...] = of
+
+
+def shifted(name: str, order: str, size: Any, first: int, step: int, how: Any, dtype: Any, **sizes: Any) -> Shifted:
+    """Memory for out[n, c, r, *k, *l] = x[n, c, first + r · step, *(l · stride + k · dilation − padding)], 0 outside of x, whose axes of places are `size`.
+
+    `how` is for all axes but the first. Where images lie innermost, x is turned once, its columns apart by the stride, so that all shifts are long runs.
+    """
+    memory, out = laid(name, order, dtype, **sizes)
+    if order[-1] != "n":
+        return Shifted(memory, *filling(out, size, first, step, how), [])
+    stride, padding, dilation = how
+    kernel, length = sizes["k"], sizes["l"]
+    reach = tuple(m + e * (k - 1) // s for m, e, k, s in zip(length, dilation, kernel, stride, strict=True))
+    _, turned = laid("turned", order, dtype, **(sizes | {"k": stride, "l": reach}))
+    every, moves = (slice(None),) * 3, []
+    for place in product(*map(range, kernel)):
+        shifts = [divmod(k * e, s) for k, e, s in zip(place, dilation, stride, strict=True)]
+        of = turned[(*every, *(i for _, i in shifts), *(slice(j, j + m) for (j, _), m in zip(shifts, length, strict=True)))]
+        moves.append((out[(*every, *place)], of))
+    return Shifted(memory, *filling(turned, size, first, step, (stride, padding, (1,) * len(stride))), moves)
+
+
+def filling(out: Any, size: Any, first: int, step: int, how: Any) -> tuple[list[Any], list[tuple[Any, Any]]]:
+    """The parts of `out` to clear, and those to copy to, each with the part of x to copy."""
+    stride, padding, dilation = how
+    kernel, length, lead = out.shape[3:3 + len(stride)], out.shape[3 + len(stride):], (slice(None), slice(None))
+    rows, source = inside(first, step, out.shape[2], size[0])
+    found = [[inside(i * e - p, s, n, d) for i in range(k)]
+             for k, e, p, s, n, d in zip(kernel, dilation, padding, stride, length, size[1:], strict=True)]
+    clears, copies = [*around(out, 2, rows)], []
+    for place in product(*map(range, kernel)):
+        at = [axis[i] for i, axis in zip(place, found, strict=True)]
+        target = out[(*lead, rows, *place)]
+        for i, (to, _) in enumerate(at, 3):
+            clears += around(target, i, to)
+        copies.append((target[(*lead, slice(None), *(to for to, _ in at))], (*lead, source, *(of for _, of in at))))
+    return clears, copies
+
+
+# ── the output ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def threads_for(w: Any, places: int) -> int:
+    """How many threads should share products with all of a kernel at so many places."""
+    return available(w.size * places / SPEED)
+
+
+def as_matrix(w: Any) -> Any:
+    """A kernel (O, C, *K) as a matrix (O, K · C). It is copied along the channels that lie closer to each other: BLAS takes a matrix either way."""
+    o, places = len(w), range(2, w.ndim)
+    if abs(w.strides[0]) >= abs(w.strides[1]):
+        return np.ascontiguousarray(w.transpose(0, *places, 1)).reshape(o, -1)
+    return np.ascontiguousarray(w.transpose(*places, 1, 0)).reshape(-1, o).T
+
+
+class Rows:
+    """Sizes of a convolution by rows: of an input with its axes of places, of the part of the kernel that is of use, and of the output."""
+
+    def __init__(self, size: Any, shape: Any, length: Any, how: Any) -> None:
+        self.outputs, self.channels, *kernel = shape
+        self.size, self.length = size, length
+        self.part = useful(size, kernel, length, *how)
+        (self.stride, *stride), (self.padding, *padding), (self.dilation, *dilation) = trimmed(how, self.part)
+        self.rest = stride, padding, dilation
+        self.kernel, *self.others = (t.stop - t.start for t in self.part)
+        self.height, self.inner = prod(self.others) * self.channels, prod(length[1:])
+
+    def useful(self, w: Any) -> Any:
+        return w[(slice(None), slice(None), *self.part)]
+
+    def order(self, count: int, apart: str) -> str:
+        """How axes lie, with those first that are `apart`."""
+        return apart.replace("n", "ln" if images_inside(count, self.length) else "nl")
+
+    def sizes(self, count: int, rows: int) -> dict[str, Any]:
+        return {"n": (count,), "c": (self.channels,), "h": (rows,), "k": self.others, "l": self.length[1:]}
+
+    def result(self, order: str, count: int, rows: int, dtype: Any) -> tuple[Any, Any]:
+        """Memory for some rows of the output, or of its gradient."""
+        return laid("product", order, dtype, n=(count,), c=(self.outputs,), h=(rows,), l=self.length[1:])
+
+
+class Forward(Rows):
+    """For the output: all rows that a row of it sees are one matrix."""
+
+    def blocks(self, n: int, split: int) -> list[tuple[slice, slice]]:
+        """Which images, and which rows of the output, to take at a time."""
+        line = self.height * self.inner
+        return parts(n, self.length[0], self.stride * line, max(self.dilation * (self.kernel - 1) + 1 - self.stride, 0) * line, split)
+
+    def one_by_one(self, count: int, m: int) -> bool:
+        """Whether BLAS multiplies m rows of the output one by one, from shifted rows as they lie."""
+        return self.dilation == 1 and (count * self.inner >= WIDE or m == 1)
+
+    def views(self, count: int, start: int, m: int, one_by_one: bool, dtype: Any) -> Any:
+        """For m rows of the output, from `start` on: shifted rows; all that they see, to be copied, and where to, unless they are taken one by one; what to
+        multiply the kernel with; and memory for the product, as a matrix or several, and as (n, o, m, *l)."""
+        o, k, s, d = self.outputs, self.kernel, self.stride, self.dilation
+        order = self.order(count, "hkcn")
+        rows = shifted("shifted", order, self.size, start * s - self.padding, 1, self.rest, dtype, **self.sizes(count, (m - 1) * s + d * (k - 1) + 1))
+        height, wide, item, order = self.height, count * self.inner, dtype.itemsize, order.replace("k", "")
+        line = height * wide * item
+        if one_by_one:
+            out, view = self.result(order, count, m, dtype)
+            return rows, None, None, strided(rows.memory, (m, k * height, wide), (s * line, wide * item, item)), out.reshape(m, o, wide), view
+        columns = scratch.take("columns", (k, height, m, wide), dtype)
+        seen = strided(rows.memory, columns.shape, (d * line, wide * item, s * line, item))
+        out, view = self.result("c" + order.replace("c", ""), count, m, dtype)
+        return rows, seen, columns, columns.reshape(k * height, -1), out.reshape(o, -1), view
+
+
+@lru_cache(1 << 10)
+def forward_of(size: Any, shape: Any, length: Any, how: Any) -> Forward:
+    return Forward(size, shape, length, how)
+
+
+def correlate(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
+    """Fill y (N, O, *L), which may lie anywhere, with windows of x times w (O, C, *K), plus b."""
+    threads = threads_for(w, len(x) * prod(y.shape[2:]))
+    finish(correlation(x, w, b, y, how, threads), threads)
+
+
+def correlation(x: Any, w: Any, b: Any, y: Any, how: Any, split: int) -> list[Any]:
+    """The jobs that `correlate` consists of, at least `split` where there are so many images."""
+    plan = forward_of(x.shape[2:], w.shape, y.shape[2:], how)
+    w, b, dtype = plan.useful(w), along(b, y.ndim - 2), x.dtype
+    if not w.size:
+        y[...] = 0 if b is None else b
+        return []
+    matrix = as_matrix(w)
+
+    def job(images: slice, rows: slice) -> None:
+        count, m = images.stop - images.start, rows.stop - rows.start
+        shifted, seen, columns, factor, out, view = scratch.view(Forward.views, plan, count, rows.start, m, plan.one_by_one(count, m), dtype)
+        shifted.fill(x[images])
+        if seen is not None:
+            columns[...] = seen
+        np.matmul(matrix, factor, out=out)
+        if b is None:
+            y[images, :, rows] = view
+        else:
+            np.add(view, b, out=y[images, :, rows])
+    return [partial(job, *block) for block in plan.blocks(len(x), split)]
+
+
+# ── gradients ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Backward(Rows):
+    """For the kernel's gradient: rows of one remainder by the stride lie together, and the channels apart; then what a row of the kernel sees is a matrix."""
+
+    def __init__(self, *sizes: Any) -> None:
+        super().__init__(*sizes)
+        self.phases = sorted({i * self.dilation % self.stride for i in range(self.kernel)})
+        self.more = self.dilation * (self.kernel - 1) // self.stride
+
+    def blocks(self, n: int, split: int) -> list[tuple[slice, slice]]:
+        """Which images, and which rows of the output, to take at a time."""
+        lines = len(self.phases) * self.height * self.inner
+        return parts(n, self.length[0], lines, lines * self.more, split)
+
+    def views(self, count: int, start: int, m: int, dtype: Any) -> Any:
+        """For m rows of the output's gradient, from `start` on: memory for it as (n, o, m, *l), and as a matrix; shifted rows of each remainder; and what each
+        row of the kernel sees of them."""
+        order, (s, d), wide = self.order(count, "kchn"), (self.stride, self.dilation), count * self.inner
+        rows = {phase: shifted(f"shifted{phase}", order, self.size, start * s - self.padding + phase, s, self.rest, dtype, **self.sizes(count, m + self.more))
+                for phase in self.phases}
+        seen = []
+        for j in range(self.kernel):
+            first = j * d // s * wide
+            seen.append(rows[j * d % s].memory.reshape(self.height, -1)[:, first:first + m * wide].T)
+        out, view = self.result(order[1:], count, m, dtype)
+        return view, out.reshape(self.outputs, -1), [*rows.values()], seen
+
+
+@lru_cache(1 << 10)
+def backward_of(size: Any, shape: Any, length: Any, how: Any) -> Backward:
+    return Backward(size, shape, length, how)
+
+
+def weight(y: Any, x: Any, out: Any, how: Any) -> None:
+    """Fill out (O, C, *K) with the gradient of the kernel, given y (N, O, *L) and x."""
+    plan, n, dtype = backward_of(x.shape[2:], out.shape, y.shape[2:], how), len(x), x.dtype
+    out[...] = 0
+    if not (target := plan.useful(out)).size:
+        return
+    threads = threads_for(target, n * prod(y.shape[2:]))
+    blocks = plan.blocks(n, threads)
+    totals = np.empty((min(threads, len(blocks)), plan.kernel, plan.outputs, plan.height), dtype)
+
+    def task(blocks: Any, number: int) -> None:
+        total = totals[number]
+        for i, (images, rows) in enumerate(blocks):
+            gathered, flat, shifted, seen = scratch.view(Backward.views, plan, images.stop - images.start, rows.start, rows.stop - rows.start, dtype)
+            gathered[...] = y[images, :, rows]
+            for some in shifted:
+                some.fill(x[images])
+            for j, matrix in enumerate(seen):
+                if i:
+                    total[j] += np.matmul(flat, matrix)
+                else:
+                    np.matmul(flat, matrix, out=total[j])
+    add_up(task, blocks, len(totals))
+    total = totals[0] if len(totals) == 1 else totals.sum(axis=0)
+    total = total.reshape(plan.kernel, plan.outputs, *plan.others, plan.channels)
+    place_by_place(target, np.moveaxis(total, (1, -1), (0, 1)))
+
+
+def back(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
+    """Fill x (N, C, *D) with the gradient of the input, given y and w (O, C, *K)."""
+    by_remainders(correlation, y, w.swapaxes(0, 1), b, x, how, threads_for(w, len(y) * prod(y.shape[2:])))
+
+
+def by_remainders(correlation: Any, y: Any, w: Any, b: Any, x: Any, how: Any, threads: int) -> None:
+    """Fill x with y spread by w: places in x that leave one remainder by the stride see the same part of the kernel, without a stride."""
+    jobs, split = [], -(-threads // prod(how[0]))
+    for at, taps, of in remainders(w.shape[2:], how):
+        if (target := x[at]).size:
+            jobs += correlation(y, w[taps], b, target, of, split)
+    finish(jobs, threads)
+
+
+@lru_cache(1 << 8)
+def remainders(kernel: Any, how: Any) -> list[tuple[Any, Any, Any]]:
+    """The places of x that leave each remainder, the part of the kernel that they see, and how."""
+    found = []
+    for phase in product(*map(range, how[0])):
+        taps, shifts, apart = [], [], []
+        for i, s, p, d, k in zip(phase, *how, kernel, strict=True):
+            g = gcd(s, d)
+            first = next((j for j in range(min(s // g, k)) if (i + p - j * d) % s == 0), k)
+            count = len(range(first, k, s // g))
+            taps.append(slice(first + (count - 1) * (s // g), first - 1 if first else None, -(s // g)) if count else slice(0, 0))
+            shifts.append((count - 1) * (d // g) - (i + p - first * d) // s)
+            apart.append(d // g)
+        at = (..., *(slice(i, None, s) for i, s in zip(phase, how[0], strict=True)))
+        found.append((at, (slice(None), slice(None), *taps), ((1,) * len(phase), tuple(shifts), tuple(apart))))
+    return found
+
+
+# ── one channel at a time ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Planes:
+    """Sizes of a depthwise convolution. Each row of the kernel sees, of each channel, a matrix (places in that row, places) of shifted rows."""
+
+    def __init__(self, size: Any, kernel: Any, length: Any, how: Any) -> None:
+        (self.rows, *self.others), self.size, self.length = kernel, size, length
+        (self.stride, *stride), (self.padding, *padding), (self.dilation, *dilation) = how
+        self.rest = stride, padding, dilation
+        self.height, self.inner = length[0] + self.dilation * (self.rows - 1) // self.stride, prod(length[1:])
+
+    def blocks(self, n: int, c: int) -> list[tuple[int, slice]]:
+        """Which image, and which of its channels, to take at a time."""
+        step = max(PLANES // (self.height * self.inner * prod(self.others) * min(self.stride, self.rows)), 1)
+        return [(i, slice(j, min(j + step, c))) for i in range(n) for j in range(0, c, step)]
+
+    def views(self, channels: int, dtype: Any) -> Any:
+        """Shifted rows of each remainder by the stride; and what each row of the kernel sees of them: (C, places in the row, places)."""
+        s, d, found, seen = self.stride, self.dilation, {}, []
+        for phase in sorted({i * d % s for i in range(self.rows)}):
+            found[phase] = shifted(f"shifted{phase}", "nkchl", self.size, phase - self.padding, s, self.rest, dtype,
+                                   n=(1,), c=(channels,), h=(self.height,), k=self.others, l=self.length[1:])
+        for i in range(self.rows):
+            start = i * d // s * self.inner
+            lines = found[i * d % s].memory.reshape(prod(self.others), channels, -1).swapaxes(0, 1)
+            seen.append(lines[..., start:start + self.length[0] * self.inner])
+        return [*found.values()], seen
+
+    def seen(self, x: Any) -> list[Any]:
+        """What each row of the kernel sees of an x (C, *D)."""
+        shifted, seen = scratch.view(Planes.views, self, len(x), x.dtype)
+        for some in shifted:
+            some.fill(x[None])
+        return seen  # type: ignore[no-any-return]
+
+
+@lru_cache(1 << 10)
+def planes_of(size: Any, kernel: Any, length: Any, how: Any) -> Planes:
+    return Planes(size, kernel, length, how)
+
+
+def depthwise(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
+    finish(depthwise_jobs(x, w, b, y, how, 1), plane_threads(w, y))
+
+
+def depthwise_jobs(x: Any, w: Any, b: Any, y: Any, how: Any, _: int) -> list[Any]:
+    if not w.size:
+        y[...] = 0 if b is None else b.reshape(-1, *(1,) * (y.ndim - 2))
+        return []
+    planes, numbers = planes_of(x.shape[2:], w.shape[2:], y.shape[2:], how), np.ascontiguousarray(w).reshape(len(w), w.shape[2], 1, -1)
+    places = prod(y.shape[2:])
+
+    def job(image: int, channels: slice) -> None:
+        target, few = y[image, channels], numbers[channels]
+        runs, part = scratch.take("product", (2, len(few), 1, places), x.dtype)
+        if target.flags.c_contiguous:
+            runs = target.reshape(runs.shape)
+        for i, seen in enumerate(planes.seen(x[image, channels])):
+            np.matmul(few[:, i], seen, out=part if i else runs)
+            if i:
+                runs += part
+        if b is not None:
+            runs += b[channels, None, None]
+        if not target.flags.c_contiguous:
+            target[...] = runs.reshape(target.shape)
+    return [partial(job, *block) for block in planes.blocks(*x.shape[:2])]
+
+
+def depthwise_back(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
+    by_remainders(depthwise_jobs, y, w, b, x, how, plane_threads(w, y))
+
+
+def plane_threads(w: Any, y: Any) -> int:
+    """How many threads should share products of y's size with each place of a depthwise kernel."""
+    return available(w[0].size * y.size / 6)
+
+
+def depthwise_weight(y: Any, x: Any, out: Any, how: Any) -> None:
+    planes, (n, c) = planes_of(x.shape[2:], out.shape[2:], y.shape[2:], how), x.shape[:2]
+    blocks, threads = planes.blocks(n, c), plane_threads(out, y)
+    totals = np.zeros((min(threads, len(blocks)), c, planes.rows, prod(planes.others), 1), x.dtype)
+
+    def task(blocks: Any, number: int) -> None:
+        for image, channels in blocks:
+            g = y[image, channels].reshape(-1, prod(y.shape[2:]), 1)
+            for i, seen in enumerate(planes.seen(x[image, channels])):
+                totals[number, channels, i] += np.matmul(seen, g)
+    add_up(task, blocks, len(totals))
+    out[...] = totals.sum(axis=0).reshape(out.shape)
