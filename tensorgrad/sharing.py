@@ -1,8 +1,9 @@
 """Work shared among threads, where there is no pool of compiled loops: NumPy lets other threads run while it computes.
 
-A split costs some hundred microseconds, and each call of NumPy waits for the interpreter's lock, so only what takes a millisecond is worth one. BLAS
-computes with one thread meanwhile: two pools would wait for each other's cores. Each thread runs in a copy of the caller's context, which holds what NumPy
-does about overflow, and where it takes memory from.
+A split costs some fifty microseconds, so only what takes half a millisecond is worth one. After each call of NumPy a thread may find the interpreter's lock
+taken, which costs it twenty more: what is shared should consist of few, long calls, and be worth more if it does not. BLAS computes with one thread
+meanwhile: two pools would wait for each other's cores. Each thread runs in a copy of the caller's context, which holds what NumPy does about overflow, and
+where it takes memory from.
 
 Who does a part is left to chance, how work is parted is not: results are the same from run to run.
 """
@@ -21,7 +22,7 @@ import numpy as np
 from . import affinity, threads
 from ._blas import watches_long
 
-WORTH = 1 << 20                         # nanoseconds of work to be shared
+WORTH, SHORT = 1 << 19, 1 << 20         # nanoseconds of work to be shared, in long and in short calls of NumPy
 SPEED = 60                              # products and sums of matrices a nanosecond
 VIEWS = 1 << 10                         # of its memory that a thread keeps at most
 
@@ -71,12 +72,16 @@ def spans(n: int, count: int) -> list[slice]:
     return [slice(i * n // count, (i + 1) * n // count) for i in range(count)]
 
 
-def available(nanoseconds: float) -> int:
-    """How many threads should share work that takes one of them this long. What is left to one thread may be products that BLAS's threads share."""
+def available(nanoseconds: float, short: bool = False) -> int:
+    """How many threads should share work that takes one of them this long, in `short` calls or long ones.
+
+    What is left to one thread may be products that BLAS's threads share.
+    """
+    worth = SHORT if short else WORTH
     if state.busy:
         return 1
     affinity.blas.keep_off()
-    return min(threads.get_num_threads(), int(nanoseconds / WORTH) + 1) if nanoseconds > WORTH and can_start() else 1
+    return min(threads.get_num_threads(), int(nanoseconds / worth) + 1) if nanoseconds > worth and can_start() else 1
 
 
 def can_start() -> bool:

@@ -21,6 +21,7 @@ pytestmark = cpu_only
 @pytest.fixture
 def two_threads(monkeypatch, threads):
     monkeypatch.setattr(sharing, "WORTH", 1)
+    monkeypatch.setattr(sharing, "SHORT", 1)
     monkeypatch.setattr(sharing, "can_start", lambda: True)
 
 
@@ -118,6 +119,16 @@ def test_where_nothing_but_padding_is_seen(x, kernel, o, stride, padding, dilati
     y = convolution_numpy.convolution(x, w, np.ones(o), **how)
     assert (y == 1).all() and not convolution_numpy.convolution_input(y, w, None, size=x.shape[2:], **how).any()
     assert not convolution_numpy.convolution_weight(y, x, size=kernel, **how).any()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_in_a_kernel_is_not_seen_beyond_the_border(monkeypatch, value):
+    monkeypatch.setattr(convolution_numpy, "ways", lambda *arrays: ("rows",))
+    w, g, how = np.ones((2, 3, 3, 3)), np.ones((2, 2, 8, 8)), dict(stride=(1, 1), padding=(1, 1), dilation=(1, 1))
+    w[1, 2, 0, 1] = value
+    ours = convolution_numpy.convolution_input(g, w, None, size=(8, 8), **how)
+    np.testing.assert_array_equal(ours, ConvolutionInput.forward(np, g, w, None, size=(8, 8), **how))
+    assert np.isfinite(ours[:, 2, 7]).all() and not np.isfinite(ours[:, 2, :7]).any()
 
 
 def test_what_one_channel_sees_is_its_own():

@@ -37,6 +37,7 @@ def workers(request, monkeypatch, threads):
     """With one thread, and with two however little there is to do."""
     if request.param == 2:
         monkeypatch.setattr(sharing, "WORTH", 1)
+        monkeypatch.setattr(sharing, "SHORT", 1)
         monkeypatch.setattr(sharing, "can_start", lambda: True)
     return request.param
 
@@ -178,7 +179,7 @@ def test_other_kernels_go_another_way(kernel, stride, padding, dilation):
 
 @pytest.mark.parametrize("n, c, o, kernel, stride, size, way", [
     (32, 64, 64, 3, 1, 8, "points"), (8, 256, 256, 3, 1, 14, "points"), (16, 64, 128, 4, 2, 16, "points"), (1, 64, 64, 3, 1, 56, "points"),
-    (4, 3, 16, 3, 1, 32, "columns"), (1, 512, 512, 3, 1, 7, "columns"), (1, 64, 64, 3, 1, 8, "columns"), (32, 256, 256, 3, 1, 2, "columns"),
+    (4, 3, 16, 3, 1, 32, "rows"), (1, 512, 512, 3, 1, 7, "columns"), (1, 64, 64, 3, 1, 8, "columns"), (32, 256, 256, 3, 1, 2, "columns"),
     (32, 64, 128, 3, 2, 32, "columns"), (32, 64, 64, 3, 2, 16, "columns"), (32, 64, 64, 5, 1, 28, "rows"), (1, 64, 64, 5, 1, 14, "columns")])
 def test_points_are_for_many_channels_at_many_places(n, c, o, kernel, stride, size, way):
     """As the costs have it, which a survey of the three ways gave."""

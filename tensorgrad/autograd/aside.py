@@ -15,7 +15,7 @@ from ..storage.cpu import NumpyStorage
 from .fitting import fitted
 from .tape import Leaf, Packed
 
-WORTH = 1 << 25         # products, each of an element of the parameter with one at a place, from which on another thread is worth it
+WORTH = 1 << 23         # products, each of an element of the parameter with one at a place, from which on another thread is worth it
 WAITING = 2             # gradients for each thread that may wait for one: what they are computed from stays in memory
 
 

@@ -17,6 +17,7 @@ from ..ops.activation import Hardtanh
 from ..sharing import elementwise
 from .elementwise_numpy import HUGE, sigmoid
 from .placing import place
+from .reduction_numpy import dots
 from .special_numpy import gelu, gelu_gradient
 
 SLOPE = sqrt(2 / pi)             # of tanh's argument in gelu, at 0
@@ -187,7 +188,7 @@ class Softmax:
     def backward(g: Any, residual: Any, needs: Any) -> Any:
         (y,) = residual
         rows, g_rows = y.reshape(-1, y.shape[-1]), g.reshape(-1, y.shape[-1])
-        out = g_rows - np.einsum("ij,ij->i", g_rows, rows)[:, None]
+        out = g_rows - dots(g_rows, rows)[:, None]
         out *= rows
         return [out.reshape(y.shape)]
 

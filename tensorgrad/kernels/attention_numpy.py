@@ -13,6 +13,7 @@ import numpy as np
 from ..dispatch import OpDispatch
 from ..sharing import scratch
 from .activation_numpy import LIMITS, row_sums
+from .reduction_numpy import dots
 
 BLOCK = 1 << 17      # scores at a time
 
@@ -109,7 +110,7 @@ class Attention:
             pulled = g[rows] * share[rows][..., None]
             gv[kv] += np.matmul(e.swapaxes(-1, -2), pulled)
             d = np.matmul(pulled, values[part[0], part[1], :, part[3]], out=scratch.take("slopes", e.shape, e.dtype))
-            d -= np.einsum("nhij,nhij->nhi", pulled, out[rows])[..., None]
+            d -= dots(pulled, out[rows])[..., None]
             d *= e
             if gm is not None:
                 gm[part] = d

@@ -8,14 +8,20 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
+from .windows_numpy import BLOCK, WIDE
+
 # Nanoseconds, on one core with 512 bits: of a product with a sum; of a number of rows, columns or the input's points; of one of the output, or of its points;
-# of one of the input, or of a tile; of one of the kernel, or of its points; and for all calls together. Least squares of the relative errors over 2,453
-# convolutions in float32: n of 1 to 32, channels of 1 to 512, images of 4 to 112, kernels of 1 to 7, strides of 1 and 2. With the way chosen by them
-# these took 3 to 4 % more time, in the geometric mean, than if the quickest had been known.
+# of one of the input, or of a tile; of one of the kernel, or of its points; of one that all rows of the kernel see, where these have to be copied; and for all
+# calls together. Least squares of the relative errors over 2,453 convolutions in float32: n of 1 to 32, channels of 1 to 512, images of 4 to 112, kernels of
+# 1 to 7, strides of 1 and 2. With the way chosen by them, 11,297 others took 3 % (the output), 5 % (the input's gradient) and 6 % (the kernel's) more time,
+# in the geometric mean, than if the quickest had been known.
 COSTS = {
-    "output": {"rows": (0.013, 0.41, 0.23, 0.36, 0.52, 50e3), "columns": (0.011, 0.43, 0.025, 0, 0.15, 17e3), "points": (0.014, 0.5, 0.51, 6.9, 0.89, 45e3)},
-    "input": {"rows": (0.013, 0.53, 0, 0.28, 1.1, 69e3), "columns": (0.012, 0.98, 0.046, 0.096, 0.36, 31e3), "points": (0.014, 0.43, 0.51, 4.3, 0.67, 63e3)},
-    "weight": {"rows": (0.012, 1.5, 0.52, 0, 0.87, 57e3), "columns": (0.0098, 0.73, 0.33, 0.046, 0.13, 18e3), "points": (0.014, 0.51, 0.36, 3.4, 0.65, 48e3)},
+    "output": {"rows": (0.013, 0.41, 0.23, 0.36, 0.52, 0.2, 14e3), "columns": (0.011, 0.43, 0.025, 0, 0.15, 0, 10e3),
+               "points": (0.014, 0.5, 0.51, 6.9, 0.89, 0, 28e3)},
+    "input": {"rows": (0.013, 0.53, 0, 0.28, 1.1, 0, 17e3), "columns": (0.012, 0.98, 0.046, 0.096, 0.36, 0, 17e3),
+              "points": (0.014, 0.43, 0.51, 4.3, 0.67, 0, 30e3)},
+    "weight": {"rows": (0.012, 1.5, 0.52, 0, 0.87, 0, 57e3), "columns": (0.0098, 0.73, 0.33, 0.046, 0.13, 0, 18e3),
+               "points": (0.014, 0.51, 0.36, 3.4, 0.65, 0, 48e3)},
 }
 
 
@@ -27,9 +33,11 @@ def amounts(way: str, of: str, x: Any, w: Any, y: Any, stride: Any) -> tuple[int
         taps = [-(-k // s) for k, s in zip(kernel, stride, strict=True)]
         tiled = [-(-d // s) for d, s in zip(size, stride, strict=True)] if of == "input" else length
         points, tiles, numbers = prod(r + 1 for r in taps), n * prod(-(-m // 2) for m in tiled), prod(stride) * c
-        return points * tiles * o * numbers, points * tiles * numbers, points * tiles * o, points * tiles, o * numbers * points, 1
+        return points * tiles * o * numbers, points * tiles * numbers, points * tiles * o, points * tiles, o * numbers * points, 0, 1
     seen = c * prod(kernel) if way == "columns" else (o * stride[0] if of == "input" else c) * prod(kernel[1:])
-    return places * prod(w), places * seen, places * o, n * c * prod(size), prod(w), 1
+    images = min(n, max(BLOCK // (length[0] * stride[0] * seen * prod(length[1:])), 1))
+    copied = places * c * prod(kernel) if images * prod(length[1:]) < WIDE else 0
+    return places * prod(w), places * seen, places * o, n * c * prod(size), prod(w), copied, 1
 
 
 @lru_cache(1 << 12)

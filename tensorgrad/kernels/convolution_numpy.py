@@ -42,7 +42,7 @@ def by_groups(task: Any, groups: int, how: Any, *arrays: Any) -> None:
         task(*(None if a is None else a[(slice(None),) * axis + (spans(a.shape[axis], groups)[i],)] for a, axis in arrays), how)
 
 
-COMPUTE = {         # what fills the output, the gradient of the input or of the weight, in each way; by points it may have to be found in another way
+COMPUTE = {         # what fills the output, the gradient of the input or of the weight, in each way, and gives False if what is not finite asks for another
     "output": {"rows": rows.correlate, "columns": columns.correlate, "points": winograd.correlate},
     "input": {"rows": rows.back, "columns": columns.back, "points": winograd.back},
     "weight": {"rows": rows.weight, "columns": columns.weight, "points": winograd.weight},
@@ -56,11 +56,9 @@ def ways(of: str, x: Any, w: Any, y: Any, how: Any) -> tuple[str, ...]:
     return ranked(of, there_are, x.shape, w.shape, y.shape, how[0])
 
 
-def compute(of: str, found: tuple[str, ...], *arrays: Any) -> None:
-    """Do it in the first of the ways that were found which succeeds."""
-    for way in found:
-        if COMPUTE[of][way](*arrays) is not False:
-            return
+def compute(of: str, found: tuple[str, ...], *arrays: Any) -> bool:
+    """Do it in the first of the ways that were found which succeeds; whether one does."""
+    return any(COMPUTE[of][way](*arrays) is not False for way in found)
 
 
 def forward(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
@@ -68,7 +66,9 @@ def forward(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
 
 
 def backward(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
-    compute("input", ways("input", x, w, y, how), y, w, b, x, how)
+    if not compute("input", ways("input", x, w, y, how), y, w, b, x, how):
+        stride, padding, dilation = how
+        x[...] = ConvolutionInput.forward(np, y, w, b, size=x.shape[2:], stride=stride, padding=padding, dilation=dilation)
 
 
 def of_weight(y: Any, x: Any, out: Any, how: Any) -> None:

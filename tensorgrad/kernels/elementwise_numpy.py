@@ -35,21 +35,22 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     dtype = np.result_type(a, b)
     if dtype.itemsize not in BITS:
         return np.where(condition, a, b)
-    if type(b) is int and b == 0 and condition.size >= HUGE and dtype.itemsize > 1:
-        mask = np.negative(condition.view(np.int8))       # widened on the way, some elements at a time
-        return np.bitwise_and(mask, _bits(a, dtype)).view(dtype)
-    mask = condition.astype(BITS[dtype.itemsize])
-    np.negative(mask, out=mask)
+    chosen = condition.view(np.int8)
     if type(b) is int and b == 0:
-        mask &= _bits(a, dtype)
-    elif type(a) is int and a == 0:
-        np.invert(mask, out=mask)
-        mask &= _bits(b, dtype)
-    else:
-        b = _bits(b, dtype)
-        mask &= _bits(a, dtype) ^ b
-        mask ^= b
+        return _kept(np.negative(chosen), a, dtype)
+    if type(a) is int and a == 0:
+        return _kept(chosen - np.int8(1), b, dtype)
+    mask = chosen.astype(BITS[dtype.itemsize])
+    np.negative(mask, out=mask)
+    b = _bits(b, dtype)
+    mask &= _bits(a, dtype) ^ b
+    mask ^= b
     return mask.view(dtype)
+
+
+def _kept(mask: Any, x: Any, dtype: Any) -> Any:
+    """x where the mask is −1, 0 where it is 0. It is widened on the way, some elements at a time."""
+    return np.bitwise_and(mask, _bits(x, dtype)).view(dtype)
 
 
 def _fits(x: Any, shape: tuple[int, ...]) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..dispatch import OpDispatch
 from ..sharing import available, finish, spans
+from .reduction_numpy import dots
 
 HUGE = 1 << 22       # elements that no cache holds
 BLOCK = 1 << 16      # elements of some channels of these at a time
@@ -41,7 +42,7 @@ def standardized(rows: Any, eps: float) -> tuple[Any, Any, Any]:
     n = rows.shape[1]
     mean = rows @ ones(n, rows) / n
     out = rows - mean[:, None]
-    scale = 1 / np.sqrt(np.einsum("ij,ij->i", out, out) / n + rows.dtype.type(eps))
+    scale = 1 / np.sqrt(dots(out, out) / n + rows.dtype.type(eps))
     out *= scale[:, None]
     return out, mean, scale
 
@@ -98,7 +99,7 @@ class RmsNorm:
         if not served(x, w):
             return NotImplemented
         rows = x.reshape(-1, prod(x.shape[x.ndim - ndim:]))
-        scale = 1 / np.sqrt(np.einsum("ij,ij->i", rows, rows) / rows.shape[1] + x.dtype.type(eps))
+        scale = 1 / np.sqrt(dots(rows, rows) / rows.shape[1] + x.dtype.type(eps))
         out = rows * scale[:, None]
         if w is not None:
             out *= w.reshape(-1)
@@ -144,7 +145,7 @@ class GroupNorm:
         channels = again(x, mean, scale).reshape(n, c, places)
         rows = g.reshape(n * c, places)
         sums = (rows @ ones(places, rows)).reshape(n, c)
-        products = np.einsum("ij,ij->i", rows, channels.reshape(n * c, places)).reshape(n, c)
+        products = dots(rows, channels.reshape(n * c, places)).reshape(n, c)
         gx = None
         if needs[0]:
             per_group = [(s if w is None else s * w).reshape(len(scale), -1).sum(axis=1) for s in (sums, products)]
@@ -163,7 +164,7 @@ def sums_of_channels(x: Any, y: Any = None) -> Any:
         x = x[..., 0]
         return ones(n, x) @ (x if y is None else x * y[..., 0])
     if y is not None:
-        sums = np.einsum("ncp,ncp->nc", x, y)
+        sums = dots(x, y)
     else:
         sums = (x.reshape(n * c, places) @ ones(places, x)).reshape(n, c) if x.flags.c_contiguous else x @ ones(places, x)
     return ones(n, x) @ sums

@@ -29,7 +29,7 @@ def in_blocks(step: Callable[..., None], *arrays: Any, nanoseconds: float) -> An
         step(*flat, *scratch.take("update", (2, size), dtype))
         return None
 
-    threads = available(nanoseconds * size)
+    threads = available(nanoseconds * size, short=True)
     count = max(-(-size // (BLOCK * threads)), threads)
 
     def task(part: slice) -> None:

@@ -15,6 +15,7 @@ from ..ops.reduction import VectorNorm, axes_of, count_of, mean_square, rounded,
 from .elementwise_numpy import logaddexp
 
 LARGE, ROW = 1 << 12, 1 << 11
+DOTS = range(32, 1 << 13)       # lengths of rows that BLAS multiplies
 add = np.add.reduce
 
 
@@ -26,6 +27,11 @@ ONES = {np.dtype(d): np.ones(ROW, d) for d in ("float32", "float64")}
 
 
 # ── sums ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def dots(x: Any, y: Any) -> Any:
+    """Σ x y along the last axis: by BLAS, unless rows are so short that each call of it takes longer, or so long that its threads would share each."""
+    return np.vecdot(x, y) if x.shape[-1] in DOTS else np.einsum("...i,...i->...", x, y)
 
 
 @register("sum")

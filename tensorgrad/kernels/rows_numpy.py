@@ -246,9 +246,12 @@ def weight(y: Any, x: Any, out: Any, how: Any) -> None:
     place_by_place(target, np.moveaxis(total, (1, -1), (0, 1)))
 
 
-def back(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
-    """Fill x (N, C, *D) with the gradient of the input, given y and w (O, C, *K)."""
+def back(y: Any, w: Any, b: Any, x: Any, how: Any) -> bool:
+    """Fill x (N, C, *D) with the gradient of the input, given y and w (O, C, *K); whether w is finite: 0 beyond the border of y times what is not is NaN."""
     by_remainders(correlation, y, w.swapaxes(0, 1), b, x, how, threads_for(w, len(y) * prod(y.shape[2:])))
+    flat = w.reshape(-1)
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(flat @ flat))
 
 
 def by_remainders(correlation: Any, y: Any, w: Any, b: Any, x: Any, how: Any, threads: int) -> None:

@@ -44,7 +44,7 @@ def _sweep(step: Callable[..., None], *arrays: Any) -> Any:
     def task(part: slice) -> None:
         for start in range(part.start, part.stop, block):
             step(*(a[start:min(start + block, part.stop)] for a in flat))
-    share(task, spans(first.size, available(NANOSECONDS * first.size)))
+    share(task, spans(first.size, available(NANOSECONDS * first.size, short=True)))
     return out
 
 

@@ -27,6 +27,7 @@ BLOCK = 1 << 19      # points of the input at a time
 PIECE = 1 << 11      # numbers of a point that are computed at a time: BLAS has a quicker way for what is small
 FEW = 1 << 8         # columns that are computed at a time, if they are rows of another array
 PITCH = 16           # elements that part rows which would lie a power of two apart
+PASSING = "passing"  # memory for what is needed no more once it is transformed: the places of tiles, and products
 PAGE = 1 << 12       # bytes from one place to the next that a cache keeps as one
 GATHERED = 1 << 17   # elements of some images that are turned at a time: their channels become innermost
 SCATTERED = 1 << 15  # elements of some rows of an image that are turned back at a time
@@ -144,13 +145,13 @@ class Tiles(NamedTuple):
         return self.points
 
 
-def tiles_of_planes(names: Any, d: Any, size: Any, tiles: Any, stride: Any, count: int) -> Tiles:
+def tiles_of_planes(name: str, d: Any, size: Any, tiles: Any, stride: Any, count: int) -> Tiles:
     """Tiles of planes (n, rows, columns, C), as (count, images · tiles, phases · C): tiles, and their places, are as far apart as the stride has it."""
     n, _, _, c = d.shape
     (s, t), (step, row, column, item) = stride, d.strides
     shape = (*size, n, *tiles, s, t, c)
     numbers, between = prod(shape[2:]), n * prod(tiles)
-    rows, out = (rows_of(name, many, numbers, d.dtype) for name, many in zip(names, (prod(size), count), strict=True))
+    rows, out = rows_of(PASSING, prod(size), numbers, d.dtype), rows_of(name, count, numbers, d.dtype)
     seen = as_strided(d, shape, (s * row, t * column, step, 2 * s * row, 2 * t * column, row, column, item))
     return Tiles(seen, rows[:, :numbers].reshape(shape), in_pieces(rows), in_pieces(out), out[:, :numbers].reshape(count, between, -1))
 
@@ -218,7 +219,7 @@ class Scheme:
 
     def tiles(self, shape: Any, first: Any, tiles: Any, stride: Any, dtype: Any) -> Tiles:
         d = scratch.take("planes", shape, dtype)[:, first[0]:, first[1]:]
-        return tiles_of_planes(("places", "points"), d, self.points, tiles, stride, self.count)
+        return tiles_of_planes("points", d, self.points, tiles, stride, self.count)
 
     def seen(self, d: Any, first: Any, tiles: Any, stride: Any = (1, 1)) -> Any:
         """Points of planes (points, images · tiles, phases · C), from some row and column on."""
@@ -238,7 +239,7 @@ class Scheme:
     def products(self, shape: Any, dtype: Any) -> Any:
         """Memory for products of points, as (points, images · tiles, O) and in pieces, and for what is found from them, in pieces and as `shape`."""
         size = prod(shape[2:])
-        rows, found = rows_of("products", self.count, size, dtype), rows_of("found", 4, size, dtype)
+        rows, found = rows_of(PASSING, self.count, size, dtype), rows_of("found", 4, size, dtype)
         return rows[:, :size].reshape(self.count, -1, shape[-1]), in_pieces(rows), in_pieces(found), found[:, :size].reshape(shape)
 
     def results(self, points: Any, matrices: Any, out: Any) -> None:
@@ -249,7 +250,7 @@ class Scheme:
         out[...] = view
 
     def spread_tiles(self, shape: Any, tiles: Any, dtype: Any) -> Tiles:
-        return tiles_of_planes(("results", "products"), scratch.take("gradient", shape, dtype), (2, 2), tiles, (1, 1), self.count)
+        return tiles_of_planes("spread", scratch.take("gradient", shape, dtype), (2, 2), tiles, (1, 1), self.count)
 
     def spread(self, g: Any, rows: slice, wide: int) -> Any:
         """Points of the gradient of results (points, images · tiles, O): what each product gets of it."""
