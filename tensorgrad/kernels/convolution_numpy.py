@@ -22,8 +22,8 @@ from .windows_numpy import BLOCK, WIDE
 CPU = OpDispatch.backend("cpu")
 
 
-def served(*arrays: Any) -> bool:
-    return all(a.size and a.dtype == arrays[0].dtype and a.dtype.kind == "f" and a.dtype.itemsize > 2 for a in arrays)
+def served(x: Any, w: Any) -> bool:
+    return bool(x.dtype == w.dtype and x.dtype.kind == "f" and x.dtype.itemsize > 2 and x.size and w.size)
 
 
 def is_depthwise(w: Any, groups: int) -> bool:
@@ -37,7 +37,7 @@ def by_groups(task: Any, groups: int, how: Any, *arrays: Any) -> None:
         how = ((1, *how[0]), (0, *how[1]), (1, *how[2]))
         arrays = tuple((a if a is None or a.ndim == 1 else a[:, :, None], axis) for a, axis in arrays)
     if groups == 1:
-        return task(*(a for a, _ in arrays), how)
+        return task(*[a for a, _ in arrays], how)
     for i in range(groups):
         task(*(None if a is None else a[(slice(None),) * axis + (spans(a.shape[axis], groups)[i],)] for a, axis in arrays), how)
 

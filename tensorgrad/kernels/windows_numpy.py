@@ -78,6 +78,8 @@ def images_inside(count: int, length: Any) -> bool:
 def parts(count: int, rows: int, heavy: int, fixed: int, split: int) -> list[tuple[slice, slice]]:
     """Which images, and which rows of the result, to take at a time: a row takes `heavy` elements an image, and an image `fixed` more."""
     each = rows * heavy + fixed
+    if count * each <= BLOCK and split == 1:
+        return [(slice(0, count), slice(0, rows))]
     if each <= BLOCK:
         return [(images, slice(0, rows)) for images in spans(count, min(-(-count * each // (BLOCK * split)) * split, count))]
     step = max((BLOCK - fixed) // heavy, 1)
