@@ -77,10 +77,10 @@ def available(nanoseconds: float, short: bool = False) -> int:
 
     What is left to one thread may be products that BLAS's threads share.
     """
-    worth = SHORT if short else WORTH
     if state.busy:
         return 1
     affinity.blas.keep_off()
+    worth = SHORT if short else WORTH
     return min(threads.get_num_threads(), int(nanoseconds / worth) + 1) if nanoseconds > worth and can_start() else 1
 
 

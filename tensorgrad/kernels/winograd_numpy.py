@@ -31,6 +31,7 @@ PASSING = "passing"  # memory for what is needed no more once it is transformed:
 PAGE = 1 << 12       # bytes from one place to the next that a cache keeps as one
 GATHERED = 1 << 17   # elements of some images that are turned at a time: their channels become innermost
 SCATTERED = 1 << 15  # elements of some rows of an image that are turned back at a time
+KEPT = 1 << 21       # points of a kernel whose memory is used again
 KERNEL = 0.8         # nanoseconds that a point of a kernel takes
 
 
@@ -203,7 +204,8 @@ class Scheme:
     def matrices(self, w: Any, backward: bool = False) -> Any:
         """Points of a kernel (points, phases, O, C)."""
         (o, c), numbers = w.shape[:2], of_kernel(self.kernel, self.stride, backward, w.dtype)
-        out, flat = scratch.take("matrices", (len(numbers), o * c), w.dtype), w.reshape(o * c, -1)
+        shape, flat = (len(numbers), o * c), w.reshape(o * c, -1)
+        out = scratch.take("matrices", shape, w.dtype) if prod(shape) <= KEPT else np.empty(shape, w.dtype)
 
         def task(part: slice) -> None:
             times_columns(numbers, flat[part], out[:, part])
