@@ -209,9 +209,10 @@ class Product:
             return printed(self.only)
         if self.numbers.startswith("0 · "):
             return Text("0", ATOM)
-        for factor in [f for f in self.below if f in self.above]:
-            self.above.remove(factor)
-            self.below.remove(factor)
+        for factor in [*self.below]:
+            if factor in self.above:
+                self.above.remove(factor)
+                self.below.remove(factor)
         numbers, above, below = self.numbers, powers(self.above), powers(self.below)
         top = numbers + " · ".join(above) if above else numbers.removesuffix(" · ") or "1"
         minus = "−" if self.sign < 0 else ""
