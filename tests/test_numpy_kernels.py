@@ -9,7 +9,17 @@ import pytest
 
 import tensorgrad as tg
 from tensorgrad import sharing
-from tensorgrad.kernels import columns_numpy, convolution_numpy, matrix_numpy, normalization_numpy, optimizer_numpy, pooling_numpy, rows_numpy, windows_numpy
+from tensorgrad.kernels import (
+    columns_numpy,
+    convolution_numpy,
+    depthwise_numpy,
+    matrix_numpy,
+    normalization_numpy,
+    optimizer_numpy,
+    pooling_numpy,
+    rows_numpy,
+    windows_numpy,
+)
 from tensorgrad.ops.convolution import Columns, Convolution, ConvolutionInput, ConvolutionWeight
 from tensorgrad.ops.normalization import NativeBatchNorm
 from tensorgrad.ops.pooling import WindowSpread, WindowSum
@@ -91,7 +101,7 @@ def test_convolution_in_blocks_is_that_of_the_formulas(monkeypatch, two_threads,
     monkeypatch.setattr(windows_numpy, "BLOCK", block)
     for family in (columns_numpy, rows_numpy):
         monkeypatch.setattr(family, "WIDE", wide)
-    monkeypatch.setattr(rows_numpy, "PLANES", block)
+    monkeypatch.setattr(depthwise_numpy, "PLANES", block)
     monkeypatch.setattr(convolution_numpy, "ways", lambda *arrays: (way,))
     rng, how = np.random.default_rng(0), dict(stride=stride, padding=padding, dilation=dilation)
     x, w, b = rng.standard_normal((n, c, *size)), rng.standard_normal((o, c, *kernel)), rng.standard_normal(o)
@@ -124,11 +134,13 @@ def test_where_nothing_but_padding_is_seen(x, kernel, o, stride, padding, dilati
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_what_is_not_finite_in_a_kernel_is_not_seen_beyond_the_border(monkeypatch, value):
     monkeypatch.setattr(convolution_numpy, "ways", lambda *arrays: ("rows",))
-    w, g, how = np.ones((2, 3, 3, 3)), np.ones((2, 2, 8, 8)), dict(stride=(1, 1), padding=(1, 1), dilation=(1, 1))
-    w[1, 2, 0, 1] = value
-    ours = convolution_numpy.convolution_input(g, w, None, size=(8, 8), **how)
-    np.testing.assert_array_equal(ours, ConvolutionInput.forward(np, g, w, None, size=(8, 8), **how))
-    assert np.isfinite(ours[:, 2, 7]).all() and not np.isfinite(ours[:, 2, :7]).any()
+    g, how = np.ones((2, 3, 8, 8)), dict(stride=(1, 1), padding=(1, 1), dilation=(1, 1), size=(8, 8))
+    for channels, groups in ((3, 1), (1, 3)):               # depthwise as well
+        w = np.ones((3, channels, 3, 3))
+        w[2, channels - 1, 0, 1] = value
+        ours = convolution_numpy.convolution_input(g, w, None, groups=groups, **how)
+        np.testing.assert_array_equal(ours, ConvolutionInput.forward(np, g, w, None, groups=groups, **how))
+        assert np.isfinite(ours[:, 2, 7]).all() and not np.isfinite(ours[:, 2, :7]).any()
 
 
 def test_what_one_channel_sees_is_its_own():

@@ -1,4 +1,4 @@
-"""Convolution on NumPy, in whichever of three ways should be the quickest: by rows, by columns, or by points, each in a file of its own.
+"""Convolution on NumPy, in whichever of three ways should be the quickest: by rows, by columns, or by points; depthwise ones in a way of theirs.
 
 Threads share the images. All ways compute in memory that is used again and again, no more of it than the cache holds.
 """
@@ -13,11 +13,11 @@ from ..dispatch import OpDispatch
 from ..ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight, output_length, padded
 from ..sharing import spans
 from . import columns_numpy as columns
+from . import depthwise_numpy as depthwise
 from . import rows_numpy as rows
 from . import winograd_numpy as winograd
 from .convolution_costs import ranked
-from .rows_numpy import depthwise, depthwise_back, depthwise_weight
-from .windows_numpy import BLOCK, WIDE
+from .windows_numpy import BLOCK, WIDE, along
 
 CPU = OpDispatch.backend("cpu")
 
@@ -67,8 +67,18 @@ def forward(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
 
 def backward(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
     if not compute("input", ways("input", x, w, y, how), y, w, b, x, how):
-        stride, padding, dilation = how
-        x[...] = ConvolutionInput.forward(np, y, w, b, size=x.shape[2:], stride=stride, padding=padding, dilation=dilation)
+        by_formula(y, w, b, x, how)
+
+
+def depthwise_backward(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
+    if not depthwise.back(y, w, b, x, how):
+        by_formula(y, w, b, x, how, groups=len(w))
+
+
+def by_formula(y: Any, w: Any, b: Any, x: Any, how: Any, groups: int = 1) -> None:
+    """Fill x with the gradient of the input where a kernel is not finite, which no place may get to know that does not see it."""
+    stride, padding, dilation = how
+    x[...] = ConvolutionInput.forward(np, y, w, b, size=x.shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
 
 
 def of_weight(y: Any, x: Any, out: Any, how: Any) -> None:
@@ -88,11 +98,11 @@ def convolution(x: Any, w: Any, b: Any, *, stride: Any, padding: Any, dilation: 
     n, o = len(x), len(w)
     y = np.empty((n, o, *length), x.dtype)
     if is_depthwise(w, groups):
-        by_groups(depthwise, 1, (stride, padding, dilation), (x, 1), (w, 0), (b, 0), (y, 1))
+        by_groups(depthwise.correlate, 1, (stride, padding, dilation), (x, 1), (w, 0), (b, 0), (y, 1))
     elif is_matrix(w, stride, padding, groups, prod(length)):
         np.matmul(w.reshape(o, -1), x.reshape(n, x.shape[1], -1), out=y.reshape(n, o, -1))
         if b is not None:
-            y += b.reshape(-1, *(1,) * len(length))
+            y += along(b, len(length))
     else:
         by_groups(forward, groups, (stride, padding, dilation), (x, 1), (w, 0), (b, 0), (y, 1))
     return y
@@ -105,11 +115,11 @@ def convolution_input(y: Any, w: Any, b: Any, *, size: Any, stride: Any, padding
     n, c = len(y), w.shape[1] * groups
     x = np.empty((n, c, *size), y.dtype)
     if is_depthwise(w, groups):
-        by_groups(depthwise_back, 1, (stride, padding, dilation), (y, 1), (w, 0), (b, 0), (x, 1))
+        by_groups(depthwise_backward, 1, (stride, padding, dilation), (y, 1), (w, 0), (b, 0), (x, 1))
     elif is_matrix(w, stride, padding, groups, prod(size)) and y.shape[2:] == x.shape[2:]:
         np.matmul(w.reshape(len(w), -1).T, y.reshape(n, len(w), -1), out=x.reshape(n, c, -1))
         if b is not None:
-            x += b.reshape(-1, *(1,) * len(size))
+            x += along(b, len(size))
     else:
         by_groups(backward, groups, (stride, padding, dilation), (y, 1), (w, 0), (b, 0), (x, 1))
     return x
@@ -122,7 +132,7 @@ def convolution_weight(y: Any, x: Any, *, size: Any, stride: Any, padding: Any, 
     o, c = y.shape[1], x.shape[1] // groups
     out = np.empty((o, c, *size), y.dtype)
     if groups > 1 and c == 1 and o == groups:
-        by_groups(depthwise_weight, 1, (stride, padding, dilation), (y, 1), (x, 1), (out, 0))
+        by_groups(depthwise.weight, 1, (stride, padding, dilation), (y, 1), (x, 1), (out, 0))
     else:
         by_groups(of_weight, groups, (stride, padding, dilation), (y, 1), (x, 1), (out, 0))
     return out

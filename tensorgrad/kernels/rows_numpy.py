@@ -17,9 +17,6 @@ import numpy as np
 from ..sharing import SPEED, add_up, available, finish, scratch
 from .windows_numpy import WIDE, along, around, images_inside, inside, laid, parts, place_by_place, strided, trimmed, useful
 
-PLANES = 1 << 18     # elements of shifted rows at a time, of channels that are not mixed
-
-
 # ── shifted rows ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -120,7 +117,7 @@ class Rows:
         return laid("product", order, dtype, n=(count,), c=(self.outputs,), h=(rows,), l=self.length[1:])
 
 
-class Forward(Rows):
+class OutputRows(Rows):
     """For the output: all rows that a row of it sees are one matrix."""
 
     def blocks(self, n: int, split: int) -> list[tuple[slice, slice]]:
@@ -150,8 +147,8 @@ class Forward(Rows):
 
 
 @lru_cache(1 << 10)
-def forward_of(size: Any, shape: Any, length: Any, how: Any) -> Forward:
-    return Forward(size, shape, length, how)
+def output_rows(size: Any, shape: Any, length: Any, how: Any) -> OutputRows:
+    return OutputRows(size, shape, length, how)
 
 
 def correlate(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
@@ -162,7 +159,7 @@ def correlate(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
 
 def correlation(x: Any, w: Any, b: Any, y: Any, how: Any, split: int) -> list[Any]:
     """The jobs that `correlate` consists of, at least `split` where there are so many images."""
-    plan = forward_of(x.shape[2:], w.shape, y.shape[2:], how)
+    plan = output_rows(x.shape[2:], w.shape, y.shape[2:], how)
     w, b, dtype = plan.useful(w), along(b, y.ndim - 2), x.dtype
     if not w.size:
         y[...] = 0 if b is None else b
@@ -171,7 +168,7 @@ def correlation(x: Any, w: Any, b: Any, y: Any, how: Any, split: int) -> list[An
 
     def job(images: slice, rows: slice) -> None:
         count, m = images.stop - images.start, rows.stop - rows.start
-        shifted, seen, columns, factor, out, view = scratch.view(Forward.views, plan, count, rows.start, m, plan.one_by_one(count, m), dtype)
+        shifted, seen, columns, factor, out, view = scratch.view(OutputRows.views, plan, count, rows.start, m, plan.one_by_one(count, m), dtype)
         shifted.fill(x[images])
         if seen is not None:
             columns[...] = seen
@@ -186,7 +183,7 @@ def correlation(x: Any, w: Any, b: Any, y: Any, how: Any, split: int) -> list[An
 # ── gradients ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Backward(Rows):
+class WeightRows(Rows):
     """For the kernel's gradient: rows of one remainder by the stride lie together, and the channels apart; then what a row of the kernel sees is a matrix."""
 
     def __init__(self, *sizes: Any) -> None:
@@ -214,13 +211,13 @@ class Backward(Rows):
 
 
 @lru_cache(1 << 10)
-def backward_of(size: Any, shape: Any, length: Any, how: Any) -> Backward:
-    return Backward(size, shape, length, how)
+def weight_rows(size: Any, shape: Any, length: Any, how: Any) -> WeightRows:
+    return WeightRows(size, shape, length, how)
 
 
 def weight(y: Any, x: Any, out: Any, how: Any) -> None:
     """Fill out (O, C, *K) with the gradient of the kernel, given y (N, O, *L) and x."""
-    plan, n, dtype = backward_of(x.shape[2:], out.shape, y.shape[2:], how), len(x), x.dtype
+    plan, n, dtype = weight_rows(x.shape[2:], out.shape, y.shape[2:], how), len(x), x.dtype
     out[...] = 0
     if not (target := plan.useful(out)).size:
         return
@@ -231,7 +228,7 @@ def weight(y: Any, x: Any, out: Any, how: Any) -> None:
     def task(blocks: Any, number: int) -> None:
         total = totals[number]
         for i, (images, rows) in enumerate(blocks):
-            gathered, flat, shifted, seen = scratch.view(Backward.views, plan, images.stop - images.start, rows.start, rows.stop - rows.start, dtype)
+            gathered, flat, shifted, seen = scratch.view(WeightRows.views, plan, images.stop - images.start, rows.start, rows.stop - rows.start, dtype)
             gathered[...] = y[images, :, rows]
             for some in shifted:
                 some.fill(x[images])
@@ -247,20 +244,23 @@ def weight(y: Any, x: Any, out: Any, how: Any) -> None:
 
 
 def back(y: Any, w: Any, b: Any, x: Any, how: Any) -> bool:
-    """Fill x (N, C, *D) with the gradient of the input, given y and w (O, C, *K); whether w is finite: 0 beyond the border of y times what is not is NaN."""
-    by_remainders(correlation, y, w.swapaxes(0, 1), b, x, how, threads_for(w, len(y) * prod(y.shape[2:])))
-    flat = w.reshape(-1)
-    with np.errstate(all="ignore"):
-        return bool(np.isfinite(flat @ flat))
+    """Fill x (N, C, *D) with the gradient of the input, given y and w (O, C, *K); whether w is finite."""
+    return by_remainders(correlation, y, w.swapaxes(0, 1), b, x, how, threads_for(w, len(y) * prod(y.shape[2:])))
 
 
-def by_remainders(correlation: Any, y: Any, w: Any, b: Any, x: Any, how: Any, threads: int) -> None:
-    """Fill x with y spread by w: places in x that leave one remainder by the stride see the same part of the kernel, without a stride."""
+def by_remainders(correlation: Any, y: Any, w: Any, b: Any, x: Any, how: Any, threads: int) -> bool:
+    """Fill x with y spread by w: places in x that leave one remainder by the stride see the same part of the kernel, without a stride.
+
+    Whether w is finite: beyond the border y is 0, and 0 times what is not is NaN.
+    """
     jobs, split = [], -(-threads // prod(how[0]))
     for at, taps, of in remainders(w.shape[2:], how):
         if (target := x[at]).size:
             jobs += correlation(y, w[taps], b, target, of, split)
     finish(jobs, threads)
+    flat = w.reshape(-1)
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(flat @ flat))
 
 
 @lru_cache(1 << 8)
@@ -279,95 +279,3 @@ def remainders(kernel: Any, how: Any) -> list[tuple[Any, Any, Any]]:
         at = (..., *(slice(i, None, s) for i, s in zip(phase, how[0], strict=True)))
         found.append((at, (slice(None), slice(None), *taps), ((1,) * len(phase), tuple(shifts), tuple(apart))))
     return found
-
-
-# ── one channel at a time ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Planes:
-    """Sizes of a depthwise convolution. Each row of the kernel sees, of each channel, a matrix (places in that row, places) of shifted rows."""
-
-    def __init__(self, size: Any, kernel: Any, length: Any, how: Any) -> None:
-        (self.rows, *self.others), self.size, self.length = kernel, size, length
-        (self.stride, *stride), (self.padding, *padding), (self.dilation, *dilation) = how
-        self.rest = stride, padding, dilation
-        self.height, self.inner = length[0] + self.dilation * (self.rows - 1) // self.stride, prod(length[1:])
-
-    def blocks(self, n: int, c: int) -> list[tuple[int, slice]]:
-        """Which image, and which of its channels, to take at a time."""
-        step = max(PLANES // (self.height * self.inner * prod(self.others) * min(self.stride, self.rows)), 1)
-        return [(i, slice(j, min(j + step, c))) for i in range(n) for j in range(0, c, step)]
-
-    def views(self, channels: int, dtype: Any) -> Any:
-        """Shifted rows of each remainder by the stride; and what each row of the kernel sees of them: (C, places in the row, places)."""
-        s, d, found, seen = self.stride, self.dilation, {}, []
-        for phase in sorted({i * d % s for i in range(self.rows)}):
-            found[phase] = shifted(f"shifted{phase}", "nkchl", self.size, phase - self.padding, s, self.rest, dtype,
-                                   n=(1,), c=(channels,), h=(self.height,), k=self.others, l=self.length[1:])
-        for i in range(self.rows):
-            start = i * d // s * self.inner
-            lines = found[i * d % s].memory.reshape(prod(self.others), channels, -1).swapaxes(0, 1)
-            seen.append(lines[..., start:start + self.length[0] * self.inner])
-        return [*found.values()], seen
-
-    def seen(self, x: Any) -> list[Any]:
-        """What each row of the kernel sees of an x (C, *D)."""
-        shifted, seen = scratch.view(Planes.views, self, len(x), x.dtype)
-        for some in shifted:
-            some.fill(x[None])
-        return seen  # type: ignore[no-any-return]
-
-
-@lru_cache(1 << 10)
-def planes_of(size: Any, kernel: Any, length: Any, how: Any) -> Planes:
-    return Planes(size, kernel, length, how)
-
-
-def depthwise(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
-    finish(depthwise_jobs(x, w, b, y, how, 1), plane_threads(w, y))
-
-
-def depthwise_jobs(x: Any, w: Any, b: Any, y: Any, how: Any, _: int) -> list[Any]:
-    if not w.size:
-        y[...] = 0 if b is None else b.reshape(-1, *(1,) * (y.ndim - 2))
-        return []
-    planes, numbers = planes_of(x.shape[2:], w.shape[2:], y.shape[2:], how), np.ascontiguousarray(w).reshape(len(w), w.shape[2], 1, -1)
-    places = prod(y.shape[2:])
-
-    def job(image: int, channels: slice) -> None:
-        target, few = y[image, channels], numbers[channels]
-        runs, part = scratch.take("product", (2, len(few), 1, places), x.dtype)
-        if target.flags.c_contiguous:
-            runs = target.reshape(runs.shape)
-        for i, seen in enumerate(planes.seen(x[image, channels])):
-            np.matmul(few[:, i], seen, out=part if i else runs)
-            if i:
-                runs += part
-        if b is not None:
-            runs += b[channels, None, None]
-        if not target.flags.c_contiguous:
-            target[...] = runs.reshape(target.shape)
-    return [partial(job, *block) for block in planes.blocks(*x.shape[:2])]
-
-
-def depthwise_back(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
-    by_remainders(depthwise_jobs, y, w, b, x, how, plane_threads(w, y))
-
-
-def plane_threads(w: Any, y: Any) -> int:
-    """How many threads should share products of y's size with each place of a depthwise kernel."""
-    return available(w[0].size * y.size / 6)
-
-
-def depthwise_weight(y: Any, x: Any, out: Any, how: Any) -> None:
-    planes, (n, c) = planes_of(x.shape[2:], out.shape[2:], y.shape[2:], how), x.shape[:2]
-    blocks, threads = planes.blocks(n, c), plane_threads(out, y)
-    totals = np.zeros((min(threads, len(blocks)), c, planes.rows, prod(planes.others), 1), x.dtype)
-
-    def task(blocks: Any, number: int) -> None:
-        for image, channels in blocks:
-            g = y[image, channels].reshape(-1, prod(y.shape[2:]), 1)
-            for i, seen in enumerate(planes.seen(x[image, channels])):
-                totals[number, channels, i] += np.matmul(seen, g)
-    add_up(task, blocks, len(totals))
-    out[...] = totals.sum(axis=0).reshape(out.shape)
