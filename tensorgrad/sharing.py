@@ -23,7 +23,6 @@ from . import affinity, threads
 from ._blas import watches_long
 
 WORTH, SHORT = 1 << 19, 1 << 20         # nanoseconds of work to be shared, in long and in short calls of NumPy
-SPEED = 60                              # products and sums of matrices a nanosecond
 VIEWS = 1 << 10                         # of its memory that a thread keeps at most
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..sharing import SPEED, add_up, available, finish, scratch
+from ..sharing import add_up, finish, scratch
+from .convolution_costs import threads_for
+from .products_numpy import FEW, has_pieces, rows_with_rows, with_columns
 from .windows_numpy import WIDE, along, images_inside, inside, laid, parts, place_by_place, strided, trimmed, useful
-
-COPIED = 1.5         # nanoseconds that an element of columns takes
 
 
 def seen_through(x: Any, kernel: Any, length: Any, stride: Any, dilation: Any) -> Any:
@@ -40,7 +40,8 @@ class Columns:
     def matrix(self, w: Any) -> Any:
         """The kernel as (O, C · K)."""
         if self.whole:
-            return np.ascontiguousarray(w).reshape(len(w), -1)
+            matrix = np.ascontiguousarray(w).reshape(len(w), -1)
+            return np.ascontiguousarray(matrix.T).T if has_pieces(matrix) and len(w) > FEW else matrix
         part = np.empty((*w.shape[:2], *self.kernel), w.dtype)
         place_by_place(part, w[(slice(None), slice(None), *self.part)])
         return part.reshape(len(w), -1)
@@ -93,10 +94,9 @@ class Columns:
         view[...] = y
         return memory
 
-    def threads(self, w: Any, n: int) -> int:
-        """How many threads should share n images. A kernel larger than all that it sees is left to BLAS's: each of ours would have to go through all of it."""
-        columns = self.height * self.places * n
-        return available(w.size * n * self.places / SPEED + columns * COPIED) if w.size <= columns else 1
+    def threads(self, of: str, x: Any, w: Any, y: Any, how: Any) -> int:
+        """How many threads should share images. A kernel larger than all that it sees is left to BLAS's: each of ours would have to go through all of it."""
+        return threads_for("columns", of, x, w, y, how) if w.size <= self.height * self.places * len(x) else 1
 
     def blocks(self, n: int, threads: int) -> list[slice]:
         """Which images to take at a time."""
@@ -111,19 +111,19 @@ def columns_of(size: Any, channels: int, kernel: Any, length: Any, how: Any) -> 
 def correlate(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
     """Fill y (N, O, *L) with windows of x times w (O, C, *K), plus b."""
     columns, (n, o, *length) = columns_of(x.shape[2:], w.shape[1], w.shape[2:], y.shape[2:], how), y.shape
-    matrix, b, threads = columns.matrix(w), along(b, len(length)), columns.threads(w, n)
+    matrix, b, threads = columns.matrix(w), along(b, len(length)), columns.threads("output", x, w, y, how)
 
     def job(images: slice) -> None:
         few, target = x[images], y[images]
         order = columns.order(len(few))
         seen = columns.filled(few, order)
         if order[0] == "n":
-            np.matmul(matrix, seen, out=target.reshape(len(few), o, -1))
+            with_columns(matrix, seen, target.reshape(len(few), o, -1))
             if b is not None:
                 target += b
             return
         out, view = scratch.view(Columns.result, columns, o, order, len(few), x.dtype)
-        np.matmul(matrix, seen, out=out)
+        with_columns(matrix, seen, out)
         if b is None:
             target[...] = view
         else:
@@ -134,13 +134,13 @@ def correlate(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
 def back(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
     """Fill x (N, C, *D) with the gradient of the input, given y and w (O, C, *K): sums of columns, plus b."""
     columns, (n, o, *length) = columns_of(x.shape[2:], w.shape[1], w.shape[2:], y.shape[2:], how), y.shape
-    matrix, b, threads = columns.matrix(w).T, along(b, len(length)), columns.threads(w, n)
+    matrix, b, threads = columns.matrix(w).T, along(b, len(length)), columns.threads("input", x, w, y, how)
 
     def job(images: slice) -> None:
         few, target = y[images], x[images]
         order = columns.order(len(few))
         memory, frame, within, added = scratch.view(Columns.sums, columns, order, len(few), x.dtype)
-        np.matmul(matrix, few.reshape(len(few), o, -1) if order[0] == "n" else columns.gathered(few, order), out=memory)
+        with_columns(matrix, few.reshape(len(few), o, -1) if order[0] == "n" else columns.gathered(few, order), memory)
         frame[...] = 0
         for to, some in added:
             to += some                  # a view
@@ -156,7 +156,7 @@ def back(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
 def weight(y: Any, x: Any, out: Any, how: Any) -> None:
     """Fill out (O, C, *K) with the gradient of the kernel, given y (N, O, *L) and x."""
     columns, (n, o) = columns_of(x.shape[2:], out.shape[1], out.shape[2:], y.shape[2:], how), y.shape[:2]
-    threads = columns.threads(out, n)
+    threads = columns.threads("weight", x, out, y, how)
     blocks = columns.blocks(n, threads)
     count = min(threads, len(blocks))
     direct = columns.whole and out.flags.c_contiguous
@@ -165,12 +165,12 @@ def weight(y: Any, x: Any, out: Any, how: Any) -> None:
     def task(blocks: Any, number: int) -> None:
         for i, images in enumerate(blocks):
             few, g = x[images], y[images]
-            order = columns.order(len(few), apart=False)
-            seen = columns.filled(few, order).T
+            order = columns.order(len(few), apart=columns.height <= columns.places)      # then the gradient is multiplied as it lies
+            seen = columns.filled(few, order)
+            rows = g.reshape(len(few), o, -1) if order[0] == "n" else columns.gathered(g, order)
+            product = rows_with_rows(rows, seen, None if i else totals[number])
             if i:
-                totals[number] += np.matmul(columns.gathered(g, order), seen)
-            else:
-                np.matmul(columns.gathered(g, order), seen, out=totals[number])
+                totals[number] += product
     add_up(task, blocks, count)
     if direct:
         if count > 1:

@@ -19,6 +19,9 @@ from .reduction_numpy import dots
 
 HUGE = 1 << 22       # elements that no cache holds
 BLOCK = 1 << 16      # elements of some channels of these at a time
+SHARED = 1 << 19     # elements that BLAS's threads share the sums of
+NARROW = 32          # places of a channel below which images are added up first
+SPREAD = 1 << 12     # places of a channel up to which a number for it is repeated for each
 
 
 def register(op: str) -> Any:
@@ -160,11 +163,12 @@ class GroupNorm:
 def sums_of_channels(x: Any, y: Any = None) -> Any:
     """Σ x, or Σ x y, of each channel of (N, C, places)."""
     n, c, places = x.shape
-    if places == 1:
-        x = x[..., 0]
-        return ones(n, x) @ (x if y is None else x * y[..., 0])
-    if y is not None:
-        sums = dots(x, y)
+    if places < NARROW:                         # over the images first: these are the longer runs
+        x = x.reshape(n, -1)
+        sums = (ones(n, x) @ x if y is None else np.einsum("nk,nk->k", x, y.reshape(n, -1))).reshape(c, places)
+        return sums @ ones(places, x) if places > 1 else sums[:, 0]
+    if y is not None or x.size >= SHARED:       # of which BLAS would wake its threads, who hold up ours when they look out for more
+        sums = dots(x, ones(places, x) if y is None else y)
     else:
         sums = (x.reshape(n * c, places) @ ones(places, x)).reshape(n, c) if x.flags.c_contiguous else x @ ones(places, x)
     return ones(n, x) @ sums
@@ -179,6 +183,17 @@ def by_channels(task: Callable[[slice], None], x: Any, nanoseconds: float) -> No
     return finish([partial(task, channels) for channels in spans(x.shape[1], min(count, x.shape[1]))], threads)
 
 
+def rows_of(x: Any, channels: slice = slice(None)) -> Any:
+    """Some channels of (N, C, places), to compute with what `spread` gives: as (N, C · places), unless places are many."""
+    part = x[:, channels]
+    return part.reshape(len(x), -1) if x.shape[2] <= SPREAD else part
+
+
+def spread(v: Any, places: int) -> Any:
+    """A number of each channel (C,) for all of its places. NumPy takes half as long for two rows than for one and numbers that change along it."""
+    return np.repeat(v, places) if places <= SPREAD else v[:, None]
+
+
 @register("native_batch_norm")
 class BatchNorm:
     @staticmethod
@@ -186,18 +201,19 @@ class BatchNorm:
         if not served(x, w, b):
             return NotImplemented
         flat = x.reshape(*x.shape[:2], -1)
-        count = flat.shape[0] * flat.shape[2]
+        places = flat.shape[2]
+        count = len(flat) * places
         out, mean, variance, scale = np.empty_like(flat), *(np.empty(x.shape[1], x.dtype) for _ in range(3))
 
         def task(channels: slice) -> None:
-            part, result = flat[:, channels], out[:, channels]
-            mean[channels] = sums_of_channels(part) / count
-            np.subtract(part, mean[channels, None], out=result)
+            result, rows = out[:, channels], rows_of(out, channels)
+            mean[channels] = sums_of_channels(flat[:, channels]) / count
+            np.subtract(rows_of(flat, channels), spread(mean[channels], places), out=rows)
             variance[channels] = sums_of_channels(result, result) / count
             scale[channels] = 1 / np.sqrt(variance[channels] + x.dtype.type(eps))
-            result *= (scale[channels] if w is None else scale[channels] * w[channels])[:, None]
+            rows *= spread(scale[channels] if w is None else scale[channels] * w[channels], places)
             if b is not None:
-                result += b[channels, None]
+                rows += spread(b[channels], places)
         by_channels(task, flat, 0.6)
         return (out.reshape(x.shape), mean, variance), (x, mean, scale, w, count)
 
@@ -205,23 +221,23 @@ class BatchNorm:
     def backward(g: Any, residual: Any, needs: Any) -> Any:
         x, mean, scale, w, count = residual
         flat, factor = x.reshape(*x.shape[:2], -1), scale if w is None else scale * w
-        gx, sums, products = np.empty_like(flat), np.empty_like(mean), np.empty_like(mean)
+        places, gx, sums, products = flat.shape[2], np.empty_like(flat), np.empty_like(mean), np.empty_like(mean)
         every, beyond = g[0].reshape(flat.shape), g[1].any() or g[2].any()          # somebody went on from the mean or the variance
 
         def task(channels: slice) -> None:
-            rows, result, more = every[:, channels], gx[:, channels], 0
-            np.subtract(flat[:, channels], mean[channels, None], out=result)
-            sums[channels], products[channels] = sums_of_channels(rows), sums_of_channels(rows, result) * scale[channels]
+            some, rows, more = every[:, channels], rows_of(gx, channels), None
+            np.subtract(rows_of(flat, channels), spread(mean[channels], places), out=rows)
+            sums[channels], products[channels] = sums_of_channels(some), sums_of_channels(some, gx[:, channels]) * scale[channels]
             if not needs[0]:
                 return
             if beyond:
-                more = result * (g[2] * (2 / count))[channels, None] + (g[1] / count)[channels, None]
-            result *= (products[channels] * scale[channels] / -count)[:, None]
-            result += rows
-            result -= (sums[channels] / count)[:, None]
-            result *= factor[channels, None]
+                more = rows * spread((g[2] * (2 / count))[channels], places) + spread((g[1] / count)[channels], places)
+            rows *= spread(products[channels] * scale[channels] / -count, places)
+            rows += rows_of(every, channels)
+            rows -= spread(sums[channels] / count, places)
+            rows *= spread(factor[channels], places)
             if beyond:
-                result += more
+                rows += more
         by_channels(task, flat, 0.8)
         return [gx.reshape(x.shape) if needs[0] else None, products if needs[1] else None, sums if needs[2] else None]
 
@@ -247,11 +263,11 @@ class Affine:
             return NotImplemented
         scale, factor, shift = straight_line(w, b, mean, variance, eps)
         flat = x.reshape(*x.shape[:2], -1)
-        out = np.empty_like(flat)
+        out, places = np.empty_like(flat), flat.shape[2]
 
         def task(channels: slice) -> None:
-            result = np.multiply(flat[:, channels], factor[channels, None], out=out[:, channels])
-            result += shift[channels, None]
+            rows = np.multiply(rows_of(flat, channels), spread(factor[channels], places), out=rows_of(out, channels))
+            rows += spread(shift[channels], places)
         by_channels(task, flat, 0.3)
         return out.reshape(x.shape), (x, mean, scale, factor)
 
@@ -261,4 +277,4 @@ class Affine:
         flat = g.reshape(*g.shape[:2], -1)
         sums = sums_of_channels(flat) if any(needs[1:]) else None
         slope = (sums_of_channels(flat, x.reshape(flat.shape)) - sums * mean) * scale if needs[1] or needs[4] else None
-        return [(flat * factor[:, None]).reshape(g.shape) if needs[0] else None, *of_parameters(slope, sums, factor, scale, needs)]
+        return [(rows_of(flat) * spread(factor, flat.shape[2])).reshape(g.shape) if needs[0] else None, *of_parameters(slope, sums, factor, scale, needs)]

@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..sharing import SPEED, add_up, available, finish, scratch
+from ..sharing import add_up, finish, scratch
+from .convolution_costs import threads_for
+from .products_numpy import FEW, has_pieces, rows_with_rows, with_columns
 from .windows_numpy import WIDE, along, around, images_inside, inside, laid, parts, place_by_place, strided, trimmed, useful
 
 # ── shifted rows ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -77,15 +79,10 @@ def filling(out: Any, size: Any, first: int, step: int, how: Any) -> tuple[list[
 # ── the output ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def threads_for(w: Any, places: int) -> int:
-    """How many threads should share products with all of a kernel at so many places."""
-    return available(w.size * places / SPEED)
-
-
 def as_matrix(w: Any) -> Any:
-    """A kernel (O, C, *K) as a matrix (O, K · C). It is copied along the channels that lie closer to each other: BLAS takes a matrix either way."""
+    """A kernel (O, C, *K) as a matrix (O, K · C). It is copied along the channels that lie closer to each other, where BLAS takes it either way."""
     o, places = len(w), range(2, w.ndim)
-    if abs(w.strides[0]) >= abs(w.strides[1]):
+    if abs(w.strides[0]) >= abs(w.strides[1]) if not has_pieces(w) else o <= FEW:
         return np.ascontiguousarray(w.transpose(0, *places, 1)).reshape(o, -1)
     return np.ascontiguousarray(w.transpose(*places, 1, 0)).reshape(-1, o).T
 
@@ -153,7 +150,7 @@ def output_rows(size: Any, shape: Any, length: Any, how: Any) -> OutputRows:
 
 def correlate(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
     """Fill y (N, O, *L), which may lie anywhere, with windows of x times w (O, C, *K), plus b."""
-    threads = threads_for(w, len(x) * prod(y.shape[2:]))
+    threads = threads_for("rows", "output", x, w, y, how)
     finish(correlation(x, w, b, y, how, threads), threads)
 
 
@@ -172,7 +169,7 @@ def correlation(x: Any, w: Any, b: Any, y: Any, how: Any, split: int) -> list[An
         shifted.fill(x[images])
         if seen is not None:
             columns[...] = seen
-        np.matmul(matrix, factor, out=out)
+        with_columns(matrix, factor, out)
         if b is None:
             y[images, :, rows] = view
         else:
@@ -205,7 +202,7 @@ class WeightRows(Rows):
         seen = []
         for j in range(self.kernel):
             first = j * d // s * wide
-            seen.append(rows[j * d % s].memory.reshape(self.height, -1)[:, first:first + m * wide].T)
+            seen.append(rows[j * d % s].memory.reshape(self.height, -1)[:, first:first + m * wide])
         out, view = self.result(order[1:], count, m, dtype)
         return view, out.reshape(self.outputs, -1), [*rows.values()], seen
 
@@ -221,7 +218,7 @@ def weight(y: Any, x: Any, out: Any, how: Any) -> None:
     out[...] = 0
     if not (target := plan.useful(out)).size:
         return
-    threads = threads_for(target, n * prod(y.shape[2:]))
+    threads = threads_for("rows", "weight", x, out, y, how)
     blocks = plan.blocks(n, threads)
     totals = np.empty((min(threads, len(blocks)), plan.kernel, plan.outputs, plan.height), dtype)
 
@@ -233,10 +230,9 @@ def weight(y: Any, x: Any, out: Any, how: Any) -> None:
             for some in shifted:
                 some.fill(x[images])
             for j, matrix in enumerate(seen):
+                product = rows_with_rows(flat, matrix, None if i else total[j])
                 if i:
-                    total[j] += np.matmul(flat, matrix)
-                else:
-                    np.matmul(flat, matrix, out=total[j])
+                    total[j] += product
     add_up(task, blocks, len(totals))
     total = totals[0] if len(totals) == 1 else totals.sum(axis=0)
     total = total.reshape(plan.kernel, plan.outputs, *plan.others, plan.channels)
@@ -245,7 +241,7 @@ def weight(y: Any, x: Any, out: Any, how: Any) -> None:
 
 def back(y: Any, w: Any, b: Any, x: Any, how: Any) -> bool:
     """Fill x (N, C, *D) with the gradient of the input, given y and w (O, C, *K); whether w is finite."""
-    return by_remainders(correlation, y, w.swapaxes(0, 1), b, x, how, threads_for(w, len(y) * prod(y.shape[2:])))
+    return by_remainders(correlation, y, w.swapaxes(0, 1), b, x, how, threads_for("rows", "input", x, w, y, how))
 
 
 def by_remainders(correlation: Any, y: Any, w: Any, b: Any, x: Any, how: Any, threads: int) -> bool:

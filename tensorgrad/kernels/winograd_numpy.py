@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from ..sharing import SPEED, add_up, available, finish, scratch, share, spans
+from ..sharing import add_up, available, finish, scratch, share, spans
 from ..threads import single_blas
+from .convolution_costs import threads_for
 from .windows_numpy import along, inside
 
 BLOCK = 1 << 19      # points of the input at a time
@@ -260,10 +261,6 @@ class Scheme:
         d = self.images("gradient", g, (2 * rows.start, 0), (2 * tiles[0], 2 * wide))
         return scratch.view(Scheme.spread_tiles, self, d.shape, tiles, d.dtype).turn(along_both("A", self.taps, d.dtype).T)
 
-    def threads(self, w: Any, n: int, tiles: Any) -> int:
-        """How many threads should share products of all tiles with a kernel."""
-        return available(w.shape[0] * w.shape[1] * self.phases * self.count * n * prod(tiles) / SPEED)
-
     def blocks(self, n: int, tiles: Any, channels: int, threads: int) -> list[tuple[slice, slice]]:
         """Which images, and which rows of tiles, to take at a time."""
         each = self.count * prod(tiles) * channels
@@ -307,7 +304,7 @@ def correlate(x: Any, w: Any, b: Any, y: Any, how: Any) -> bool:
     """Fill y (N, O, *L) with windows of x times w (O, C, *K), plus b; whether all is finite."""
     scheme, (o, c), tiles, b = scheme_of(w.shape[2:], how), w.shape[:2], tiles_of(y.shape[2:]), along(b, 2)
     matrices = np.ascontiguousarray(scheme.matrices(w).swapaxes(1, 2)).reshape(scheme.count, o, -1).swapaxes(1, 2)
-    threads = scheme.threads(w, len(x), tiles)
+    threads = threads_for("points", "output", x, w, y, how)
 
     def job(images: slice, rows: slice) -> bool:
         target = y[images, :, 2 * rows.start:2 * rows.stop]
@@ -321,7 +318,7 @@ def back(y: Any, w: Any, b: Any, x: Any, how: Any) -> bool:
     """Fill x (N, C, *D) with the gradient of the input, given y and w (O, C, *K); whether all is finite."""
     scheme, s, b = scheme_of(w.shape[2:], how), how[0][0], along(b, 2)
     tiles = tiles_of(-(-d // step) for d, step in zip(x.shape[2:], how[0], strict=True))
-    matrices, threads = scheme.matrices(w, backward=True), scheme.threads(w, len(x), tiles)
+    matrices, threads = scheme.matrices(w, backward=True), threads_for("points", "input", x, w, y, how)
 
     def job(images: slice, rows: slice) -> bool:
         target, some = x[images, :, 2 * s * rows.start:2 * s * rows.stop], (rows.stop - rows.start, tiles[1])
@@ -338,7 +335,7 @@ def back(y: Any, w: Any, b: Any, x: Any, how: Any) -> bool:
 def weight(y: Any, x: Any, out: Any, how: Any) -> bool:
     """Fill out (O, C, *K) with the gradient of the kernel, given y (N, O, *L) and x; whether all is finite."""
     scheme, (o, c), tiles = scheme_of(out.shape[2:], how), out.shape[:2], tiles_of(y.shape[2:])
-    threads = scheme.threads(out, len(x), tiles)
+    threads = threads_for("points", "weight", x, out, y, how)
     blocks = scheme.blocks(len(x), tiles, scheme.phases * c, threads)
     count = min(threads, len(blocks))
     totals = np.empty((count, scheme.count, o, scheme.phases * c), x.dtype)
