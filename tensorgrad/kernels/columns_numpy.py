@@ -13,7 +13,7 @@ import numpy as np
 
 from ..sharing import add_up, finish, scratch
 from .convolution_costs import threads_for
-from .products_numpy import FEW, has_pieces, rows_with_rows, with_columns
+from .products_numpy import FEW, is_small, rows_with_rows, with_columns
 from .windows_numpy import WIDE, along, images_inside, inside, laid, parts, place_by_place, strided, trimmed, useful
 
 
@@ -41,7 +41,7 @@ class Columns:
         """The kernel as (O, C · K)."""
         if self.whole:
             matrix = np.ascontiguousarray(w).reshape(len(w), -1)
-            return np.ascontiguousarray(matrix.T).T if has_pieces(matrix) and len(w) > FEW else matrix
+            return np.ascontiguousarray(matrix.T).T if is_small(w.size) and len(w) > FEW else matrix
         part = np.empty((*w.shape[:2], *self.kernel), w.dtype)
         place_by_place(part, w[(slice(None), slice(None), *self.part)])
         return part.reshape(len(w), -1)

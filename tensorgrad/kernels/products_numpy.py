@@ -19,17 +19,17 @@ SHORT = 64           # places, or columns, below which pieces would be too many
 MANY = 16           # small products that a product is parted into at most, if it has more results
 
 
-# ── a matrix with columns ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── a small matrix with columns, or rows ──────────────────────────────────────────────────────────────────────────────
 
 
-def has_pieces(matrix: Any) -> bool:
-    """Whether a matrix is so small that columns are multiplied with it in pieces: then it should lie as its transpose, unless its rows are few."""
-    return bool(matrix.size * SHORT <= SMALL)
+def is_small(size: int) -> bool:
+    """Whether a matrix of so many numbers is multiplied in pieces: with columns it should lie as its transpose, unless its rows are few, with rows as it is."""
+    return size * SHORT <= SMALL
 
 
 @lru_cache(1 << 10)
-def parts_of_columns(size: int, n: int) -> int:
-    """Into how many equal parts to take n columns that are multiplied with a matrix of this size."""
+def parts(size: int, n: int) -> int:
+    """Into how many equal parts to take n columns, or rows, that are multiplied with a matrix of so many numbers."""
     if size * n <= SMALL:
         return 1
     return next((q for q in range(-(-size * n // SMALL), n // SHORT + 1) if n % q == 0), 1)
@@ -37,10 +37,20 @@ def parts_of_columns(size: int, n: int) -> int:
 
 def with_columns(matrix: Any, x: Any, out: Any) -> None:
     """Fill out (…, M, N) with a matrix (M, K) times (…, K, N)."""
-    count = parts_of_columns(matrix.size, x.shape[-1])
+    count = parts(matrix.size, x.shape[-1])
     if count > 1:
         x, out = (a.reshape(*a.shape[:-1], count, -1).swapaxes(-3, -2) for a in (x, out))
     np.matmul(matrix, x, out=out)
+
+
+def with_rows(x: Any, matrices: Any, out: Any) -> None:
+    """Fill out (…, N, M) with (…, N, K) times matrices (…, K, M)."""
+    *_, k, m = matrices.shape
+    count = parts(k * m, x.shape[-2])
+    if count > 1:
+        x, out = (a.reshape(*a.shape[:-2], count, -1, a.shape[-1]) for a in (x, out))
+        matrices = matrices[..., None, :, :]
+    np.matmul(x, matrices, out=out)
 
 
 # ── rows with rows ────────────────────────────────────────────────────────────────────────────────────────────────────

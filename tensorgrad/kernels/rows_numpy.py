@@ -16,7 +16,7 @@ import numpy as np
 
 from ..sharing import add_up, finish, scratch
 from .convolution_costs import threads_for
-from .products_numpy import FEW, has_pieces, rows_with_rows, with_columns
+from .products_numpy import FEW, is_small, rows_with_rows, with_columns
 from .windows_numpy import WIDE, along, around, images_inside, inside, laid, parts, place_by_place, strided, trimmed, useful
 
 # ── shifted rows ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -82,7 +82,7 @@ def filling(out: Any, size: Any, first: int, step: int, how: Any) -> tuple[list[
 def as_matrix(w: Any) -> Any:
     """A kernel (O, C, *K) as a matrix (O, K · C). It is copied along the channels that lie closer to each other, where BLAS takes it either way."""
     o, places = len(w), range(2, w.ndim)
-    if abs(w.strides[0]) >= abs(w.strides[1]) if not has_pieces(w) else o <= FEW:
+    if abs(w.strides[0]) >= abs(w.strides[1]) if not is_small(w.size) else o <= FEW:
         return np.ascontiguousarray(w.transpose(0, *places, 1)).reshape(o, -1)
     return np.ascontiguousarray(w.transpose(*places, 1, 0)).reshape(-1, o).T
 

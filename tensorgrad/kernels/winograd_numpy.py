@@ -22,6 +22,7 @@ from numpy.lib.stride_tricks import as_strided
 from ..sharing import add_up, available, finish, scratch, share, spans
 from ..threads import single_blas
 from .convolution_costs import threads_for
+from .products_numpy import is_small, with_rows
 from .windows_numpy import along, inside
 
 BLOCK = 1 << 19      # points of the input at a time
@@ -248,7 +249,7 @@ class Scheme:
     def results(self, points: Any, matrices: Any, out: Any) -> None:
         """Fill out (2, 2, n, rows of tiles, columns of tiles, O) with products of points and matrices (points, C, O)."""
         products, pieces, found, view = scratch.view(Scheme.products, self, out.shape, out.dtype)
-        np.matmul(points, matrices, out=products)
+        with_rows(points, matrices, products)
         np.matmul(along_both("A", self.taps, out.dtype), pieces, out=found)
         out[...] = view
 
@@ -303,7 +304,10 @@ def run(job: Any, blocks: Any, threads: int) -> bool:
 def correlate(x: Any, w: Any, b: Any, y: Any, how: Any) -> bool:
     """Fill y (N, O, *L) with windows of x times w (O, C, *K), plus b; whether all is finite."""
     scheme, (o, c), tiles, b = scheme_of(w.shape[2:], how), w.shape[:2], tiles_of(y.shape[2:]), along(b, 2)
-    matrices = np.ascontiguousarray(scheme.matrices(w).swapaxes(1, 2)).reshape(scheme.count, o, -1).swapaxes(1, 2)
+    if is_small(o * c * scheme.phases):
+        matrices = scheme.matrices(w.swapaxes(0, 1)).reshape(scheme.count, -1, o)
+    else:                   # for BLAS their transposes are nearly as good
+        matrices = np.ascontiguousarray(scheme.matrices(w).swapaxes(1, 2)).reshape(scheme.count, o, -1).swapaxes(1, 2)
     threads = threads_for("points", "output", x, w, y, how)
 
     def job(images: slice, rows: slice) -> bool:
