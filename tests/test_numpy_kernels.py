@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tensorgrad as tg
-from tensorgrad import sharing
+from tensorgrad import sharing, updates
 from tensorgrad.kernels import (
     columns_numpy,
     convolution_numpy,
@@ -17,6 +17,7 @@ from tensorgrad.kernels import (
     normalization_numpy,
     optimizer_numpy,
     pooling_numpy,
+    products_numpy,
     rows_numpy,
     windows_numpy,
 )
@@ -159,6 +160,8 @@ def test_what_one_channel_sees_is_its_own():
     ((7, 9), (3, 3), (2, 1), ((1, 1), (1, 1))),
     ((9,), (4,), (2,), ((0, 2),)),
     ((5, 5), (5, 5), (5, 5), ((0, 0), (0, 0))),
+    ((6, 32), (3, 5), (3, 5), ((0, 0), (0, 0))),
+    ((6, 34), (3, 5), (3, 5), ((0, 0), (0, 0))),
 ])
 def test_sums_of_windows_are_those_of_the_formulas(size, kernel, stride, widths):
     rng, how = np.random.default_rng(0), dict(kernel=kernel, stride=stride, widths=widths, scale=0.25)
@@ -167,6 +170,37 @@ def test_sums_of_windows_are_those_of_the_formulas(size, kernel, stride, widths)
     np.testing.assert_allclose(pooling_numpy.window_sum(x, **how), y, atol=1e-12)
     g = rng.standard_normal(y.shape)
     np.testing.assert_allclose(pooling_numpy.window_spread(g, size=size, **how), WindowSpread.forward(np, g, size=size, **how), atol=1e-12)
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan, 1e30])
+def test_what_one_window_sees_is_its_own(value):
+    x, how = np.ones((2, 3, 4, 6), np.float32), dict(kernel=(2, 2), stride=(2, 2), widths=((0, 0), (0, 0)))
+    x[1, 1, 2, 3] = value
+    y = pooling_numpy.window_sum(x, **how)
+    np.testing.assert_array_equal(y, WindowSum.forward(np, x, **how))
+    np.testing.assert_array_equal(pooling_numpy.window_spread(y, size=(4, 6), **how), WindowSpread.forward(np, y, size=(4, 6), **how))
+
+
+@pytest.mark.parametrize("m, n, k, stack", [
+    (4, 96, 8192, ()), (32, 48, 4096, ()), (48, 33, 1600, (2,)), (3, 7, 64, (5, 2)), (64, 128, 900, ()), (16, 16, 1601, ()), (128, 27, 1000, ())])
+def test_rows_with_rows_in_pieces(m, n, k, stack):
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((*stack, m, k)), rng.standard_normal((*stack, n, k + 3))[..., :k]
+    wanted, out = (a @ b.swapaxes(-1, -2)).reshape(-1, m, n).sum(axis=0), np.empty((n, m)).T
+    np.testing.assert_allclose(products_numpy.rows_with_rows(a, b), wanted, atol=1e-9)
+    assert products_numpy.rows_with_rows(a, b, out) is out
+    np.testing.assert_allclose(out, wanted, atol=1e-9)
+
+
+@pytest.mark.parametrize("m, k, n, stack", [(8, 9, 40000, ()), (32, 48, 2000, (3,)), (3, 4, 7, ()), (5, 200, 1009, ()), (200, 200, 64, (2,))])
+def test_small_matrices_in_pieces(m, k, n, stack):
+    rng = np.random.default_rng(0)
+    matrix, x = rng.standard_normal((m, k)), rng.standard_normal((*stack, k, 2 * n))[..., :n]
+    out, turned = np.empty((*stack, m, n)), np.empty((*stack, n, m))
+    products_numpy.with_columns(matrix, x, out)
+    np.testing.assert_allclose(out, matrix @ x, atol=1e-9)
+    products_numpy.with_rows(np.ascontiguousarray(x.swapaxes(-1, -2)), np.broadcast_to(matrix.T, (*stack, k, m)), turned)
+    np.testing.assert_allclose(turned, out.swapaxes(-1, -2), atol=1e-9)
 
 
 @pytest.mark.parametrize("huge, block", [(1, 1), (1, 60), (1 << 22, 1)])
@@ -236,6 +270,38 @@ def test_updates_in_blocks_are_those_of_one(monkeypatch, two_threads, name, numb
     for a, b in zip(arrays, others, strict=True):
         np.testing.assert_array_equal(a, b)
     assert update(*[a[::2] for a in arrays], **numbers) is NotImplemented
+
+
+@pytest.mark.parametrize("optimizer, options", [("SGD", dict(momentum=0.9)), ("Adam", {}), ("AdamW", dict(amsgrad=True))])
+def test_an_optimizer_makes_its_updates_together(monkeypatch, two_threads, optimizer, options):
+    """Memory that comes twice is updated twice, one after the other; large and small parameters as if each came alone."""
+    enter = updates.Together.__enter__
+
+    def trained(together):
+        monkeypatch.setattr(updates.Together, "__enter__", enter if together else lambda _: None)
+        tg.manual_seed(0)
+        memory = tg.randn(3, 20000)
+        params = [memory[0], memory[1:], memory.view(-1)[5:40010], tg.randn(7), tg.randn(20001)]
+        params = [p.detach().requires_grad_() for p in params]
+        updating = getattr(tg.optim, optimizer)(params, lr=0.1, **options)
+        for _ in range(3):
+            for p in params:
+                p.grad = p.detach() * 2 + 1
+            updating.step()
+        return [p.detach().numpy() for p in params]
+    for a, b in zip(trained(True), trained(False), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_rule_of_somebody_elses_may_go_on_after_an_update(two_threads):
+    class Kept(tg.optim.SGD):
+        def update(self, param, grad, state, o):
+            super().update(param, grad, state, o)
+            param.clamp_(-1, 1)
+    x = tg.zeros(20000, requires_grad=True)
+    x.grad = tg.full((20000,), -5.0)
+    Kept([x], lr=1.0).step()
+    assert (x == 1).all()
 
 
 def test_whatever_is_begun_is_waited_for(two_threads):
