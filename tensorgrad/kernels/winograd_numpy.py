@@ -338,27 +338,36 @@ def back(y: Any, w: Any, b: Any, x: Any, how: Any) -> bool:
 
 def weight(y: Any, x: Any, out: Any, how: Any) -> bool:
     """Fill out (O, C, *K) with the gradient of the kernel, given y (N, O, *L) and x; whether all is finite."""
-    scheme, (o, c), tiles = scheme_of(out.shape[2:], how), out.shape[:2], tiles_of(y.shape[2:])
+    scheme, (o, c), n, tiles = scheme_of(out.shape[2:], how), out.shape[:2], len(x), tiles_of(y.shape[2:])
     threads = threads_for("points", "weight", x, out, y, how)
-    blocks = scheme.blocks(len(x), tiles, scheme.phases * c, threads)
-    count = min(threads, len(blocks))
+    apart = o > n * prod(tiles)         # then threads share channels, and not images: there are fewer points of these than of sums for each thread
+    blocks = scheme.blocks(n, tiles, scheme.phases * c, 1 if apart else threads)
+    count = 1 if apart else min(threads, len(blocks))
     totals = np.empty((count, scheme.count, o, scheme.phases * c), x.dtype)
+    found, numbers = out if out.flags.c_contiguous else np.empty(out.shape, x.dtype), of_kernel(scheme.kernel, scheme.stride, False, x.dtype)
 
-    def task(blocks: Any, number: int) -> None:
+    def add(blocks: Any, number: int, channels: slice = slice(None)) -> None:
+        total = totals[number, :, channels]
         for i, (images, rows) in enumerate(blocks):
-            spread, seen = scheme.spread(y[images], rows, tiles[1]).swapaxes(1, 2), scheme.seen_of(x[images], rows, tiles[1])
+            spread, seen = scheme.spread(y[images, channels], rows, tiles[1]).swapaxes(1, 2), scheme.seen_of(x[images], rows, tiles[1])
             if i:
-                totals[number] += np.matmul(spread, seen)
+                total += np.matmul(spread, seen)
             else:
-                np.matmul(spread, seen, out=totals[number])
-    with np.errstate(all="ignore"):
-        add_up(task, blocks, count)
-        total = totals[0] if count == 1 else totals.sum(axis=0)
-        total = np.ascontiguousarray(total.reshape(-1, o, scheme.phases, c).swapaxes(1, 2)).reshape(-1, o * c)
-        found, numbers = np.empty((o * c, prod(scheme.kernel)), x.dtype), of_kernel(scheme.kernel, scheme.stride, False, x.dtype)
-        with single_blas:
-            share(lambda part: np.matmul(total[:, part].T, numbers, out=found[part]), spans(o * c, available(total.size * KERNEL)))
-            flat = found.reshape(-1)
-            finite = np.isfinite(flat @ flat)
-        out[...] = found.reshape(out.shape)
-        return bool(finite)
+                np.matmul(spread, seen, out=total)
+
+    def turn(channels: slice) -> None:
+        points = totals[0, :, channels].reshape(scheme.count, -1, scheme.phases, c).swapaxes(1, 2)
+        np.matmul(np.ascontiguousarray(points).reshape(len(numbers), -1).T, numbers, out=found[channels].reshape(-1, numbers.shape[1]))
+    with np.errstate(all="ignore"), single_blas:
+        if apart:
+            share(lambda channels: (add(blocks, 0, channels), turn(channels)), spans(o, min(threads, o)))
+        else:
+            add_up(add, blocks, count)
+            if count > 1:
+                totals.sum(axis=0, out=totals[0])
+            share(turn, spans(o, min(available(totals[0].size * KERNEL), o)))
+        flat = found.reshape(-1)
+        finite = np.isfinite(flat @ flat)
+    if found is not out:
+        out[...] = found
+    return bool(finite)
