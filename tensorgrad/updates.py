@@ -1,19 +1,15 @@
 """Steps of optimizers as one kernel each, for the backends that have one.
 
-A kernel writes to the arrays that change: `kernel(*changed, *read, **numbers)`, or returns NotImplemented before it writes anything. It may put off what
-it does to the end of the optimizer's step, where threads share it all.
+A kernel writes to the arrays that change: `kernel(*changed, *read, **numbers)`, or returns NotImplemented before it writes anything.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from threading import local
-from types import TracebackType
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 from .autograd.inplace import check_mode
 from .autograd.mode import mode
 from .dispatch import PLAIN, OpDispatch
-from .sharing import available, finish
 
 KERNELS: dict[tuple[str, Any], Callable[..., Any]] = {}
 
@@ -24,42 +20,6 @@ def register(name: str, device: Any) -> Callable[[Any], Any]:
         KERNELS[name, OpDispatch.backend(device)] = kernel
         return kernel
     return decorate
-
-
-class Update(NamedTuple):
-    """One that is put off: how long it takes on one thread, and jobs that it consists of, for so many threads."""
-
-    nanoseconds: float
-    jobs: Callable[[int], Sequence[Callable[[], None]]]
-
-
-class Together(local):
-    """`with together:` of updates that may be put off to its end: there each thread does some of them."""
-
-    def __init__(self) -> None:
-        self.put_off: list[Update] | None = None
-        self.written: set[Any] = set()          # memory that they are to write to
-
-    def __enter__(self) -> None:
-        self.put_off = []
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.make()
-        self.put_off = None
-
-    def make(self) -> None:
-        """Make those that were put off."""
-        updates, self.put_off = self.put_off or [], []
-        self.written.clear()
-        make(updates)
-
-
-together = Together()
-
-
-def make(updates: Sequence[Update]) -> None:
-    threads = available(sum(update.nanoseconds for update in updates), short=True)
-    finish([job for update in updates for job in update.jobs(threads)], threads)
 
 
 def at_once(name: str, changed: tuple[Any, ...], read: tuple[Any, ...], **numbers: Any) -> bool:
@@ -78,15 +38,8 @@ def at_once(name: str, changed: tuple[Any, ...], read: tuple[Any, ...], **number
     for tensor in changed:
         if tensor is not None:
             check_mode(tensor)
-    if together.put_off:                    # the same memory in another tensor is to be seen as it will be
-        memory = {tensor._storage for tensor in changed + read if tensor is not None}
-        if not memory.isdisjoint(together.written):
-            together.make()
-    waiting = len(together.put_off or ())
     if kernel(*arrays, **numbers) is NotImplemented:
         return False
-    if len(together.put_off or ()) > waiting:
-        together.written.update(tensor._storage for tensor in changed if tensor is not None)
     for tensor in changed:
         if tensor is not None:
             tensor._storage.wrote()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tensorgrad as tg
-from tensorgrad import sharing, updates
+from tensorgrad import sharing
 from tensorgrad.kernels import (
     columns_numpy,
     convolution_numpy,
@@ -270,38 +270,6 @@ def test_updates_in_blocks_are_those_of_one(monkeypatch, two_threads, name, numb
     for a, b in zip(arrays, others, strict=True):
         np.testing.assert_array_equal(a, b)
     assert update(*[a[::2] for a in arrays], **numbers) is NotImplemented
-
-
-@pytest.mark.parametrize("optimizer, options", [("SGD", dict(momentum=0.9)), ("Adam", {}), ("AdamW", dict(amsgrad=True))])
-def test_an_optimizer_makes_its_updates_together(monkeypatch, two_threads, optimizer, options):
-    """Memory that comes twice is updated twice, one after the other; large and small parameters as if each came alone."""
-    enter = updates.Together.__enter__
-
-    def trained(together):
-        monkeypatch.setattr(updates.Together, "__enter__", enter if together else lambda _: None)
-        tg.manual_seed(0)
-        memory = tg.randn(3, 20000)
-        params = [memory[0], memory[1:], memory.view(-1)[5:40010], tg.randn(7), tg.randn(20001)]
-        params = [p.detach().requires_grad_() for p in params]
-        updating = getattr(tg.optim, optimizer)(params, lr=0.1, **options)
-        for _ in range(3):
-            for p in params:
-                p.grad = p.detach() * 2 + 1
-            updating.step()
-        return [p.detach().numpy() for p in params]
-    for a, b in zip(trained(True), trained(False), strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
-def test_a_rule_of_somebody_elses_may_go_on_after_an_update(two_threads):
-    class Kept(tg.optim.SGD):
-        def update(self, param, grad, state, o):
-            super().update(param, grad, state, o)
-            param.clamp_(-1, 1)
-    x = tg.zeros(20000, requires_grad=True)
-    x.grad = tg.full((20000,), -5.0)
-    Kept([x], lr=1.0).step()
-    assert (x == 1).all()
 
 
 def test_whatever_is_begun_is_waited_for(two_threads):

@@ -2,16 +2,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..sharing import scratch, spans
-from ..updates import Update, make, register, together
+from ..sharing import available, scratch, share, spans
+from ..updates import register
 
 BLOCK = 3 << 15      # elements at a time, twice as many for two threads, who would wait for each other between the calls of NumPy
-LARGE = 1 << 13      # elements from which on an update is worth being put off
 
 
 def in_blocks(step: Callable[..., None], *arrays: Any, nanoseconds: float) -> Any:
@@ -27,21 +25,16 @@ def in_blocks(step: Callable[..., None], *arrays: Any, nanoseconds: float) -> An
         if a is not None and (a.dtype != dtype or a.shape != shape or not a.flags.c_contiguous):
             return NotImplemented
     flat = [None if a is None else a.reshape(-1) for a in arrays]
-    if size < LARGE:
+    if size <= BLOCK:
         step(*flat, *scratch.take("update", (2, size), dtype))
         return None
 
-    def task(part: slice, most: int) -> None:
-        step(*[None if a is None else a[part] for a in flat], *scratch.take("update", (2, most), dtype)[:, :part.stop - part.start])
+    threads = available(nanoseconds * size, short=True)
+    count = max(-(-size // (BLOCK * threads)), threads)
 
-    def jobs(threads: int) -> list[Any]:
-        count = -(-size // (BLOCK * threads))
-        return [partial(task, part, -(-size // count)) for part in spans(size, count)]
-    update = Update(nanoseconds * size, jobs)
-    if together.put_off is None:
-        make([update])
-    else:
-        together.put_off.append(update)
+    def task(part: slice) -> None:
+        step(*(None if a is None else a[part] for a in flat), *scratch.take("update", (2, -(-size // count)), dtype)[:, :part.stop - part.start])
+    share(task, spans(size, count), threads)
     return None
 
 

@@ -7,12 +7,11 @@ want a gradient.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 from .. import api as tg
-from ..updates import at_once, together  # noqa: F401 - the first for the rules
+from ..updates import at_once  # noqa: F401 - for the rules
 from .optimizer import Optimizer
 
 # What groups of a checkpoint that was written before an option existed are taken to say.
@@ -41,11 +40,10 @@ class UpdateRule(Optimizer):
             loss = evaluate(closure)
             for group in self.param_groups:
                 options = read_options(group)
-                with together if self.update.__func__.__module__.startswith(__package__) else nullcontext():  # others may go on
-                    for param in group['params']:
-                        grad = param.grad
-                        if grad is not None:
-                            self._apply(param, -grad if options.maximize else grad, options)
+                for param in group['params']:
+                    grad = param.grad
+                    if grad is not None:
+                        self._apply(param, -grad if options.maximize else grad, options)
         return loss
 
     def _apply(self, param, grad, options) -> None:
