@@ -81,7 +81,8 @@ def directly(op: str, a: Any, b: Any, alpha: Any = 1) -> bool:
         if type(b) not in NUMBERS:
             return False
     flags = getattr(x, "flags", None)          # arrays of other devices need not have any
-    if x.dtype.kind != "f" or flags is None or not flags.c_contiguous or not getattr(flags, "writeable", True):
+    if x.dtype.kind != "f" and not (x.dtype.kind == "i" and op in WHOLE and type(y) is not float and (type(y) is not int or abs(y) < 128)) \
+            or flags is None or not flags.c_contiguous or not getattr(flags, "writeable", True):
         return False
     ufunc = OPS[op].kernels[backend]
     if not hasattr(ufunc, "writes") and ufunc is not getattr(backend.module, op, None):
@@ -95,6 +96,7 @@ def directly(op: str, a: Any, b: Any, alpha: Any = 1) -> bool:
 
 
 ALPHA = {"alpha"}
+WHOLE = {"add", "subtract", "multiply"}        # what gives integers for integers
 
 
 def with_lane(op: str, general: Callable[..., Any]) -> Callable[..., Any]:
