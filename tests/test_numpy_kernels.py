@@ -163,7 +163,8 @@ def test_what_one_channel_sees_is_its_own():
     ((6, 32), (3, 5), (3, 5), ((0, 0), (0, 0))),
     ((6, 34), (3, 5), (3, 5), ((0, 0), (0, 0))),
 ])
-def test_sums_of_windows_are_those_of_the_formulas(size, kernel, stride, widths):
+def test_sums_of_windows_are_those_of_the_formulas(monkeypatch, size, kernel, stride, widths):
+    monkeypatch.setattr(pooling_numpy, "LARGE", 1)
     rng, how = np.random.default_rng(0), dict(kernel=kernel, stride=stride, widths=widths, scale=0.25)
     x = rng.standard_normal((3, 2, *size))
     y = WindowSum.forward(np, x, **how)
@@ -173,7 +174,8 @@ def test_sums_of_windows_are_those_of_the_formulas(size, kernel, stride, widths)
 
 
 @pytest.mark.parametrize("value", [np.inf, np.nan, 1e30])
-def test_what_one_window_sees_is_its_own(value):
+def test_what_one_window_sees_is_its_own(monkeypatch, value):
+    monkeypatch.setattr(pooling_numpy, "LARGE", 1)
     x, how = np.ones((2, 3, 4, 6), np.float32), dict(kernel=(2, 2), stride=(2, 2), widths=((0, 0), (0, 0)))
     x[1, 1, 2, 3] = value
     y = pooling_numpy.window_sum(x, **how)
@@ -204,10 +206,11 @@ def test_small_matrices_in_pieces(m, k, n, stack):
 
 
 @pytest.mark.parametrize("huge, block", [(1, 1), (1, 60), (1 << 22, 1)])
+@pytest.mark.parametrize("many, narrow", [(1, 32), (1, 1), (1 << 30, 1)])
 @pytest.mark.parametrize("shape", [(4, 5, 3, 6), (7, 5)])
-def test_channels_are_normalized_some_at_a_time_as_all_at_once(monkeypatch, two_threads, huge, block, shape):
-    monkeypatch.setattr(normalization_numpy, "HUGE", huge)
-    monkeypatch.setattr(normalization_numpy, "BLOCK", block)
+def test_channels_are_normalized_some_at_a_time_as_all_at_once(monkeypatch, two_threads, huge, block, many, narrow, shape):
+    for name, value in dict(HUGE=huge, BLOCK=block, MANY=many, NARROW=narrow).items():
+        monkeypatch.setattr(normalization_numpy, name, value)
     rng, kernel = np.random.default_rng(0), normalization_numpy.BatchNorm
     x, w, b = rng.standard_normal(shape), rng.standard_normal(5), rng.standard_normal(5)
     ours, residual = kernel.forward(x, w, b, eps=1e-5)

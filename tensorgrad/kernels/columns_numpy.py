@@ -16,6 +16,8 @@ from .convolution_costs import threads_for
 from .products_numpy import FEW, is_small, rows_with_rows, with_columns
 from .windows_numpy import WIDE, along, images_inside, inside, laid, parts, place_by_place, strided, trimmed, useful
 
+MANY = 1 << 10       # columns from which on a kernel is turned
+
 
 def seen_through(x: Any, kernel: Any, length: Any, stride: Any, dilation: Any) -> Any:
     """All windows of x, which has its border, as a view (N, C, *K, *L)."""
@@ -37,11 +39,11 @@ class Columns:
         self.to, self.of = (..., *(to for to, _ in frame)), (..., *(of for _, of in frame))
         self.bordered = any(to != slice(0, r) for (to, _), r in zip(frame, self.reach, strict=True))
 
-    def matrix(self, w: Any) -> Any:
-        """The kernel as (O, C · K)."""
+    def matrix(self, w: Any, n: int = 0) -> Any:
+        """The kernel as (O, C · K). It is turned where that repays, for the columns of so many images."""
         if self.whole:
             matrix = np.ascontiguousarray(w).reshape(len(w), -1)
-            return np.ascontiguousarray(matrix.T).T if is_small(w.size) and len(w) > FEW else matrix
+            return np.ascontiguousarray(matrix.T).T if len(w) > FEW and n * self.places >= MANY and is_small(w.size) else matrix
         part = np.empty((*w.shape[:2], *self.kernel), w.dtype)
         place_by_place(part, w[(slice(None), slice(None), *self.part)])
         return part.reshape(len(w), -1)
@@ -111,7 +113,7 @@ def columns_of(size: Any, channels: int, kernel: Any, length: Any, how: Any) -> 
 def correlate(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
     """Fill y (N, O, *L) with windows of x times w (O, C, *K), plus b."""
     columns, (n, o, *length) = columns_of(x.shape[2:], w.shape[1], w.shape[2:], y.shape[2:], how), y.shape
-    matrix, b, threads = columns.matrix(w), along(b, len(length)), columns.threads("output", x, w, y, how)
+    matrix, b, threads = columns.matrix(w, n), along(b, len(length)), columns.threads("output", x, w, y, how)
 
     def job(images: slice) -> None:
         few, target = x[images], y[images]

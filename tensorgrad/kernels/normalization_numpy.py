@@ -21,7 +21,8 @@ HUGE = 1 << 22       # elements that no cache holds
 BLOCK = 1 << 16      # elements of some channels of these at a time
 SHARED = 1 << 19     # elements that BLAS's threads share the sums of
 NARROW = 32          # places of a channel below which images are added up first
-SPREAD = 1 << 12     # places of a channel up to which a number for it is repeated for each
+SPREAD = 1 << 12     # places of a channel up to which a number for it is repeated for each,
+FEW, MANY = 4, 1 << 8        # and images, and channels of all of them, from which on
 
 
 def register(op: str) -> Any:
@@ -183,15 +184,24 @@ def by_channels(task: Callable[[slice], None], x: Any, nanoseconds: float) -> No
     return finish([partial(task, channels) for channels in spans(x.shape[1], min(count, x.shape[1]))], threads)
 
 
-def rows_of(x: Any, channels: slice = slice(None)) -> Any:
-    """Some channels of (N, C, places), to compute with what `spread` gives: as (N, C · places), unless places are many."""
+def repeats(x: Any) -> int:
+    """How often to repeat a number of each channel of (N, C, places): for two rows NumPy takes half as long as for one and numbers that change along it.
+
+    0: it is not worth it, and they are broadcast.
+    """
+    n, c, places = x.shape
+    return places if places <= SPREAD and n >= FEW and n * c >= MANY else 0
+
+
+def rows_of(x: Any, times: int, channels: slice = slice(None)) -> Any:
+    """Some channels of (N, C, places), to compute with what `spread` gives: as (N, C · places), or as they are."""
     part = x[:, channels]
-    return part.reshape(len(x), -1) if x.shape[2] <= SPREAD else part
+    return part.reshape(len(x), -1) if times else part
 
 
-def spread(v: Any, places: int) -> Any:
-    """A number of each channel (C,) for all of its places. NumPy takes half as long for two rows than for one and numbers that change along it."""
-    return np.repeat(v, places) if places <= SPREAD else v[:, None]
+def spread(v: Any, times: int) -> Any:
+    """A number of each channel (C,) for all of its places."""
+    return np.repeat(v, times) if times else v[:, None]
 
 
 @register("native_batch_norm")
@@ -201,19 +211,18 @@ class BatchNorm:
         if not served(x, w, b):
             return NotImplemented
         flat = x.reshape(*x.shape[:2], -1)
-        places = flat.shape[2]
-        count = len(flat) * places
+        times, count = repeats(flat), len(flat) * flat.shape[2]
         out, mean, variance, scale = np.empty_like(flat), *(np.empty(x.shape[1], x.dtype) for _ in range(3))
 
         def task(channels: slice) -> None:
-            result, rows = out[:, channels], rows_of(out, channels)
+            result, rows = out[:, channels], rows_of(out, times, channels)
             mean[channels] = sums_of_channels(flat[:, channels]) / count
-            np.subtract(rows_of(flat, channels), spread(mean[channels], places), out=rows)
+            np.subtract(rows_of(flat, times, channels), spread(mean[channels], times), out=rows)
             variance[channels] = sums_of_channels(result, result) / count
             scale[channels] = 1 / np.sqrt(variance[channels] + x.dtype.type(eps))
-            rows *= spread(scale[channels] if w is None else scale[channels] * w[channels], places)
+            rows *= spread(scale[channels] if w is None else scale[channels] * w[channels], times)
             if b is not None:
-                rows += spread(b[channels], places)
+                rows += spread(b[channels], times)
         by_channels(task, flat, 0.6)
         return (out.reshape(x.shape), mean, variance), (x, mean, scale, w, count)
 
@@ -221,21 +230,21 @@ class BatchNorm:
     def backward(g: Any, residual: Any, needs: Any) -> Any:
         x, mean, scale, w, count = residual
         flat, factor = x.reshape(*x.shape[:2], -1), scale if w is None else scale * w
-        places, gx, sums, products = flat.shape[2], np.empty_like(flat), np.empty_like(mean), np.empty_like(mean)
+        times, gx, sums, products = repeats(flat), np.empty_like(flat), np.empty_like(mean), np.empty_like(mean)
         every, beyond = g[0].reshape(flat.shape), g[1].any() or g[2].any()          # somebody went on from the mean or the variance
 
         def task(channels: slice) -> None:
-            some, rows, more = every[:, channels], rows_of(gx, channels), None
-            np.subtract(rows_of(flat, channels), spread(mean[channels], places), out=rows)
+            some, rows, more = every[:, channels], rows_of(gx, times, channels), None
+            np.subtract(rows_of(flat, times, channels), spread(mean[channels], times), out=rows)
             sums[channels], products[channels] = sums_of_channels(some), sums_of_channels(some, gx[:, channels]) * scale[channels]
             if not needs[0]:
                 return
             if beyond:
-                more = rows * spread((g[2] * (2 / count))[channels], places) + spread((g[1] / count)[channels], places)
-            rows *= spread(products[channels] * scale[channels] / -count, places)
-            rows += rows_of(every, channels)
-            rows -= spread(sums[channels] / count, places)
-            rows *= spread(factor[channels], places)
+                more = rows * spread((g[2] * (2 / count))[channels], times) + spread((g[1] / count)[channels], times)
+            rows *= spread(products[channels] * scale[channels] / -count, times)
+            rows += rows_of(every, times, channels)
+            rows -= spread(sums[channels] / count, times)
+            rows *= spread(factor[channels], times)
             if beyond:
                 rows += more
         by_channels(task, flat, 0.8)
@@ -263,11 +272,11 @@ class Affine:
             return NotImplemented
         scale, factor, shift = straight_line(w, b, mean, variance, eps)
         flat = x.reshape(*x.shape[:2], -1)
-        out, places = np.empty_like(flat), flat.shape[2]
+        out, times = np.empty_like(flat), repeats(flat)
 
         def task(channels: slice) -> None:
-            rows = np.multiply(rows_of(flat, channels), spread(factor[channels], places), out=rows_of(out, channels))
-            rows += spread(shift[channels], places)
+            rows = np.multiply(rows_of(flat, times, channels), spread(factor[channels], times), out=rows_of(out, times, channels))
+            rows += spread(shift[channels], times)
         by_channels(task, flat, 0.3)
         return out.reshape(x.shape), (x, mean, scale, factor)
 
@@ -277,4 +286,5 @@ class Affine:
         flat = g.reshape(*g.shape[:2], -1)
         sums = sums_of_channels(flat) if any(needs[1:]) else None
         slope = (sums_of_channels(flat, x.reshape(flat.shape)) - sums * mean) * scale if needs[1] or needs[4] else None
-        return [(rows_of(flat) * spread(factor, flat.shape[2])).reshape(g.shape) if needs[0] else None, *of_parameters(slope, sums, factor, scale, needs)]
+        times = repeats(flat)
+        return [(rows_of(flat, times) * spread(factor, times)).reshape(g.shape) if needs[0] else None, *of_parameters(slope, sums, factor, scale, needs)]
