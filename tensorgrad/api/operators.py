@@ -81,8 +81,9 @@ def directly(op: str, a: Any, b: Any, alpha: Any = 1) -> bool:
         if type(b) not in NUMBERS:
             return False
     flags = getattr(x, "flags", None)          # arrays of other devices need not have any
-    if x.dtype.kind != "f" and not (x.dtype.kind == "i" and op in WHOLE and type(y) is not float and (type(y) is not int or abs(y) < 128)) \
-            or flags is None or not flags.c_contiguous or not getattr(flags, "writeable", True):
+    if flags is None or not flags.c_contiguous or not getattr(flags, "writeable", True):
+        return False
+    if x.dtype.kind != "f" and not (x.dtype.kind == "i" and op in WHOLE and (y is not b or type(y) is int and y in SMALL)):
         return False
     ufunc = OPS[op].kernels[backend]
     if not hasattr(ufunc, "writes") and ufunc is not getattr(backend.module, op, None):
@@ -96,7 +97,7 @@ def directly(op: str, a: Any, b: Any, alpha: Any = 1) -> bool:
 
 
 ALPHA = {"alpha"}
-WHOLE = {"add", "subtract", "multiply"}        # what gives integers for integers
+WHOLE, SMALL = {"add", "subtract", "multiply"}, range(-128, 128)       # ops that give integers for integers; those that all of their dtypes hold
 
 
 def with_lane(op: str, general: Callable[..., Any]) -> Callable[..., Any]:

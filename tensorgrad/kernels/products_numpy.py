@@ -16,7 +16,7 @@ FEW = 4              # rows of a matrix that is multiplied as it lies
 RESULTS = 1200       # of one of rows with rows
 LONG = 800           # places that it sums up
 SHORT = 64           # places, or columns, below which pieces would be too many
-MANY = 16           # small products that a product is parted into at most, if it has more results
+MANY = 16            # small products that a product is parted into at most, if it has more results
 
 
 # ── a small matrix with columns, or rows ──────────────────────────────────────────────────────────────────────────────

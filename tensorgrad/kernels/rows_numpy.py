@@ -80,11 +80,11 @@ def filling(out: Any, size: Any, first: int, step: int, how: Any) -> tuple[list[
 
 
 def as_matrix(w: Any) -> Any:
-    """A kernel (O, C, *K) as a matrix (O, K · C). It is copied along the channels that lie closer to each other, where BLAS takes it either way."""
+    """A kernel (O, C, *K) as a matrix (O, K · C): a small one is turned, another copied along the channels that lie closer to each other."""
     o, places = len(w), range(2, w.ndim)
-    if abs(w.strides[0]) >= abs(w.strides[1]) if not is_small(w.size) else o <= FEW:
-        return np.ascontiguousarray(w.transpose(0, *places, 1)).reshape(o, -1)
-    return np.ascontiguousarray(w.transpose(*places, 1, 0)).reshape(-1, o).T
+    if o > FEW if is_small(w.size) else abs(w.strides[0]) < abs(w.strides[1]):
+        return np.ascontiguousarray(w.transpose(*places, 1, 0)).reshape(-1, o).T
+    return np.ascontiguousarray(w.transpose(0, *places, 1)).reshape(o, -1)
 
 
 class Rows:

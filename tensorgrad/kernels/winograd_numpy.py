@@ -358,16 +358,18 @@ def weight(y: Any, x: Any, out: Any, how: Any) -> bool:
     def turn(channels: slice) -> None:
         points = totals[0, :, channels].reshape(scheme.count, -1, scheme.phases, c).swapaxes(1, 2)
         np.matmul(np.ascontiguousarray(points).reshape(len(numbers), -1).T, numbers, out=found[channels].reshape(-1, numbers.shape[1]))
-    with np.errstate(all="ignore"), single_blas:
+    with np.errstate(all="ignore"):
         if apart:
             share(lambda channels: (add(blocks, 0, channels), turn(channels)), spans(o, min(threads, o)))
         else:
             add_up(add, blocks, count)
             if count > 1:
                 totals.sum(axis=0, out=totals[0])
-            share(turn, spans(o, min(available(totals[0].size * KERNEL), o)))
-        flat = found.reshape(-1)
-        finite = np.isfinite(flat @ flat)
+        with single_blas:
+            if not apart:
+                share(turn, spans(o, min(available(totals[0].size * KERNEL), o)))
+            flat = found.reshape(-1)
+            finite = np.isfinite(flat @ flat)
     if found is not out:
         out[...] = found
     return bool(finite)
