@@ -96,10 +96,12 @@ CASES = [      # images, channels, size, kernel, results, stride, padding, dilat
 @pytest.mark.parametrize("block", [1, 500, 1 << 19])
 @pytest.mark.parametrize("wide", [1, 1 << 30])
 @pytest.mark.parametrize("way", ["rows", "columns"])
+@pytest.mark.parametrize("small", [True, False])
 @pytest.mark.parametrize("case", CASES)
-def test_convolution_in_blocks_is_that_of_the_formulas(monkeypatch, two_threads, block, wide, way, case):
+def test_convolution_in_blocks_is_that_of_the_formulas(monkeypatch, two_threads, block, wide, way, small, case):
     n, c, size, kernel, o, stride, padding, dilation = case
     monkeypatch.setattr(windows_numpy, "BLOCK", block)
+    monkeypatch.setattr(products_numpy, "small_kernels", lambda: small)
     for family in (columns_numpy, rows_numpy):
         monkeypatch.setattr(family, "WIDE", wide)
     monkeypatch.setattr(depthwise_numpy, "PLANES", block)
@@ -185,7 +187,8 @@ def test_what_one_window_sees_is_its_own(monkeypatch, value):
 
 @pytest.mark.parametrize("m, n, k, stack", [
     (4, 96, 8192, ()), (32, 48, 4096, ()), (48, 33, 1600, (2,)), (3, 7, 64, (5, 2)), (64, 128, 900, ()), (16, 16, 1601, ()), (128, 27, 1000, ())])
-def test_rows_with_rows_in_pieces(m, n, k, stack):
+def test_rows_with_rows_in_pieces(monkeypatch, m, n, k, stack):
+    monkeypatch.setattr(products_numpy, "small_kernels", lambda: True)
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((*stack, m, k)), rng.standard_normal((*stack, n, k + 3))[..., :k]
     wanted, out = (a @ b.swapaxes(-1, -2)).reshape(-1, m, n).sum(axis=0), np.empty((n, m)).T
@@ -195,7 +198,8 @@ def test_rows_with_rows_in_pieces(m, n, k, stack):
 
 
 @pytest.mark.parametrize("m, k, n, stack", [(8, 9, 40000, ()), (32, 48, 2000, (3,)), (3, 4, 7, ()), (5, 200, 1009, ()), (200, 200, 64, (2,))])
-def test_small_matrices_in_pieces(m, k, n, stack):
+def test_small_matrices_in_pieces(monkeypatch, m, k, n, stack):
+    monkeypatch.setattr(products_numpy, "small_kernels", lambda: True)
     rng = np.random.default_rng(0)
     matrix, x = rng.standard_normal((m, k)), rng.standard_normal((*stack, k, 2 * n))[..., :n]
     out, turned = np.empty((*stack, m, n)), np.empty((*stack, n, m))

@@ -7,7 +7,7 @@ import pytest
 import tensorgrad as tg
 from tensorgrad import sharing
 from tensorgrad.dispatch import OpDispatch
-from tensorgrad.kernels import convolution_numpy, winograd_numpy
+from tensorgrad.kernels import convolution_numpy, products_numpy, winograd_numpy
 from tensorgrad.ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight, output_length
 from tests.support import cpu_only
 
@@ -34,7 +34,8 @@ CASES = [      # images, channels, size, kernel, results, stride, padding
 
 @pytest.fixture(params=[1, 2])
 def workers(request, monkeypatch, threads):
-    """With one thread, and with two however little there is to do."""
+    """With one thread and products as a whole, and with two however little there is to do, and small products in pieces."""
+    monkeypatch.setattr(products_numpy, "small_kernels", lambda: request.param == 2)
     if request.param == 2:
         monkeypatch.setattr(sharing, "WORTH", 1)
         monkeypatch.setattr(sharing, "SHORT", 1)

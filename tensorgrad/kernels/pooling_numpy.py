@@ -15,11 +15,11 @@ from ..dispatch import OpDispatch
 from ..ops.convolution import positions
 from ..ops.pooling import WindowSpread, bordered, places_along, window_count
 from ..sharing import available, finish
-from .products_numpy import with_rows
+from .products_numpy import small_kernels, with_rows
 
 BLOCK = 1 << 18      # elements of planes at a time, on the way back
 LARGE = 1 << 13      # elements from which on, and
-WIDE = 32            # columns of an input up to which windows are summed by a product with a matrix: NumPy takes long for short rows
+WIDE = 32            # columns of an input up to which windows are summed by a product with a matrix, half as many where BLAS has no kernels for small ones
 
 
 def maxima(x: Any, kernel: Any, stride: Any, dilation: Any) -> Any:
@@ -99,7 +99,7 @@ def in_windows(rows: int, columns: int, width: int, dtype: Any) -> Any:
 def tiled(x: Any, size: Any, kernel: Any, stride: Any, widths: Any) -> bool:
     """Whether x, or what becomes of it, has few columns, and windows that lie one beside the other, none above the other's border."""
     return x.dtype.kind == "f" and x.dtype.itemsize > 2 and x.flags.c_contiguous and x.size >= LARGE and len(kernel) == 2 and tuple(kernel) == tuple(stride) \
-        and size[1] <= WIDE and size[0] % kernel[0] == 0 and size[1] >= kernel[1] and not any(map(any, widths))
+        and size[1] <= (WIDE if small_kernels() else WIDE // 2) and size[0] % kernel[0] == 0 and size[1] >= kernel[1] and not any(map(any, widths))
 
 
 def finite(x: Any) -> bool:

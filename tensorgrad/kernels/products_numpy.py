@@ -2,15 +2,19 @@
 
 OpenBLAS has kernels for products of up to 10⁶ numbers; where rows are multiplied with rows, of up to 1,200 results. Found with OpenBLAS 0.3.31 and AVX-512,
 one core, float32, in products and sums a nanosecond, at once and in pieces: a matrix (32, 144) with 512 columns 68 and 101, (24, 216) with 4,096 columns 63
-and 105; 4 rows with 96, along 32,768 places, 8 and 53; 32 with 48, 44 and 84; 64 with 64, 67 and 76. With AVX2 either takes as long.
+and 105; 4 rows with 96, along 32,768 places, 8 and 53; 32 with 48, 44 and 84; 64 with 64, 67 and 76. With AVX2, for which it has none, pieces take as long or
+a quarter longer: there products stay whole.
 """
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 
+from .._blas import open_blas
+
+CORES = {"SkylakeX", "Cooperlake", "SapphireRapids"}       # OpenBLAS's names of those for which it has such kernels
 SMALL = 10 ** 6      # products of numbers in a small product
 FEW = 4              # rows of a matrix that is multiplied as it lies
 RESULTS = 1200       # of one of rows with rows
@@ -19,12 +23,19 @@ SHORT = 64           # places, or columns, below which pieces would be too many
 MANY = 16            # small products that a product is parted into at most, if it has more results
 
 
+@cache
+def small_kernels() -> bool:
+    """Whether BLAS has kernels for small products."""
+    blas = open_blas()
+    return blas is not None and blas.core in CORES
+
+
 # ── a small matrix with columns, or rows ──────────────────────────────────────────────────────────────────────────────
 
 
 def is_small(size: int) -> bool:
     """Whether a matrix of so many numbers is multiplied in pieces: with columns it should lie as its transpose, unless its rows are few, with rows as it is."""
-    return size * SHORT <= SMALL
+    return size * SHORT <= SMALL and small_kernels()
 
 
 @lru_cache(1 << 10)
@@ -37,7 +48,7 @@ def parts(size: int, n: int) -> int:
 
 def with_columns(matrix: Any, x: Any, out: Any) -> None:
     """Fill out (…, M, N) with a matrix (M, K) times (…, K, N)."""
-    count = parts(matrix.size, x.shape[-1])
+    count = parts(matrix.size, x.shape[-1]) if small_kernels() else 1
     if count > 1:
         x, out = (a.reshape(*a.shape[:-1], count, -1).swapaxes(-3, -2) for a in (x, out))
     np.matmul(matrix, x, out=out)
@@ -46,7 +57,7 @@ def with_columns(matrix: Any, x: Any, out: Any) -> None:
 def with_rows(x: Any, matrices: Any, out: Any) -> None:
     """Fill out (…, N, M) with (…, N, K) times matrices (…, K, M)."""
     *_, k, m = matrices.shape
-    count = parts(k * m, x.shape[-2])
+    count = parts(k * m, x.shape[-2]) if small_kernels() else 1
     if count > 1:
         x, out = (a.reshape(*a.shape[:-2], count, -1, a.shape[-1]) for a in (x, out))
         matrices = matrices[..., None, :, :]
@@ -70,7 +81,7 @@ def rows_with_rows(a: Any, b: Any, out: Any = None) -> Any:
     """Σ a bᵀ over a stack: (…, M, K) and (…, N, K) to (M, N)."""
     *stack, m, k = a.shape
     n = b.shape[-2]
-    parted = pieces(m, n, k)
+    parted = pieces(m, n, k) if small_kernels() else None
     if parted is None:
         if not stack:
             return np.matmul(a, b.T, out=out)
