@@ -213,7 +213,7 @@ def test_small_matrices_in_pieces(monkeypatch, m, k, n, stack):
 @pytest.mark.parametrize("many, narrow", [(1, 32), (1, 1), (1 << 30, 1)])
 @pytest.mark.parametrize("shape", [(4, 5, 3, 6), (7, 5)])
 def test_channels_are_normalized_some_at_a_time_as_all_at_once(monkeypatch, two_threads, huge, block, many, narrow, shape):
-    for name, value in dict(HUGE=huge, BLOCK=block, MANY=many, NARROW=narrow).items():
+    for name, value in dict(HUGE=huge, BLOCK=block, MANY=many, NARROW=narrow, EXACT=many).items():
         monkeypatch.setattr(normalization_numpy, name, value)
     rng, kernel = np.random.default_rng(0), normalization_numpy.BatchNorm
     x, w, b = rng.standard_normal(shape), rng.standard_normal(5), rng.standard_normal(5)

@@ -21,6 +21,7 @@ HUGE = 1 << 22       # elements that no cache holds
 BLOCK = 1 << 16      # elements of some channels of these at a time
 SHARED = 1 << 19     # elements that BLAS's threads share the sums of
 NARROW = 32          # places of a channel below which images are added up first
+EXACT = 1 << 8       # images up to which sums may be taken one after the other: BLAS rounds less
 SPREAD = 1 << 12     # places of a channel up to which a number for it is repeated for each,
 FEW, MANY = 4, 1 << 8        # and images, and channels of all of them, from which on
 
@@ -165,9 +166,12 @@ def sums_of_channels(x: Any, y: Any = None) -> Any:
     """Σ x, or Σ x y, of each channel of (N, C, places)."""
     n, c, places = x.shape
     if places < NARROW:                         # over the images first: these are the longer runs
-        x = x.reshape(n, -1)
-        sums = (ones(n, x) @ x if y is None else np.einsum("nk,nk->k", x, y.reshape(n, -1))).reshape(c, places)
-        return sums @ ones(places, x) if places > 1 else sums[:, 0]
+        x, y = x.reshape(n, -1), None if y is None else y.reshape(n, -1)
+        if y is not None and n <= EXACT:
+            sums = np.einsum("nk,nk->k", x, y)
+        else:
+            sums = ones(n, x) @ (x if y is None else x * y)
+        return sums.reshape(c, places) @ ones(places, x) if places > 1 else sums
     if y is not None or x.size >= SHARED:       # of which BLAS would wake its threads, who hold up ours when they look out for more
         sums = dots(x, ones(places, x) if y is None else y)
     else:
