@@ -13,15 +13,16 @@ from .windows_numpy import BLOCK, WIDE
 
 # Nanoseconds, on one core with 512 bits: of a product with a sum; of a number of rows, columns or the input's points; of one of the output, or of its points;
 # of one of the input, or of a tile; of one of the kernel, or of its points; of one that all rows of the kernel see, where these are multiplied one by one or
-# have to be copied, or of a product that is added up; and for all calls together. Least squares of the relative errors over 31,677 convolutions in float32 for
-# the gradient of the kernel, 14,576 for each of the others: n of 1 to 32, channels of 1 to 512, images of 4 to 112, kernels of 1 to 7, strides of 1 and 2. With
-# the way chosen by them, these took 3 % (the output, the kernel) and 4 % (the input's gradient) more time, in the geometric mean, than if the quickest had been
-# known. Points of a kernel take a quarter of a nanosecond more than there: in a network, kernels come from memory (ResNet-18 takes 4 % less time, DCGAN 3 %).
+# have to be copied, or of a product that is added up; and for all calls together. Least squares of the relative errors, for the gradient of the kernel over
+# 31,677 convolutions in float32, else over 2,453: n of 1 to 32, channels of 1 to 512, images of 4 to 112, kernels of 1 to 7, strides of 1 and 2. With the way
+# chosen by them, these (the kernel's) and 11,297 others took 3 % (the output, the kernel) and 5 % (the input's gradient) more time, in the geometric mean, than
+# if the quickest had been known. Points of a kernel take a quarter of a nanosecond more than there: in a network, kernels come from memory (ResNet-18 takes
+# 4 % less time so, and DCGAN 3 %).
 COSTS = {
-    "output": {"rows": (0.013, 0.2, 0.49, 0.38, 0.49, 0.37, 11e3), "columns": (0.011, 0.27, 0.19, 0.023, 0.15, 0.23, 9e3),
-               "points": (0.011, 0.52, 0.62, 5.3, 0.97, 0, 28e3)},
-    "input": {"rows": (0.012, 0.46, 0, 0.36, 2.1, 0, 19e3), "columns": (0.011, 0.8, 0.026, 0, 0.33, 0.54, 16e3),
-              "points": (0.0089, 0.58, 0.55, 4.8, 0.72, 0, 31e3)},
+    "output": {"rows": (0.013, 0.41, 0.23, 0.36, 0.52, 0.2, 14e3), "columns": (0.011, 0.43, 0.025, 0, 0.15, 0, 10e3),
+               "points": (0.014, 0.5, 0.51, 6.9, 1.1, 0, 28e3)},
+    "input": {"rows": (0.013, 0.53, 0, 0.28, 1.1, 0, 17e3), "columns": (0.012, 0.98, 0.046, 0.096, 0.36, 0, 17e3),
+              "points": (0.014, 0.43, 0.51, 4.3, 0.92, 0, 30e3)},
     "weight": {"rows": (0.013, 0, 0.3, 0.16, 0.84, 0.14, 26e3), "columns": (0.012, 0.24, 0.35, 0.06, 0.14, 0.36, 10e3),
                "points": (0.011, 0.53, 0.37, 3, 0.91, 0, 25e3)},
 }
