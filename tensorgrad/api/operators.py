@@ -83,7 +83,8 @@ def directly(op: str, a: Any, b: Any, alpha: Any = 1) -> bool:
     flags = getattr(x, "flags", None)          # arrays of other devices need not have any
     if flags is None or not flags.c_contiguous or not getattr(flags, "writeable", True):
         return False
-    if x.dtype.kind != "f" and not (x.dtype.kind == "i" and op in WHOLE and (y is not b or type(y) is int and y in SMALL)):
+    tensor = y is not b
+    if x.dtype.kind != "f" and not (x.dtype.kind == "i" and op in WHOLE and (tensor or type(y) is int and y in SMALL)):
         return False
     ufunc = OPS[op].kernels[backend]
     if not hasattr(ufunc, "writes") and ufunc is not getattr(backend.module, op, None):

@@ -340,7 +340,7 @@ def weight(y: Any, x: Any, out: Any, how: Any) -> bool:
     """Fill out (O, C, *K) with the gradient of the kernel, given y (N, O, *L) and x; whether all is finite."""
     scheme, (o, c), n, tiles = scheme_of(out.shape[2:], how), out.shape[:2], len(x), tiles_of(y.shape[2:])
     threads = threads_for("points", "weight", x, out, y, how)
-    apart = o > n * prod(tiles)         # then threads share channels, and not images: there are fewer points of these than of sums for each thread
+    apart = o > n * prod(tiles)         # then threads share the gradient's channels: it is less to find the input's points in each than to add up their sums
     blocks = scheme.blocks(n, tiles, scheme.phases * c, 1 if apart else threads)
     count = 1 if apart else min(threads, len(blocks))
     totals = np.empty((count, scheme.count, o, scheme.phases * c), x.dtype)
@@ -363,8 +363,8 @@ def weight(y: Any, x: Any, out: Any, how: Any) -> bool:
             share(lambda channels: (add(blocks, 0, channels), turn(channels)), spans(o, min(threads, o)))
         else:
             add_up(add, blocks, count)
-            if count > 1:
-                totals.sum(axis=0, out=totals[0])
+            for more in totals[1:]:
+                totals[0] += more
         with single_blas:
             if not apart:
                 share(turn, spans(o, min(available(totals[0].size * KERNEL), o)))
