@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 import threading
+from itertools import product
 
 import numpy as np
 import pytest
@@ -313,8 +314,10 @@ def test_blocks_with_one_thread_for_blas_may_overlap(threads):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
-@pytest.mark.parametrize("rows", [0, 1, 4, 32, 56, 57])
-def test_few_rows_times_a_transposed_matrix(rows, dtype):
+@pytest.mark.parametrize("rows", [0, 1, 2, 3, 4, 32, 56, 57])
+@pytest.mark.parametrize("small", [False, True])
+def test_few_rows_times_a_large_matrix(monkeypatch, small, rows, dtype):
+    monkeypatch.setattr(matrix_numpy, "has_small_kernel", lambda *sizes: small)
     rng = np.random.default_rng(0)
     a, w = rng.standard_normal((rows, 130)).astype(dtype), rng.standard_normal((70, 130)).astype(dtype)
     for b in (w.T, np.ascontiguousarray(w.T), np.asfortranarray(w)[:, ::2].T):
@@ -324,21 +327,28 @@ def test_few_rows_times_a_transposed_matrix(rows, dtype):
         np.testing.assert_allclose(y, few @ b, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.parametrize(("name", "options"), [*product(["RNN", "LSTM", "GRU"], [{}, {"bidirectional": True, "num_layers": 2}, {"bias": False}]),
+                                               ("LSTM", {"proj_size": 3})], ids=str)
 @pytest.mark.parametrize("batch", [1, 5, 60])
-@pytest.mark.parametrize("options", [{}, {"proj_size": 3}, {"bidirectional": True, "num_layers": 2}, {"bias": False}], ids=str)
 @pytest.mark.parametrize("packed", [False, True])
-def test_lstm_without_a_tape_gives_the_same(batch, options, packed):
-    """Without one nothing is kept for the way back."""
+def test_recurrent_layers_without_a_tape_give_the_same(name, batch, options, packed):
+    """Without one nothing is kept for the way back, nor given from outside changed."""
     tg.manual_seed(0)
-    lstm, x = tg.nn.LSTM(4, 6, **options), tg.randn(7, batch, 4)
+    layer, x = getattr(tg.nn, name)(4, 6, **options), tg.randn(7, batch, 4)
+    states = [tg.randn(layer.num_layers * (1 + layer.bidirectional), batch, n) for n in (layer.proj_size or 6, 6)]
+    given = states if name == "LSTM" else states[1]
+    before = [state.clone() for state in states]
     if packed:
         x = tg.nn.utils.rnn.pack_padded_sequence(x, [7 - i * 6 // batch for i in range(batch)])
-    y, (h, c) = lstm(x)
+    y, last = layer(x, given)
     with tg.no_grad():
-        same, (h_same, c_same) = lstm(x)
-    for ours, theirs in (((y.data, same.data) if packed else (y, same)), (h, h_same), (c, c_same)):
-        assert np.array_equal(ours.detach().numpy(), theirs.numpy())
-    assert not np.shares_memory(h_same.numpy(), (same.data if packed else same).numpy())
+        same, last_same = layer(x, given)
+    pairs = [(y.data, same.data) if packed else (y, same), *(zip(last, last_same) if name == "LSTM" else [(last, last_same)])]
+    for ours, theirs in pairs:
+        np.testing.assert_allclose(theirs.numpy(), ours.detach().numpy(), rtol=1e-5, atol=1e-6)
+    assert pairs[1][1].is_contiguous()
+    assert not np.shares_memory(pairs[1][1].numpy(), pairs[0][1].numpy())
+    assert all(map(tg.equal, states, before))
 
 
 def run(code, **variables):

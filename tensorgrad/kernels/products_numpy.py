@@ -30,6 +30,11 @@ def small_kernels() -> bool:
     return blas is not None and blas.core in CORES
 
 
+def has_small_kernel(m: int, n: int, k: int, of_rows: bool) -> bool:
+    """Whether BLAS has a kernel for (m, k) times (k, n), if that is small; `of_rows`: the other matrix lies as (n, k)."""
+    return m * n * k <= SMALL and not (of_rows and m * n > RESULTS) and small_kernels()
+
+
 # ── a small matrix with columns, or rows ──────────────────────────────────────────────────────────────────────────────
 
 

@@ -1,10 +1,12 @@
 """Recurrent layers on NumPy: one tape node a layer, with backpropagation through time written out.
 
 All products with the input weights are one matrix product, forward and backward; only the product with the hidden state is left in the loop.
+
+Without a tape, steps compute in memory of their own, in which the batch lies innermost: each gate is in one piece, and BLAS takes the state as it lies.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import numpy as np
 from ..autograd.mode import mode
 from ..dispatch import OpDispatch
 from ..ops.recurrent import spans
-from .matrix_numpy import FEW, product
+from .matrix_numpy import of_few, product
 
 BLOCK = 128             # rows of gates that stay in a cache
 MANY = 16               # steps that are worth a copy of the weights
@@ -35,15 +37,9 @@ def _inputs(x: Any, w_ih: Any, *biases: Any) -> Any:
     return z
 
 
-def _times(h: Any, w: Any) -> Any:
-    """h wᵀ, in whatever order in memory."""
-    return np.matmul(w, h.T).T if len(h) in FEW else np.matmul(h, w.T)
-
-
-def _pulling(w: Any, steps: int) -> Callable[[Any], Any]:
-    """A function that gives d w, in whatever order in memory. In many steps a few rows are multiplied as columns of wᵀ, its rows in one piece."""
-    turned = np.ascontiguousarray(w.T) if steps >= MANY else w.T
-    return lambda d: np.matmul(turned, d.T).T if len(d) in FEW else np.matmul(d, w)
+def _pulling(w: Any, steps: int) -> Any:
+    """A matrix w to multiply with from the left. For many steps its columns are in one piece: so a few rows are multiplied as columns of wᵀ."""
+    return np.ascontiguousarray(w.T).T if steps >= MANY else w
 
 
 def _order(x: Any, batch: int, reverse: bool, sizes: Any) -> list[tuple[int, int]]:
@@ -61,6 +57,78 @@ def _weights(dz: Any, dh_z: Any, x: Any, before: Any, needs: Any, shapes: Any) -
             dh_z.T @ before if needs[2] else None, bias, hidden_bias]
 
 
+# ── without a tape ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _untaped(sizes: Any) -> bool:
+    """Whether nobody will go the way back, nor do sequences end at different steps."""
+    return mode.record is None and sizes is None
+
+
+def _steps(x: Any, y: Any, w_ih: Any, reverse: bool, *biases: Any) -> Iterator[tuple[Any, Any]]:
+    """The sums of the gates from the inputs' side (G·H, N), and where the output (N, H) goes, step by step."""
+    steps, n, width = x.shape
+    if n == 1:
+        z = _inputs(x, w_ih, *biases).reshape(steps, -1, 1)
+    else:
+        z = np.matmul(w_ih, x.reshape(-1, width).T)
+        for b in biases:
+            if b is not None:
+                z += b[:, None]
+        z = z.reshape(-1, steps, n).transpose(1, 0, 2)
+    return zip(z[::-1], y[::-1]) if reverse else zip(z, y)
+
+
+def _memory(like: Any, *, gates: int) -> Any:
+    """Memory for a step's sums (G·H, N), of states (N, H)."""
+    n, width = like.shape
+    return np.empty((gates * width, n), like.dtype)
+
+
+def _lstm(steps: Any, h: Any, c: Any, w_hh: Any, w_hr: Any) -> tuple[Any, ...]:
+    s, h, c = _memory(c, gates=4), h.T.copy("C"), c.T.copy("C")
+    inward, forget, gate, outward = s.reshape(4, *c.shape)
+    factor, shift = np.full((2, *s.shape), 0.5, s.dtype)            # σ(x) = (1 + tanh(x / 2)) / 2: gates as one tanh, of halves where it is σ
+    factor[2 * len(c):3 * len(c)], shift[2 * len(c):3 * len(c)] = 1, 0
+    some = np.empty_like(c)
+    for z, out in steps:
+        np.matmul(w_hh, h, out=s)
+        s += z
+        s *= factor
+        np.tanh(s, out=s)
+        s *= factor
+        s += shift
+        c *= forget
+        c += np.multiply(inward, gate, out=some)
+        np.tanh(c, out=some)
+        some *= outward
+        h = some if w_hr is None else np.matmul(w_hr, some)
+        out[...] = h.T
+    return np.ascontiguousarray(h.T), np.ascontiguousarray(c.T)
+
+
+def _gru(steps: Any, h: Any, w_hh: Any, b_hh: Any) -> tuple[Any, ...]:
+    s, h = _memory(h, gates=3), h.T.copy("C")
+    both, (reset, update, new) = s[:2 * len(h)], s.reshape(3, *h.shape)
+    for z, out in steps:
+        np.matmul(w_hh, h, out=s)
+        if b_hh is not None:
+            s += b_hh[:, None]
+        both += z[:len(both)]
+        _sigmoid(both)
+        new *= reset
+        new += z[len(both):]
+        np.tanh(new, out=new)
+        h -= new
+        h *= update
+        h += new
+        out[...] = h.T
+    return np.ascontiguousarray(h.T),
+
+
+# ── layers ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
 @OpDispatch.register("rnn_layer", "cpu")
 class rnn:
     @staticmethod
@@ -72,7 +140,7 @@ class rnn:
         for start, n in order:
             before[start:start + n] = h[:n]
             s = z[start:start + n]
-            s += _times(h[:n], w_hh)
+            s += of_few(h[:n], w_hh.T)
             h[:n] = np.maximum(s, 0, out=s) if relu else np.tanh(s, out=s)
             y[start:start + n] = s
         out = y if sizes is not None else y.reshape(*x.shape[:2], -1)
@@ -88,7 +156,7 @@ class rnn:
             d = dh[:n] + dy[rows]
             d *= (y[rows] > 0) if relu else 1 - y[rows] * y[rows]
             dz[rows] = d
-            dh[:n] = pulled(d)
+            dh[:n] = of_few(d, pulled)
         dx, *weights = _weights(dz, dz, x, before, (needs[0], *needs[2:]), (w_ih,))
         return [dx, dh, *weights]
 
@@ -120,10 +188,12 @@ def _slopes(z: Any, cells: Any, tanhs: Any) -> tuple[Any, Any]:
 class lstm:
     @staticmethod
     def forward(x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, *, reverse: bool = False, sizes: Any = None) -> Any:
-        z = _inputs(x, w_ih, b_ih, b_hh)
-        width, keep = c.shape[1], mode.record is not None          # the way back needs each step's states; without a tape nobody goes it
+        if _untaped(sizes):
+            y = np.empty((*x.shape[:2], h.shape[1]), x.dtype)
+            return (y, *_lstm(_steps(x, y, w_ih, reverse, b_ih, b_hh), h, c, w_hh, w_hr)), None
+        z, width = _inputs(x, w_ih, b_ih, b_hh), c.shape[1]
         y = np.empty((len(z), h.shape[1]), z.dtype)
-        before, cells, tanhs = (np.empty((len(z) if keep else 0, n), z.dtype) for n in (h.shape[1], width, width))
+        before, cells, tanhs = (np.empty((len(z), n), z.dtype) for n in (h.shape[1], width, width))
         raw = y if w_hr is None else np.empty((len(z), width), z.dtype)
         order, c, some = _order(x, len(h), reverse, sizes), c.copy(), np.empty_like(c)
         # σ(x) = (1 + tanh(x / 2)) / 2: gates as one tanh, of halves where it is σ
@@ -135,15 +205,14 @@ class lstm:
         for start, n in order:
             rows = slice(start, start + n)
             s, last, now = z[rows], h[:n], c[:n]
-            if keep:
-                before[rows], cells[rows] = last, now
-            s += _times(last, w)
+            before[rows], cells[rows] = last, now
+            s += of_few(last, w.T)
             np.tanh(s, out=s)
             s *= factor
             s += shift
             now *= s[:, forget]
             now += np.multiply(s[:, inward], s[:, gate], out=some[:n])
-            t = np.tanh(now, out=tanhs[rows] if keep else some[:n])
+            t = np.tanh(now, out=tanhs[rows])
             out = np.multiply(s[:, outward], t, out=raw[rows])
             if w_hr is not None:
                 y[rows] = out @ w_hr.T
@@ -176,7 +245,7 @@ class lstm:
             gates[:, :3] *= dcell[:, None]
             gates[:, 3] *= dout
             dcell *= z[rows, width:2 * width]
-            dh[:n] = pulled(d)
+            dh[:n] = of_few(d, pulled)
         dx, *weights = _weights(dz, dz, x, before, (needs[0], *needs[3:7]), (w_ih,))
         return [dx, dh, dc, *weights, projected.T @ raw if projected is not None and needs[7] else None]
 
@@ -185,6 +254,9 @@ class lstm:
 class gru:
     @staticmethod
     def forward(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, *, reverse: bool = False, sizes: Any = None) -> Any:
+        if _untaped(sizes):
+            y = np.empty((*x.shape[:2], h.shape[1]), x.dtype)
+            return (y, *_gru(_steps(x, y, w_ih, reverse, b_ih), h, w_hh, b_hh)), None
         z = _inputs(x, w_ih, b_ih)
         width = h.shape[1]
         y = np.empty((len(z), width), z.dtype)
@@ -224,6 +296,6 @@ class gru:
             dz[rows, :width] = dnew * hidden_new[rows] * r * (1 - r)
             dhidden[rows, :2 * width] = dz[rows, :2 * width]
             dhidden[rows, 2 * width:] = dnew * r
-            dh[:n] = d * u + pulled(dhidden[rows])
+            dh[:n] = d * u + of_few(dhidden[rows], pulled)
         dx, *weights = _weights(dz, dhidden, x, before, (needs[0], *needs[2:]), (w_ih,))
         return [dx, dh, *weights]
