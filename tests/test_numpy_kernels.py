@@ -10,6 +10,7 @@ import pytest
 
 import tensorgrad as tg
 from tensorgrad import sharing
+from tensorgrad.autograd import mode
 from tensorgrad.kernels import (
     columns_numpy,
     convolution_numpy,
@@ -66,6 +67,20 @@ def test_threads_heed_what_numpy_was_told_about_overflow(two_threads):
         sharing.share(lambda part: np.exp(np.float32([1e9])), range(2))
     with np.errstate(over="raise"), pytest.raises(FloatingPointError):
         sharing.share(lambda part: part and np.exp(np.float32([1e9])), range(2))
+
+
+@pytest.mark.parametrize(("set_before", "expected"), [(None, mode.BUFFER), (2048, 2048)])
+def test_threads_have_a_short_buffer_unless_they_chose_one(set_before, expected):
+    found = []
+
+    def task():
+        np.setbufsize(set_before or mode.USUAL)
+        tg.ones(2) + 1
+        found.append(np.getbufsize())
+    thread = threading.Thread(target=task)
+    thread.start()
+    thread.join()
+    assert found == [expected]
 
 
 def test_a_part_is_not_shared_again(two_threads):

@@ -38,8 +38,7 @@ def _wrong_count(got: int, n: int, name: str, function: str) -> str:
     return f"{function}: {name} must {either} a single int, or a tuple of {COUNT[n]}"
 
 
-def check_input(input: Any, n: int, function: str) -> None:
-    shape = input.array.shape
+def check_shape(shape: tuple[int, ...], n: int, function: str) -> None:
     ndim = len(shape)
     if n == 1 and function == "avg_pool1d":
         if ndim not in (2, 3):
@@ -83,16 +82,26 @@ class Windows:
         return out if out.array.shape[-len(self.length):] == self.length else out[(..., *(slice(0, v) for v in self.length))]
 
 
-known_windows = lru_cache(Windows)
+def windows_of(shape: tuple[int, ...], n: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, function: str) -> Windows:
+    check_shape(shape, n, function)
+    kernel = per_dimension(kernel_size, n, "kernel_size", function)
+    omitted = stride is None or (isinstance(stride, (tuple, list)) and not stride)
+    return Windows(shape[-n - 1:], kernel, kernel if omitted else per_dimension(stride, n, "stride", function),
+                   per_dimension(padding, n, "padding", function), per_dimension(dilation, n, "dilation", function), ceil_mode, function)
+
+
+known_windows = lru_cache(1 << 10)(windows_of)
+
+
+def plain(value: Any) -> bool:
+    """Whether a value is what it is for good: a number, None, or a tuple of numbers."""
+    return type(value) is int or value is None or type(value) is tuple and all(type(n) is int for n in value)
 
 
 def windows(input: Any, n: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, function: str) -> Windows:
-    """The windows over the last n axes of a tensor. Their geometry is worked out once for each shape."""
-    check_input(input, n, function)
-    kernel = per_dimension(kernel_size, n, "kernel_size", function)
-    omitted = stride is None or (isinstance(stride, (tuple, list)) and not stride)
-    return known_windows(input.array.shape[-n - 1:], kernel, kernel if omitted else per_dimension(stride, n, "stride", function),
-                         per_dimension(padding, n, "padding", function), per_dimension(dilation, n, "dilation", function), ceil_mode, function)
+    """The windows over the last n axes of a tensor. Their geometry is worked out once for each shape, if numbers say what it is."""
+    find = known_windows if plain(kernel_size) and plain(stride) and plain(padding) and plain(dilation) else windows_of
+    return find(input.array.shape, n, kernel_size, stride, padding, dilation, ceil_mode, function)
 
 
 def _check_max_pool1d(w: Windows, n: int) -> None:

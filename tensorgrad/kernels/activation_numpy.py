@@ -17,7 +17,7 @@ from ..ops.activation import Hardtanh
 from ..sharing import elementwise
 from .elementwise_numpy import HUGE, sigmoid
 from .placing import place
-from .reduction_numpy import dots
+from .reduction_numpy import dots, ones
 from .special_numpy import gelu, gelu_gradient
 
 SLOPE = sqrt(2 / pi)             # of tanh's argument in gelu, at 0
@@ -35,7 +35,7 @@ def served(x: Any) -> bool:
 def relu(x: Any) -> Any:
     if served(x) and (x.size >= HUGE or mode.landing is x):
         return kept_within(x, 0, np.inf)
-    out = np.zeros_like(x)
+    out = np.zeros(x.shape, x.dtype) if x.flags.c_contiguous else np.zeros_like(x)          # which takes a microsecond more
     return np.maximum(x, out, out=out)
 
 
@@ -162,7 +162,7 @@ def log_sums(sums: Any, top: Any) -> Any:
 
 
 def row_sums(x: Any) -> Any:
-    return x @ np.ones(x.shape[1], x.dtype)
+    return x @ ones(x.shape[1], x)
 
 
 def rows_of(x: Any, axis: int) -> Any:

@@ -61,7 +61,6 @@ def threads_for(way: str, of: str, x: Any, w: Any, y: Any, how: Any) -> int:
     return available(nanoseconds(way, of, x.shape, w.shape, y.shape, how[0]))
 
 
-@lru_cache(1 << 12)
 def ranked(of: str, ways: tuple[str, ...], x: Any, w: Any, y: Any, stride: Any) -> tuple[str, ...]:
     """These ways, the one first that takes the least time for the output, or the gradient of the input or the weight."""
     return tuple(sorted(ways, key=lambda way: nanoseconds(way, of, x, w, y, stride)))

@@ -4,6 +4,7 @@ Threads share the images. All ways compute in memory that is used again and agai
 """
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -51,9 +52,13 @@ COMPUTE = {         # what fills the output, the gradient of the input or of the
 
 def ways(of: str, x: Any, w: Any, y: Any, how: Any) -> tuple[str, ...]:
     """The ways to compute one of them from the others, the quickest first."""
-    numbers = columns.columns_of(x.shape[2:], w.shape[1], w.shape[2:], y.shape[2:], how).height * prod(y.shape[2:])      # 0: nothing but padding is seen
-    there_are = ("rows", *["columns"] * (0 < numbers <= BLOCK), *["points"] * winograd.fits(w.shape[2:], how))
-    return ranked(of, there_are, x.shape, w.shape, y.shape, how[0])
+    return ways_of_shapes(of, x.shape, w.shape, y.shape, how)
+
+
+@lru_cache(1 << 12)
+def ways_of_shapes(of: str, x: Any, w: Any, y: Any, how: Any) -> tuple[str, ...]:
+    numbers = columns.columns_of(x[2:], w[1], w[2:], y[2:], how).height * prod(y[2:])      # 0: nothing but padding is seen
+    return ranked(of, ("rows", *["columns"] * (0 < numbers <= BLOCK), *["points"] * winograd.fits(w[2:], how)), x, w, y, how[0])
 
 
 def compute(of: str, found: tuple[str, ...], *arrays: Any) -> bool:

@@ -26,6 +26,11 @@ def register(op: str) -> Any:
 ONES = {np.dtype(d): np.ones(ROW, d) for d in ("float32", "float64")}
 
 
+def ones(n: int, like: Any) -> Any:
+    """So many, of an array's dtype, float32 or float64, for all to read."""
+    return ONES[like.dtype][:n] if n <= ROW else np.ones(n, like.dtype)
+
+
 # ── sums ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
