@@ -11,7 +11,7 @@ from ..sharing import add_up, available, finish, scratch
 from .rows_numpy import by_remainders, shifted
 from .windows_numpy import along
 
-PLANES = 1 << 18     # elements of shifted rows at a time
+PLANES = 1 << 19     # elements of shifted rows at a time
 
 
 class Planes:
@@ -55,7 +55,7 @@ def planes_of(size: Any, kernel: Any, length: Any, how: Any) -> Planes:
 
 def correlate(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
     """Fill y (N, C, *L) with windows of x times w (C, 1, *K), plus b."""
-    finish(correlation(x, w, b, y, how, 1), threads_for(w, y))
+    finish(correlation(x, w, b, y, how, 1), threads_for(w, y, how))
 
 
 def correlation(x: Any, w: Any, b: Any, y: Any, how: Any, _: int) -> list[Any]:
@@ -84,18 +84,18 @@ def correlation(x: Any, w: Any, b: Any, y: Any, how: Any, _: int) -> list[Any]:
 
 def back(y: Any, w: Any, b: Any, x: Any, how: Any) -> bool:
     """Fill x (N, C, *D) with the gradient of the input; whether w is finite."""
-    return by_remainders(correlation, y, w, b, x, how, threads_for(w, y))
+    return by_remainders(correlation, y, w, b, x, how, threads_for(w, y, how))
 
 
-def threads_for(w: Any, y: Any) -> int:
-    """How many threads should share products of y's size with each place of a depthwise kernel."""
-    return available(w[0].size * y.size / 6)
+def threads_for(w: Any, y: Any, how: Any) -> int:
+    """How many threads should share products of y's size with each place of a depthwise kernel, and copies of what these see."""
+    return available(y.size * (w[0].size / 6 + 2 * (max(how[0]) > 1)))
 
 
 def weight(y: Any, x: Any, out: Any, how: Any) -> None:
     """Fill out (C, 1, *K) with the gradient of the kernel."""
     planes, (n, c) = planes_of(x.shape[2:], out.shape[2:], y.shape[2:], how), x.shape[:2]
-    blocks, threads = planes.blocks(n, c), threads_for(out, y)
+    blocks, threads = planes.blocks(n, c), threads_for(out, y, how)
     totals = np.zeros((min(threads, len(blocks)), c, planes.rows, prod(planes.others), 1), x.dtype)
 
     def task(blocks: Any, number: int) -> None:
