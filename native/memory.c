@@ -7,12 +7,18 @@ so whether memory is ours can be read from its address and the header, whatever 
 A freed block waits for the next request of its class, or one of the NEAR smaller ones, or FAR where memory is tight. Blocks go back to the system, the
 longest unused first, before the process would hold more than it has needed at once, beyond `most`, and after SECONDS. Where sizes keep missing each
 other, so that what was given back is asked for again, it may hold up to an eighth (and SLACK) more. The handler and all arrays live as long as the
-process, so nothing is undone at exit. */
+process, so nothing is undone at exit.
+
+Small arrays, too, may come to megabytes that a step of training frees together: the C library, where it is GNU's, is told to keep up to KEPT_AT_END of
+these, and not 128 KB. That is what it comes to by itself once blocks of LARGEST_IN_HEAP have been freed, which are ours here. */
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030B0000
 #define _GNU_SOURCE
 #include <Python.h>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <pthread.h>
 #include <stdint.h>
 #include <string.h>
@@ -28,6 +34,8 @@ process, so nothing is undone at exit. */
 #define NEAR 5                                  /* classes that serve a request */
 #define FAR 64                                  /* and where others would have to be given back for it: blocks up to sixteen times as large */
 #define SLACK (8 << 20)
+#define LARGEST_IN_HEAP (32 << 20)
+#define KEPT_AT_END (64 << 20)
 #define MARK 0x7e4d0a96c1f3b528u
 
 /* NumPy's, by its documentation of the C API. */
@@ -225,6 +233,10 @@ PyObject *use_memory(PyObject *self, PyObject *capsule)
         size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
         most = memory / 8 > (size_t)256 << 20 ? memory / 8 : (size_t)256 << 20;
         pthread_atfork(hold, release, release);
+#ifdef __GLIBC__
+        mallopt(M_MMAP_THRESHOLD, LARGEST_IN_HEAP);
+        mallopt(M_TRIM_THRESHOLD, KEPT_AT_END);
+#endif
         ours = PyCapsule_New(&handler, "mem_handler", NULL);
         if (!ours) return NULL;
     }

@@ -29,9 +29,12 @@ def at_once(name: str, changed: tuple[Any, ...], read: tuple[Any, ...], **number
     if kernel is None or mode.record or mode.hooks:
         return False
     for tensor in changed + read:
-        if tensor is not None and (type(tensor) not in PLAIN or type(tensor._storage) is not backend):
+        if tensor is None:
+            arrays.append(None)
+        elif type(tensor) in PLAIN and type(tensor._storage) is backend:
+            arrays.append(tensor.array)
+        else:
             return False
-        arrays.append(None if tensor is None else tensor.array)
     for number in numbers.values():
         if not isinstance(number, (int, float)):
             return False

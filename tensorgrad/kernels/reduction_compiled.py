@@ -30,6 +30,10 @@ def reduced(x: Any, axis: Any, keepdims: bool, kind: int, divisor: float = 1.0, 
         n = x.shape[-1]
         out = np.empty((*x.shape[:-1], 1) if keepdims else x.shape[:-1], x.dtype)
         return out if native.reduce(x, centre, out, out.size, n, 1, kind, divisor) is None else None
+    if axis == 0:
+        out = np.empty((1, *x.shape[1:]) if keepdims else x.shape[1:], x.dtype)
+        if out.size >= 8:
+            return out if native.reduce(x, centre, out, 1, x.shape[0], out.size, kind, divisor) is None else None
     axes = sorted(axes_of(x.ndim, axis))
     first = next((a for a in axes if x.shape[a] != 1), axes[0]) if axes else 0
     stop = next((a + 1 for a in reversed(axes) if x.shape[a] != 1), first + 1)
