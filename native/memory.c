@@ -4,10 +4,10 @@ NumPy asks the handler of the current context for memory (NEP 49) and each array
 handler that was there before. Blocks come from mmap, in size classes of a sixteenth of a power of two, with a header of 64 bytes at the start of a page:
 so whether memory is ours can be read from its address and the header, whatever size NumPy says.
 
-A freed block waits for the next request of its class, or one of the NEAR smaller ones, or FAR where memory is tight. Blocks go back to the system, the
-longest unused first, before the process would hold more than it has needed at once, beyond `most`, and after SECONDS. Where sizes keep missing each
-other, so that what was given back is asked for again, it may hold up to an eighth (and SLACK) more. The handler and all arrays live as long as the
-process, so nothing is undone at exit.
+A freed block waits for the next request of its class, or one of the NEAR smaller ones, or FAR where memory is tight: then what is too much of it goes back
+to the system. Whole blocks go back, the longest unused first, before the process would hold more than it has needed at once, beyond `most`, and after
+SECONDS. Where sizes keep missing each other, so that what was given back is asked for again, it may hold up to an eighth (and SLACK) more. The handler and
+all arrays live as long as the process, so nothing is undone at exit.
 
 Small arrays, too, may come to megabytes that a step of training frees together: the C library, where it is GNU's, is told to keep up to KEPT_AT_END of
 these, and not 128 KB. That is what it comes to by itself once blocks of LARGEST_IN_HEAP have been freed, which are ours here. */
@@ -97,6 +97,14 @@ static void give_back(Block *block)
     munmap(block, block->size);
 }
 
+/* Give back what is more than a class takes; if the system refuses, the block stays as large as it is. */
+static void cut(Block *block, long class, size_t whole)
+{
+    if (munmap((char *)block + whole, block->size - whole)) return;
+    block->size = whole;
+    block->class = class;
+}
+
 static long seconds(void)
 {
     struct timespec now;
@@ -117,6 +125,7 @@ static void *take(size_t size, int zeros)
     int tight = !block && oldest && live + whole + kept > bound;
     for (int i = NEAR; tight && i < FAR && !block; i++) block = tops[class + i];
     if (block) unlink_block(block);
+    if (block && tight) cut(block, class, whole);
     live += block ? block->size : whole;
     if (live > peak) peak = live;
     if (!block && tight) {

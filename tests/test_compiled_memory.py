@@ -104,6 +104,24 @@ def run(code, **variables):
     return subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, env={**os.environ, **variables}, timeout=60)
 
 
+def test_what_is_too_much_of_a_larger_block_is_given_back():
+    """In a process of its own, where nothing was missed before."""
+    code = """
+import numpy as np, tensorgrad
+from tensorgrad._native import native
+MEGABYTE = 1 << 20
+start = native.memory_use()[0]
+where = np.ones(8 * MEGABYTE, np.uint8).ctypes.data
+a = np.ones(2 * MEGABYTE, np.uint8)
+live, kept, peak = native.memory_use()
+assert a.ctypes.data == where and 2 * MEGABYTE <= live - start < 3 * MEGABYTE and not kept and peak - start >= 8 * MEGABYTE
+b = np.zeros(6 * MEGABYTE, np.uint8)
+assert a.all() and not b.any()
+"""
+    done = run(code)
+    assert not done.returncode, done.stderr
+
+
 def test_arrays_outlive_the_interpreter_and_children_of_fork_go_on():
     code = """
 import os, sys, numpy as np, tensorgrad
