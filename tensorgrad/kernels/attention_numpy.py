@@ -6,6 +6,7 @@ D = g Vᵀ and S the scores, dL/dS = P (D − rows of g · out), since P's own s
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -42,20 +43,22 @@ def in_columns(x: Any) -> Any:
     return np.ascontiguousarray(x.swapaxes(-1, -2))
 
 
-def added(shape: tuple[int, ...], mask: Any, causal: bool, dtype: Any) -> Any:
-    """What is to be added to the scores: None, or an array of their shape."""
-    if causal:
-        mask = np.zeros(shape[2:], dtype)
-        mask[~np.tri(*shape[2:], dtype=bool)] = -np.inf
-    return None if mask is None else np.broadcast_to(mask, shape)
+@lru_cache(8)
+def ahead(rows: int, keys: int, dtype: Any) -> Any:
+    """−∞ for keys behind the place of their query, 0 for others."""
+    return np.where(np.tri(rows, keys, dtype=bool), dtype.type(0), dtype.type(-np.inf))
 
 
-def scores(few: Any, columns: Any, extra: Any, part: Part) -> Any:
-    images, heads, _, keys = part
+def scores(few: Any, columns: Any, mask: Any, causal: bool, part: Part) -> Any:
+    """Scaled queries times keys, plus the mask; if causal, −∞ beyond each query's own place."""
+    images, heads, rows, keys = part
     columns = columns[images, heads, :, keys]
     out = np.matmul(few, columns, out=scratch.take("scores", (*few.shape[:3], columns.shape[3]), few.dtype))
-    if extra is not None:
-        out += extra[part]
+    if mask is not None:
+        out += mask[part]
+    if causal:
+        near = out[..., rows.start:]        # no key before it is hidden from these queries
+        near += ahead(*near.shape[2:], few.dtype)
     return out
 
 
@@ -70,16 +73,16 @@ class Attention:
             return NotImplemented
         q, v, columns = in_rows(query), in_rows(value), in_columns(key)
         shape = n, h, rows, _ = (*q.shape[:3], key.shape[2])
-        extra = added(shape, mask, causal, q.dtype)
+        extra = None if mask is None else np.broadcast_to(mask, shape)
         out = np.empty((n, rows, h, v.shape[3]), q.dtype).transpose(0, 2, 1, 3)      # heads side by side, as what follows wants them
         share, top = np.empty((2, n, h, rows), q.dtype)      # 1 / Σ exp(score − top) of each row
         for part in parts(shape, causal):
             few = q[part[:3]] * q.dtype.type(scale)
-            e = scores(few, columns, extra, part)
+            e = scores(few, columns, extra, causal, part)
             np.exp(e, out=e)
             sums, first = _sums(e), 0
             if not LIMITS[q.dtype] < sums.min() or not sums.max() < np.inf:      # of NaN, too
-                e = scores(few, columns, extra, part)
+                e = scores(few, columns, extra, causal, part)
                 first = e.max(axis=-1)
                 first[first == -np.inf] = 0
                 e -= first[..., None]
@@ -97,13 +100,13 @@ class Attention:
         q, k, g, scale = in_rows(query), in_rows(key), in_rows(g), query.dtype.type(scale)
         keys, values = in_columns(key), in_columns(value)
         shape = (*q.shape[:3], k.shape[2])
-        extra = added(shape, mask, causal, q.dtype)
+        extra = None if mask is None else np.broadcast_to(mask, shape)
         gq, gk, gv = np.empty(q.shape, q.dtype), np.zeros(k.shape, q.dtype), np.zeros(value.shape, q.dtype)
         gm = np.zeros(shape, q.dtype) if needs[3] else None
         for part in parts(shape, causal):
             rows, kv = part[:3], (part[0], part[1], part[3])
             few = q[rows] * scale
-            e = scores(few, keys, extra, part)
+            e = scores(few, keys, extra, causal, part)
             if top is not None:
                 e -= top[rows][..., None]
             np.exp(e, out=e)
