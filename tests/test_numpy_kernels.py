@@ -12,6 +12,7 @@ import tensorgrad as tg
 from tensorgrad import sharing
 from tensorgrad.autograd import mode
 from tensorgrad.kernels import (
+    attention_numpy,
     columns_numpy,
     convolution_numpy,
     depthwise_numpy,
@@ -364,6 +365,50 @@ def test_recurrent_layers_without_a_tape_give_the_same(name, batch, options, pac
     assert pairs[1][1].is_contiguous()
     assert not np.shares_memory(pairs[1][1].numpy(), pairs[0][1].numpy())
     assert all(map(tg.equal, states, before))
+
+
+@pytest.mark.parametrize("block", [1, 20, 1 << 17])
+@pytest.mark.parametrize(("n", "h"), [(1, 3), (3, 2), (4, 1)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_threads_share_images_and_heads_of_attention(monkeypatch, threads, block, n, h, causal):
+    monkeypatch.setattr(attention_numpy, "BLOCK", block)
+    rng = np.random.default_rng(0)
+    q, k, v, g = (rng.standard_normal((n, h, rows, 4)) for rows in (5, 6, 6, 5))
+    mask = None if causal else rng.standard_normal((h, 1, 6))
+
+    def results():
+        out, kept = attention_numpy.Attention.forward(q, k, v, mask, causal=causal, scale=0.5)
+        return [out, *(x for x in attention_numpy.Attention.backward(g, kept, (True, True, True, mask is not None)) if x is not None)]
+    alone = results()
+    monkeypatch.setattr(sharing, "WORTH", 1)
+    monkeypatch.setattr(sharing, "can_start", lambda: True)
+    assert all(map(np.array_equal, results(), alone))
+
+
+@pytest.mark.parametrize(("ndim", "w"), [(1, True), (1, False), (2, True)])
+@pytest.mark.parametrize(("rows", "width"), [(1, 12), (7, 12), (50, 4), (3, 520)])
+def test_rows_are_normalized_some_at_a_time_as_all_at_once(monkeypatch, threads, rows, width, ndim, w):
+    """And as the formula says, which knows nothing of rows, blocks and threads."""
+    rng, shape = np.random.default_rng(0), (width,) if ndim == 1 else (width // 4, 4)
+    x, g = rng.standard_normal((2, rows, *shape))
+    weight, bias = rng.standard_normal((2, *shape)) if w else (None, None)
+
+    def results():
+        out, kept = normalization_numpy.LayerNorm.forward(x, weight, bias, ndim=ndim, eps=1e-5)
+        return [out, *(gradient for gradient in normalization_numpy.LayerNorm.backward(g, kept, (True, w, w)) if gradient is not None)]
+    tensors = [tg.from_numpy(a).requires_grad_() for a in (x, weight, bias) if a is not None]
+    away = tensors[0] - tensors[0].mean(tuple(range(1, 1 + ndim)), keepdim=True)
+    out = away / (away.square().mean(tuple(range(1, 1 + ndim)), keepdim=True) + 1e-5).sqrt()
+    out = out * tensors[1] + tensors[2] if w else out
+    expected = [out.detach().numpy(), *(t.numpy() for t in tg.autograd.grad(out, tensors, tg.from_numpy(g)))]
+    for block in (1 << 18, 1, 30):
+        monkeypatch.setattr(normalization_numpy, "ROWS", block)
+        for ours, formula in zip(results(), expected, strict=True):
+            np.testing.assert_allclose(ours, formula, rtol=1e-9, atol=1e-12)
+    monkeypatch.setattr(sharing, "WORTH", 1)
+    monkeypatch.setattr(sharing, "can_start", lambda: True)
+    for ours, formula in zip(results(), expected, strict=True):
+        np.testing.assert_allclose(ours, formula, rtol=1e-9, atol=1e-12)
 
 
 def run(code, **variables):

@@ -5,32 +5,35 @@ D = g Vᵀ and S the scores, dL/dS = P (D − rows of g · out), since P's own s
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from .. import sharing
 from ..dispatch import OpDispatch
-from ..sharing import scratch
+from ..sharing import available, scratch
 from .activation_numpy import LIMITS, row_sums
 from .reduction_numpy import dots
 
 BLOCK = 1 << 17      # scores at a time
+FORTH, BACK = 2, 4   # nanoseconds that each takes
 
 Part = tuple[slice, slice, slice, slice]
 
 
-def parts(shape: tuple[int, ...], causal: bool) -> Iterator[Part]:
-    """Which images, heads, queries and keys to take at a time, of scores (N, H, L, S); if causal, no keys past the last query."""
+def parts(shape: tuple[int, ...], causal: bool, threads: int) -> list[list[Part]]:
+    """Which images, heads, queries and keys to take at a time, of scores (N, H, L, S): for each of the images and heads, that threads can share, all queries.
+
+    If causal, no keys past the last query.
+    """
     n, h, rows, keys = shape
     r = rows if rows * keys <= BLOCK else max(BLOCK // keys, 1)
-    heads = max(min(BLOCK // (r * keys), h), 1)
-    images = max(BLOCK // (h * r * keys), 1)
-    for i in range(0, n, images):
-        for j in range(0, h, heads):
-            for k in range(0, rows, r):
-                yield slice(i, i + images), slice(j, j + heads), slice(k, k + r), slice(0, min(k + r, keys) if causal else keys)
+    heads = max(min(BLOCK // (r * keys), h if n >= threads else -(-h // threads)), 1)
+    images = max(min(BLOCK // (h * r * keys), -(-n // threads)), 1)
+    return [[(slice(i, i + images), slice(j, j + heads), slice(k, k + r), slice(0, min(k + r, keys) if causal else keys)) for k in range(0, rows, r)]
+            for i in range(0, n, images) for j in range(0, h, heads)]
 
 
 def in_rows(x: Any) -> Any:
@@ -76,22 +79,26 @@ class Attention:
         extra = None if mask is None else np.broadcast_to(mask, shape)
         out = np.empty((n, rows, h, v.shape[3]), q.dtype).transpose(0, 2, 1, 3)      # heads side by side, as what follows wants them
         share, top = np.empty((2, n, h, rows), q.dtype)      # 1 / Σ exp(score − top) of each row
-        for part in parts(shape, causal):
-            few = q[part[:3]] * q.dtype.type(scale)
-            e = scores(few, columns, extra, causal, part)
-            np.exp(e, out=e)
-            sums, first = _sums(e), 0
-            if not LIMITS[q.dtype] < sums.min() or not sums.max() < np.inf:      # of NaN, too
+
+        def task(some: list[Part]) -> None:
+            for part in some:
+                few = q[part[:3]] * q.dtype.type(scale)
                 e = scores(few, columns, extra, causal, part)
-                first = e.max(axis=-1)
-                first[first == -np.inf] = 0
-                e -= first[..., None]
                 np.exp(e, out=e)
-                sums = _sums(e)
-                sums[sums == 0] = np.inf
-            top[part[:3]], share[part[:3]] = first, 1 / sums
-            y = np.matmul(e, v[part[0], part[1], part[3]], out=out[part[:3]])
-            y /= sums[..., None]
+                sums, first = _sums(e), 0
+                if not LIMITS[q.dtype] < sums.min() or not sums.max() < np.inf:      # of NaN, too
+                    e = scores(few, columns, extra, causal, part)
+                    first = e.max(axis=-1)
+                    first[first == -np.inf] = 0
+                    e -= first[..., None]
+                    np.exp(e, out=e)
+                    sums = _sums(e)
+                    sums[sums == 0] = np.inf
+                top[part[:3]], share[part[:3]] = first, 1 / sums
+                y = np.matmul(e, v[part[0], part[1], part[3]], out=out[part[:3]])
+                y /= sums[..., None]
+        threads = available(prod(shape) * FORTH)
+        sharing.share(task, parts(shape, causal, threads), threads)
         return out, (query, key, value, mask, out, share, top if top.any() else None, causal, scale)
 
     @staticmethod
@@ -103,22 +110,26 @@ class Attention:
         extra = None if mask is None else np.broadcast_to(mask, shape)
         gq, gk, gv = np.empty(q.shape, q.dtype), np.zeros(k.shape, q.dtype), np.zeros(value.shape, q.dtype)
         gm = np.zeros(shape, q.dtype) if needs[3] else None
-        for part in parts(shape, causal):
-            rows, kv = part[:3], (part[0], part[1], part[3])
-            few = q[rows] * scale
-            e = scores(few, keys, extra, causal, part)
-            if top is not None:
-                e -= top[rows][..., None]
-            np.exp(e, out=e)
-            pulled = g[rows] * share[rows][..., None]
-            gv[kv] += np.matmul(e.swapaxes(-1, -2), pulled)
-            d = np.matmul(pulled, values[part[0], part[1], :, part[3]], out=scratch.take("slopes", e.shape, e.dtype))
-            d -= dots(pulled, out[rows])[..., None]
-            d *= e
-            if gm is not None:
-                gm[part] = d
-            np.matmul(d, k[kv], out=gq[rows])
-            gk[kv] += np.matmul(d.swapaxes(-1, -2), few)
+
+        def task(some: list[Part]) -> None:
+            for part in some:
+                rows, kv = part[:3], (part[0], part[1], part[3])
+                few = q[rows] * scale
+                e = scores(few, keys, extra, causal, part)
+                if top is not None:
+                    e -= top[rows][..., None]
+                np.exp(e, out=e)
+                pulled = g[rows] * share[rows][..., None]
+                gv[kv] += np.matmul(e.swapaxes(-1, -2), pulled)
+                d = np.matmul(pulled, values[part[0], part[1], :, part[3]], out=scratch.take("slopes", e.shape, e.dtype))
+                d -= dots(pulled, out[rows])[..., None]
+                d *= e
+                if gm is not None:
+                    gm[part] = d
+                np.matmul(d, k[kv], out=gq[rows])
+                gk[kv] += np.matmul(d.swapaxes(-1, -2), few)
+        threads = available(prod(shape) * BACK)
+        sharing.share(task, parts(shape, causal, threads), threads)
         gq *= scale
         return [gq if needs[0] else None, gk if needs[1] else None, gv if needs[2] else None, gm]
 
