@@ -411,6 +411,20 @@ def test_rows_are_normalized_some_at_a_time_as_all_at_once(monkeypatch, threads,
         np.testing.assert_allclose(ours, formula, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
+@pytest.mark.parametrize("record", [False, True])
+def test_recurrent_layers_of_no_sequences_and_of_no_steps(name, record):
+    layer = getattr(tg.nn, name)(4, 6, 2, batch_first=True)
+    with tg.set_grad_enabled(record):
+        y, last = layer(tg.randn(0, 3, 4))
+        assert y.shape == (0, 3, 6) and (last[0] if name == "LSTM" else last).shape == (2, 0, 6)
+        with pytest.raises(RuntimeError, match="Expected sequence length to be larger than 0 in RNN"):
+            layer(tg.randn(2, 0, 4))
+    if record:
+        y.sum().backward()
+        assert all(not p.grad.any() for p in layer.parameters())
+
+
 def run(code, **variables):
     return subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, env={**os.environ, **variables}, timeout=60)
 

@@ -111,8 +111,10 @@ class LayerNorm:
             rows, factor, out = g_rows[parts[i]], scale[parts[i]], None if gx is None else gx[parts[i]]
             away = x[parts[i]] - mean[parts[i], None]
             product = rows * away
-            np.matmul(factor, product, out=sums[0, i])
-            np.matmul(ones(len(rows), x), rows, out=sums[1, i])
+            if needs[1]:
+                np.matmul(factor, product, out=sums[0, i])
+            if needs[2]:
+                np.matmul(ones(len(rows), x), rows, out=sums[1, i])
             if out is None:
                 return
             if n > SPREAD:

@@ -38,7 +38,7 @@ def _inputs(x: Any, w_ih: Any, *biases: Any) -> Any:
 
 
 def _pulling(w: Any, steps: int) -> Any:
-    """A matrix w to multiply with from the left. For many steps its columns are in one piece: so a few rows are multiplied as columns of wᵀ."""
+    """w, as the products d w of so many steps are to be given it: in many, few rows are multiplied as columns of wᵀ, its rows in one piece."""
     return np.ascontiguousarray(w.T).T if steps >= MANY else w
 
 
@@ -69,13 +69,13 @@ def _steps(x: Any, y: Any, w_ih: Any, reverse: bool, *biases: Any) -> Iterator[t
     """The sums of the gates from the inputs' side (G·H, N), and where the output (N, H) goes, step by step."""
     steps, n, width = x.shape
     if n == 1:
-        z = _inputs(x, w_ih, *biases).reshape(steps, -1, 1)
+        z = _inputs(x, w_ih, *biases)[:, :, None]
     else:
         z = np.matmul(w_ih, x.reshape(-1, width).T)
         for b in biases:
             if b is not None:
                 z += b[:, None]
-        z = z.reshape(-1, steps, n).transpose(1, 0, 2)
+        z = z.reshape(len(w_ih), steps, n).transpose(1, 0, 2)
     return zip(z[::-1], y[::-1]) if reverse else zip(z, y)
 
 
@@ -143,7 +143,7 @@ class rnn:
             s += of_few(h[:n], w_hh.T)
             h[:n] = np.maximum(s, 0, out=s) if relu else np.tanh(s, out=s)
             y[start:start + n] = s
-        out = y if sizes is not None else y.reshape(*x.shape[:2], -1)
+        out = y if sizes is not None else y.reshape(*x.shape[:2], h.shape[1])
         return (out, h), (x, w_ih, w_hh, before, y, order, relu)
 
     @staticmethod
@@ -222,14 +222,14 @@ class lstm:
             else:
                 h = y[rows]
         h = h.copy()
-        shaped = y if sizes is not None else y.reshape(*x.shape[:2], -1)
+        shaped = y if sizes is not None else y.reshape(*x.shape[:2], h.shape[1])
         return (shaped, h, c), (x, w_ih, w_hh, w_hr, before, cells, tanhs, raw, z, order)
 
     @staticmethod
     def backward(g: Any, kept: Any, needs: Any) -> Any:
         x, w_ih, w_hh, w_hr, before, cells, tanhs, raw, z, order = kept
         width = cells.shape[1]
-        dy, dh, dc = g[0].reshape(len(z), -1), g[1].copy(), g[2].copy()
+        dy, dh, dc = g[0].reshape(before.shape), g[1].copy(), g[2].copy()
         dz, into_cell = _slopes(z, cells, tanhs)
         pulled = _pulling(w_hh, len(order))
         projected = None if w_hr is None else np.empty((len(z), w_hr.shape[0]), z.dtype)
@@ -276,7 +276,7 @@ class gru:
             np.tanh(new, out=new)
             h[:n] = new + s[:, width:2 * width] * (h[:n] - new)
             y[rows] = h[:n]
-        out = y if sizes is not None else y.reshape(*x.shape[:2], -1)
+        out = y if sizes is not None else y.reshape(*x.shape[:2], h.shape[1])
         return (out, h), (x, w_ih, w_hh, before, hidden_new, z, order)
 
     @staticmethod

@@ -18,6 +18,8 @@ def _rnn(mode: str, input: Any, hx: Any, weights: Any, has_biases: bool, num_lay
     per_layer = len(weights) // (num_layers * directions)
     sizes = None if batch_sizes is None else tuple(batch_sizes.tolist())
     x = input.transpose(0, 1) if batch_first and sizes is None else input
+    if sizes is None and not x.shape[0]:
+        raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
     first = hx[0] if lstm else hx
     last_h, last_c = [], []
     for layer in range(num_layers):
