@@ -162,9 +162,11 @@ def test_the_same_from_run_to_run(always, workers):
 
 
 def test_memory_is_bounded(monkeypatch):
-    taken = {}
+    memory, taken = sharing.Scratch(), {}
+    take = memory.take
     monkeypatch.setattr(winograd_numpy, "BLOCK", 1 << 14)
-    monkeypatch.setattr(winograd_numpy.scratch, "take", lambda name, shape, dtype: taken.setdefault(name, []).append(shape) or np.empty(shape, dtype))
+    monkeypatch.setattr(winograd_numpy, "scratch", memory)
+    monkeypatch.setattr(memory, "take", lambda name, shape, dtype: taken.setdefault(name, []).append(shape) or take(name, shape, dtype))
     x, w, y = np.ones((3, 4, 64, 64)), np.ones((4, 4, 3, 3)), np.empty((3, 4, 64, 64))
     assert winograd_numpy.correlate(x, w, None, y, ((1, 1), (1, 1), (1, 1)))
     assert max(np.prod(shape) for shapes in taken.values() for shape in shapes) < 1.3 * winograd_numpy.BLOCK
