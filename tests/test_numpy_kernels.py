@@ -121,6 +121,8 @@ def test_convolution_in_blocks_is_that_of_the_formulas(monkeypatch, two_threads,
     monkeypatch.setattr(products_numpy, "small_kernels", lambda: small)
     for family in (columns_numpy, rows_numpy):
         monkeypatch.setattr(family, "WIDE", wide)
+    monkeypatch.setattr(columns_numpy, "LONG", wide)
+    sharing.scratch.views.clear()
     monkeypatch.setattr(depthwise_numpy, "PLANES", block)
     monkeypatch.setattr(convolution_numpy, "ways", lambda *arrays: (way,))
     rng, how = np.random.default_rng(0), dict(stride=stride, padding=padding, dilation=dilation)

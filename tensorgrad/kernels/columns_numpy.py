@@ -17,6 +17,7 @@ from .products_numpy import FEW, is_small, rows_with_rows, with_columns
 from .windows_numpy import WIDE, along, images_inside, inside, laid, parts, place_by_place, strided, trimmed, useful
 
 MANY = 1 << 10       # columns from which on a kernel is turned
+LONG = 32            # numbers of a row from which on to keep apart places that columns are added to with strides, unless images lie innermost
 
 
 def seen_through(x: Any, kernel: Any, length: Any, stride: Any, dilation: Any) -> Any:
@@ -76,14 +77,28 @@ class Columns:
         return memory
 
     def sums(self, order: str, count: int, dtype: Any) -> Any:
-        """Memory for columns, and for what they add up to: all of that, what is inside the border, and where each place of the kernel is added, with what."""
+        """Memory for columns, and for what they add up to; where each place of the kernel is added, with what; and which places inside the border that is.
+
+        Where rows are long, places that leave one remainder by the strides lie together, so that what is added runs along rows.
+        """
         memory, view = self.memory(order, count, dtype)
-        frame, within, _ = self.frame(order, count, dtype)
-        added = []
+        every, apart = (slice(None), slice(None)), self.stride if order[-1] == "n" or self.length[-1] >= LONG else (1,) * len(self.stride)
+        frame, sums = laid("frame", order, dtype, n=(count,), c=(self.channels,), k=apart, l=tuple(-(-r // q) for r, q in zip(self.reach, apart, strict=True)))
+        added, within = [], []
         for place in product(*map(range, self.kernel)):
-            to = (slice(i * e, i * e + (m - 1) * s + 1, s) for i, e, m, s in zip(place, self.dilation, self.length, self.stride, strict=True))
-            added.append((frame[(..., *to)], view[(slice(None), slice(None), *place)]))
-        return memory, frame, within, added
+            rest, to = [], []
+            for i, e, m, s, q in zip(place, self.dilation, self.length, self.stride, apart, strict=True):
+                rest.append(i * e % q)
+                to.append(slice(i * e // q, i * e // q + (m - 1) * (s // q) + 1, s // q))
+            added.append((sums[(*every, *rest, *to)], view[(*every, *place)]))
+        for rest in product(*map(range, apart)):
+            at, of = [], []
+            for r, q, inner in zip(rest, apart, self.to[1:], strict=True):
+                first = max(-(-(inner.start - r) // q), 0)
+                at.append(slice(first * q + r - inner.start, None, q))
+                of.append(slice(first, first + len(range(first * q + r, inner.stop, q))))
+            within.append(((..., *at), sums[(*every, *rest, *of)]))
+        return memory, frame, added, within
 
     def result(self, outputs: int, order: str, count: int, dtype: Any) -> tuple[Any, Any]:
         """Memory for some images of the output, or of its gradient: as a matrix (O, places) in the order of columns, and as (n, O, *L)."""
@@ -141,17 +156,18 @@ def back(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
     def job(images: slice) -> None:
         few, target = y[images], x[images]
         order = columns.order(len(few))
-        memory, frame, within, added = scratch.view(Columns.sums, columns, order, len(few), x.dtype)
+        memory, frame, added, within = scratch.view(Columns.sums, columns, order, len(few), x.dtype)
         with_columns(matrix, few.reshape(len(few), o, -1) if order[0] == "n" else columns.gathered(few, order), memory)
         frame[...] = 0
         for to, some in added:
             to += some                  # a view
         if (part := target[columns.of]).shape != target.shape:
             target[...] = 0 if b is None else b
-        if b is None:
-            part[...] = within
-        else:
-            np.add(within, b, out=part)
+        for at, sums in within:
+            if b is None:
+                part[at] = sums
+            else:
+                np.add(sums, b, out=part[at])
     finish([partial(job, images) for images in columns.blocks(n, threads)], threads)
 
 
