@@ -68,14 +68,21 @@ def write_in_place(on: bool) -> None:
     CPU.assign = staticmethod(assign if on else Storage.assign)
 
 
-LARGE = 1 << 14         # elements from which on NumPy copies slowly: with one thread, and line by line, whatever the cache holds
+LARGE = 1 << 14         # elements from which on NumPy copies slowly: line by line, whatever the cache holds
+HUGE = 1 << 17          # and from which on it does so even where lines are in one piece: with one thread
 NUMBERS = {4: np.dtype(np.float32), 8: np.dtype(np.float64)}      # moved, not computed with
+
+
+def quick_to_copy(x: Any) -> bool:
+    """Whether NumPy is as quick to copy an array into one whose lines are in one piece."""
+    return x.size < LARGE or x.size < HUGE and x.strides[-1] == x.itemsize  # type: ignore[no-any-return]
 
 
 def copy_into(out: Any, x: Any) -> None:
     """out[...] = x, of the same shape and dtype."""
     size = x.itemsize
-    if x.size < LARGE or x.ndim > 5 or size not in NUMBERS or x.dtype.kind not in "fiuc" or any(step % size for step in (*x.strides, *out.strides)):
+    if quick_to_copy(x) and (x.size < LARGE or out.strides[-1] == size) or x.ndim > 5 or size not in NUMBERS or x.dtype.kind not in "fiuc" \
+            or any(step % size for step in (*x.strides, *out.strides)):
         out[...] = x
         return
     number, rest, steps, into = NUMBERS[size], 5 - x.ndim, (step // size for step in x.strides), (step // size for step in out.strides)
@@ -92,7 +99,7 @@ def assign(array: Any, values: Any) -> None:
 
 def in_rows(x: Any) -> Any:
     """A copy in rows."""
-    if x.size < LARGE:
+    if quick_to_copy(x):
         return x.copy(order="C")
     out = np.empty(x.shape, x.dtype)
     copy_into(out, x)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .compiled import LARGE, copy_into, done, in_rows, native, put, register
+from .compiled import HUGE, LARGE, copy_into, done, in_rows, native, put, quick_to_copy, register
 
 
 def reshape(x: Any, *, shape: Any) -> Any:
@@ -25,7 +25,7 @@ def joined(op: str) -> None:
 
     def call(xs: Any, *, axis: int = 0) -> Any:
         first = xs[0]
-        if sum(x.size for x in xs) < LARGE or any(x.dtype is not first.dtype for x in xs):
+        if sum(x.size for x in xs) < HUGE and all(map(quick_to_copy, xs)) or any(x.dtype is not first.dtype for x in xs):
             return before(xs, axis=axis)
         if new:
             axis %= first.ndim + 1
