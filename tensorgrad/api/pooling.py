@@ -93,15 +93,16 @@ def windows_of(shape: tuple[int, ...], n: int, kernel_size: Any, stride: Any, pa
 known_windows = lru_cache(1 << 10)(windows_of)
 
 
-def plain(value: Any) -> bool:
-    """Whether a value is what it is for good: a number, None, or a tuple of numbers."""
-    return type(value) is int or value is None or type(value) is tuple and all(type(n) is int for n in value)
+def settled(value: Any) -> Any:
+    """A number, None, or a tuple of numbers, which stay what they are, for a value that may not."""
+    if type(value) is int or value is None or type(value) is tuple and all(type(n) is int for n in value):
+        return value
+    return tuple(map(int, value)) if isinstance(value, (tuple, list)) else int(value)
 
 
 def windows(input: Any, n: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, function: str) -> Windows:
-    """The windows over the last n axes of a tensor. Their geometry is worked out once for each shape, if numbers say what it is."""
-    find = known_windows if plain(kernel_size) and plain(stride) and plain(padding) and plain(dilation) else windows_of
-    return find(input.array.shape, n, kernel_size, stride, padding, dilation, ceil_mode, function)
+    """The windows over the last n axes of a tensor. Their geometry is worked out once for each shape."""
+    return known_windows(input.array.shape, n, settled(kernel_size), settled(stride), settled(padding), settled(dilation), ceil_mode, function)
 
 
 def _check_max_pool1d(w: Windows, n: int) -> None:

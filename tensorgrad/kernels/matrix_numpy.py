@@ -42,10 +42,11 @@ def product(a: Any, b: Any) -> Any:
     """a @ b of matrices."""
     if a.ndim == b.ndim == 2 and 1 < a.shape[0] < FEW.stop and b.size >= LARGE:
         return np.ascontiguousarray(of_few(a, b))
-    return large_product(a, b)
+    return by_blas(a, b)
 
 
-def large_product(a: Any, b: Any) -> Any:
+def by_blas(a: Any, b: Any) -> Any:
+    """a @ b as it lies, whose threads keep off this one's processor if it is large."""
     if a.size * b.shape[-1] > SHARED:
         affinity.blas.keep_off()
     return np.matmul(a, b)
@@ -56,12 +57,12 @@ def of_few(a: Any, b: Any) -> Any:
     rows, inner = a.shape
     turned = b.flags.f_contiguous
     if a.dtype != b.dtype or not (turned or b.flags.c_contiguous):
-        return large_product(a, b)
+        return by_blas(a, b)
     if rows in ONE_BY_ONE and not has_small_kernel(rows, b.shape[1], inner, turned):
         return np.matmul(b.T, a[:, :, None])[:, :, 0]
     if rows in FEW and turned:
-        return large_product(b.T, a.T).T
-    return large_product(a, b)
+        return by_blas(b.T, a.T).T
+    return by_blas(a, b)
 
 
 def _product(a: Any, b: Any) -> Any:

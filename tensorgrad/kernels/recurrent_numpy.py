@@ -2,7 +2,7 @@
 
 All products with the input weights are one matrix product, forward and backward; only the product with the hidden state is left in the loop.
 
-Without a tape, steps compute in memory of their own, in which the batch lies innermost: each gate is in one piece, and BLAS takes the state as it lies.
+Without a tape, LSTM and GRU compute in memory of their own, in which the batch lies innermost: each gate is in one piece, and BLAS takes the state as it lies.
 """
 from __future__ import annotations
 
