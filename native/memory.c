@@ -21,6 +21,7 @@ these, and not 128 KB. That is what it comes to by itself once blocks of LARGEST
 #endif
 #include <pthread.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -212,6 +213,18 @@ static void *handle_realloc(void *context, void *memory, size_t size)
     memcpy(moved, memory, size < holds ? size : holds);
     put_back(block);
     return moved;
+}
+
+/* Memory for a kernel while it runs, on a line of the cache: arrays that were freed before it have left some. */
+void *memory_borrow(size_t size)
+{
+    return size < LEAST ? aligned_alloc(64, (size + 63) / 64 * 64) : take(size, 0);
+}
+
+void memory_return(void *memory, size_t size)
+{
+    if (size < LEAST) free(memory);
+    else if (memory) put_back((Block *)memory - 1);
 }
 
 static Handler handler = {"tensorgrad", 1, {NULL, handle_malloc, handle_calloc, handle_realloc, handle_free}};

@@ -10,6 +10,8 @@ void pool_resize(int threads);
 void pool_run(Share share, void *task, int parts);      /* share(task, part, parts) for each part, side by side; share(task, 0, 1) where that cannot be */
 void pool_meet(int parts);                              /* inside a share: wait until all parts, no more than threads, are here */
 void *pool_scratch(int which, long bytes);              /* memory that this thread keeps; it may move when more is asked for */
+void *memory_borrow(unsigned long bytes);               /* memory for a loop: what grows with its arrays (memory.c) */
+void memory_return(void *memory, unsigned long bytes);
 
 /* The part'th of `parts` nearly equal pieces of [0, n), in whole blocks. */
 static inline void piece(long n, long block, int part, int parts, long *start, long *stop)

@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 
+import tensorgrad as torch
 import tensorgrad._native as home
 from tensorgrad._native import native
 
@@ -55,6 +56,18 @@ def test_a_larger_block_serves_before_anything_is_given_back():
     for _ in range(20):
         addresses()
     assert addresses() == addresses()
+
+
+def test_a_convolution_borrows_what_it_copies_to():
+    """The copy of its source with zeros around is there for the call alone; then its memory is for others, such as the next convolution."""
+    x, w = torch.randn(32, 8, 28, 28), torch.randn(16, 8, 3, 3)
+    home.empty_memory()
+    start = native.memory_use()[0]
+    torch.nn.functional.conv2d(x, w, padding=2)
+    live, kept, peak = native.memory_use()
+    assert live == start and kept == peak - start >= 32 * 4 * (8 * 28 * 28 + 16 * 30 * 30)
+    torch.nn.functional.conv2d(x, w, padding=2)
+    assert native.memory_use() == (live, kept, peak)
 
 
 @pytest.mark.parametrize("sizes", [(10, 100_000, 10, 300_000, 200_000, 5, 1_000_000), (70_000, 70_001, 140_000, 0, 100_000)])
