@@ -23,6 +23,20 @@ extern PyTypeObject *array_type;                /* NULL until NumPy's table of f
 extern Dtype *float32, *float64;
 Array *new_array(Dtype *dtype, int ndim, const Py_ssize_t *shape, const Py_ssize_t *strides);      /* strides: NULL for rows */
 
+static inline Py_ssize_t size_of(const Array *a)
+{
+    Py_ssize_t n = 1;
+    for (int i = 0; i < a->ndim; i++) n *= a->shape[i];
+    return n;
+}
+
+/* Whether this is an array that the kernels read. */
+static inline int readable(PyObject *value)
+{
+    Array *a = (Array *)value;
+    return Py_TYPE(value) == array_type && (a->dtype == float32 || a->dtype == float64) && a->flags & ALIGNED;
+}
+
 extern PyObject *mode;                          /* autograd/mode.py */
 extern PyTypeObject *map_type;
 PyObject *call_map(PyObject *map, PyObject *const *args, size_t count, PyObject *keywords);

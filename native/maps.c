@@ -31,20 +31,6 @@ Array *new_array(Dtype *dtype, int ndim, const Py_ssize_t *shape, const Py_ssize
     return (Array *)((New)table[NEW_FROM_DTYPE])(array_type, dtype, ndim, shape, strides, NULL, 0, NULL);
 }
 
-static Py_ssize_t size_of(const Array *a)
-{
-    Py_ssize_t n = 1;
-    for (int i = 0; i < a->ndim; i++) n *= a->shape[i];
-    return n;
-}
-
-/* Whether this is an array that the kernels read. */
-static int readable(PyObject *value)
-{
-    Array *a = (Array *)value;
-    return Py_TYPE(value) == array_type && (a->dtype == float32 || a->dtype == float64) && a->flags & ALIGNED;
-}
-
 /* Whether an array has neither gaps nor overlaps, whatever the order of its axes. */
 static int dense(const Array *a)
 {

@@ -124,6 +124,8 @@ static const Entry *chosen(const char **instructions)
     return sets[i].found ? sets[i].entries : NULL;
 }
 
+extern PyObject *step(PyObject *, PyObject *const *, Py_ssize_t);                                                                    /* updates.c */
+
 static int fill(PyObject *module)
 {
     static PyMethodDef methods[256];
@@ -135,7 +137,7 @@ static int fill(PyObject *module)
     }
     for (int i = 0; entry->name; entry++, i++) {
         PyObject *capsule = PyCapsule_New((void *)entry, NULL, NULL);
-        methods[i] = (PyMethodDef){entry->name, (PyCFunction)(void (*)(void))call, METH_FASTCALL, NULL};
+        methods[i] = (PyMethodDef){entry->name, (PyCFunction)(void (*)(void))(*entry->signature == '*' ? step : call), METH_FASTCALL, NULL};
         PyObject *function = capsule ? PyCFunction_NewEx(&methods[i], capsule, NULL) : NULL;
         Py_XDECREF(capsule);
         if (!function || PyModule_AddObjectRef(module, entry->name, function)) return -1;

@@ -1,17 +1,17 @@
 """Steps of optimizers as one kernel each, for the backends that have one.
 
-A kernel writes to the arrays that change: `kernel(*changed, *read, **numbers)`, or returns NotImplemented before it writes anything.
+A kernel takes many parameters at once, `kernel(rows, **numbers)`: the arrays of each are a tuple of the parameter, what is remembered of it, of which some
+may be None, and its gradient, which is read; all others change. It returns the places of the rows that it leaves alone.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from .autograd.inplace import check_mode
 from .autograd.mode import mode
 from .dispatch import PLAIN, OpDispatch
 
-KERNELS: dict[tuple[str, Any], Callable[..., Any]] = {}
+KERNELS: dict[tuple[str, Any], Callable[..., Sequence[int]]] = {}
 
 
 def register(name: str, device: Any) -> Callable[[Any], Any]:
@@ -22,28 +22,34 @@ def register(name: str, device: Any) -> Callable[[Any], Any]:
     return decorate
 
 
-def at_once(name: str, changed: tuple[Any, ...], read: tuple[Any, ...], **numbers: Any) -> bool:
-    """Whether a kernel made this update. Tensors that change may be None; nothing is recorded."""
-    backend, arrays = type(changed[0]._storage), []
+def at_once(name: str, rows: list[tuple[Any, ...] | None], **numbers: Any) -> Sequence[int]:
+    """Update parameters by a kernel, given rows of tensors. The places of those that are left, such as those that are None; nothing is recorded."""
+    backend = next((type(row[0]._storage) for row in rows if row is not None), None)
     kernel = KERNELS.get((name, backend))
-    if kernel is None or mode.record or mode.hooks:
-        return False
-    for tensor in changed + read:
+    if kernel is None or mode.record or mode.hooks or not all(isinstance(number, (int, float)) for number in numbers.values()):
+        return range(len(rows))
+    given = [None if row is None else arrays_of(row, backend) for row in rows]
+    ready = [place for place, arrays in enumerate(given) if arrays is not None]
+    refused = {ready[i] for i in kernel([given[place] for place in ready], **numbers)}
+    left = []
+    for place, row in enumerate(rows):
+        if row is None or given[place] is None or place in refused:
+            left.append(place)
+            continue
+        for tensor in row[:-1]:
+            if tensor is not None:
+                tensor._storage.wrote()
+    return left
+
+
+def arrays_of(row: tuple[Any, ...], backend: Any) -> tuple[Any, ...] | None:
+    """Those of tensors that a kernel of the backend may have; None if it may not."""
+    arrays = []
+    for tensor in row:
         if tensor is None:
             arrays.append(None)
-        elif type(tensor) in PLAIN and type(tensor._storage) is backend:
+        elif type(tensor) in PLAIN and type(storage := tensor._storage) is backend and not storage.inference:
             arrays.append(tensor.array)
         else:
-            return False
-    for number in numbers.values():
-        if not isinstance(number, (int, float)):
-            return False
-    for tensor in changed:
-        if tensor is not None:
-            check_mode(tensor)
-    if kernel(*arrays, **numbers) is NotImplemented:
-        return False
-    for tensor in changed:
-        if tensor is not None:
-            tensor._storage.wrote()
-    return True
+            return None
+    return tuple(arrays)

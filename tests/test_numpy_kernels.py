@@ -290,19 +290,21 @@ def test_windows_of_an_axis_without_length_do_not_ask_for_its_step():
 @pytest.mark.parametrize("name, numbers", [
     ("sgd", dict(lr=0.1, momentum=0.9, dampening=0.0, weight_decay=0.01, nesterov=True)),
     ("sgd", dict(lr=0.1, momentum=0.9, dampening=0.5, weight_decay=0.0, nesterov=False)),
-    ("adam", dict(rate=0.1, beta1=0.9, beta2=0.99, eps=1e-8, decay=0.01, shrink=1)),
-    ("adam", dict(rate=0.1, beta1=0.9, beta2=0.99, eps=1e-8, decay=0, shrink=0.9))])
+    ("adam", dict(lr=0.1, beta1=0.9, beta2=0.99, eps=1e-8, weight_decay=0.01, decoupled=False)),
+    ("adam", dict(lr=0.1, beta1=0.9, beta2=0.99, eps=1e-8, weight_decay=0.01, decoupled=True))])
 def test_updates_in_blocks_are_those_of_one(monkeypatch, two_threads, name, numbers):
     rng, update = np.random.default_rng(0), getattr(optimizer_numpy, name)
     arrays = [rng.random(1001) for _ in range(5 if name == "adam" else 3)]
-    others = [a.copy() for a in arrays]
+    if name == "adam":
+        arrays.insert(4, np.array(3.0))         # the number of steps
+    others, apart = [a.copy() for a in arrays], [a[::2] if a.ndim else a.copy() for a in arrays]
     monkeypatch.setattr(optimizer_numpy, "BLOCK", 1 << 20)
-    assert update(*arrays, **numbers) is None
+    assert update([arrays], **numbers) == []
     monkeypatch.setattr(optimizer_numpy, "BLOCK", 100)
-    assert update(*others, **numbers) is None
+    assert update([apart, others], **numbers) == [0]
     for a, b in zip(arrays, others, strict=True):
         np.testing.assert_array_equal(a, b)
-    assert update(*[a[::2] for a in arrays], **numbers) is NotImplemented
+    assert name == "sgd" or (arrays[4], apart[4]) == (4, 3)
 
 
 def test_whatever_is_begun_is_waited_for(two_threads):

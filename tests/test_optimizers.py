@@ -498,3 +498,72 @@ def test_a_parameter_twice_in_a_group():
         weight = torch.nn.Parameter(torch.ones(2))
         return len(torch.optim.SGD([weight, weight]).param_groups)
     same(program)
+
+
+# many parameters in one call of a kernel
+
+PARAMETERS = [((3,), 'float32'), ((40, 50), 'float32'), ((7,), 'float64'), ((), 'float32'), ((0, 4), 'float32'), ((17,), 'float16'),
+              ((300, 210), 'float32'), ((1001,), 'float64')]
+
+
+def stepped(make, several_times=3, together=True):
+    """Parameters after some steps of an optimizer that has all of them, or of one for each."""
+    tg.manual_seed(0)
+    parameters = [tg.randn(shape).to(getattr(tg, dtype)) for shape, dtype in PARAMETERS]
+    parameters.append(tg.randn(30, 20).t())                                    # not in one piece
+    parameters.append(tg.randn(6, 6, dtype=tg.complex64))
+    parameters = [tg.nn.Parameter(value) for value in parameters]
+    optimizers = [make(parameters)] if together else [make([parameter]) for parameter in parameters]
+    for _ in range(several_times):
+        for i, parameter in enumerate(parameters):
+            parameter.grad = tg.randn_like(parameter)
+            if i == 1:                                                         # one that misses a step has taken fewer
+                parameter.grad = None if optimizers[0].state else parameter.grad
+        for optimizer in optimizers:
+            optimizer.step()
+    return parameters, [optimizer.state_dict()['state'] for optimizer in optimizers]
+
+
+@pytest.mark.parametrize('make', [
+    lambda p: tg.optim.SGD(p, 0.1), lambda p: tg.optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.1),
+    lambda p: tg.optim.SGD(p, 0.1, momentum=0.9, nesterov=True, maximize=True), lambda p: tg.optim.Adam(p, 0.1),
+    lambda p: tg.optim.Adam(p, 0.1, amsgrad=True, weight_decay=0.1), lambda p: tg.optim.AdamW(p, 0.1)])
+def test_many_parameters_at_once_as_one_by_one(make):
+    together, (state,) = stepped(make)
+    apart, states = stepped(make, together=False)
+    for a, b in zip(together, apart, strict=True):
+        assert tg.equal(a, b)
+    for i, own in state.items():
+        for key, value in own.items():
+            assert tg.equal(value, states[i][0][key]) if isinstance(value, tg.Tensor) else value is states[i][0][key]
+
+
+@pytest.mark.parametrize('name, options', [('SGD', {'momentum': 0.9}), ('Adam', {'amsgrad': True})])
+def test_kernels_for_many_parameters_do_what_the_formulas_say(name, options, monkeypatch):
+    def make(parameters):
+        return getattr(tg.optim, name)(parameters, 0.1, weight_decay=0.1, **options)
+    by_kernels, (state,) = stepped(make)
+    monkeypatch.setattr('tensorgrad.updates.KERNELS', {})
+    by_formulas, (expected,) = stepped(make)
+    for a, b in zip(by_kernels, by_formulas, strict=True):
+        tg.testing.assert_close(a, b)
+    for i, own in expected.items():
+        for key, value in own.items():
+            tg.testing.assert_close(state[i][key], value)
+
+
+def test_parameters_that_share_memory_are_updated_one_after_the_other():
+    whole, grad = tg.ones(100_000), tg.ones(100_000)
+    a, b = (tg.nn.Parameter(whole[part]) for part in (slice(0, 60_000), slice(40_000, 100_000)))
+    a.grad, b.grad = grad[:60_000], grad[:60_000]                              # gradients may
+    tg.optim.SGD([a, b], 0.25).step()
+    assert whole[::20_000].tolist() == [0.75, 0.75, 0.5, 0.75, 0.75] and whole[59_999] == 0.5 and whole[60_000] == 0.75
+
+
+def test_steps_at_once_count_as_writes():
+    weight, other = tg.nn.Parameter(tg.ones(3)), tg.nn.Parameter(tg.ones(3))
+    loss = (weight * other).sum()
+    weight.grad = other.grad = tg.ones(3)
+    tg.optim.Adam([weight, other]).step()
+    with pytest.raises(RuntimeError, match='modified by an inplace operation'):
+        loss.backward()

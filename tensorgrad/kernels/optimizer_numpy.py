@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,8 +49,8 @@ def decayed(grad: Any, param: Any, decay: float, out: Any) -> Any:
 
 
 @register("sgd", "cpu")
-def sgd(param: Any, buffer: Any, grad: Any, *, lr: float, momentum: float, dampening: float, weight_decay: float, nesterov: bool) -> Any:
-    """g ← g + λ θ, b ← μ b + (1 − τ) g, θ ← θ − γ b, with Nesterov θ − γ (g + μ b); without b, θ ← θ − γ g."""
+def sgd(rows: list[Any], *, lr: float, momentum: float, dampening: float, weight_decay: float, nesterov: bool) -> list[int]:
+    """g ← g + λ θ, b ← μ b + (1 − τ) g, θ ← θ − γ b, with Nesterov θ − γ (g + μ b); without b, θ ← θ − γ g. Rows of θ, b, g."""
     def step(p: Any, b: Any, g: Any, t: Any, u: Any) -> None:
         g = decayed(g, p, weight_decay, t)
         if b is not None:
@@ -57,15 +58,16 @@ def sgd(param: Any, buffer: Any, grad: Any, *, lr: float, momentum: float, dampe
             b += np.multiply(g, 1 - dampening, out=u) if dampening else g
             g = np.add(np.multiply(b, momentum, out=u), g, out=u) if nesterov else b
         p -= np.multiply(g, lr, out=u)
-    return in_blocks(step, param, buffer, grad, nanoseconds=0.5)
+    return [place for place, row in enumerate(rows) if in_blocks(step, *row, nanoseconds=0.5) is NotImplemented]
 
 
 @register("adam", "cpu")
-def adam(param: Any, mean: Any, square: Any, largest: Any, grad: Any, *, rate: float, beta1: float, beta2: float, eps: float, decay: float,
-         shrink: float) -> Any:
-    """m ← m + (1 − β₁)(g − m), v ← β₂ v + (1 − β₂) g², θ ← κ θ − γ m / (√v + ε): γ and ε with the corrections for the first steps in them."""
-    def step(p: Any, m: Any, v: Any, top: Any, g: Any, t: Any, u: Any) -> None:
-        g = decayed(g, p, decay, t)
+def adam(rows: list[Any], *, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float, decoupled: bool) -> list[int]:
+    """m ← m + (1 − β₁)(g − m), v ← β₂ v + (1 − β₂) g², θ ← κ θ − γ m̂ / (√v̂ + ε), where m̂ = m / (1 − β₁ᵗ), v̂ = v / (1 − β₂ᵗ), and κ = 1 − γ λ if the
+    decay is not of g. Rows of θ, m, v, the largest v or None, t, g."""
+    def step(rate: float, eps: float, p: Any, m: Any, v: Any, top: Any, g: Any, t: Any, u: Any) -> None:
+        if not decoupled:
+            g = decayed(g, p, weight_decay, t)
         np.subtract(g, m, out=u)
         u *= 1 - beta1
         m += u
@@ -79,7 +81,16 @@ def adam(param: Any, mean: Any, square: Any, largest: Any, grad: Any, *, rate: f
         u += eps
         np.divide(m, u, out=u)
         u *= rate
-        if shrink != 1:
-            p *= shrink
+        if decoupled and weight_decay:
+            p *= 1 - lr * weight_decay
         p -= u
-    return in_blocks(step, param, mean, square, largest, grad, nanoseconds=1.5)
+
+    left = []
+    for place, (p, m, v, top, count, g) in enumerate(rows):
+        steps = count.item() + 1
+        bias = (1 - beta2 ** steps) ** 0.5      # the root of that of v, taken out of the fraction
+        if in_blocks(partial(step, lr * bias / (1 - beta1 ** steps), eps * bias), p, m, v, top, g, nanoseconds=1.5) is NotImplemented:
+            left.append(place)
+        else:
+            count += 1
+    return left

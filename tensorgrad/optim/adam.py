@@ -66,14 +66,17 @@ class Adam(UpdateRule):
             state['max_exp_avg_sq'] = tg.zeros_like(param)
         return state
 
+    def update_all(self, updates, o):
+        rows = [(param, state['exp_avg'], state['exp_avg_sq'], state['max_exp_avg_sq'] if o.amsgrad else None, state['step'], grad)
+                for param, grad, state in updates]
+        left = at_once('adam', rows, lr=o.lr, beta1=o.betas[0], beta2=o.betas[1], eps=o.eps, weight_decay=o.weight_decay,
+                       decoupled=o.decoupled_weight_decay)
+        super().update_all([updates[place] for place in left], o)
+
     def update(self, param, grad, state, o):
         step, (beta1, beta2) = count(state), o.betas
-        mean, square, largest = state['exp_avg'], state['exp_avg_sq'], state.get('max_exp_avg_sq')
+        mean, square = state['exp_avg'], state['exp_avg_sq']
         bias = (1 - beta2 ** step) ** 0.5  # the root of that of v, taken out of the fraction
-        rate, apart = o.lr * bias / (1 - beta1 ** step), o.decoupled_weight_decay
-        if at_once('adam', (param, mean, square, largest), (grad,), rate=rate, beta1=beta1, beta2=beta2, eps=o.eps * bias,
-                   decay=0 if apart else o.weight_decay, shrink=1 - o.lr * o.weight_decay if apart else 1):
-            return
         if o.weight_decay != 0 and o.decoupled_weight_decay:
             scale_(param, 1 - o.lr * o.weight_decay)
         else:
@@ -81,9 +84,9 @@ class Adam(UpdateRule):
         mean.lerp_(grad, 1 - beta1)
         average_square_(square, grad, beta2)
         if o.amsgrad:
-            maximum_(largest, square)
-            square = largest
-        addcdiv_(param, mean, root(square, o.eps * bias), -rate)
+            maximum_(state['max_exp_avg_sq'], square)
+            square = state['max_exp_avg_sq']
+        addcdiv_(param, mean, root(square, o.eps * bias), -o.lr * bias / (1 - beta1 ** step))
 
 
 def check_kinds_of_betas(betas, tensors_wanted) -> None:

@@ -40,13 +40,12 @@ class UpdateRule(Optimizer):
             loss = evaluate(closure)
             for group in self.param_groups:
                 options = read_options(group)
-                for param in group['params']:
-                    grad = param.grad
-                    if grad is not None:
-                        self._apply(param, -grad if options.maximize else grad, options)
+                self.update_all([self._update_of(param, -grad if options.maximize else grad, options)
+                                 for param in group['params'] if (grad := param.grad) is not None], options)
         return loss
 
-    def _apply(self, param, grad, options) -> None:
+    def _update_of(self, param, grad, options) -> tuple[Any, Any, dict[str, Any]]:
+        """The parameter, its gradient and its state as `update` takes them."""
         if options.capturable and not param.is_cuda:
             raise AssertionError(f'If capturable=True, {self.captured} must be on supported devices: {list(CAPTURING)}.')
         state = self.state.get(param)
@@ -59,14 +58,19 @@ class UpdateRule(Optimizer):
         if param.array.dtype.kind == 'c' and not self.takes_complex:
             param, grad = tg.view_as_real(param), tg.view_as_real(grad)
             state = {key: tg.view_as_real(value) if value.is_complex() else value for key, value in state.items()}
-        self.update(param, grad, state, options)
+        return param, grad, state
+
+    def update_all(self, updates: list[tuple[Any, Any, dict[str, Any]]], options) -> None:
+        """Change all parameters of a group and their state in place: one by one, unless a rule has a kernel for many (`at_once`)."""
+        for param, grad, state in updates:
+            self.update(param, grad, state, options)
 
     def new_state(self, param, options) -> dict[str, Any]:
         """What the rule remembers of a parameter, before its first step."""
         raise NotImplementedError(f'{type(self).__name__} does not define new_state')
 
     def update(self, param, grad, state: dict[str, Any], options) -> None:
-        """Change ``param`` and ``state`` in place."""
+        """Change ``param`` and ``state`` in place, by the formula."""
         raise NotImplementedError(f'{type(self).__name__} does not define update')
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -45,11 +45,17 @@ class SGD(UpdateRule):
     def new_state(self, param, options):
         return {'momentum_buffer': None} if options.momentum != 0 else {}
 
+    def update_all(self, updates, o):
+        def row(param, grad, state):
+            if o.momentum == 0:
+                return param, None, grad
+            return (param, buffer, grad) if (buffer := state['momentum_buffer']) is not None else None
+        left = at_once('sgd', [row(*update) for update in updates], lr=o.lr, momentum=o.momentum, dampening=o.dampening,
+                       weight_decay=o.weight_decay, nesterov=o.nesterov)
+        super().update_all([updates[place] for place in left], o)
+
     def update(self, param, grad, state, o):
         buffer = state.get('momentum_buffer')
-        if (o.momentum == 0 or buffer is not None) and at_once(
-                'sgd', (param, buffer), (grad,), lr=o.lr, momentum=o.momentum, dampening=o.dampening, weight_decay=o.weight_decay, nesterov=o.nesterov):
-            return
         grad = decayed(grad, param, o.weight_decay)
         if o.momentum != 0:
             if buffer is None:

@@ -1,0 +1,128 @@
+/* Kernels that change many parameters in one call, the steps of optimizers: step(rows, *numbers). A row is a tuple of one parameter's arrays, with None for
+   those that it has not. What comes back are the places of the rows that are left alone: whose arrays are neither all float32 nor all float64, not alike
+   or not in one piece; all of them where memory that changes is read or changed by another as well. */
+#include "arrays.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LONG (1 << 14)                          /* elements from which on others may run meanwhile */
+#define LINE 16                                 /* rows begin at multiples of it, so that parts of all of them are whole vectors */
+
+typedef struct Span { const char *start, *stop; int changes; } Span;
+typedef struct Given { Row *rows; Array **counters; Span *spans; long count, spanned, elements; } Given;
+
+/* Add a row to those of a dtype; 0 if it is not one of them, or to be left alone. */
+static int take(Given *given, PyObject *values, const char *letters, Dtype *dtype)
+{
+    Array *first = (Array *)PyTuple_GetItem(values, 0), *counter = NULL;
+    Row row = {.before = given->elements};
+    long spanned = given->spanned, arrays = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(values); i++) {
+        PyObject *value = PyTuple_GetItem(values, i);
+        Array *a = (Array *)value;
+        if (value == Py_None && i && letters[i] == 'w') {
+            row.array[arrays++] = NULL;
+            continue;
+        }
+        if (!readable(value) || (letters[i] != 'r' && !(a->flags & WRITEABLE))) return 0;
+        if (letters[i] == '+') {
+            if (a->ndim) return 0;
+            counter = a;
+        } else {
+            if (a->dtype != dtype || !(a->flags & C_CONTIGUOUS) || a->ndim != first->ndim || memcmp(a->shape, first->shape, a->ndim * sizeof *a->shape)) return 0;
+            row.array[arrays++] = a->data;
+        }
+        given->spans[spanned++] = (Span){a->data, a->data + size_of(a) * (a->dtype == float32 ? 4 : 8), letters[i] != 'r'};
+    }
+    row.size = size_of(first);
+    given->elements += (row.size + LINE - 1) / LINE * LINE;
+    given->spanned = spanned;
+    given->counters[given->count] = counter;
+    given->rows[given->count++] = row;
+    return 1;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const char *x = ((const Span *)a)->start, *y = ((const Span *)b)->start;
+    return (x > y) - (x < y);
+}
+
+/* Whether memory that changes lies in two spans. It puts them in order. */
+static int shared(Span *spans, long count)
+{
+    const char *stop = NULL, *changed = NULL;   /* where all that came before ends, and what changes of it */
+    qsort(spans, count, sizeof *spans, by_start);
+    for (Span *span = spans; span < spans + count; span++) {
+        if (span->start == span->stop) continue;
+        if (span->start < changed || (span->changes && span->start < stop)) return 1;
+        if (span->stop > stop) stop = span->stop;
+        if (span->changes && span->stop > changed) changed = span->stop;
+    }
+    return 0;
+}
+
+/* One more step of the rows [start, stop). */
+static void run(Kernel kernel, Arguments *arguments, const Given *given, long start, long stop)
+{
+    if (start == stop) return;
+    Row *rows = given->rows + start, *last = given->rows + stop - 1;
+    long before = rows->before;
+    for (long i = start; i < stop; i++) {
+        Array *counter = given->counters[i];
+        given->rows[i].before -= before;
+        if (counter) given->rows[i].count = counter->dtype == float32 ? ++*(float *)counter->data : ++*(double *)counter->data;
+    }
+    arguments->array[0] = rows, arguments->size[0] = stop - start;
+    if (last->before + last->size < LONG) kernel(arguments);
+    else {
+        Py_BEGIN_ALLOW_THREADS
+        kernel(arguments);
+        Py_END_ALLOW_THREADS
+    }
+}
+
+static int read_numbers(Arguments *arguments, const char *letters, PyObject *const *values)
+{
+    for (int i = 0, integers = 0, reals = 0; letters[i]; i++) {
+        if (letters[i] == 'n') arguments->integer[integers++] = PyLong_AsLong(values[i]);
+        else arguments->real[reals++] = PyFloat_AsDouble(values[i]);
+        if (PyErr_Occurred()) return 0;
+    }
+    return 1;
+}
+
+PyObject *step(PyObject *self, PyObject *const *values, Py_ssize_t count)
+{
+    const Entry *entry = PyCapsule_GetPointer(self, NULL);
+    const char *letters = entry->signature + 1, *numbers = letters + strcspn(letters, "nx");
+    Py_ssize_t width = numbers - letters, many = count && PyList_Check(values[0]) ? PyList_Size(values[0]) : -1;
+    Arguments arguments = {0};
+    if (many < 0 || count != 1 + (Py_ssize_t)strlen(numbers)) return PyErr_Format(PyExc_TypeError, "%s(rows, %zu numbers)", entry->name, strlen(numbers)), NULL;
+    if (!read_numbers(&arguments, numbers, values + 1)) return NULL;
+    for (Py_ssize_t i = 0; i < many; i++) {
+        PyObject *row = PyList_GetItem(values[0], i);
+        if (!PyTuple_Check(row) || PyTuple_Size(row) != width) return PyErr_Format(PyExc_TypeError, "a row of %s is a tuple of %zd", entry->name, width), NULL;
+    }
+    Given given = {.rows = malloc((many + 1) * sizeof *given.rows), .counters = malloc((many + 1) * sizeof *given.counters),
+                   .spans = malloc((many * width + 1) * sizeof *given.spans)};
+    char *taken = calloc(many + 1, 1);
+    PyObject *left = given.rows && given.counters && given.spans && taken ? PyList_New(0) : PyErr_NoMemory();
+    long singles = 0;
+    for (int i = 0; left && array_type && i < 2; i++) {
+        for (Py_ssize_t k = 0; k < many; k++) taken[k] |= !taken[k] && take(&given, PyList_GetItem(values[0], k), letters, i ? float64 : float32);
+        if (!i) singles = given.count;
+    }
+    if (left && shared(given.spans, given.spanned)) given.count = singles = 0, memset(taken, 0, many);
+    run(entry->f32, &arguments, &given, 0, singles);
+    run(entry->f64, &arguments, &given, singles, given.count);
+    for (Py_ssize_t k = 0; left && k < many; k++) if (!taken[k]) {
+        PyObject *place = PyLong_FromSsize_t(k);
+        if (!place || PyList_Append(left, place)) Py_CLEAR(left);
+        Py_XDECREF(place);
+    }
+    free(given.rows), free(given.counters), free(given.spans), free(taken);
+    if (left && after_loop()) Py_CLEAR(left);
+    return left;
+}
