@@ -21,6 +21,7 @@ from .device import device as Device
 
 DEFAULT_SEED = 67280421310721
 LEAST = 1   # numbers from which on a call of compiled code is the faster way
+MANY = 1 << 11  # words of 64 bits from which on NumPy's call for these is the faster way
 AHEAD = 1024  # uniforms drawn ahead for the samplers that reject
 # Constants as arrays, which combine with others faster than numbers do
 BITS_24, BITS_53 = np.array((1 << 24) - 1, np.uint64), np.array((1 << 53) - 1, np.uint64)
@@ -40,6 +41,12 @@ def memory_of(engine: Any) -> Any:
     memory = np.frombuffer(native.twister(engine.capsule), np.uint8)
     state, words = engine.state["state"], memory.view(np.uint32)
     return memory if words[624] == state["pos"] and np.array_equal(words[:624], state["key"]) else False
+
+
+def below(longs: Array, limit: int) -> Array:
+    """Whether the low 53 bits of words are below a limit. The words are not kept."""
+    longs &= BITS_53
+    return longs < limit
 
 
 class Generator:
@@ -159,6 +166,9 @@ class Generator:
 
     def _longs(self, n: int) -> Array:
         """n random words of 64 bits; the first word drawn is the high one."""
+        if n >= MANY:
+            self._draw = self._started().random_raw
+            return np.random.RandomState(self._engine).randint(0, 1 << 64, n, np.uint64)
         words = self._words(2 * n)
         longs = words[0::2] << WORD
         longs |= words[1::2]
@@ -412,7 +422,7 @@ class Generator:
         limit = math.ceil(math.ldexp(p, 53))  # u < p, in units of 2**-53
         if np.dtype(dtype).char in "fd" and self._compiled("random_choice", out := np.empty(shape, dtype), limit, 1.0):
             return out
-        return fill(shape, dtype, self._longs, lambda r: (r & BITS_53) < limit)
+        return fill(shape, dtype, self._longs, lambda r: below(r, limit))
 
     def _bernoulli_each(self, p: Array, shape: Any, dtype: Any) -> Array:
         streams.expect_floating(p.dtype, "bernoulli_tensor_cpu_p_")
@@ -427,11 +437,10 @@ class Generator:
         """What F.dropout multiplies by, for 0 < p < 1: 0 with probability p, else 1 / (1-p)."""
         dtype = np.dtype(dtype)
         factor = cast(1 / np.asarray(1 - p, np.float64 if dtype == np.float64 else np.float32), dtype)
-        if dtype.char in "fd" and self._compiled("random_choice", out := np.empty(shape, dtype), math.ceil(math.ldexp(1 - p, 53)), float(factor)):
+        limit = math.ceil(math.ldexp(1 - p, 53))
+        if dtype.char in "fd" and self._compiled("random_choice", out := np.empty(shape, dtype), limit, float(factor)):
             return out
-        kept = self.bernoulli(1 - p, shape, dtype)
-        kept *= factor
-        return kept
+        return fill(shape, dtype, self._longs, lambda r: below(r, limit) * factor)
 
     def geometric(self, shape: Any, p: float, dtype: Any = np.float32) -> Array:
         """The number of the first success: ceil(ln u / ln(1-p)). → Tensor.geometric_"""

@@ -1,7 +1,7 @@
 """Work shared among threads, where there is no pool of compiled loops: NumPy lets other threads run while it computes.
 
 A split costs some fifty microseconds, so only what takes half a millisecond is worth one. After each call of NumPy a thread may find the interpreter's lock
-taken, which costs it twenty more: what is shared should consist of few, long calls, and be worth more if it does not. BLAS computes with one thread
+taken, which costs it twenty more: what is shared should consist of few, long calls. BLAS computes with one thread
 meanwhile: two pools would wait for each other's cores. Each thread runs in a copy of the caller's context, which holds what NumPy does about overflow, and
 where it takes memory from.
 
@@ -22,7 +22,7 @@ import numpy as np
 from . import affinity, threads
 from ._blas import watches_long
 
-WORTH, SHORT = 1 << 19, 1 << 20         # nanoseconds of work to be shared, in long and in short calls of NumPy
+WORTH = 1 << 19                         # nanoseconds of work to be shared
 VIEWS = 1 << 10                         # of its memory that a thread keeps at most
 
 
@@ -71,16 +71,15 @@ def spans(n: int, count: int) -> list[slice]:
     return [slice(i * n // count, (i + 1) * n // count) for i in range(count)]
 
 
-def available(nanoseconds: float, short: bool = False) -> int:
-    """How many threads should share work that takes one of them this long, in `short` calls or long ones.
+def available(nanoseconds: float) -> int:
+    """How many threads should share work that takes one of them this long.
 
     What is left to one thread may be products that BLAS's threads share.
     """
     if state.busy:
         return 1
     affinity.blas.keep_off()
-    worth = SHORT if short else WORTH
-    return min(threads.get_num_threads(), int(nanoseconds / worth) + 1) if nanoseconds > worth and can_start() else 1
+    return min(threads.get_num_threads(), int(nanoseconds / WORTH) + 1) if nanoseconds > WORTH and can_start() else 1
 
 
 def can_start() -> bool:
@@ -171,13 +170,13 @@ def add_up(task: Any, blocks: Any, count: int) -> None:
     share(lambda i: task(groups[i], i), range(count))
 
 
-def elementwise(function: Callable[..., Any], x: Any, out: Any, nanoseconds: float) -> Any:
-    """`function(x, out=out)` of arrays whose elements take so long each."""
-    count = available(nanoseconds * x.size)
-    if count == 1 or not (x.flags.c_contiguous and out.flags.c_contiguous):
-        return function(x, out=out)
-    flat, into = x.reshape(-1), out.reshape(-1)
-    share(lambda part: function(flat[part], out=into[part]), spans(x.size, count))
+def elementwise(function: Callable[..., Any], *arrays: Any, out: Any, nanoseconds: float) -> Any:
+    """`function(*arrays, out=out)` of arrays of one shape, whose elements take so long each."""
+    count = available(nanoseconds * out.size)
+    if count == 1 or not all(a.flags.c_contiguous for a in (*arrays, out)):
+        return function(*arrays, out=out)
+    flat, into = [a.reshape(-1) for a in arrays], out.reshape(-1)
+    share(lambda part: function(*(a[part] for a in flat), out=into[part]), spans(out.size, count))
     return out
 
 

@@ -35,7 +35,6 @@ pytestmark = cpu_only
 @pytest.fixture
 def two_threads(monkeypatch, threads):
     monkeypatch.setattr(sharing, "WORTH", 1)
-    monkeypatch.setattr(sharing, "SHORT", 1)
     monkeypatch.setattr(sharing, "can_start", lambda: True)
 
 

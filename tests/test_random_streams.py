@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tensorgrad.api.creation import axes_in_memory
-from tensorgrad.generator import DEFAULT_SEED, Generator, default_generator
+from tensorgrad.generator import DEFAULT_SEED, MANY, Generator, default_generator
 
 SIZES = (0, 1, 15, 16, 17, 31, 1000, 100003)
 SEEDS = (0, 42, -5)
@@ -64,6 +64,13 @@ def test_seeds():
     assert generator.manual_seed(-1) is generator and generator.initial_seed() == 2 ** 64 - 1
     assert generator.seed() == generator.initial_seed() != Generator().seed()
     assert Generator(None).device == Generator("cpu:0").device == Generator().device
+
+
+@pytest.mark.parametrize("n", [1, MANY - 1, MANY, 3 * MANY])
+def test_long_words_are_two_short_ones_each(n):
+    one, other = seeded(3), seeded(3)
+    high, low = other._words(2 * n).reshape(n, 2).T
+    assert (one._longs(n) == (high << np.uint64(32) | low)).all() and (one._state() == other._state()).all()
 
 
 def test_a_new_seed_forgets_the_normal_held_back():

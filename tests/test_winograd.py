@@ -38,7 +38,6 @@ def workers(request, monkeypatch, threads):
     monkeypatch.setattr(products_numpy, "small_kernels", lambda: request.param == 2)
     if request.param == 2:
         monkeypatch.setattr(sharing, "WORTH", 1)
-        monkeypatch.setattr(sharing, "SHORT", 1)
         monkeypatch.setattr(sharing, "can_start", lambda: True)
     return request.param
 

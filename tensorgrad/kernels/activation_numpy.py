@@ -40,7 +40,7 @@ def relu(x: Any) -> Any:
 
 
 def kept_within(x: Any, low: float, high: float) -> Any:
-    return elementwise(partial(np.clip, a_min=low, a_max=high), x, place(x), 0.25)
+    return elementwise(partial(np.clip, a_min=low, a_max=high), x, out=place(x), nanoseconds=0.25)
 
 
 @OpDispatch.register("hardtanh", "cpu")
@@ -119,8 +119,9 @@ class LeakyRelu:
     def forward(x: Any, *, slope: float) -> Any:
         if not 0 <= slope <= 1 or not served(x):
             return NotImplemented
-        out = x * slope
-        return np.maximum(x, out, out=out), (x, slope)
+        def above(x: Any, out: Any) -> Any:
+            return np.maximum(x, np.multiply(x, slope, out=out), out=out)
+        return elementwise(above, x, out=np.empty_like(x), nanoseconds=0.25), (x, slope)
 
     @staticmethod
     def backward(g: Any, residual: Any, needs: Any) -> Any:
@@ -129,10 +130,14 @@ class LeakyRelu:
         rise = 1 - low
         if rise + low != 1:               # rounding took the 1 away: the number beside it gives it back
             rise = np.nextafter(rise, rise + np.sign(1 - (rise + low)))
-        out = np.multiply(x > 0, rise, dtype=x.dtype)
-        out += low
-        out *= g
-        return [out]
+
+        def times_slope(g: Any, x: Any, out: Any) -> Any:
+            np.copyto(out, x > 0)
+            out *= rise
+            out += low
+            out *= g
+            return out
+        return [elementwise(times_slope, g, x, out=np.empty_like(x), nanoseconds=0.5)]
 
 
 # ── softmax ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -40,9 +40,12 @@ def linear_without_bias(x: Any, w: Any) -> Any:
 
 def product(a: Any, b: Any) -> Any:
     """a @ b of matrices."""
-    if a.ndim == b.ndim == 2 and 1 < a.shape[0] < FEW.stop and b.size >= LARGE:
-        return np.ascontiguousarray(of_few(a, b))
-    return by_blas(a, b)
+    return np.ascontiguousarray(of_few(a, b)) if is_of_few(a, b) else by_blas(a, b)
+
+
+def is_of_few(a: Any, b: Any) -> bool:
+    """Whether a has a few rows and b is a large matrix."""
+    return bool(a.ndim == b.ndim == 2 and 1 < a.shape[0] < FEW.stop and b.size >= LARGE)
 
 
 def by_blas(a: Any, b: Any) -> Any:
@@ -73,7 +76,9 @@ def _product(a: Any, b: Any) -> Any:
 
 @OpDispatch.register("linear", "cpu")
 def linear(x: Any, w: Any, b: Any) -> Any:
-    """The bias is added in place."""
+    """The bias is added in place, or as the product of a few rows is turned."""
+    if x.dtype.char in "fd" and x.dtype == b.dtype and is_of_few(x, w.T):
+        return np.add(of_few(x, w.T), b, order="C")
     y = matmul(x, w.T)
     if y.dtype != b.dtype:
         return y + b

@@ -30,8 +30,8 @@ def in_blocks(step: Callable[..., None], *arrays: Any, nanoseconds: float) -> An
         step(*flat, *scratch.take("update", (2, size), dtype))
         return None
 
-    threads = available(nanoseconds * size, short=True)
-    count = max(-(-size // (BLOCK * threads)), threads)
+    threads = available(nanoseconds * size)
+    count = -(-size // (BLOCK * threads * threads)) * threads
 
     def task(part: slice) -> None:
         step(*(None if a is None else a[part] for a in flat), *scratch.take("update", (2, -(-size // count)), dtype)[:, :part.stop - part.start])

@@ -16,7 +16,7 @@ import numpy as np
 from ..ops import _special_functions as special
 from ..sharing import available, scratch, share, spans
 
-BLOCK_BYTES = 1 << 19  # a few such blocks fit into a core's caches; with smaller ones, threads wait for each other between the calls of NumPy
+BLOCK_BYTES = 1 << 20  # with smaller blocks, threads wait for each other between the calls of NumPy
 NANOSECONDS = 2.5      # an element, about
 LARGE = 1 << 14        # elements that repay steps in reused memory
 
@@ -44,7 +44,7 @@ def _sweep(step: Callable[..., None], *arrays: Any) -> Any:
     def task(part: slice) -> None:
         for start in range(part.start, part.stop, block):
             step(*(a[start:min(start + block, part.stop)] for a in flat))
-    share(task, spans(first.size, available(NANOSECONDS * first.size, short=True)))
+    share(task, spans(first.size, available(NANOSECONDS * first.size)))
     return out
 
 
