@@ -6,8 +6,8 @@ so whether memory is ours can be read from its address and the header, whatever 
 
 A freed block waits for the next request of its class, or one of the NEAR smaller ones, or FAR where memory is tight: then what is too much of it goes back
 to the system. Whole blocks go back, the longest unused first, before the process would hold more than it has needed at once, beyond `most`, and after
-SECONDS. Where sizes keep missing each other, so that what was given back is asked for again, it may hold up to an eighth (and SLACK) more. The handler and
-all arrays live as long as the process, so nothing is undone at exit.
+SECONDS. Where sizes keep missing each other, so that what was given back is asked for again, it may hold up to an eighth (and SLACK) more; not where more
+is needed at once than ever before. The handler and all arrays live as long as the process, so nothing is undone at exit.
 
 Small arrays, too, may come to megabytes that a step of training frees together: the C library, where it is GNU's, is told to keep up to KEPT_AT_END of
 these, and not 128 KB. That is what it comes to by itself once blocks of LARGEST_IN_HEAP have been freed, which are ours here. */
@@ -120,7 +120,8 @@ static void *take(size_t size, int zeros)
     long class = class_of(size + sizeof(Block), &whole);
     pthread_mutex_lock(&lock);
     Block *block = NULL;
-    size_t most_live = live + whole > peak ? live + whole : peak;
+    int grows = live + whole > peak;
+    size_t most_live = grows ? live + whole : peak;
     size_t bound = most_live + (missed / 4 < most_live / 8 + SLACK ? missed / 4 : most_live / 8 + SLACK);
     for (int i = 0; i < NEAR && !block; i++) block = tops[class + i];
     int tight = !block && oldest && live + whole + kept > bound;
@@ -130,7 +131,7 @@ static void *take(size_t size, int zeros)
     live += block ? block->size : whole;
     if (live > peak) peak = live;
     if (!block && tight) {
-        missed += whole;
+        missed += grows ? 0 : whole;
         while (oldest && live + kept > bound) give_back(oldest);
     }
     pthread_mutex_unlock(&lock);

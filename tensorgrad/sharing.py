@@ -1,9 +1,8 @@
 """Work shared among threads, where there is no pool of compiled loops: NumPy lets other threads run while it computes.
 
 A split costs some fifty microseconds, so only what takes half a millisecond is worth one. After each call of NumPy a thread may find the interpreter's lock
-taken, which costs it twenty more: what is shared should consist of few, long calls. BLAS computes with one thread
-meanwhile: two pools would wait for each other's cores. Each thread runs in a copy of the caller's context, which holds what NumPy does about overflow, and
-where it takes memory from.
+taken, which costs it twenty more: what is shared should consist of few, long calls. BLAS computes with one thread meanwhile: two pools would wait for
+each other's cores. Each thread runs in a copy of the caller's context, which holds what NumPy does about overflow, and where it takes memory from.
 
 Who does a part is left to chance, how work is parted is not: results are the same from run to run.
 """

@@ -10,7 +10,7 @@ import numpy as np
 from ..sharing import available, scratch, share, spans
 from ..updates import register
 
-BLOCK = 3 << 15      # elements at a time, twice as many for two threads, who would wait for each other between the calls of NumPy
+BLOCK = 3 << 15      # elements at a time, up to twice as many for two threads, who would wait for each other between the calls of NumPy
 
 
 def in_blocks(step: Callable[..., None], *arrays: Any, nanoseconds: float) -> Any:

@@ -1,6 +1,6 @@
 """Special functions on NumPy, block by block.
 
-A formula passes over its array a dozen times or more, so a large array is cut into blocks that stay in the cache from
+A formula passes over its array a dozen times or more, so a large array is cut into blocks that stay in the caches from
 the first pass to the last: `erf` of a million float32 elements takes a third of the time. Passes that write into memory
 used again and again, as those of `erf` and `gelu` do here, make it a quarter.
 """
