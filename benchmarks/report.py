@@ -106,10 +106,12 @@ def overview(report: Report) -> list[str]:
 
 
 def processor() -> str:
+    """Its name, and the numbers that tell what it is where a virtual machine gives it a short one."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
+        about = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+        return "{model name} (family {cpu family}, model {model})".format_map(about)
+    except (OSError, KeyError):
         return platform.processor() or platform.machine()
 
 
