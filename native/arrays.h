@@ -5,6 +5,7 @@
 #define Py_LIMITED_API 0x030B0000
 #include <Python.h>
 #include <structmember.h>
+#include <string.h>
 
 #include "kernels.h"
 
@@ -28,6 +29,11 @@ static inline Py_ssize_t size_of(const Array *a)
     Py_ssize_t n = 1;
     for (int i = 0; i < a->ndim; i++) n *= a->shape[i];
     return n;
+}
+
+static inline int same_shape(const Array *a, const Array *b)
+{
+    return a->ndim == b->ndim && (!a->ndim || !memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape));
 }
 
 /* Whether this is an array that the kernels read. */

@@ -47,9 +47,7 @@ static int dense(const Array *a)
 
 static int alike(const Array *a, const Array *b)
 {
-    size_t bytes = a->ndim * sizeof(Py_ssize_t);
-    if (!a->ndim || a->ndim != b->ndim) return a->ndim == b->ndim;
-    return !memcmp(a->shape, b->shape, bytes) && (a->flags & b->flags & C_CONTIGUOUS || !memcmp(a->strides, b->strides, bytes));
+    return same_shape(a, b) && (!a->ndim || a->flags & b->flags & C_CONTIGUOUS || !memcmp(a->strides, b->strides, a->ndim * sizeof *a->strides));
 }
 
 /* Where a result laid out as x may go: over x itself, if its values are given up. */

@@ -4,7 +4,6 @@
 #include "arrays.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define LONG (1 << 14)                          /* elements from which on others may run meanwhile */
 #define LINE 16                                 /* rows begin at multiples of it, so that parts of all of them are whole vectors */
@@ -30,7 +29,7 @@ static int take(Given *given, PyObject *values, const char *letters, Dtype *dtyp
             if (a->ndim) return 0;
             counter = a;
         } else {
-            if (a->dtype != dtype || !(a->flags & C_CONTIGUOUS) || a->ndim != first->ndim || memcmp(a->shape, first->shape, a->ndim * sizeof *a->shape)) return 0;
+            if (a->dtype != dtype || !(a->flags & C_CONTIGUOUS) || !same_shape(a, first)) return 0;
             row.array[arrays++] = a->data;
         }
         given->spans[spanned++] = (Span){a->data, a->data + size_of(a) * (a->dtype == float32 ? 4 : 8), letters[i] != 'r'};
