@@ -7,7 +7,7 @@
 
 typedef struct Arguments {
     void *array[MOST_ARRAYS];           /* NULL where None was given */
-    long size[MOST_ARRAYS];             /* in bytes */
+    long size[MOST_ARRAYS];             /* in bytes; of rows, how many */
     long integer[MOST_NUMBERS];
     double real[MOST_NUMBERS];
 } Arguments;
@@ -16,6 +16,7 @@ typedef void (*Kernel)(const Arguments *);
 
 /* One of the parameters that a step of an optimizer changes, the first array of these kernels: its arrays in the order of the signature, all alike. */
 #define MOST_IN_ROW 5
+#define LINE 16                         /* elements: rows begin at multiples of it, so that parts of all of them are whole vectors */
 typedef struct Row { void *array[MOST_IN_ROW]; long size, before; double count; } Row;     /* before: elements of the rows so far; count: of its steps */
 
 /* Signature, a letter an argument: r reads an array of the kernel's type, w writes one, s and S do so where it need not lie in one piece; i reads an array

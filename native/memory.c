@@ -216,15 +216,17 @@ static void *handle_realloc(void *context, void *memory, size_t size)
     return moved;
 }
 
-/* Memory for a kernel while it runs, on a line of the cache: arrays that were freed before it have left some. */
+/* Memory for a kernel while it runs, on a line of the cache: large arrays that were freed before it have left some, where their memory is kept. */
+static int is_kept(size_t size) { return size >= LEAST && most; }
+
 void *memory_borrow(size_t size)
 {
-    return size < LEAST ? aligned_alloc(64, (size + 63) / 64 * 64) : take(size, 0);
+    return is_kept(size) ? take(size, 0) : aligned_alloc(64, (size + 63) / 64 * 64);
 }
 
 void memory_return(void *memory, size_t size)
 {
-    if (size < LEAST) free(memory);
+    if (!is_kept(size)) free(memory);
     else if (memory) put_back((Block *)memory - 1);
 }
 

@@ -4,9 +4,9 @@
 #include "arrays.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define LONG (1 << 14)                          /* elements from which on others may run meanwhile */
-#define LINE 16                                 /* rows begin at multiples of it, so that parts of all of them are whole vectors */
 
 typedef struct Span { const char *start, *stop; int changes; } Span;
 typedef struct Given { Row *rows; Array **counters; Span *spans; long count, spanned, elements; } Given;

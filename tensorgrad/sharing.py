@@ -171,7 +171,7 @@ def add_up(task: Any, blocks: Any, count: int) -> None:
 
 def elementwise(function: Callable[..., Any], *arrays: Any, out: Any, nanoseconds: float) -> Any:
     """`function(*arrays, out=out)` of arrays of one shape, whose elements take so long each."""
-    count = available(nanoseconds * out.size)
+    count = available(nanoseconds * out.size) if nanoseconds * out.size > WORTH else 1
     if count == 1 or not all(a.flags.c_contiguous for a in (*arrays, out)):
         return function(*arrays, out=out)
     flat, into = [a.reshape(-1) for a in arrays], out.reshape(-1)

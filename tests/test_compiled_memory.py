@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from support import fresh_process
 
 import tensorgrad as torch
 import tensorgrad._native as home
@@ -68,6 +69,11 @@ def test_a_convolution_borrows_what_it_copies_to():
     assert live == start and kept == peak - start >= 32 * 4 * (8 * 28 * 28 + 16 * 30 * 30)
     torch.nn.functional.conv2d(x, w, padding=2)
     assert native.memory_use() == (live, kept, peak)
+
+
+def test_where_memory_is_the_systems_it_is_so_for_convolutions():
+    program = "import tensorgrad as t; from tensorgrad._native import native; t.conv2d(t.ones(32, 8, 28, 28), t.ones(16, 8, 3, 3), padding=2); "
+    assert fresh_process(program + "print(native.memory_use())", TENSORGRAD_MEMORY="system") == "(0, 0, 0)\n"
 
 
 @pytest.mark.parametrize("sizes", [(10, 100_000, 10, 300_000, 200_000, 5, 1_000_000), (70_000, 70_001, 140_000, 0, 100_000)])
