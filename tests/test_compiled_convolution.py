@@ -1,4 +1,4 @@
-"""Winograd's way to convolve by 3×3 beside the sums taken one by one: results, gradients, numbers that are none."""
+"""Winograd's way to convolve beside the sums taken one by one: results, gradients, numbers that are none."""
 import os
 
 import numpy as np
@@ -14,13 +14,13 @@ flags = tg.backends.compiled.flags
 nan, inf = float("nan"), float("inf")
 
 
-def drawn(n, c, o, size, padding=(1, 1), groups=1, bias=True, dtype="float64"):
+def drawn(n, c, o, size, padding=(1, 1), groups=1, bias=True, dtype="float64", kernel=(3, 3), stride=1):
     """x, w, the bias, an upstream gradient, and how to convolve."""
     rng = np.random.default_rng(n * c + o)
-    length = [s + 2 * p - 2 for s, p in zip(size, padding, strict=True)]
-    shapes = (n, c * groups, *size), (o * groups, c, 3, 3), (o * groups,), (n, o * groups, *length)
+    length = [(s + 2 * p - k) // stride + 1 for s, p, k in zip(size, padding, kernel, strict=True)]
+    shapes = (n, c * groups, *size), (o * groups, c, *kernel), (o * groups,), (n, o * groups, *length)
     x, w, b, up = (rng.standard_normal(shape).astype(dtype) for shape in shapes)
-    return x, w, b if bias else None, up, {"padding": padding, "groups": groups}
+    return x, w, b if bias else None, up, {"padding": padding, "groups": groups, "stride": stride}
 
 
 def computed(x, w, b, up, how):
@@ -57,6 +57,51 @@ def test_small_sizes(case):
     close(*both(case))
 
 
+OTHERS = [((2, 2), 1), ((4, 4), 2), ((3, 3), 2), ((4, 3), 2), ((5, 5), 2), ((6, 5), 2), ((6, 6), 2)]
+
+
+@pytest.mark.parametrize("kernel, stride", OTHERS)
+def test_windows_of_two_and_three_in_each_phase_of_the_strides(kernel, stride):
+    """All ends of images and kernels, some groups and types, and more channels than a vector has."""
+    done = 0
+    for i, (h, w) in enumerate(np.ndindex(6, 6)):
+        size, padding = (h * 2 + i % 2 + 1, w * 2 + i % 3 + 1), (i % 4, i // 2 % 4)
+        if all(s + 2 * p >= k for s, p, k in zip(size, padding, kernel, strict=True)):
+            case = drawn(1 + i % 3, 1 + i * 7 % 40, 1 + i * 11 % 40, size, padding, 1 + i % 2, bool(h % 2), ("float32", "float64")[w % 2], kernel, stride)
+            close(*both(case), 2)
+            done += 1
+    assert done > 20
+
+
+@pytest.mark.parametrize("kernel, stride", OTHERS)
+@pytest.mark.parametrize("threads", [1, 2, 3], indirect=True)
+def test_phases_beyond_a_block(kernel, stride, threads):
+    """Rows that are parted, blocks of tiles, and kernels with more outputs than there are tiles; the way was taken, and the number of threads does not show."""
+    found = []
+    for shape in ((1, 3, 20, (5, 150)), (2, 70, 33, (19, 40)), (3, 20, 100, (9, 8))):
+        case = drawn(*shape, (2, 1), dtype="float32", kernel=kernel, stride=stride)
+        ours, exact = both(case)
+        close(ours, exact, 3)
+        with flags(True, winograd=False):
+            assert not any(np.array_equal(a, b) for a, b in zip(ours[:3], computed(*case)[:3], strict=True))
+        tg.set_num_threads(1)
+        found += [a.tobytes() == b.tobytes() for a, b in zip(ours, both(case)[0], strict=True)]
+        tg.set_num_threads(threads)
+    assert all(found)
+
+
+@pytest.mark.parametrize("kernel, stride, padding", [((4, 4), 2, 1), ((2, 2), 1, 0), ((5, 5), 2, 2), ((3, 3), 1, 1)])
+def test_transposed_with_a_bias(kernel, stride, padding):
+    x, w, b, _, _ = drawn(3, 19, 21, (7, 6), kernel=kernel)
+    args = tg.from_numpy(x), tg.from_numpy(w.swapaxes(0, 1).copy()), tg.from_numpy(b)
+    with flags(True, winograd="always"):
+        ours = tg.nn.functional.conv_transpose2d(*args, stride=stride, padding=padding, output_padding=stride - 1)
+    with flags(True, winograd=False):
+        direct = tg.nn.functional.conv_transpose2d(*args, stride=stride, padding=padding, output_padding=stride - 1)
+    close([ours.numpy()], [direct.numpy()])
+    assert not tg.equal(ours, direct)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n, c, o, size, groups", [(1, 3, 20, (5, 131), 1), (2, 150, 33, (9, 20), 1), (3, 20, 35, (31, 33), 2), (11, 257, 16, (4, 5), 1)])
 @pytest.mark.parametrize("threads", [1, 2, 3], indirect=True)
@@ -79,9 +124,10 @@ def test_the_number_of_threads_does_not_show(threads):
 
 @pytest.mark.parametrize("value", [nan, inf, -inf, 3e38, -2e38])
 @pytest.mark.parametrize("place", [0, 1, 3])
-def test_numbers_that_are_none_stay_where_they_are(place, value):
+@pytest.mark.parametrize("kernel, stride", [((3, 3), 1), ((4, 4), 2)])
+def test_numbers_that_are_none_stay_where_they_are(place, value, kernel, stride):
     """Results next to one of them, but not of it, are what they would be: what overflows on the way does not show either."""
-    case = drawn(2, 4, 18, (9, 10), dtype="float32")
+    case = drawn(2, 4, 18, (9 * stride, 10 * stride), dtype="float32", kernel=kernel, stride=stride)
     case[place][(1, 2, 1, 1) if place == 1 else (1, 3, 4, 5)] = value
     with np.errstate(all="ignore"):
         with flags(True, winograd="always"):
@@ -125,7 +171,7 @@ def test_the_switch():
     with pytest.raises(ValueError, match="winograd may be True, False or 'always', not 'sometimes'"):
         tg.backends.compiled.set_flags(winograd="sometimes")
     with flags(True, winograd="always"):        # nothing else is touched
-        for other in ({"stride": 2}, {"dilation": 2}):
+        for other in ({"stride": 3}, {"stride": (1, 2)}, {"dilation": 2}):
             x, w = tg.from_numpy(case[0]), tg.from_numpy(case[1])
             y = tg.nn.functional.conv2d(x, w, **other)
             with flags(True, winograd=False):

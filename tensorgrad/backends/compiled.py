@@ -33,9 +33,10 @@ def instructions() -> str | None:
 def set_flags(enabled: bool | None = None, winograd: bool | str | None = None) -> tuple[bool, bool | str]:
     """Set switches, for all threads; what they were.
 
-    `winograd`: whether convolutions by 3×3 with stride 1, and their gradients, take Winograd's F(2×2, 3×3), 16 products for 36. True: where that is
-    faster; "always": wherever it can be done; False: never, each result is the sum of its own products. The error is that of the direct way measured
-    against the largest numbers of a tile, so that results much smaller than those beside them (zeros among them) are less exact.
+    `winograd`: whether convolutions whose kernel has two or three places along both axes in each phase of their stride (2×2 and 3×3 with stride 1, 4×4 and
+    5×5 with stride 2), and their gradients, take Winograd's F(2×2, 2×2) or F(2×2, 3×3), 9 products for 16, or 16 for 36. True: where that is faster;
+    "always": wherever it can be done; False: never, each result is the sum of its own products. The error is that of the direct way measured against the
+    largest numbers of a tile, so that results much smaller than those beside them (zeros among them) are less exact.
     """
     before = is_enabled(), _compiled.choices["winograd"]
     if winograd is not None:

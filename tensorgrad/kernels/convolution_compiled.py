@@ -1,4 +1,4 @@
-"""Convolution in one and two dimensions by compiled code: native/conv.inc; by 3×3 with stride 1: native/winograd.inc."""
+"""Convolution in one and two dimensions by compiled code: native/conv.inc; with fewer products: native/winograd.inc."""
 from __future__ import annotations
 
 from functools import lru_cache
