@@ -15,7 +15,7 @@ SOURCE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "native")
 
 
 def _newest(folder: str) -> float:
-    return max((entry.stat().st_mtime for entry in os.scandir(folder) if entry.name.endswith((".inc", ".c", ".h"))), default=0.0)
+    return max((entry.stat().st_mtime for entry in os.scandir(folder) if entry.name.endswith((".inc", ".c", ".h", ".rows"))), default=0.0)
 
 
 def _setting(name: str, *values: str) -> str:

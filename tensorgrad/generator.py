@@ -38,7 +38,7 @@ def memory_of(engine: Any) -> Any:
     """The engine's words and the place of the next, for compiled code; False where there is none, or the engine is laid out in another way."""
     if native is None:
         return False
-    memory = np.frombuffer(native.twister(engine.capsule), np.uint8)
+    memory = np.frombuffer(native.twister(engine), np.uint8)
     state, words = engine.state["state"], memory.view(np.uint32)
     return memory if words[624] == state["pos"] and np.array_equal(words[:624], state["key"]) else False
 
@@ -196,7 +196,8 @@ class Generator:
         if self._twister is False or out.size < LEAST or not out.flags.c_contiguous:
             return False
         with self._engine.lock:
-            getattr(native, kernel)(self._twister, out, out.size, *numbers)
+            if getattr(native, kernel)(self._twister, out, out.size, *numbers) is not None:
+                return False
         self._draw = self._engine.random_raw
         return True
 
