@@ -1,30 +1,37 @@
 /* The pool of threads. It starts when it is first needed, and again in a child after fork.
 
-A loop comes in parts, and whoever is free takes the next one: where the system has other work for the other cores, the caller
-does all of them itself, and never waits for a thread that has not begun. A thread that has nothing to do looks out for work for about SPIN turns (some
-50 µs), since the next loop of a network follows at once; then, for about a millisecond, only when nobody else wants its core; then it sleeps. To wake
-takes longer than most loops of a small network. BLAS keeps to one thread while the pool is in use (tensorgrad/threads.py), so the two never wait for
-each other's cores. */
+A loop comes in parts, and whoever is free takes the next one: where the system has other work for the other cores, the caller does all of them itself, and
+never waits for a thread that has not begun. How a loop is parted follows from its sizes and the number of threads that was asked for, never from who is
+free: sums are added up by parts, so results have the same bits whatever other threads do. A caller that finds the pool busy, or has none, does all parts
+itself, one after the other.
+
+A thread that has nothing to do looks out for work for about SPIN turns (some 50 µs), since the next loop of a network follows at once; then, for about a
+millisecond, only when nobody else wants its core; then it sleeps. To wake takes longer than most loops of a small network. */
 #define _GNU_SOURCE                             /* for sched_getcpu and pthread_setaffinity_np */
 #include "pool.h"
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <string.h>
 
 #define MOST 64
 #define SPIN 4000
 #define YIELD 2000
 #define PARTS 1024
 
-int pool_used;
-static int wanted = 1;                          /* threads, the caller's own included */
+typedef struct Scratch { void *memory; long size; } Scratch;
+typedef Scratch Kept[SCRATCHES];
+
+atomic_int pool_used;
+static atomic_int wanted = 1;                   /* threads, the caller's own included */
 static int started;                             /* threads that run beside it */
 static pthread_t helpers[MOST];                 /* these threads */
+static Kept kept_by[MOST];                      /* their scratch memory */
 static int avoided = -1, told;                  /* the core that they keep off, and how many threads were wanted when they were told */
-static pid_t owner;                             /* the process that started them */
+static pthread_once_t first = PTHREAD_ONCE_INIT;
 static pthread_mutex_t one_loop = PTHREAD_MUTEX_INITIALIZER, lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
 static atomic_ulong ticket;                     /* how many loops there have been, times PARTS, and how many parts of the last nobody has taken yet */
@@ -32,7 +39,12 @@ static atomic_int left, sleeping;               /* parts that are not done; thre
 static _Atomic(Share) job_share;
 static _Atomic(void *) job_task;
 static atomic_int job_parts, job_threads;
-static _Thread_local int inside;
+static atomic_int arrived;                      /* threads that wait for each other */
+static atomic_long meeting;
+static _Thread_local int inside;                /* whether this thread does a part */
+static _Thread_local Kept own;
+static _Thread_local Scratch *kept;             /* this thread's scratch memory; NULL: its own */
+static _Thread_local struct { long bytes; int parts; } reserved[SCRATCHES];        /* for its next loop */
 
 static inline void pause_(void)
 {
@@ -67,6 +79,7 @@ static void *work(void *number)
 {
     int me = (int)(long)number;
     inside = 1;
+    kept = kept_by[me];
     for (;;) {
         if (take_part(me)) continue;
         for (int i = 0; i < SPIN + YIELD && idle(me); i++)
@@ -99,44 +112,74 @@ static void keep_off(void)
 #endif
 }
 
-static void start(int threads)
+/* A child of fork has none of its parent's threads. Their scratch memory is left where it is: one of them may have been at it. */
+static void forked(void)
 {
-    pool_used = 1;
-    if (owner != getpid()) {                    /* a child of fork has none of its parent's threads */
-        owner = getpid();
-        started = 0;
-        atomic_store(&ticket, 0);
-        atomic_store(&sleeping, 0);
-        pthread_mutex_init(&lock, NULL);
-        pthread_cond_init(&wake, NULL);
-    }
+    pthread_mutex_init(&one_loop, NULL);
+    pthread_mutex_init(&lock, NULL);
+    pthread_cond_init(&wake, NULL);
+    atomic_store(&ticket, 0);
+    atomic_store(&sleeping, 0);
+    atomic_store(&arrived, 0);
+    memset(kept_by, 0, sizeof kept_by);
+    started = 0;
+    avoided = -1;
+}
+
+static void heed_forks(void) { pthread_atfork(NULL, NULL, forked); }
+
+/* Have so many threads, the caller's own included; whether there are. They leave all signals to the program's own. */
+static int start(int threads)
+{
+    pthread_once(&first, heed_forks);
     while (started < threads - 1) {
         pthread_attr_t detached;
-        pthread_attr_init(&detached);
+        sigset_t all, before;
+        if (pthread_attr_init(&detached)) return 0;
         pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
         int failed = pthread_create(&helpers[started], &detached, work, (void *)(long)(started + 1));
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
         pthread_attr_destroy(&detached);
-        if (failed) break;
+        if (failed) return 0;
         started++;
         avoided = -1;
     }
+    pool_used = 1;
+    return 1;
 }
 
-int pool_size(void) { return inside ? 1 : wanted; }
+int pool_size(void) { return inside ? 1 : atomic_load_explicit(&wanted, memory_order_relaxed); }
 
-void pool_resize(int threads) { wanted = threads < 1 ? 1 : threads > MOST ? MOST : threads; }
+void pool_resize(int threads) { atomic_store(&wanted, threads < 1 ? 1 : threads > MOST ? MOST : threads); }
 
-void pool_run(Share share, void *task, int parts)
+static int enough(Scratch *scratch, long bytes)
 {
-    if (parts <= 1 || inside || pthread_mutex_trylock(&one_loop)) {     /* a loop inside a loop, or beside another: this thread does it all */
-        share(task, 0, 1);
-        return;
-    }
-    int threads = parts < wanted ? parts : wanted;
-    start(threads);
-    if (started < threads - 1) {
-        share(task, 0, 1);
-    } else {
+    if (scratch->size >= bytes) return 1;
+    long size = (bytes + bytes / 4 + 4095) / 4096 * 4096;
+    void *memory = aligned_alloc(64, size);
+    if (!memory) return 0;                      /* what there was stays: another loop of the same kernel may count on it */
+    free(scratch->memory);
+    *scratch = (Scratch){memory, size};
+    return 1;
+}
+
+/* Whether the helpers of a loop have the scratch memory that was reserved for it. They rest: no loop is under way but this. */
+static int provided(int threads)
+{
+    for (int which = 0; which < SCRATCHES; which++)
+        for (int me = 1; me < threads && me < reserved[which].parts; me++)
+            if (!enough(&kept_by[me][which], reserved[which].bytes)) return 0;
+    return 1;
+}
+
+/* Do all parts of a loop with so many threads, if the pool is free and has them; whether it was done. */
+static int by_pool(Share share, void *task, int parts, int threads)
+{
+    if (inside || parts >= PARTS || pthread_mutex_trylock(&one_loop)) return 0;
+    int can = start(threads) && provided(threads);
+    if (can) {
         keep_off();
         atomic_store_explicit(&job_share, share, memory_order_relaxed);
         atomic_store_explicit(&job_task, task, memory_order_relaxed);
@@ -156,12 +199,30 @@ void pool_run(Share share, void *task, int parts)
             if (i < SPIN) pause_(); else sched_yield();
     }
     pthread_mutex_unlock(&one_loop);
+    return can;
+}
+
+static void done(void) { for (int which = 0; which < SCRATCHES; which++) reserved[which].parts = 0; }
+
+void pool_run(Share share, void *task, int parts)
+{
+    int most = pool_size(), before = inside;
+    if (parts <= 1 || !by_pool(share, task, parts, parts < most ? parts : most)) {
+        inside |= parts > 1;                    /* what a part computes with is the same as in a thread of the pool */
+        for (int part = 0; part < parts; part++) share(task, part, parts);
+        inside = before;
+    }
+    if (!inside) done();
+}
+
+void pool_run_together(Share share, void *task, int parts)
+{
+    if (parts <= 1 || parts > pool_size() || !by_pool(share, task, parts, parts)) share(task, 0, 1);
+    if (!inside) done();
 }
 
 void pool_meet(int parts)
 {
-    static atomic_int arrived;
-    static atomic_long meeting;
     if (parts == 1) return;
     long now = atomic_load(&meeting);
     if (atomic_fetch_add(&arrived, 1) == parts - 1) {
@@ -173,14 +234,15 @@ void pool_meet(int parts)
         if (i < SPIN) pause_(); else sched_yield();
 }
 
+int pool_reserve(int which, long bytes, int parts)
+{
+    if (!enough((kept ? kept : own) + which, bytes)) return 0;
+    reserved[which].bytes = bytes, reserved[which].parts = parts;
+    return 1;
+}
+
 void *pool_scratch(int which, long bytes)
 {
-    static _Thread_local struct { void *memory; long size; } kept[4];
-    if (kept[which].size < bytes) {
-        free(kept[which].memory);
-        long size = (bytes + bytes / 4 + 4095) / 4096 * 4096;
-        kept[which].memory = aligned_alloc(64, size);
-        kept[which].size = kept[which].memory ? size : 0;
-    }
-    return kept[which].memory;
+    Scratch *scratch = (kept ? kept : own) + which;
+    return enough(scratch, bytes) ? scratch->memory : NULL;
 }

@@ -4,12 +4,19 @@
 
 typedef void (*Share)(void *task, int part, int parts);
 
-extern int pool_used;           /* whether threads of the pool were ever started in this process */
-int pool_size(void);
+#define SCRATCHES 4
+
+extern _Atomic int pool_used;           /* whether threads of the pool were ever started in this process */
+int pool_size(void);            /* how many threads a loop may count on: as many as were asked for; inside a part, one */
 void pool_resize(int threads);
-void pool_run(Share share, void *task, int parts);      /* share(task, part, parts) for each part, side by side; share(task, 0, 1) where that cannot be */
-void pool_meet(int parts);                              /* inside a share: wait until all parts, no more than threads, are here */
-void *pool_scratch(int which, long bytes);              /* memory that this thread keeps; it may move when more is asked for */
+void pool_run(Share share, void *task, int parts);      /* share(task, part, parts) for each part, side by side where threads are free: none waits for another */
+/* Of shares that meet: all parts side by side, or share(task, 0, 1) where that cannot be. In any number of parts, no more than threads, they compute the same bits. */
+void pool_run_together(Share share, void *task, int parts);
+void pool_meet(int parts);                              /* inside such a share: wait until all parts are here */
+/* Have scratch memory for the next loop of this thread, in all threads that take part (parts 1: in this one alone), before any part begins: `pool_scratch`
+   with up to so many bytes cannot fail in it. Of shares that meet, bytes are those of one part that is all. 0 if there is no memory. */
+int pool_reserve(int which, long bytes, int parts);
+void *pool_scratch(int which, long bytes);              /* memory that this thread keeps; it may move when more is asked for; NULL if there is none */
 void *memory_borrow(unsigned long bytes);               /* memory for a loop: what grows with its arrays (memory.c) */
 void memory_return(void *memory, unsigned long bytes);
 
