@@ -1,8 +1,8 @@
 """The compiled part of the package, made from native/ on install; None where there was no C compiler, or it is older than its source.
 
 With it comes the memory of the package's large arrays, which is kept for the next ones when it is freed (native/memory.c); a program's own arrays, and all
-others without the compiled part, come from the system. With `TENSORGRAD_MEMORY=system` the package's do, too. `TENSORGRAD_INSTRUCTIONS` (AVX-512, AVX2 or baseline) names the best instructions to use where the
-processor has them. With `TENSORGRAD_PURE=1` there is no compiled part, installed or not.
+others without the compiled part, come from the system. With `TENSORGRAD_MEMORY=system` the package's do, too. `TENSORGRAD_INSTRUCTIONS` (AVX-512, AVX2 or
+baseline) names the best instructions to use where the processor has them. With `TENSORGRAD_PURE=1` there is no compiled part, installed or not.
 """
 import os
 from importlib import import_module
