@@ -2,6 +2,7 @@
    very same objects. Where these keep their slots is found out by looking, once (`learn`). A lane leaves to Python's own all that is not plain: other
    classes, dtypes and devices, watched steps, errors of shapes. */
 #include "lane.h"
+#include "guest.h"
 
 #include <string.h>
 
@@ -248,12 +249,24 @@ static PyObject *as_array(PyObject *y)
     return array;
 }
 
+/* What a kernel makes of these. All but maps may call NumPy, which computes unless it shows what was there. */
+static PyObject *called(const Lane *lane, PyObject *kernel, PyObject **values, int count, PyObject *keywords)
+{
+    Region region;
+    int large = lane->shows < 2 && is_large(values, count + (keywords ? PyTuple_Size(keywords) : 0));
+    if (lane->shows && !large) return PyObject_Vectorcall(kernel, values, count, keywords);
+    if (region_enter(&region, large)) return NULL;
+    PyObject *found = PyObject_Vectorcall(kernel, values, count, keywords);
+    if (region_leave(&region)) Py_CLEAR(found);
+    return found;
+}
+
 /* What a kernel makes of these, or the first pair that serves them. */
 static PyObject *computed(Call *call, PyObject *kernel, PyObject **values, int count, PyObject *keywords)
 {
     if (Py_TYPE(kernel) == map_type) return as_array(call_map(kernel, values, count, keywords));
-    if (Py_TYPE(kernel) != pair_type) return as_array(PyObject_Vectorcall(kernel, values, count, keywords));
-    PyObject *method = PyObject_GetAttr(kernel, served_name), *found = method ? PyObject_Vectorcall(method, values, count, keywords) : NULL;
+    if (Py_TYPE(kernel) != pair_type) return as_array(called(call->lane, kernel, values, count, keywords));
+    PyObject *method = PyObject_GetAttr(kernel, served_name), *found = method ? called(call->lane, method, values, count, keywords) : NULL;
     Py_XDECREF(method);
     PyObject *result = found ? PyTuple_GetItem(found, 1) : NULL, *y = NULL;
     if (result && result != Py_NotImplemented && (y = PyTuple_GetItem(result, 0))) {

@@ -3,8 +3,8 @@
 
    f(a) and f(a, b, out=None, p=0.0): each operand is an array of float32 or float64 in one piece, or a number; one of two may stand for all rows of the
    other, for all columns, or for both. */
-#include "arrays.h"
 #include "check.h"
+#include "guest.h"
 
 #include <string.h>
 
@@ -15,6 +15,7 @@ static void **table;                            /* NumPy's functions */
 enum { ARRAY_TYPE = 2, DTYPE_OF_NUMBER = 45, NEW_FROM_DTYPE = 94, FLOAT32 = 11, FLOAT64 = 12 };
 #define LANDS (1 << 12)                         /* elements from which on a result may be written over its operand */
 #define LONG (1 << 14)                          /* from here on others may run meanwhile */
+#define LARGE_ARRAY (1 << 13)                   /* and its memory may be one that is kept */
 
 typedef struct Map {
     PyObject_HEAD
@@ -28,8 +29,18 @@ typedef struct Map {
 Array *new_array(Dtype *dtype, int ndim, const Py_ssize_t *shape, const Py_ssize_t *strides)
 {
     typedef PyObject *(*New)(PyTypeObject *, Dtype *, int, const Py_ssize_t *, const Py_ssize_t *, void *, int, PyObject *);
+    PyObject *before = NULL;
+    Py_ssize_t n = 1;
+    for (int i = 0; i < ndim; i++) n *= shape[i];
+    if (n >= LARGE_ARRAY && memory_handler && !(before = swap_handler(memory_handler))) return NULL;
     Py_INCREF((PyObject *)dtype);               /* the call takes it */
-    return (Array *)((New)table[NEW_FROM_DTYPE])(array_type, dtype, ndim, shape, strides, NULL, 0, NULL);
+    Array *made = (Array *)((New)table[NEW_FROM_DTYPE])(array_type, dtype, ndim, shape, strides, NULL, 0, NULL);
+    if (!before) return made;
+    PyObject *ours = swap_handler(before);
+    if (!ours) Py_CLEAR(made);
+    Py_XDECREF(ours);
+    Py_DECREF(before);
+    return made;
 }
 
 /* Whether an array has neither gaps nor overlaps, whatever the order of its axes. */
@@ -168,7 +179,12 @@ PyObject *call_map(PyObject *self, PyObject *const *args, size_t nargs, PyObject
     }
     if (understood) found = map->operands == 1 ? of_one(map, args[0]) : of_two(map, args[0], args[1], out == Py_None ? NULL : out, p);
     if (found || PyErr_Occurred()) return found;
-    return map->before ? PyObject_Vectorcall(map->before, args, nargs, keywords) : Py_NewRef(Py_NotImplemented);
+    Region region;
+    if (!map->before) return Py_NewRef(Py_NotImplemented);
+    if (region_enter(&region, is_large(args, count + named))) return NULL;
+    found = PyObject_Vectorcall(map->before, args, nargs, keywords);
+    if (region_leave(&region)) Py_CLEAR(found);
+    return found;
 }
 
 static int visit_map(PyObject *self, visitproc visit, void *arg)

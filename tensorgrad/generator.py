@@ -18,6 +18,7 @@ from . import _streams as streams
 from ._native import native
 from ._streams import BLOCK, TYPES, Array, as_shape, cast, fill, libm
 from .device import device as Device
+from .guest import computing
 
 DEFAULT_SEED = 67280421310721
 LEAST = 1   # numbers from which on a call of compiled code is the faster way
@@ -499,6 +500,11 @@ class Generator:
             sums[-1] = 1
             indices[:] = sums.astype(np.float64).searchsorted(fill(n, np.float64, self._doubles))
         return out.reshape(*weights.shape[:-1], n)
+
+
+for _name in ("uniform", "normal", "normal_around", "log_normal", "exponential", "cauchy", "standard_gamma", "dirichlet", "random_", "randperm", "bernoulli",
+              "dropout", "geometric", "poisson", "binomial", "multinomial"):
+    setattr(Generator, _name, computing(getattr(Generator, _name)))
 
 
 default_generator = Generator()

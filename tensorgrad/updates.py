@@ -10,6 +10,7 @@ from typing import Any
 
 from .autograd.mode import mode
 from .dispatch import PLAIN, OpDispatch
+from .guest import compute
 
 KERNELS: dict[tuple[str, Any], Callable[..., Sequence[int]]] = {}
 
@@ -30,7 +31,7 @@ def at_once(name: str, rows: list[tuple[Any, ...] | None], **numbers: Any) -> Se
         return range(len(rows))
     given = [None if row is None else arrays_of(row, backend) for row in rows]
     ready = [place for place, arrays in enumerate(given) if arrays is not None]
-    refused = {ready[i] for i in kernel([given[place] for place in ready], **numbers)}
+    refused = {ready[i] for i in compute(kernel, [given[place] for place in ready], **numbers)}
     left = []
     for place, row in enumerate(rows):
         if row is None or given[place] is None or place in refused:

@@ -328,6 +328,7 @@ WAYS = {"rows": lambda x: x, "columns": np.asfortranarray, "turned": lambda x: x
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", ["f", "d"])
+@np.errstate(all="ignore")
 def test_functions_of_two_arrays_are_numpys(dtype, way):
     rng, run, laid = np.random.default_rng(0), OPS["subtract"].kernels[NumpyStorage], WAYS[way]
     for first in SHAPES:

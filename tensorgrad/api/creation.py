@@ -16,6 +16,7 @@ from ..autograd.tape import TensorBase, new
 from ..device import device as Device
 from ..dispatch import fresh, level_of, wrap, xp
 from ..dtype import FROM_NUMPY, as_dtype
+from ..guest import Region, compute
 from ..storage.base import backend_of
 from ._arguments import converted, each_example, in_batch, warn
 from ._register import check_layout, public
@@ -73,7 +74,7 @@ def _host_array(data: Any, dtype: Any, copy: bool = False) -> Any:
     else:
         return _from_python(data, wanted)
     if wanted is not None and array.dtype != wanted.numpy:
-        return array.astype(wanted.numpy)
+        return compute(array.astype, wanted.numpy)
     return array.copy() if copy else array
 
 
@@ -107,7 +108,7 @@ def _from_python(data: Any, wanted: Any) -> Any:
             wanted = {"f": dtypes.get_default_dtype(), "c": dtypes.default_complex(), "b": dtypes.bool}.get(kind, dtypes.int64)
     elif inner is None:
         _check_range(array, wanted)
-    return array.astype(wanted.numpy)
+    return compute(array.astype, wanted.numpy)
 
 
 def _check_range(array: Any, wanted: Any) -> None:
@@ -360,7 +361,7 @@ def made(maker: str, shape: tuple[int, ...], dtype: Any, device: Any, requires_g
     if mode.inference:
         storage.inference = True
     out = new(Tensor)
-    out.array, out._storage, out._node, out._grad, out.origin = getattr(backend.xp, maker)(shape, *args, dtype=kind.numpy), storage, None, None, None
+    out.array, out._storage, out._node, out._grad, out.origin = compute(getattr(backend.xp, maker), shape, *args, dtype=kind.numpy), storage, None, None, None
     if fill_memory and maker == "empty":
         out.array[...] = np.nan if kind.is_floating_point or kind.is_complex else True if kind is dtypes.bool else dtypes.iinfo(kind).max
     return as_leaf(out, requires_grad)
@@ -549,13 +550,15 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, dtype: Any = No
         if not step:
             raise ValueError("step must be nonzero")
     count = _math.ceil((end - start) / step)
-    steps = backend.xp.arange(count, dtype="int64" if kind.numpy.kind in "iub" else "float64")
-    if kind.numpy.kind in "iub":
-        values = steps * int(step) + int(start)
-    else:
-        values = steps * float(step) + float(start)
-    out = fresh(values.astype(kind.numpy), backend)
+    out = fresh(compute(_steps, backend.xp, start, step, count, kind.numpy), backend)
     return as_leaf(out, requires_grad)
+
+
+def _steps(array_xp: Any, start: Any, step: Any, count: int, dtype: Any) -> Any:
+    """So many numbers from start on, `step` apart."""
+    whole = dtype.kind in "iub"
+    number = int if whole else float
+    return (array_xp.arange(count, dtype="int64" if whole else "float64") * number(step) + number(start)).astype(dtype)
 
 
 @public("range", method=False, out="given", name="range")
@@ -591,15 +594,16 @@ def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None, layout: Any
         start, end = (int(converted(v, kind)) for v in (start, end))
     # from both ends to the middle, so that both are met exactly and the values are symmetric
     wide = "complex128" if kind.is_complex else "float64"
-    ramp = backend.xp.arange(steps, dtype="float64")
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
-    if kind in (dtypes.float32, dtypes.complex64):
-        wide, step = ("complex64" if kind.is_complex else "float32"), np.dtype(kind.numpy).type(step)
-        ramp = ramp.astype("float32")
-        start, end = np.dtype(kind.numpy).type(start), np.dtype(kind.numpy).type(end)
-    lower, upper = start + step * ramp, end - step * (steps - 1 - ramp)
-    values = backend.xp.where(ramp < steps // 2, lower, upper) if steps > 1 else backend.xp.full(steps, start)
-    out = fresh(values.astype(wide).astype(kind.numpy), backend)
+    with Region():
+        ramp = backend.xp.arange(steps, dtype="float64")
+        if kind in (dtypes.float32, dtypes.complex64):
+            wide, step = ("complex64" if kind.is_complex else "float32"), np.dtype(kind.numpy).type(step)
+            ramp = ramp.astype("float32")
+            start, end = np.dtype(kind.numpy).type(start), np.dtype(kind.numpy).type(end)
+        lower, upper = start + step * ramp, end - step * (steps - 1 - ramp)
+        values = backend.xp.where(ramp < steps // 2, lower, upper) if steps > 1 else backend.xp.full(steps, start)
+        out = fresh(values.astype(wide).astype(kind.numpy), backend)
     return as_leaf(out, requires_grad)
 
 
@@ -614,7 +618,8 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any
     if kind.numpy.kind in "iu":
         start, end = (int(converted(v, kind)) for v in (start, end))
     powers = linspace(start, end, steps, dtype=dtypes.complex128 if kind.is_complex else dtypes.float64, device=device)
-    out = fresh((base ** powers.array).astype(kind.numpy), type(powers._storage))
+    with Region():
+        out = fresh((base ** powers.array).astype(kind.numpy), type(powers._storage))
     return as_leaf(out, requires_grad)
 
 

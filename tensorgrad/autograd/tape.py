@@ -4,6 +4,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from ..guest import outside
 from ..ops.base import Node, Plan
 from ..storage.base import clock
 from .mode import Mode, mode, refuse_inference
@@ -82,7 +83,7 @@ class Packed:
         self.packed, self.unpack = packed, unpack
 
     def unpacked(self) -> TensorBase:
-        tensor = self.unpack(self.packed)
+        tensor = outside(self.unpack, self.packed)
         if not isinstance(tensor, TensorBase):
             raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                             f"{type(tensor).__name__}")
