@@ -9,15 +9,24 @@
 """
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from .._escaping import escaped
 from ..api import Tensor, from_numpy
+from ..serialization._archive import ENCRYPTED, _fill
 from ..serialization._atomic import replacing
 
 __all__ = ["load_file", "save_file"]
+
+RATIO, LEAST_LIMIT, MOST_AXES = 20, 1 << 28, 64
+METHODS = (0, 8)            # stored, deflated
+NUMBERS = frozenset("b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16".split())
+READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 def save_file(tensors: Mapping[str, Tensor], path: Any) -> None:
@@ -33,14 +42,70 @@ def save_file(tensors: Mapping[str, Tensor], path: Any) -> None:
         np.savez(file, **arrays)
 
 
-def load_file(path: Any) -> dict[str, Tensor]:
-    """The tensors of a file, by their names. ValueError for files that hold anything else."""
-    found = np.load(path, allow_pickle=False)
-    if isinstance(found, np.ndarray):
-        raise ValueError(f"{path} is not an .npz file: it holds a single array")
-    with found as archive:
-        arrays = {name: archive[name] for name in archive.files}
-    for name, array in arrays.items():
-        if array.dtype.kind not in "biufc":
-            raise ValueError(f"{name!r} is of NumPy's dtype {array.dtype}, which tensors do not have")
-    return {name: from_numpy(array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))) for name, array in arrays.items()}
+def load_file(path: Any, largest: int | None = None) -> dict[str, Tensor]:
+    """The tensors of a file, by their names. largest: the bytes that its arrays may take all together; by default 20 times the file's length, and at least
+    256 MiB, since a compressed file of a megabyte can hold a gigabyte of zeros. ValueError for files that hold anything else, or are damaged."""
+    import zipfile
+    import zlib
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _tensors(archive, path, largest)
+    except (zipfile.BadZipFile, zlib.error, EOFError, struct.error, UnicodeDecodeError, NotImplementedError, OverflowError) as error:
+        raise ValueError(_of_no_archive(path) or f"the .npz file is damaged: {escaped(error, 200)}") from None
+
+
+def _of_no_archive(path: Any) -> str | None:
+    """What a file that is no archive is."""
+    if hasattr(path, "read"):
+        path.seek(0)
+        head = path.read(6)
+    else:
+        with open(path, "rb") as file:
+            head = file.read(6)
+    if head == np.lib.format.MAGIC_PREFIX:
+        return f"{path} is not an .npz file: it holds a single array"
+    return None if head[:2] == b"PK" else f"{path} is not an .npz file"
+
+
+def _tensors(archive: Any, path: Any, largest: int | None) -> dict[str, Tensor]:
+    entries = archive.infolist()
+    archive.fp.seek(0, 2)
+    limit = max(RATIO * archive.fp.tell(), LEAST_LIMIT) if largest is None else largest
+    if (size := sum(entry.file_size for entry in entries)) > limit:
+        raise ValueError(f"the arrays of {path} take {size} bytes, more than {limit}: if you trust the file, say `largest={size}`")
+    found = {}
+    for entry in entries:
+        name = entry.filename.removesuffix(".npy")
+        if entry.compress_type not in METHODS or entry.flag_bits & ENCRYPTED or name == entry.filename or name in found:
+            raise ValueError(f"the entry {entry.filename!r:.200} of the .npz file is no array, is encrypted, or is there twice")
+        with archive.open(entry) as file:
+            found[name] = from_numpy(_array(file, entry.file_size, name))
+    return found
+
+
+def _array(file: Any, size: int, name: str) -> np.ndarray:
+    """The array in an .npy file of that size; it is allocated when its header agrees with the size."""
+    shape, fortran, dtype = _header(file, name)
+    if dtype.hasobject:
+        raise ValueError(f"{name!r:.200} is an object array, which cannot be loaded when allow_pickle=False")
+    if dtype.kind not in "biufc" or dtype.newbyteorder("=").str[1:] not in NUMBERS:
+        raise ValueError(f"{name!r:.200} is of NumPy's dtype {str(dtype)!r:.100}, which tensors do not have")
+    if any(type(n) is not int or n < 0 for n in shape) or len(shape) > MOST_AXES or prod(shape) * dtype.itemsize != size - file.tell():
+        raise ValueError(f"{name!r:.200} has another length than its shape and dtype say")
+    data = bytearray(size - file.tell())
+    if _fill(file, memoryview(data)) != len(data) or file.read(1):      # at its end, the checksum is compared
+        raise ValueError(f"{name!r:.200} is cut off")
+    array = np.frombuffer(data, dtype)
+    if dtype.kind == "b":       # a bool of another value than 0 and 1 is undefined behaviour in C
+        array = array.view(np.uint8) != 0
+    return array.astype(dtype.newbyteorder("="), copy=False).reshape(shape, order="F" if fortran else "C")
+
+
+def _header(file: Any, name: str) -> tuple[tuple[int, ...], bool, np.dtype]:
+    try:
+        version = np.lib.format.read_magic(file)
+        if version in READERS:
+            return READERS[version](file)
+    except (SyntaxError, TypeError, MemoryError, RecursionError, ValueError) as error:      # NumPy's reader evaluates a literal
+        raise ValueError(f"the header of {name!r:.200} is malformed: {escaped(error, 200)}") from None
+    raise ValueError(f"the header of {name!r:.200} is of version {version}, which arrays of numbers do not have")
