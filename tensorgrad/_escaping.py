@@ -15,7 +15,7 @@ def escaped(text: Any, most: int | None = None, keep: str = "") -> str:
     text = str(text)[:most]
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode("ascii") for c in text)
+    return "".join(c if c.isprintable() or c in keep else ascii(c)[1:-1] for c in text)
 
 
 def escape_error(error: BaseException, keep: str = "") -> None:

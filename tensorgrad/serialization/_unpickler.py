@@ -141,8 +141,10 @@ class RestrictedUnpickler:
         """The result of a call."""
         if function in COPYING and arguments:
             self._charge(arguments[0])
-        elif function in STATEFUL and len(arguments) > 3:
-            self._charge(arguments[3], LEAST_ATTRIBUTE)
+        recipe, given = function, arguments
+        while recipe in STATEFUL and len(given) > 3:        # a recipe may hold another, with a state of its own
+            self._charge(given[3], LEAST_ATTRIBUTE)
+            recipe, given = (given[0].function, given[2]) if isinstance(given[0], Name) and type(given[2]) is tuple else (None, ())
         return function(*arguments)
 
     def _charge(self, copied: Any, nbytes: int = 1) -> None:

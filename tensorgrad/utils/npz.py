@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from errno import EINVAL
 from math import prod
 from typing import Any
 
@@ -50,7 +51,9 @@ def load_file(path: Any, largest: int | None = None) -> dict[str, Tensor]:
     try:
         with zipfile.ZipFile(path) as archive:
             return _tensors(archive, path, largest)
-    except (zipfile.BadZipFile, zlib.error, EOFError, struct.error, UnicodeDecodeError, NotImplementedError, OverflowError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, struct.error, UnicodeDecodeError, NotImplementedError, OverflowError, OSError) as error:
+        if isinstance(error, OSError) and error.errno != EINVAL:        # what zipfile makes of places before the file's beginning
+            raise
         raise ValueError(_of_no_archive(path) or f"the .npz file is damaged: {escaped(error, 200)}") from None
 
 
@@ -102,10 +105,11 @@ def _array(file: Any, size: int, name: str) -> np.ndarray:
 
 
 def _header(file: Any, name: str) -> tuple[tuple[int, ...], bool, np.dtype]:
+    from tokenize import TokenError
     try:
         version = np.lib.format.read_magic(file)
         if version in READERS:
             return READERS[version](file)
-    except (SyntaxError, TypeError, MemoryError, RecursionError, ValueError) as error:      # NumPy's reader evaluates a literal
+    except (SyntaxError, TypeError, MemoryError, RecursionError, ValueError, TokenError) as error:      # it evaluates a literal
         raise ValueError(f"the header of {name!r:.200} is malformed: {escaped(error, 200)}") from None
     raise ValueError(f"the header of {name!r:.200} is of version {version}, which arrays of numbers do not have")
