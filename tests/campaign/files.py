@@ -119,7 +119,7 @@ def one(kind, data, path, watch, tg):
             loaded = read(kind, data, path)
             happened, errors = "read", []
         except MemoryError as error:
-            happened, errors = "no memory", [error]
+            happened, errors = "MemoryError", [error]
             complaints.append("memory ran out")
         except Exception as error:
             happened, errors = type(error).__name__, [error]
