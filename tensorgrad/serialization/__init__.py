@@ -124,8 +124,8 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights
 
 @contextmanager
 def _explaining(safe: bool) -> Iterator[None]:
-    """Every error of reading a file goes through here. What it says may be the file's own words, which are escaped; errors of the program's own classes and
-    functions stay as they are. safe: nothing in the file is run."""
+    """Every error of reading a file goes through here. Words of the file in it are escaped; errors of the program's own
+    classes and functions stay as they are. safe: nothing in the file is run."""
     try:
         yield
     except Passed as passed:

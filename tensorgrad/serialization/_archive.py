@@ -193,7 +193,8 @@ class Archive:
         return data
 
     def memory(self, name: str) -> Any:
-        """The bytes of a record to write to: in the mapped file, its checksum checked if that is asked for, or else read into memory."""
+        """The bytes of a record to write to: in the mapped file, its checksum checked if that is asked for, or else read
+        into memory."""
         if self._map is None:
             return self.read(name)
         entry = self._entry(name)

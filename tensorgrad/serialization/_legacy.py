@@ -48,7 +48,8 @@ def read(file: Any, location: Location, unpickle: Any) -> Any:
         raise RuntimeError("Invalid magic number; corrupt file?")
     protocol = reader.pickle()
     if type(protocol) is not int or protocol != PROTOCOL:
-        raise RuntimeError(f"Invalid protocol version: {protocol if type(protocol) is int and abs(protocol) < LARGEST else type(protocol).__name__}")
+        shown = protocol if type(protocol) is int and abs(protocol) < LARGEST else type(protocol).__name__
+        raise RuntimeError(f"Invalid protocol version: {shown}")
     system = reader.pickle()
     if isinstance(system, dict) and system.get("little_endian", True) is not True:
         raise RuntimeError("the file was written on a machine with the other order of bytes")

@@ -42,8 +42,8 @@ class Records:
         element = element_of(kind)
         need, have = count * element.itemsize, self._archive.size(f"data/{key}")
         if need != have:
-            raise RuntimeError(f"record size ({have} bytes) does not match expected size ({need} bytes = {need} elements * 1 bytes/element) for dtype Byte: "
-                               f"the storage {key} is to have {count} {element} elements")
+            raise RuntimeError(f"record size ({have} bytes) does not match expected size ({need} bytes = {need} elements * "
+                               f"1 bytes/element) for dtype Byte: the storage {key} is to have {count} {element} elements")
         if key not in self._loaded:
             untyped = UntypedStorage._over(self._bytes(key))
             if self._swap:

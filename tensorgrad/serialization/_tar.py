@@ -91,7 +91,8 @@ def _count(number: Any) -> int:
 
 def _described(reader: Reader, found: dict[int, Any]) -> tuple[Any, ...]:
     item = reader.pickle()
-    if not isinstance(item, (tuple, list)) or len(item) != 3 or type(item[0]) is not int or abs(item[0]) >= LARGEST or item[0] in found:
+    right = isinstance(item, (tuple, list)) and len(item) == 3 and type(item[0]) is int and abs(item[0]) < LARGEST
+    if not right or item[0] in found:
         raise Refused("the description of a tensor or storage is malformed")
     return tuple(item)
 

@@ -1,8 +1,8 @@
 """A reader of pickles that runs nothing: it knows the opcodes that files of tensors are made of, and the few names that they may use.
 
-A name that is not on the list is refused; it is never imported. Only lists are appended to, only dicts get items, and only OrderedDicts and
-the program's own classes get a state. Nothing recurses into what the file holds, and nothing takes more time or memory than in proportion to its length: what is a key is
-small, and few keys collide.
+A name that is not on the list is refused; it is never imported. Only lists are appended to, only dicts get items, and
+only OrderedDicts and the program's own classes get a state. Nothing recurses into what the file holds, and nothing takes
+more time or memory than in proportion to its length: what is a key is small, and few keys collide.
 """
 from __future__ import annotations
 
@@ -123,8 +123,9 @@ class RestrictedUnpickler:
         said = f"Unsupported global: GLOBAL {full} was not an allowed global by default."
         if not all(map(str.isidentifier, full.split("."))):      # nobody is to paste the file's code into a program
             raise Refused(said)
-        raise Unlisted(f"{said} Please use `torch.serialization.add_safe_globals([{full}])` or the `torch.serialization.safe_globals([{full}])` context "
-                       "manager to allowlist this global if you trust this class/function.")
+        raise Unlisted(f"{said} Please use `torch.serialization.add_safe_globals([{full}])` or the "
+                       f"`torch.serialization.safe_globals([{full}])` context manager to allowlist this global if you "
+                       "trust this class/function.")
 
     def _reduce(self) -> None:
         arguments = self._stack.pop()
@@ -147,7 +148,8 @@ class RestrictedUnpickler:
         recipe, given = function, arguments
         while recipe in STATEFUL and len(given) > 3:        # a recipe may hold another, with a state of its own
             self._charge(given[3], LEAST_ATTRIBUTE)
-            recipe, given = (given[0].function, given[2]) if isinstance(given[0], Name) and type(given[2]) is tuple else (None, ())
+            inner = isinstance(given[0], Name) and type(given[2]) is tuple
+            recipe, given = (given[0].function, given[2]) if inner else (None, ())
         return function(*arguments)
 
     def _charge(self, copied: Any, nbytes: int = 1) -> None:

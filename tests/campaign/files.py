@@ -1,9 +1,11 @@
 """Spoiled files, read by the thousand: python tests/campaign/files.py --cases 20000 --seed 1
 
-Each is read in a worker process of little memory, and what was read is then used: shown, loaded into a model and an optimizer, which takes a step. A case fails
-if the worker dies or hangs, if memory runs out, if an error is of a kind that is not documented or holds control characters, or if anything is imported, run
-or opened meanwhile. A failing case is shown by its number, and `--only NUMBER` repeats it.
+Each is read in a worker process of little memory, and what was read is then used: shown, loaded into a model and an
+optimizer, which takes a step. A case fails if the worker dies or hangs, if memory runs out, if an error is of a kind that
+is not documented or holds control characters, or if anything is imported, run or opened meanwhile. A failing
+case is shown by its number, and `--only NUMBER` repeats it.
 """
+
 import argparse
 import collections
 import faulthandler
@@ -21,12 +23,15 @@ ROOT = Path(__file__).resolve().parents[2]
 if __name__ == "__main__":
     sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "campaign")]
 
-MEMORY = 300_000_000        # bytes that a worker may take beyond what it begins with
-LONGEST = 10.0              # seconds for one case
-BOLD = ("\033[1m", "\033[0m")       # in PyTorch's message
-FORBIDDEN = set("""import exec compile os.system os.exec os.fork os.posix_spawn os.spawn os.startfile subprocess.Popen os.remove os.rename os.mkdir shutil.rmtree
-    shutil.unpack_archive socket.__new__ socket.connect socket.bind ctypes.dlopen pickle.find_class urllib.Request webbrowser.open tempfile.mkstemp tempfile.mkdtemp
-    code.__new__ marshal.loads sys.addaudithook os.listdir os.scandir os.truncate""".split())
+MEMORY = 300_000_000  # bytes that a worker may take beyond what it begins with
+LONGEST = 10.0  # seconds for one case
+BOLD = ("\033[1m", "\033[0m")  # in PyTorch's message
+FORBIDDEN = set(
+    """import exec compile os.system os.exec os.fork os.posix_spawn os.spawn os.startfile subprocess.Popen os.remove
+    os.rename os.mkdir shutil.rmtree shutil.unpack_archive socket.__new__ socket.connect socket.bind ctypes.dlopen
+    pickle.find_class urllib.Request webbrowser.open tempfile.mkstemp tempfile.mkdtemp
+    code.__new__ marshal.loads sys.addaudithook os.listdir os.scandir os.truncate""".split()
+)
 
 
 class Watch:
@@ -39,7 +44,7 @@ class Watch:
     def hook(self, event, arguments):
         if not self.looking:
             return
-        if event == "compile" and self.literals and arguments[1] == "<unknown>":        # NumPy's reader parses a literal
+        if event == "compile" and self.literals and arguments[1] == "<unknown>":  # NumPy's reader parses a literal
             return
         if event in FORBIDDEN or event == "open" and arguments[0] != self.path:
             self.events.append((event, repr(arguments)[:200]))
@@ -48,7 +53,10 @@ class Watch:
 def documented(kind):
     """The errors that reading a file of this format may give."""
     from tensorgrad.utils.safetensors import SafetensorError
-    return {"safetensors": (SafetensorError,), "npz": (ValueError,)}.get(kind, (pickle.UnpicklingError, RuntimeError, EOFError, ValueError))
+
+    return {"safetensors": (SafetensorError,), "npz": (ValueError,)}.get(
+        kind, (pickle.UnpicklingError, RuntimeError, EOFError, ValueError)
+    )
 
 
 def unprintable(message):
@@ -66,9 +74,10 @@ def use(loaded, tg):
         try:
             function(*arguments)
         except (MemoryError, RecursionError):
-            pass                            # PyTorch's copies are as large and as deep: of a tensor of stride 0, of a list in itself
+            pass  # PyTorch's copies are as large and as deep: of a tensor of stride 0, of a list in itself
         except Exception as error:
             errors.append(error)
+
     waiting, seen = [loaded], set()
     while waiting and len(seen) < 300:
         value = waiting.pop()
@@ -109,6 +118,7 @@ def train(loaded, attempt, tg):
 def one(kind, data, path, watch, tg):
     """Read a file and use what it holds: (what happened, complaints)."""
     from file_mutations import read
+
     complaints, loaded = [], None
     watch.events.clear()
     watch.literals = kind == "npz"
@@ -146,12 +156,13 @@ def worker(first, last, seed, folder):
 
     tg.manual_seed(0)
     from file_mutations import case, read, sources
+
     path, table, outcomes = os.path.join(folder, f"case{first}"), sources(), collections.Counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for _, kind, data, _ in table:
             if data[:2] not in (b"\x80\x02",) or kind == "legacy":
-                use(read(kind, data, path), tg)         # what is imported when it is first needed is there from here on
+                use(read(kind, data, path), tg)  # what is imported when it is first needed is there from here on
     watch = Watch(path)
     with open(os.path.join(folder, f"at{first}"), "w+b") as file:
         file.write(bytes(8))
@@ -175,6 +186,7 @@ def limit():
     """Leave this process little memory beyond what it has."""
     try:
         import resource
+
         with open("/proc/self/statm") as file:
             taken = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     except (ImportError, OSError):
@@ -183,13 +195,26 @@ def limit():
 
 
 def run(cases, seed, first=0):
-    """(outcomes, failures) of many cases; a worker that dies is replaced by one that goes on behind the case at which it did."""
+    """(outcomes, failures) of many cases; a worker that dies is replaced by one that goes on behind that case."""
     outcomes, failures, at = collections.Counter(), [], first
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     with tempfile.TemporaryDirectory() as folder:
         while at < first + cases:
-            command = [sys.executable, __file__, "--worker", folder, "--first", str(at), "--cases", str(first + cases - at), "--seed", str(seed)]
-            ran = subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment, cwd=ROOT, timeout=60 + cases)
+            command = [
+                sys.executable,
+                __file__,
+                "--worker",
+                folder,
+                "--first",
+                str(at),
+                "--cases",
+                str(first + cases - at),
+                "--seed",
+                str(seed),
+            ]
+            ran = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", env=environment, cwd=ROOT, timeout=60 + cases
+            )
             for line in ran.stdout.splitlines():
                 word, *rest = line.split()
                 if word == "COUNT":

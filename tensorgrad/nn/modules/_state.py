@@ -247,12 +247,12 @@ def _load_tensor(module, name, tensor, key, value, assign):
         if tensor.ndim == 0 and value.shape == (1,):         # how scalars were once saved
             value = value[0]
         if value.shape != tensor.shape:
-            return (f"size mismatch for {escaped(key)}: copying a param with shape {value.shape} from checkpoint, the shape in "
-                    f"current model is {tensor.shape}.")
+            return (f"size mismatch for {escaped(key)}: copying a param with shape {value.shape} from checkpoint, the "
+                    f"shape in current model is {tensor.shape}.")
     if tensor.is_meta and not value.is_meta and not assign:
-        warnings.warn(f"for {escaped(key)}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, which is a "
-                      "no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their corresponding key in the module instead of copying them "
-                      "in place?)", stacklevel=2)
+        warnings.warn(f"for {escaped(key)}: copying from a non-meta parameter in the checkpoint to a meta parameter in the "
+                      "current model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the state "
+                      "dictionary to their corresponding key in the module instead of copying them in place?)", stacklevel=2)
     try:
         with tg.no_grad():
             if assign:
