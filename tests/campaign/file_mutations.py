@@ -405,6 +405,7 @@ def rewritten_tar(data, r):
 def sources():
     """[(weight, format, valid bytes, mutation)]: what is read, and how it is spoiled."""
     everything = checkpoint()
+    training = {key: everything[key] for key in ("model", "optimizer", "scheduler")}
     whole, old = written(everything), written(everything, _use_new_zipfile_serialization=False)
     with zipfile.ZipFile(io.BytesIO(whole)) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
@@ -424,6 +425,7 @@ def sources():
         (2, "legacy", old, flipped),
         (3, "legacy", old, lambda data, r: restructured(old_codes[0], r) + old_codes[1]),
         (1, "tar", oldest, flipped),
+        (4, "zip", whole, lambda data, r: written({key: replaced(part, r, 0.03) for key, part in training.items()})),
         (2, "tar", oldest, rewritten_tar),
         (1, "safetensors", tensors, flipped),
         (3, "safetensors", tensors, described),
@@ -432,6 +434,41 @@ def sources():
         (1, "npz", stored, relabelled),
         (2, "npz", stored, described_array),
     ]
+
+
+def odd(r):
+    """A value that no training writes."""
+    return r.choice(
+        [
+            lambda: None,
+            lambda: r.choice([0, -1, 2**40, 10**400, 1.5, float("nan"), float("inf"), "x\x1b[2J", b"x", True, (), [], {}, 1j]),
+            lambda: tg.ones(r.choice([(), (0,), (1,), (2,), (3,), (2, 3), (3, 2), (200, 300), (2, 3, 1)])),
+            lambda: tg.ones(r.choice([(), (2,), (2, 3)]), dtype=r.choice([tg.float64, tg.int64, tg.bool, tg.complex64, tg.float16])),
+            lambda: tg.ones(()).expand(r.choice([(2,), (2, 3), (10**6,), (2**20, 2**20)])),
+            lambda: tg.ones(3, 2).t(),
+            lambda: tg.ones(12)[:: r.choice([2, 6])],
+            lambda: tg.empty(2, 3, device="meta"),
+            lambda: tg.ones(2, requires_grad=True),
+            lambda: tg.nn.Parameter(tg.ones(2, 3)),
+            lambda: tg.ones(2, dtype=tg.complex64).conj(),
+            lambda: tg.full((2, 3), float("nan")),
+            lambda: {"\x1b[2J": 1, 3: 4},
+        ]
+    )()
+
+
+def replaced(value, r, chance):
+    """A copy of a checkpoint in which some values, keys and items are others."""
+    if r.random() < chance:
+        return odd(r)
+    if isinstance(value, dict):
+        items = [(key, replaced(part, r, chance)) for key, part in value.items() if r.random() > chance / 2]
+        if r.random() < chance:
+            items.append((r.choice(["\x1b[2J", "step", 0, 7, None, (1, 2), "lr", "params", "_extra_state"]), odd(r)))
+        return type(value)(items) if type(value) in (dict, collections.OrderedDict) else value
+    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
+        return type(value)(replaced(part, r, chance) for part in value)
+    return value
 
 
 def opcodes_of_all(data):
