@@ -128,6 +128,15 @@ def test_keys_of_a_state_dict_do_nothing_to_a_terminal():
         assert plain(str(caught.value)) and r"\x1b[2J" in str(caught.value)
 
 
+def test_specs_of_layers_do_nothing_to_a_terminal():
+    from tensorgrad.layers.spec import SpecError, from_json
+
+    for spec in ({"type": "Linear", EVIL: {"type": EVIL}}, {"type": "Linear", "null": {EVIL: {"type": "Linear"}}}):
+        with pytest.raises(SpecError) as caught:
+            from_json(json.dumps(spec))
+        assert plain(str(caught.value)) and r"evil\x1b" in str(caught.value)
+
+
 def test_names_in_safetensors_and_npz_do_nothing_to_a_terminal(tmp_path):
     entry = {"dtype": "F32", "shape": [7], "data_offsets": [0, 4]}
     header = json.dumps({EVIL: entry}, ensure_ascii=False).encode()

@@ -155,6 +155,7 @@ def worker(first, last, seed, folder):
     import tensorgrad as tg
 
     tg.manual_seed(0)
+    tg.cuda.is_available()  # a place in a file may ask for it
     from file_mutations import case, read, sources
 
     path, table = os.path.join(folder, f"case{first}"), sources()
