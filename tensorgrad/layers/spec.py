@@ -37,8 +37,8 @@ CONTAINERS = {"Container", "Sequential", "ModuleList", "ModuleDict", "ParameterL
 
 
 class SpecError(ValueError, AssertionError):
-    """A spec that describes no layer, or a layer that no spec describes. The message begins with the place in the spec; what
-    it quotes is escaped."""
+    """A spec that describes no layer, or a layer that no spec describes. The message begins with the place in the spec.
+    Words of the spec in it are escaped."""
 
     def __init__(self, message: str) -> None:
         super().__init__(escaped(message, keep="\n"))
