@@ -100,9 +100,17 @@ assert x[1].untyped_storage() is x.untyped_storage() and x.untyped_storage().nby
 
 **Files.** `torch.load` also refuses archives with compressed or overlapping records, with anything between or behind them, or with more than 100,000 of
 them, attributes that would hide methods, and keys that are tuples of more than 64 items or collide on purpose. Sparse and quantized tensors and
-dtypes that are not here are refused by name. It reads the tar files of PyTorch before 0.1.10 without running code. `torch.save` replaces a
-file at once, when all is written. `weights_only=False` runs whatever the file names. Sources of classes in old files are not compared, and TorchScript archives
-are not run.
+dtypes that are not here are refused by name. It reads the tar files of PyTorch before 0.1.10 without running code. `weights_only=False` runs whatever the
+file names; `torch.hub.load_state_dict_from_url` and `torch.utils.model_zoo.load_url` do not by default, unlike PyTorch's, unpack no archives around files,
+and check the hash in the name if `check_hash=True`. Sources of classes in old files are not compared, and TorchScript archives are not run. Words of a
+file in an error or a warning (names, keys, places) are escaped, such that they do nothing to a terminal.
+
+`torch.save` replaces a file at once, when all is written and on the disk. A save that was killed leaves `.<name>.<digits>.part`, which the next save to
+the same path removes; files that another process is writing are locked, and stay. Where there are no locks (Windows), those of the last hour stay.
+
+A mapped file (`mmap=True`) is read where its tensors are used, and its checksums are not compared: `utils.serialization.config.load.mmap_crc32 = True` reads
+it whole, and compares them. As with all mapped files, the process ends if another one cuts the file short meanwhile; `torch.save` never does. `utils.npz`
+reads no objects, and refuses a file whose arrays would take more than 20 times its length and 256 MiB, unless `largest=` allows it.
 
 ```python
 import os, tempfile
