@@ -7,6 +7,7 @@ takes longer than most loops of a small network. BLAS keeps to one thread while 
 each other's cores. */
 #define _GNU_SOURCE                             /* for sched_getcpu and pthread_setaffinity_np */
 #include "pool.h"
+#include "debug.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -18,6 +19,10 @@ each other's cores. */
 #define SPIN 4000
 #define YIELD 2000
 #define PARTS 1024
+
+#ifdef TENSORGRAD_DEBUG
+atomic_long allocations_left;
+#endif
 
 int pool_used;
 static int wanted = 1;                          /* threads, the caller's own included */
@@ -176,6 +181,7 @@ void pool_meet(int parts)
 void *pool_scratch(int which, long bytes)
 {
     static _Thread_local struct { void *memory; long size; } kept[4];
+    if (allocation_fails()) return NULL;
     if (kept[which].size < bytes) {
         free(kept[which].memory);
         long size = (bytes + bytes / 4 + 4095) / 4096 * 4096;
