@@ -26,6 +26,7 @@ def arguments():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--level", choices=["public", "direct", "memory"], default="public")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="after which no call begins")
     parser.add_argument("--sanitizers", action="store_true")
     parser.add_argument("--replay", metavar="PROGRAM")
     return parser.parse_args()
@@ -64,7 +65,7 @@ def main():
         import short_memory
         program, check = functools.partial(program, large=0.4), short_memory.run
     campaign = workers.Campaign(lambda number: program(given.seed << 32 | number), names, prepared, check, given.jobs, isolated)
-    return 0 if workers.report(f"kernels, {given.level}", campaign.run(given.calls)) else 1
+    return 0 if workers.report(f"kernels, {given.level}", campaign.run(given.calls, given.seconds)) else 1
 
 
 if __name__ == "__main__":

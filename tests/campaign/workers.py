@@ -4,7 +4,6 @@
 that it shares, so a crash belongs to a call; that call then runs alone, again and again, as long as it still crashes with a line or an argument less.
 """
 import ast
-import collections
 import contextlib
 import itertools
 import json
@@ -100,7 +99,7 @@ class Campaign:
         self.program, self.names, self.prepare, self.check, self.jobs, self.isolated = program, names, prepare, check, jobs, isolated
         self.figures = Figures()
 
-    def run(self, calls):
+    def run(self, calls, seconds=float("inf")):
         began = time.monotonic()
         with tempfile.TemporaryDirectory() as self.folder:
             edges = [calls * k // self.jobs for k in range(self.jobs + 1)]
@@ -109,6 +108,9 @@ class Campaign:
                 time.sleep(0.02)
                 for child in list(running):
                     self.watch(child, running)
+                    if time.monotonic() - began > seconds and child in running:
+                        running[child][0] = 0
+                        os.kill(child, signal.SIGTERM)
         self.figures.seconds = time.monotonic() - began
         return self.figures
 
@@ -178,7 +180,7 @@ class Campaign:
         self.figures.raised += notes[RAISED]
         for reported in re.findall(r"^FOUND (\[.*)", text, re.MULTILINE):
             self.note(*json.loads(reported))
-        if status:
+        if status and not (stop == 0 and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGTERM):
             self.figures.calls += 1
             self.figures.crashes += 1
             self.note(reason_of(status, text), notes[NOW])
@@ -196,6 +198,8 @@ class Campaign:
         found.alone = slow or self.once(text) is not None
         if found.alone and not slow:
             found.program = self.shortened(text, reason)
+        print(f"\n{reason} (call {number}{'' if found.alone else ', not when it runs alone'})")
+        print("\n".join(f"    {line}" for line in found.program.splitlines()), flush=True)
 
     def shortened(self, text, reason, most=60):
         """The call with as few lines and as plain arguments as still end it alike."""
@@ -245,13 +249,8 @@ def callee(text):
     return next((name for name in names if name not in ("tensor", "array", "pull", "trained", "print")), text[:40])
 
 
-def report(name, figures, out=sys.stdout):
-    """What was found, and a line of figures. Whether nothing was."""
-    for found in figures.findings.values():
-        print(f"\n{found.reason}: {found.count} calls, first number {found.number}{'' if found.alone else ', not when it runs alone'}", file=out)
-        print("\n".join(f"    {line}" for line in found.program.splitlines()), file=out)
-    rate = figures.calls / max(figures.seconds, 1e-9)
-    kinds = collections.Counter("crash" if not re.match(r"\w+: ", f.reason) else "exception" for f in figures.findings.values())
-    print(f"{name}: {figures.calls:,} calls, {figures.raised:,} raised, {figures.crashes:,} crashes, {kinds['crash'] + kinds['exception']} findings, "
-          f"{figures.seconds:.0f} s, {rate:,.0f} a second", file=out)
+def report(name, figures):
+    """A line of figures. Whether nothing was found."""
+    print(f"{name}: {figures.calls:,} calls, {figures.raised:,} raised, {figures.crashes:,} crashes, {len(figures.findings)} findings, "
+          f"{figures.seconds:.0f} s, {figures.calls / max(figures.seconds, 1e-9):,.0f} a second")
     return not figures.findings
