@@ -19,6 +19,8 @@ is needed at once than ever before. The handler and all arrays live as long as t
 #include <time.h>
 #include <unistd.h>
 
+#include "debug.h"
+
 #define LEAST (1 << 16)
 #define SECONDS 10
 #define PAGE 4096
@@ -106,7 +108,7 @@ static long seconds(void)
 static void *take(size_t size, int zeros)
 {
     size_t whole;
-    if (size > (size_t)1 << 60) return NULL;
+    if (size > (size_t)1 << 60 || allocation_fails()) return NULL;
     long class = class_of(size + sizeof(Block), &whole);
     pthread_mutex_lock(&lock);
     Block *block = NULL;
@@ -211,7 +213,7 @@ static int is_kept(size_t size) { return size >= LEAST && most; }
 
 void *memory_borrow(size_t size)
 {
-    return is_kept(size) ? take(size, 0) : aligned_alloc(64, (size + 63) / 64 * 64);
+    return is_kept(size) ? take(size, 0) : allocation_fails() ? NULL : aligned_alloc(64, (size + 63) / 64 * 64);
 }
 
 void memory_return(void *memory, size_t size)
@@ -271,3 +273,15 @@ PyObject *memory_use(PyObject *self, PyObject *nothing)
     (void)self, (void)nothing;
     return Py_BuildValue("nnn", (Py_ssize_t)live, (Py_ssize_t)kept, (Py_ssize_t)peak);
 }
+
+#ifdef TENSORGRAD_DEBUG
+/* fail_allocation(n): of the requests for scratch memory and for large arrays from now on, the n-th fails, once; n = 0: none does. */
+PyObject *fail_allocation(PyObject *self, PyObject *number)
+{
+    (void)self;
+    long n = PyLong_AsLong(number);
+    if (n < 0) return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "the allocation to fail is %ld, not 0 or more", n);
+    atomic_store(&allocations_left, n);
+    Py_RETURN_NONE;
+}
+#endif

@@ -157,8 +157,15 @@ extern PyObject *learn(PyObject *, PyObject *), *results_are(PyObject *, PyObjec
 extern PyObject *wrap(PyObject *, PyObject *const *, Py_ssize_t), *fresh(PyObject *, PyObject *const *, Py_ssize_t);
 extern PyObject *record_step(PyObject *, PyObject *const *, Py_ssize_t), *record_careful(PyObject *, PyObject *const *, Py_ssize_t), *step_back(PyObject *, PyObject *const *, Py_ssize_t);
 extern PyObject *learn_steps(PyObject *, PyObject *);                                                                                /* back.c */
+#ifdef TENSORGRAD_DEBUG
+extern PyObject *fail_allocation(PyObject *, PyObject *);                                                                              /* memory.c */
+#endif
 #define FAST(name, function) {name, (PyCFunction)(void (*)(void))function, METH_FASTCALL, NULL}
-static PyMethodDef functions[] = {{"set_threads", set_threads, METH_O, NULL}, {"when_started", when_started, METH_O, NULL},
+static PyMethodDef functions[] = {
+#ifdef TENSORGRAD_DEBUG
+                                    {"fail_allocation", fail_allocation, METH_O, NULL},
+#endif
+                                    {"set_threads", set_threads, METH_O, NULL}, {"when_started", when_started, METH_O, NULL},
                                     {"started", has_started, METH_NOARGS, NULL}, {"twister", twister, METH_O, NULL}, {"use_memory", use_memory, METH_O, NULL},
                                     {"empty_memory", empty_memory, METH_NOARGS, NULL}, {"memory_use", memory_use, METH_NOARGS, NULL},
                                     {"use_arrays", use_arrays, METH_O, NULL}, {"map", new_map, METH_VARARGS, NULL},

@@ -9,6 +9,7 @@ A thread that has nothing to do looks out for work for about SPIN turns (some 50
 millisecond, only when nobody else wants its core; then it sleeps. To wake takes longer than most loops of a small network. */
 #define _GNU_SOURCE                             /* for sched_getcpu and pthread_setaffinity_np */
 #include "pool.h"
+#include "debug.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -23,6 +24,10 @@ millisecond, only when nobody else wants its core; then it sleeps. To wake takes
 #define PARTS 1024
 
 typedef struct Memory { void *start; long size; } Memory;
+
+#ifdef TENSORGRAD_DEBUG
+atomic_long allocations_left;
+#endif
 
 atomic_int pool_used;
 static atomic_int wanted = 1;                   /* threads, the caller's own included */
@@ -161,6 +166,7 @@ void pool_resize(int threads) { atomic_store(&wanted, threads < 1 ? 1 : threads 
 /* Let a piece of memory hold so many bytes, on a line of the cache; 0 where there is not that much. What it held is lost. */
 static int hold(Memory *memory, long bytes)
 {
+    if (allocation_fails()) return 0;
 #ifdef TENSORGRAD_DEBUG
     long size = bytes;                          /* no more, and anew for each loop, so that sanitizers see what is written beyond */
 #else
