@@ -239,9 +239,15 @@ static int recorded(Call *call, PyObject *out)
     return done ? 0 : -1;
 }
 
+/* An error of shapes or of memory that is not there is Python's to explain. */
+static void leave_to_python(void)
+{
+    if (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_MemoryError)) PyErr_Clear();
+}
+
 static PyObject *as_array(PyObject *y)
 {
-    if (!y && PyErr_ExceptionMatches(PyExc_ValueError)) PyErr_Clear();
+    if (!y && PyErr_Occurred()) leave_to_python();
     if (!y || Py_TYPE(y) == array_type) return y;
     PyObject *array = PyObject_CallMethod((PyObject *)cpu, "asarray", "O", y);
     Py_DECREF(y);

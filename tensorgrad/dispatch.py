@@ -20,6 +20,7 @@ from .autograd.tape import Leaf, Origin, TensorBase, new, node_of, record_severa
 from .lanes import NO_PARAMS, NUMBERS, PLAIN, lanes
 from .ops.base import OPS, Op, Pair
 from .storage.base import MAKERS, Storage, backend_of
+from .storage.exhausted import beyond, memory_error
 
 Tensor: Any = TensorBase        # _tensor.py puts the full class here
 SCALARS = (int, float, complex, generic)
@@ -107,7 +108,7 @@ def _general(op: type[Op]) -> Callable[..., Any]:
             return op.forward(namespace(backend), *([args] if sequence else args), **params)
         try:
             y = kernel(arrays, **params) if sequence else kernel(*arrays, **params)
-        except ValueError as error:
+        except (ValueError, MemoryError) as error:
             raise explained(op, arrays, error) from None
         if several:
             if result is not None:
@@ -143,8 +144,10 @@ def refused(op: type[Op], value: Any) -> TypeError:
     return TypeError(f"{op.opname}(): expected a Tensor or a number, got {got}")
 
 
-def explained(op: type[Op], arrays: Any, error: ValueError) -> Exception:
-    """PyTorch's error for shapes that do not broadcast, or the error itself."""
+def explained(op: type[Op], arrays: Any, error: ValueError | MemoryError) -> Exception:
+    """PyTorch's error for memory that is not there and for shapes that do not broadcast, or the error itself."""
+    if isinstance(error, MemoryError) or beyond(error):
+        return memory_error(error, op.opname) or error
     shapes = [a.shape for a in arrays if hasattr(a, "shape")]
     if op.explain is not None:
         return op.explain(*shapes) or error
@@ -320,7 +323,10 @@ def _number_dtype(number: Any) -> dtypes.dtype:
 
 def paired(op: type[Op], pair: Pair, backend: Any, args: Any, arrays: Any, edges: Any, needs: int, params: Any) -> Any:
     """Run a kernel pair and record its residual; NotImplemented for arguments that it does not serve."""
-    pair, served = pair.served(arrays, **params) if op.sequence else pair.served(*arrays, **params)
+    try:
+        pair, served = pair.served(arrays, **params) if op.sequence else pair.served(*arrays, **params)
+    except MemoryError as error:
+        raise explained(op, arrays, error) from None
     if served is NotImplemented:
         return served
     y, residual = served
@@ -369,7 +375,10 @@ def unary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
     def call(a: Any) -> Any:
         if type(a) in PLAIN and (x := a.array).dtype.kind in kinds and \
                 type(kernel := kernels[backend := type(a._storage)]) is not Pair:
-            y = kernel(x)
+            try:
+                y = kernel(x)
+            except MemoryError as error:
+                raise explained(op, (x,), error) from None
             if type(y) is not backend.array_type:
                 y = backend.asarray(y)
             out = new(Tensor)
@@ -392,7 +401,10 @@ def parametric(op: type[Op]) -> Callable[..., Any]:
     def call(a: Any, *positional: Any, **params: Any) -> Any:
         if not positional and type(a) in PLAIN and (x := a.array).dtype.kind in kinds and \
                 type(kernel := kernels[backend := type(a._storage)]) is not Pair:
-            out = fresh(kernel(x, **params), backend)
+            try:
+                out = fresh(kernel(x, **params), backend)
+            except MemoryError as error:
+                raise explained(op, (x,), error) from None
             node = a._node if a.origin is None else node_of(a)
             if node is not None and tracked and (record := mode.record):
                 record(plans[1], (a,), (node,), params, out)
@@ -419,7 +431,7 @@ def binary(op: type[Op], otherwise: Any = None, numbers: Any = NUMBERS) -> Calla
             if fast:
                 try:
                     z = kernel(x, y)
-                except ValueError as error:
+                except (ValueError, MemoryError) as error:
                     raise explained(op, (x, y), error) from None
                 if type(z) is not backend.array_type:
                     z = backend.asarray(z)
@@ -477,7 +489,7 @@ def viewing(op: type[Op]) -> Callable[..., Any]:
         if not positional and type(a) in PLAIN and (storage := a._storage).rank == 0 and type(kernel := kernels[backend := type(storage)]) is not Pair:
             try:
                 y = kernel(x := a.array, **params)
-            except ValueError as error:
+            except (ValueError, MemoryError) as error:
                 raise explained(op, (a.array,), error) from None
             node = a._node if a.origin is None else node_of(a)
             if always or backend.aliases(y, x):
@@ -512,7 +524,10 @@ def joining(op: type[Op]) -> Callable[..., Any]:
             bit <<= 1
         else:
             if dtype is not None and dtype.kind in kinds and type(kernel := kernels[backend]) is not Pair:
-                out = fresh(kernel(arrays, **params), backend)  # type: ignore[arg-type]
+                try:
+                    out = fresh(kernel(arrays, **params), backend)  # type: ignore[arg-type]
+                except MemoryError as error:
+                    raise explained(op, arrays, error) from None
                 if needs and tracked and (record := mode.record):
                     record(op.plans.of(needs, edges), tuple(tensors), edges, params, out)
                 return out
