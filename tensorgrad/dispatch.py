@@ -21,6 +21,7 @@ from .guest import STATE, begin, compute, end
 from .lanes import NO_PARAMS, NUMBERS, PLAIN, lanes
 from .ops.base import OPS, Op, Pair
 from .storage.base import MAKERS, Storage, backend_of
+from .storage.exhausted import beyond, memory_error
 
 Tensor: Any = TensorBase        # _tensor.py puts the full class here
 SCALARS = (int, float, complex, generic)
@@ -108,7 +109,7 @@ def _general(op: type[Op]) -> Callable[..., Any]:
             return op.forward(namespace(backend), *([args] if sequence else args), **params)
         try:
             y = compute(kernel, arrays, **params) if sequence else compute(kernel, *arrays, **params)
-        except ValueError as error:
+        except (ValueError, MemoryError) as error:
             raise explained(op, arrays, error) from None
         if several:
             if result is not None:
@@ -144,8 +145,10 @@ def refused(op: type[Op], value: Any) -> TypeError:
     return TypeError(f"{op.opname}(): expected a Tensor or a number, got {got}")
 
 
-def explained(op: type[Op], arrays: Any, error: ValueError) -> Exception:
-    """PyTorch's error for shapes that do not broadcast, or the error itself."""
+def explained(op: type[Op], arrays: Any, error: ValueError | MemoryError) -> Exception:
+    """PyTorch's error for memory that is not there and for shapes that do not broadcast, or the error itself."""
+    if isinstance(error, MemoryError) or beyond(error):
+        return memory_error(error, op.opname) or error
     shapes = [a.shape for a in arrays if hasattr(a, "shape")]
     if op.explain is not None:
         return op.explain(*shapes) or error
@@ -321,7 +324,10 @@ def _number_dtype(number: Any) -> dtypes.dtype:
 
 def paired(op: type[Op], pair: Pair, backend: Any, args: Any, arrays: Any, edges: Any, needs: int, params: Any) -> Any:
     """Run a kernel pair and record its residual; NotImplemented for arguments that it does not serve."""
-    pair, served = compute(pair.served, arrays, **params) if op.sequence else compute(pair.served, *arrays, **params)
+    try:
+        pair, served = compute(pair.served, arrays, **params) if op.sequence else compute(pair.served, *arrays, **params)
+    except MemoryError as error:
+        raise explained(op, arrays, error) from None
     if served is NotImplemented:
         return served
     y, residual = served
@@ -373,6 +379,8 @@ def unary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
             token = begin(STATE)
             try:
                 y = kernel(x)
+            except MemoryError as error:
+                raise explained(op, (x,), error) from None
             finally:
                 end(token)
             if type(y) is not backend.array_type:
@@ -397,7 +405,10 @@ def parametric(op: type[Op]) -> Callable[..., Any]:
     def call(a: Any, *positional: Any, **params: Any) -> Any:
         if not positional and type(a) in PLAIN and (x := a.array).dtype.kind in kinds and \
                 type(kernel := kernels[backend := type(a._storage)]) is not Pair:
-            out = fresh(compute(kernel, x, **params), backend)
+            try:
+                out = fresh(compute(kernel, x, **params), backend)
+            except MemoryError as error:
+                raise explained(op, (x,), error) from None
             node = a._node if a.origin is None else node_of(a)
             if node is not None and tracked and (record := mode.record):
                 record(plans[1], (a,), (node,), params, out)
@@ -425,7 +436,7 @@ def binary(op: type[Op], otherwise: Any = None, numbers: Any = NUMBERS) -> Calla
                 token = begin(STATE)
                 try:
                     z = kernel(x, y)
-                except ValueError as error:
+                except (ValueError, MemoryError) as error:
                     raise explained(op, (x, y), error) from None
                 finally:
                     end(token)
@@ -485,7 +496,7 @@ def viewing(op: type[Op]) -> Callable[..., Any]:
         if not positional and type(a) in PLAIN and (storage := a._storage).rank == 0 and type(kernel := kernels[backend := type(storage)]) is not Pair:
             try:
                 y = compute(kernel, x := a.array, **params)
-            except ValueError as error:
+            except (ValueError, MemoryError) as error:
                 raise explained(op, (a.array,), error) from None
             node = a._node if a.origin is None else node_of(a)
             if always or backend.aliases(y, x):
@@ -520,7 +531,10 @@ def joining(op: type[Op]) -> Callable[..., Any]:
             bit <<= 1
         else:
             if dtype is not None and dtype.kind in kinds and type(kernel := kernels[backend]) is not Pair:
-                out = fresh(compute(kernel, arrays, **params), backend)  # type: ignore[arg-type]
+                try:
+                    out = fresh(compute(kernel, arrays, **params), backend)  # type: ignore[arg-type]
+                except MemoryError as error:
+                    raise explained(op, arrays, error) from None
                 if needs and tracked and (record := mode.record):
                     record(op.plans.of(needs, edges), tuple(tensors), edges, params, out)
                 return out

@@ -18,6 +18,7 @@ from ..dispatch import fresh, level_of, wrap, xp
 from ..dtype import FROM_NUMPY, as_dtype
 from ..guest import Region, compute
 from ..storage.base import backend_of
+from ..storage.exhausted import memory_error
 from ._arguments import converted, each_example, in_batch, warn
 from ._register import check_layout, public
 
@@ -361,10 +362,22 @@ def made(maker: str, shape: tuple[int, ...], dtype: Any, device: Any, requires_g
     if mode.inference:
         storage.inference = True
     out = new(Tensor)
-    out.array, out._storage, out._node, out._grad, out.origin = compute(getattr(backend.xp, maker), shape, *args, dtype=kind.numpy), storage, None, None, None
+    try:
+        out.array = compute(getattr(backend.xp, maker), shape, *args, dtype=kind.numpy)
+    except (ValueError, MemoryError) as error:
+        raise unmade(error, maker, shape) from None
+    out._storage, out._node, out._grad, out.origin = storage, None, None, None
     if fill_memory and maker == "empty":
         out.array[...] = np.nan if kind.is_floating_point or kind.is_complex else True if kind is dtypes.bool else dtypes.iinfo(kind).max
     return as_leaf(out, requires_grad)
+
+
+def unmade(error: Exception, function: str, shape: tuple[int, ...]) -> Exception:
+    """PyTorch's error for a tensor that is too large to be made, or the error itself."""
+    for place, n in enumerate(shape, 1):
+        if n >= 1 << 63:
+            return TypeError(f"{function}(): argument 'size' failed to unpack the object at pos {place} with error \"Overflow when unpacking long long\"")
+    return memory_error(error, function, shape) or error
 
 
 def _filler(name: str) -> Any:

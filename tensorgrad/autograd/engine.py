@@ -18,13 +18,15 @@ from ..dtype import FROM_NUMPY
 from ..guest import Region, compute, outside
 from ..lanes import lanes
 from ..ops.base import OPS, Op
-from .aside import Aside
-from .fitting import checked, fitted, sum_to
+from ..storage.exhausted import memory_error
+from .aside import Aside, accumulating
+from .fitting import checked, fitted, sum_to, unpulled
 from .fused import second_time, stale
 from .mode import mode
 from .tape import FREED, Hooks, Leaf, Output, Packed, TensorBase, node_of
 
 by_time = attrgetter("time")
+NO_MEMORY = {int, float, bool, complex, tuple, type(None)}      # what a step may keep for another backward, as PyTorch's do: numbers and shapes
 
 
 # ── one step back ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -314,6 +316,8 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
             outside(callback)
         if outer is not None:
             outer.callbacks.extend(mode.sweep.callbacks)
+    except MemoryError as error:
+        raise memory_error(error, "backward") or error from None
     finally:
         if aside is not None:
             aside.close()
@@ -344,8 +348,11 @@ def _step(node: Any, g: Any, grads: dict[Any, Any], owned: set[Any], useful: Any
     if watched:
         pulled = _pull_watched(node, g, useful, create_graph)
     else:
-        pulled = node.pull_tensors(g, useful) if create_graph else node.pull(g, useful)
-    if not retain_graph and saved:
+        try:
+            pulled = node.pull_tensors(g, useful) if create_graph else node.pull(g, useful)
+        except (ValueError, TypeError, IndexError, MemoryError) as error:
+            raise unpulled(node, error) from None
+    if not retain_graph and (type(saved) is not tuple or not all(type(v) in NO_MEMORY for v in saved)):
         node.saved = FREED
     shared = create_graph or node.shares
     if hooks is not None and hooks.after:
@@ -460,13 +467,18 @@ def _arrive(leaf: Leaf, g: Any, owned: set[Any], create_graph: bool, wanted: Any
 
 def accumulate(tensor: Any, g: Any, owned: bool = False) -> None:
     """Add a gradient to a tensor's .grad, which always has memory of its own."""
+    with accumulating:
+        _accumulate(tensor, g, owned)
+
+
+def _accumulate(tensor: Any, g: Any, owned: bool) -> None:
     if isinstance(g, TensorBase):
         tensor._grad = xp.clone(g) if tensor._grad is None else tensor._grad + g
         return
-    if g.shape != tensor.array.shape:      # the leaf got axes of length 1 in place, after it was recorded
+    if g.shape != tensor.array.shape and g.size == tensor.array.size:      # the leaf got axes of length 1 in place, after it was recorded
         g, owned = g.reshape(tensor.array.shape), False
     if tensor._grad is None:
-        if _inner_strides(tensor.array):      # the gradient lies in memory as the tensor does
+        if g.shape == tensor.array.shape and _inner_strides(tensor.array):      # the gradient lies in memory as the tensor does
             laid = type(tensor._storage).xp.empty_like(tensor.array)
             laid[...] = g
             g, owned = laid, True

@@ -39,9 +39,9 @@ class Leaf(Node):
     __slots__ = ("_tensor",)
     edges = ()
 
-    def __init__(self, tensor: TensorBase) -> None:
+    def __init__(self, tensor: TensorBase, array: Any = None) -> None:
         self._tensor = weakref.ref(tensor)
-        array = tensor.array
+        array = tensor.array if array is None else array
         self.shape, self.dtype, self.hooks, self.time = array.shape, array.dtype, None, next(clock)
         self._storage = tensor._storage.nowhere
 

@@ -98,6 +98,7 @@ class Storage:
 
     written = 0       # clock of the last write in place
     rebased = 0       # clock of the last write in place that autograd recorded
+    replaced = 0      # clock of when a tensor was given this memory in place of its own
     version = 0       # number of writes in place
     dates: tuple[int, ...] = ()  # clocks of the latest of them
     inference = False  # made in inference mode
