@@ -50,11 +50,29 @@ def test_results_know_the_layer_and_which_of_its_calls_they_come_from():
     layer, x = L.Linear(4), P(2, 3)
     first, second = layer(x), layer(x)
     assert isinstance(first, L.Placeholder) and first.inbound_layer is layer and (first.node_index, second.node_index) == (0, 1)
+    other = layer(P(5, 3))
+    assert other.node_index == 2 and x.node_index is None and (x + x).node_index == 0 and x.tensor is None
+
+
+def test_flattening_keeps_the_batch():
+    """X32, X33: a bare `flatten()` is that of layers.Flatten, with the batch known and unknown."""
+    for batch in 8, None:
+        x = P(batch, 10, 2, 2)
+        flat = x.flatten()
+        assert isinstance(flat, L.Placeholder) and flat.shape == (batch, 40) and x.flatten(2).shape == (batch, 10, 4)
+        assert x.flatten(start_dim=1, end_dim=2).shape == (batch, 20, 2) and P(batch, 10).flatten().shape == (batch, 10)
+        net = L.Functional(x, L.Linear(3)(flat))
+        value = torch.randn(5, 10, 2, 2)
+        assert torch.equal(net(value), net._execution_order_layers[0](value.flatten(1)))
+        assert L.from_json(L.to_json(net))(value).shape == (5, 3)
+    assert P(2, 3, 4).flatten(0).shape == (24,) and P(None, 3)[:, :2].shape == (None, 2)
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        P(8).flatten()
 
 
 @pytest.mark.parametrize("function", [
     lambda x, y: x + y[2:, 2:] - x * y[:-2, :-2], lambda x, y: x + 1, lambda x, y: 2 * x, lambda x, y: -x, lambda x, y: x ** 2, lambda x, y: 1 / (x + 2),
-    lambda x, y: x @ y[:4], lambda x, y: x / 2 - 1.5, lambda x, y: x.view(2, 2, 4), lambda x, y: y.flatten(), lambda x, y: y.unsqueeze(1).flatten(start_dim=1),
+    lambda x, y: x @ y[:4], lambda x, y: x / 2 - 1.5, lambda x, y: x.view(2, 2, 4), lambda x, y: y.flatten(0), lambda x, y: y.unsqueeze(1).flatten(start_dim=1),
     lambda x, y: x[..., None] * y[0, :4], lambda x, y: abs(x) % 2, lambda x, y: (x > y[2:, 2:]).float(), lambda x, y: torch.cat([x, y[:, :4]]),
     lambda x, y: nn.functional.softmax(x, dim=1), lambda x, y: x.mean(dim=0).std(), lambda x, y: y.max(dim=1).values])
 def test_operators_methods_and_functions(function):
@@ -377,3 +395,28 @@ def test_any_change_gives_a_network_or_a_spec_error(place, value):
         assert isinstance(L.Layer.from_spec(spec), nn.Module)
     except L.SpecError as error:
         assert str(error)
+
+
+# ── traversal ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_layers_in_postorder():
+    """X37: each layer comes after all that it depends on; a layer that is called again has another index."""
+    x, y, shared, join = P(2, 3), P(2, 3), L.Linear(3), L.Add()
+    first, second = shared(x), shared(y)
+    out = L.Linear(1)(join(second, first))
+    net = L.Functional([x, y], [out, first])
+    order = net.postorder_traverse()
+    assert order == [(shared, 1), (shared, 0), (join, 0), (out.inbound_layer, 0)]
+    inner = L.Functional(first, L.ReLU()(first) * 2).postorder_traverse()
+    assert [type(layer).__name__ for layer, _ in inner] == ["ReLU", "builtin_function_or_method"] and inner[0][1] == 0
+    with pytest.raises(RuntimeError, match="is a copy, which has no graph"):
+        copy.deepcopy(net).postorder_traverse()
+
+
+def test_a_thousand_doublings_are_traversed():
+    """X37: no path is walked twice, and no depth of the graph is one of calls."""
+    x = z = P(1, 1)
+    for _ in range(1000):
+        z = z + z
+    assert len(L.Functional(x, z).postorder_traverse()) == 1000

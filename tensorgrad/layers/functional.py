@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..symbolic.data import SymbolicTensor
+from ..symbolic.data import SymbolicTensor, index_of_call
 from ..symbolic.model import GraphModule
 from . import graph_spec
 from .base import Layer
@@ -68,6 +68,27 @@ class Functional(Layer, GraphModule):
     def native_module(self) -> list[Any]:
         """The plain modules behind its layers, in the order in which they run."""
         return [layer.native_module() if isinstance(layer, Layer) else layer for layer in self._execution_order_layers]
+
+    def postorder_traverse(self) -> list[tuple[Any, int | None]]:
+        """The layers and functions in an order in which each comes after all that it depends on, the outputs' last: (layer, which of its calls).
+
+        >>> import tensorgrad as torch
+        >>> from tensorgrad import layers as L
+        >>> x, shared = L.Placeholder((8, 3)), L.Linear(3)
+        >>> L.Functional(x, shared(shared(x))).postorder_traverse()
+        [(Linear(3), 0), (Linear(3), 1)]
+        """
+        done, waiting, found = set(recursive_flatten(self.inputs)), recursive_flatten(self.outputs)[::-1], []
+        while waiting:
+            node = waiting[-1]
+            if node not in done and (before := [parent for parent in node.parents if parent not in done]):
+                waiting.extend(reversed(before))
+                continue
+            waiting.pop()
+            if node not in done:
+                done.add(node)
+                found.append((node.layer, index_of_call(node)))
+        return found
 
     def _as_call(self) -> str:
         return GraphModule.__repr__(self)
