@@ -76,10 +76,11 @@ def cpu(input: Any, memory_format: Any = None) -> Any:
 
 @public(function=False)
 def cuda(input: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Any:
-    """The tensor on a CUDA device. https://pytorch.org/docs → torch.Tensor.cuda"""
-    if device is None:
-        device = input.device if input.is_cuda else "cuda"
-    return to(input, Device("cuda", device) if isinstance(device, int) else device)
+    """The tensor on a CUDA device: the current one, unless another is named. https://pytorch.org/docs → torch.Tensor.cuda"""
+    target = Device("cuda", device) if isinstance(device, int) else Device("cuda" if device is None else device)
+    if target.type != "cuda":
+        raise RuntimeError("Invalid device, must be cuda device")
+    return to(input, target)
 
 
 def _caster(name: str, dtype: dtypes.dtype) -> None:
