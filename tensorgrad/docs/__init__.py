@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from .names import ABSENT, made_of
+from .names import ABSENT, is_static, made_of
 from .prose import BUILDING, DIFFERENCES, EXTENDING, HEAD
 
 
@@ -67,7 +67,7 @@ def tensor_section() -> Iterator[str]:
     from .._tensor import Tensor
     yield "## tensorgrad.Tensor\n"
     yield first_line(Tensor) + "\n"
-    rows = [(f"`{name}{'' if not callable(member) else signature_of(member, True)}`", first_line(member)) for name, member in tensor_members()]
+    rows = [(f"`{name}{'' if not callable(member) else signature_of(member, not is_static(name))}`", first_line(member)) for name, member in tensor_members()]
     yield from table(rows, "member", "what it is")
 
 
@@ -201,16 +201,18 @@ def stub() -> str:
         if not callable(member):
             lines.append(f"    {name}: {known.get(name, 'Any')}")
             continue
-        lines.append(f"    def {name}({_stub_arguments(member)}) -> Any: ...")
+        if is_static(name):
+            lines.append("    @staticmethod")
+        lines.append(f"    def {name}({_stub_arguments(member, is_static(name))}) -> Any: ...")
     return "\n".join(lines) + "\n"
 
 
-def _stub_arguments(member: Any) -> str:
+def _stub_arguments(member: Any, static: bool = False) -> str:
     try:
-        parameters = list(inspect.signature(member).parameters.values())[1:]
+        parameters = list(inspect.signature(member).parameters.values())[int(not static):]
     except (TypeError, ValueError):
         return "self, *args: Any, **kwargs: Any"
-    shown = ["self"]
+    shown = [] if static else ["self"]
     starred = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     for p in parameters:
         if p.kind is p.KEYWORD_ONLY and not starred:
