@@ -9,6 +9,7 @@ import tensorgrad as tg
 from tensorgrad import nn
 from tensorgrad.const import DEVICE, DTYPE, OP
 from tensorgrad.dispatch import OpDispatch, apply
+from tensorgrad.ops import stubs
 from tensorgrad.ops.base import OPS, Composite, Elementwise, Floating, Op
 from tensorgrad.storage import Storage
 
@@ -481,6 +482,56 @@ def cube():
         def grad_x(xp, g, x): return g * (3 * x * x)
     yield Cube
     del OPS["cube"]
+
+
+@pytest.fixture
+def table():
+    """The table of ops, put back afterwards."""
+    before = dict(OPS)
+    yield
+    for name in OPS.keys() - before.keys():
+        del OPS[name]
+
+
+def test_what_ops_of_ones_own_inherit_from(table):
+    """A55: a base and three families, under the paths of the first version."""
+    class Cubed(stubs.UnaryOp):
+        def forward(xp, x): return x * x * x
+        def grad_x(xp, g, x): return g * (3 * x * x)
+
+    class Scaled(stubs.BinaryOp):
+        def forward(xp, a, b): return a * b * 2
+        def grad_a(xp, g, b): return g * b * 2
+        def grad_b(xp, g, a): return g * a * 2
+
+    class Total(stubs.ReduceOp):
+        def forward(xp, x, *, axis=None, keepdims=False): return xp.sum(x, axis=axis, keepdims=keepdims)
+        def grad_x(xp, g, x_shape, axis=None, keepdims=False):
+            return xp.broadcast_to(g if keepdims or axis is None else xp.expand_dims(g, axis=axis), x_shape)
+
+    assert stubs.Op is stubs.BaseOp is Op and all(issubclass(c, Op) for c in (stubs.UnaryOp, stubs.BinaryOp, stubs.ReduceOp))
+    x, row = t([[1., 2., 3.], [4., 5., 6.]], dtype=tg.float64, requires_grad=True), t([1., 2., 3.], dtype=tg.float64, requires_grad=True)
+    execute = OpDispatch.execute
+    assert execute("cubed", t([2])).tolist() == [8] and execute("total", x, axis=1, keepdims=True).tolist() == [[6], [15]]
+    for function, inputs in ((lambda x: execute("cubed", x), (x,)), (lambda x, y: execute(Scaled, x, y), (x, row)),
+                             (lambda x: execute("total", x, axis=0), (x,))):
+        assert tg.autograd.gradcheck(function, inputs) and tg.autograd.gradgradcheck(function, inputs)
+
+
+@pytest.mark.parametrize("family, forward, message", [
+    (stubs.UnaryOp, lambda xp, a, b: a, "Wrong.forward must take one tensor, and takes a, b"),
+    (stubs.BinaryOp, lambda xp, a: a, "Wrong.forward must take two tensors, and takes a"),
+    (stubs.ReduceOp, lambda xp, x, *, axis=None: x, "Wrong.forward must take one tensor, axis= and keepdims=, and takes x, axis=")])
+def test_ops_that_are_not_what_their_family_says(family, forward, message):
+    """A55: a definition that does not fit its family is refused, and is in no table."""
+    with pytest.raises(TypeError, match=message):
+        type("Wrong", (family,), {"forward": forward})
+    assert "wrong" not in OPS
+
+
+def test_the_path_of_the_dispatcher():
+    """`tensorgrad.ops.dispatch` is where the first version had `OpDispatch`."""
+    assert fresh_process("from tensorgrad.ops.dispatch import OpDispatch; import tensorgrad as t; print(OpDispatch is t.OpDispatch)") == "True\n"
 
 
 def test_families_of_ops():
