@@ -113,8 +113,8 @@ class SymbolicData:
     # ── what becomes of it ────────────────────────────────────────────────────────────────────────────────────────────
 
     def __call__(self, layer: Any, *others: Any, custom_name: str | None = None) -> Any:
-        """`x(layer, y)` is `layer(x, y)`."""
-        return join(layer, self, *others, custom_name=custom_name)
+        """`x(layer, y)` is `layer(x, y)`. A class of layers stands for one that is made without arguments."""
+        return join(layer() if isinstance(layer, type) and issubclass(layer, Module) else layer, self, *others, custom_name=custom_name)
 
     def _joined_by(self, module: Any, args: Any, kwargs: Any, name: str | None = None) -> Any:
         """A module was called with this node: `layer(x)`."""
@@ -289,7 +289,7 @@ class SymbolicTensor(SymbolicData):
         return self._sized("expand", *sizes)
 
 
-def join(target: Any, *args: Any, custom_name: str | None = None, **kwargs: Any) -> Any:
+def join(target: Any, /, *args: Any, custom_name: str | None = None, **kwargs: Any) -> Any:
     """The node of `target(*args, **kwargs)`. At least one node stands among the arguments, at any depth."""
     if any(isinstance(a, SymbolicTensor) for a in args) and any(isinstance(a, np.ndarray) for a in args):
         args = tuple(tg.as_tensor(a) if isinstance(a, np.ndarray) else a for a in args)
