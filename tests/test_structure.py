@@ -12,7 +12,7 @@ PACKAGE = ROOT / "tensorgrad"
 
 # From the ground up. A module may import from its own layer and from those before it.
 LAYERS = [
-    "_missing _blas _native _unsupported _warnings torch_version dtype device size threads affinity sharing generator _streams _printing",
+    "_missing _companions _blas _native _unsupported _warnings torch_version dtype device size threads affinity sharing generator _streams _printing",
     "storage",
     "ops",
     "const",
