@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from .decisions import DECISIONS
 from .names import ABSENT, is_static, made_of
 from .prose import BUILDING, DIFFERENCES, EXTENDING, HEAD
 
@@ -131,6 +132,13 @@ def _readable(pattern: str) -> str:
     return pattern
 
 
+def decisions_section() -> Iterator[str]:
+    yield "## Decisions\n"
+    yield ("Where the spelling of this project's first version, or of a package that it takes up, is not PyTorch's. On a name of PyTorch's, PyTorch's "
+           "meaning holds; older spellings are there beside it where they contradict nothing.\n")
+    yield from table(DECISIONS, "id", "what was so, or may be asked", "what holds")
+
+
 def nn_section() -> Iterator[str]:
     from .. import nn
     yield "## tensorgrad.nn\n"
@@ -182,7 +190,8 @@ def op_section() -> Iterator[str]:
 
 def docs() -> str:
     parts = [HEAD]
-    for section in (differences_section, tensor_section, functions_section, nn_section, optim_section, autograd_section, namespaces_section, op_section):
+    for section in (differences_section, decisions_section, tensor_section, functions_section, nn_section, optim_section, autograd_section,
+                    namespaces_section, op_section):
         parts.extend(section())
     return "\n".join([*parts, BUILDING, EXTENDING])
 
