@@ -15,9 +15,11 @@ from . import autograd  # noqa: F401
 from . import kernels as _kernels
 from ._overriding import namespaced as _namespaced
 from .api import *  # noqa: F403
+from .api.early import with_makers as _with_makers
 
 __version__ = "0.1.0"
 globals().update(_namespaced(_api.FUNCTIONS, __name__))
+_with_makers(globals()["tensor"])
 
 _LAZY = ("nn", "optim", "utils", "linalg", "fft", "special", "signal", "func", "distributions", "cuda", "random", "const", "viz", "backends", "storage",
          "ops", "kernels", "dispatch", "testing", "return_types", "amp", "jit", "version", "multiprocessing", "overrides", "_C", "_VF", "array_api",

@@ -401,7 +401,7 @@ def _interpreted() -> dict[str, tuple[str, tuple[Signature, ...], dict[str, str]
 
 def method_instead(error: Exception | None, function: Any, name: str, args: Any, kwargs: Any) -> Result | Refusal | None:
     """What comes in place of a method's error; None if the error stands."""
-    if isinstance(error, NoValues):
+    if isinstance(error, NoValues) or kwargs.get("inplace"):        # PyTorch's signatures have no `inplace`
         return None
     if error is not None and (exhausted := memory_error(error, name)) is not None:
         return Refusal(exhausted)

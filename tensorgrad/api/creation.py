@@ -26,8 +26,11 @@ from ._register import check_layout, public
 
 
 @public(method=False)
-def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Any:
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+           name: str | None = None) -> Any:
     """A tensor with a copy of the data. https://pytorch.org/docs → torch.tensor
+
+    `name`, which PyTorch does not take, is a label for drawings.
 
     >>> import tensorgrad as torch
     >>> torch.tensor([[1, 2], [3, 4]]), torch.tensor(0.5)
@@ -38,8 +41,10 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
         warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
                       "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).", UserWarning, stacklevel=3)
         device = data.device if device is None else device  # type: ignore[attr-defined]
-    out = _placed(_host_array(data, dtype, copy=True), device)
-    return as_leaf(out, requires_grad)
+    out = as_leaf(_placed(_host_array(data, dtype, copy=True), device), requires_grad)
+    if name is not None:
+        out.name = name
+    return out
 
 
 def as_leaf(made: Any, requires_grad: bool) -> Any:

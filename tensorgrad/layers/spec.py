@@ -151,6 +151,9 @@ class _Reader:
                 return cls
         elif name in REGISTRY:
             return REGISTRY[name]
+        elif name == "SymbolicModel":
+            from ..symbolic.model import SymbolicModel
+            return SymbolicModel
         else:
             found = {cls for known, cls in REGISTRY.items() if known.casefold() == name.casefold()}
             if len(found) == 1:
