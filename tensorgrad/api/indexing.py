@@ -220,6 +220,7 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
 @public(inplace=True, out="same")
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     """x with src added at index along an axis. https://pytorch.org/docs → torch.scatter_add"""
+    check_tensor(src, "scatter_add", "src", 4)
     if not index.array.size:
         return xp.clone(input)
     d = _check_gather(input, dim, index, "scatter_add")
@@ -263,8 +264,11 @@ def _slices(input: Any, dim: int, index: Any, source: Any, name: str) -> tuple[A
     d = normalize_dim(dim, input.array.ndim)
     index = xp.reshape(index, shape=(index.array.size,))
     n = input.array.shape[d] if input.array.ndim else 1
-    if index.array.size and not (-n <= int(index.array.min()) and int(index.array.max()) < n):
-        wrong = next(int(i) for i in index.array.ravel() if not -n <= i < n)
+    least = -n if name == "index_fill_" else 0
+    if index.array.size and not (least <= int(index.array.min()) and int(index.array.max()) < n):
+        if name == "index_reduce_":
+            raise IndexError("index out of range in self")
+        wrong = next(int(i) for i in index.array.ravel() if not least <= i < n)
         kind, start = {"index_add": (RuntimeError, ""), "index_copy_": (IndexError, "index_copy_(): ")}.get(name, (IndexError, ""))
         raise kind(f"{start}index {wrong} is out of bounds for dimension {d} with size {n}")
     if source is not None and isinstance(source, TensorBase):

@@ -99,16 +99,20 @@ def _view(self: Any, *shape: Any, **keywords: Any) -> Any:
 
 
 def _view_as_dtype(self: Any, dtype: dtypes.dtype) -> Any:
+    was, asked, larger = SCALAR_TYPES[self.dtype.name], SCALAR_TYPES[dtype.name], dtype.itemsize // self.array.itemsize
     try:
         array = self.array.view(dtype.numpy)
     except ValueError:
-        was, asked = (SCALAR_TYPES[d.name] for d in (self.dtype, dtype))
         if not self.array.ndim:
             raise RuntimeError(f"self.dim() cannot be 0 to view {was} as {asked} (different element sizes)") from None
         if self.stride(-1) != 1:
             raise RuntimeError(f"self.stride(-1) must be 1 to view {was} as {asked} (different element sizes), but got {self.stride(-1)}") from None
-        raise RuntimeError(f"self.size(-1) must be divisible by {dtype.itemsize // self.array.itemsize} to view {was} as {asked} (different "
-                           f"element sizes), but got {self.array.shape[-1] if self.array.ndim else 1}") from None
+        raise RuntimeError(f"self.size(-1) must be divisible by {larger} to view {was} as {asked} (different element sizes), but got "
+                           f"{self.array.shape[-1]}") from None
+    if larger > 1:      # NumPy reads misaligned numbers, too; nothing else does
+        for what, n in (("storage_offset()", self.storage_offset()), *((f"stride({i})", s) for i, s in enumerate(self.stride()[:-1]))):
+            if n % larger:
+                raise RuntimeError(f"self.{what} must be divisible by {larger} to view {was} as {asked} (different element sizes), but got {n}")
     return wrap(array, shared(self))
 
 
