@@ -82,7 +82,24 @@ F.cross_entropy(x, torch.ones(7)) ; F.conv2d(v, torch.ones(1, 5, 1, 1)) ; torch.
 torch.unflatten(torch.tensor(1.), 0, (1,)) ; torch.tensor_split(x, torch.tensor(2.5))
 x.view(-2, -1) ; x.view(-3, -2) ; x.view(-1, -1, -2) ; x.reshape(-2, 3) ; F.avg_pool3d(v, 5, 1, ceil_mode=True) ; F.avg_pool3d(v, (3, 2, 2), 1, 1)
 
+# places
+x.index_add(0, i - 1, x) ; x.index_copy(0, i - 1, x) ; x.index_fill(0, i - 1, 1.) ; x.index_select(0, i - 1)
+x.index_add(0, i + 1, x) ; x.index_copy(0, i + 1, x) ; x.index_fill(0, i + 1, 1.) ; x.index_fill(0, i - 9, 1.) ; x.gather(0, j - 1)
+x.scatter(0, j - 1, 1.) ; x.scatter_add(0, j - 1, x) ; x.scatter_reduce(0, j - 1, x, 'sum') ; x.scatter_reduce(0, j - 1, x, 'amax')
+x.scatter_add(0, j, None) ; x.scatter_add(0, j[:0], 1.) ; x.take(i - 9) ; x.take(i - 1) ; x.put(i - 9, x[0, :2]) ; F.embedding(i - 1, x)
+torch.embedding(x, i + 1) ; F.embedding_bag(j - 1, x) ; F.embedding_bag(i, x, i - 1) ; F.embedding_bag(i, x, torch.tensor([0, -1]))
+F.embedding_bag(i, x, torch.tensor([0, 9])) ; F.embedding_bag(i, x, torch.tensor([0, -1]), mode='max')
+F.embedding_bag(j[0], x, torch.tensor([0, 2, 1]), mode='max')
+F.embedding_bag(j[0], x, torch.tensor([0, 2, 2]), include_last_offset=True, mode='sum')
+
+# views of other widths
+x.view(torch.float64) ; n.int()[:, 1:].view(torch.int64) ; n.int().view(-1)[1:5].view(torch.int64) ; n.byte().view(-1)[2:4].view(torch.int16)
+torch.zeros(3, 6, dtype=torch.uint8)[:, :4].view(torch.int32) ; torch.zeros(9, dtype=torch.uint8)[1:].view(torch.int64)
+
 # numbers out of range
+torch.randint(0, 2**63, (2,)) ; torch.randint(2**64, (2,)) ; torch.randint(-2**64, 5, (2,)) ; n.random_(0, 2**63)
+torch.remainder(torch.arange(-300., 300.), torch.tensor(float('inf'))) ; torch.remainder(torch.arange(1., 300.), -float('inf'))
+torch.fmod(torch.arange(-300., 300.), torch.tensor(float('inf'))) ; torch.floor_divide(torch.arange(1., 300.), torch.tensor(float('inf')))
 x.clamp(-2, 1e300) ; x.clamp(max=1e39) ; x.clamp_min(-1e39) ; x.half().clamp(0, 1e6) ; x.bfloat16().clamp(-1e39, 2) ; n.clamp(0, 1e300)
 x.double().clamp(-1, 1e300) ; x.clamp(-float('inf'), 2) ; F.hardtanh(x, -1e300, 1.) ; F.hardtanh(x, -float('inf'), 2.)
 

@@ -92,17 +92,19 @@ def signatures(name: str, method: bool = False) -> tuple[Signature, ...] | None:
     """What PyTorch's parser accepts for a compiled function or method; None where there is none of that name."""
     functions, methods = _table("FUNCTIONS"), _table("METHODS")
     if not method:
+        if name not in functions and name.endswith("_") and name[:-1] in functions:      # a function that writes into its input
+            return tuple(_without(s, "out") for s in signatures(name[:-1]) or () if s.parameters[0].kind == "Tensor")
         return tuple(map(_signature, functions[name].split("|"))) if name in functions else None
     if name in methods:
         return tuple(map(_signature, methods[name].split("|")))
     found = None if name in BY_PYTHON else signatures(name)
     if found is None:
         return signatures(name[:-1], True) if name.endswith("_") else None
-    return tuple(_without_input(s) for s in found if any(p.name == "input" and p.kind == "Tensor" for p in s.parameters))
+    return tuple(_without(s, "input", "out") for s in found if any(p.name == "input" and p.kind == "Tensor" for p in s.parameters))
 
 
-def _without_input(signature: Signature) -> Signature:
-    return signature._replace(parameters=tuple(p for p in signature.parameters if p.name not in ("input", "out")))
+def _without(signature: Signature, *names: str) -> Signature:
+    return signature._replace(parameters=tuple(p for p in signature.parameters if p.name not in names))
 
 
 def _signature(text: str) -> Signature:
@@ -428,6 +430,9 @@ def _instead(error: Exception | None, function: Any, known: Any, name: str, args
         return Refusal(refusal.with_traceback(None))
     if (later := _later_element(bound, name)) is not None:
         return Refusal(later)
+    if any(type(v) is int and not -1 << 63 <= v < 1 << 63 and p.kind in ("int", "index") for p in signature.parameters
+           for v in (bound.get(p.name),)):
+        return Refusal(ValueError("Overflow when unpacking long long"))
     if not isinstance(error, (TypeError, AttributeError)):
         return None
     if signature.hidden:

@@ -440,7 +440,7 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     found = array.nonzero() if array.ndim else ()
     if not array.ndim:
         return fresh(backend.xp.zeros((int(bool(input)), 0), dtype="int64"), backend)
-    return fresh(backend.xp.stack(found, 1), backend)
+    return fresh(backend.xp.stack(found, 0).T, backend)
 
 
 @public(out=True)

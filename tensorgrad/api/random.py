@@ -24,6 +24,7 @@ from ..dtype import as_dtype
 from ..generator import Generator, default_generator
 from ..ops.shape import inverse
 from ..storage.base import backend_of
+from ._arguments import check_long
 from ._register import public, write_out
 from .creation import as_leaf, axes_in_memory, empty_like, shape_of
 
@@ -239,6 +240,7 @@ def randint(low: Any = None, high: Any = None, size: Any = None, *, generator: A
     elif high is None:
         low, high = 0, low
     low, high = int(low or 0), int(high)
+    check_long(low, high)
     if high <= low:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     kind = dtypes.int64 if dtype is None and out is None else out.dtype if dtype is None else as_dtype(dtype)
@@ -436,6 +438,7 @@ def random_(input: Any, *args: Any, generator: Any = None, to: Any = None, **key
         low, to = 0 if to is None else args[0], args[0] if to is None else to
     elif to is not None and low is None:
         low = 0
+    check_long(*(int(v) for v in (low, to) if v is not None))
     return filled(input, lambda own, shape, dtype: (own if generator is None else generator_of(type(input._storage), generator)).random_(
         shape, dtype, low, to))
 

@@ -337,6 +337,8 @@ def call_of(seed: int, number: int, paths: list[str]) -> Call:
     for _ in range(rng.choice((0, 0, 1, 1, 1, 2))):
         keys = [*range(len(call.args)), *call.kwargs]
         how = rng.random()
+        if how < .07 and "__" in path:
+            continue
         if how < .04 and call.args:
             del call.args[-1]
         elif how < .07:
