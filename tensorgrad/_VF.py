@@ -13,7 +13,9 @@ __all__ = ["gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", 
 
 
 def _layers(mode: str, name: str) -> Any:
-    def function(*args: Any) -> Any:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        from .api._parsing import parse, signatures
+        args = tuple(parse(signatures(name) or (), name, args, kwargs)[1].values())
         if isinstance(args[3], Tensor) or isinstance(args[3], (list, tuple)):       # data, batch_sizes, hx, params, …
             data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional = args
             out, hidden = _rnn(mode, data, hx, params, has_biases, num_layers, dropout, train, bidirectional, False, batch_sizes)

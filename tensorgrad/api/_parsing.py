@@ -304,6 +304,9 @@ def _later_element(bound: dict[str, Any], name: str) -> TypeError | None:
     for argument, value in bound.items():
         if isinstance(value, (tuple, list)) and value and _is_index(value[0]) and not all(isinstance(v, TensorBase) for v in value):
             for place, element in enumerate(value, 1):
+                if type(element) is int and not -1 << 63 <= element < 1 << 63:
+                    return TypeError(f"{name}(): argument '{argument}' failed to unpack the object at pos {place} with error "
+                                     '"Overflow when unpacking long long"')
                 if not _is_index(element):
                     return TypeError(f"{name}(): argument '{argument}' failed to unpack the object at pos {place} with error "
                                      f'"type must be tuple of ints,but got {typename(element)}"')
@@ -430,7 +433,7 @@ def _instead(error: Exception | None, function: Any, known: Any, name: str, args
         return Refusal(refusal.with_traceback(None))
     if (later := _later_element(bound, name)) is not None:
         return Refusal(later)
-    if any(type(v) is int and not -1 << 63 <= v < 1 << 63 and p.kind in ("int", "index") for p in signature.parameters
+    if any(type(v) is int and not -1 << 63 <= v < 1 << 63 and p.kind in ("int", "index", "ints") for p in signature.parameters
            for v in (bound.get(p.name),)):
         return Refusal(ValueError("Overflow when unpacking long long"))
     if not isinstance(error, (TypeError, AttributeError)):

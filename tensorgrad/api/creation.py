@@ -306,7 +306,10 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: Any = None) -> Any
 @public(method=False)
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Any:
     """A tensor in the memory of a buffer. https://pytorch.org/docs → torch.frombuffer"""
-    view = memoryview(buffer)
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
     size, item = view.nbytes, as_dtype(dtype).itemsize
     if size == 0:
         raise ValueError("both buffer length (0) and count (-1) must not be 0")

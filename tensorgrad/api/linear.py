@@ -201,6 +201,9 @@ def _is_quick(weight: Any, scale: Any) -> bool:
 
 def _check_bags(weight: Any, indices: Any, offsets: Any, padding_idx: int | None, mode: int) -> None:
     _check_indices(weight, indices, offsets, function="embedding_bag")
+    if not weight.is_floating_point():
+        raise RuntimeError("Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, Double; but got "
+                           f"{weight.type()} instead (while checking arguments for embedding_bag)")
     count, rows = indices.shape[0], weight.shape[0]
     if offsets.shape[0] and not is_hollow(offsets):
         if int(offsets[0]) != 0:

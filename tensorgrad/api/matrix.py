@@ -7,7 +7,7 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, namespace, xp
-from ._arguments import check_tensor, in_dtype, normalize_dim, promoted, warn
+from ._arguments import check_tensor, in_dtype, integer, normalize_dim, promoted, warn
 from ._register import C_NAMES, public
 
 # ── products ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -357,6 +357,7 @@ def matrix_power(input: Any, n: int) -> Any:
     tensor([[1., 5.],
             [0., 1.]])
     """
+    n = integer(n, "n")
     shape = input.array.shape
     if len(shape) < 2:
         raise RuntimeError("linalg.matrix_power: The input tensor A must have at least 2 dimensions.")
@@ -467,7 +468,10 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     sizes = [t.array.shape[axis] for t in (input, other)]
     if sizes != [3, 3]:
         raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {sizes[0]} and {sizes[1]}")
-    return xp.cross(*_broadcast(input, other), axis=axis)
+    input, other = _broadcast(input, other)
+    if input.dtype is not other.dtype:
+        raise RuntimeError(f"expected scalar type {SCALAR_TYPES[input.dtype.name]} but found {SCALAR_TYPES[other.dtype.name]}")
+    return xp.cross(input, other, axis=axis)
 
 
 def _broadcast(*tensors: Any) -> Any:

@@ -58,6 +58,8 @@ def _check_rank(input: Any, grid: Any, rank: int) -> None:
 
 def _check(input: Any, grid: Any, mode: str) -> None:
     shapes = f"but got input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
+    if not input.ndim or not grid.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     if input.shape[0] != grid.shape[0]:
         raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, {shapes}")
     if grid.shape[-1] != input.ndim - 2:

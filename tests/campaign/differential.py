@@ -224,12 +224,14 @@ def _parameters(path: str, rng: random.Random) -> list[Parameter]:
 def _kind(p: inspect.Parameter) -> str:
     """What kind a parameter of a Python function is, by its annotation, its default and its name."""
     said = str(p.annotation)
+    if p.name == "output_size":
+        return "ints"
     if "Tensor" in said or p.name in TENSORS and type(p.default) in (type, type(None)):
         return "Tensor"
     for word in ("bool", "float", "List[int]", "int", "str"):
         if word in said or type(p.default).__name__ == word:
             return "ints" if word == "List[int]" else word
-    return "int" if p.name in ("dim", "n", "k") else "ints" if p.name in ("size", "dims", "kernel_size", "shape") else "Tensor" if p.default is p.empty else "float"
+    return "int" if p.name in ("dim", "n", "k") else "ints" if p.name in ("size", "dims", "kernel_size", "shape", "output_size") else "Tensor" if p.default is p.empty else "float"
 
 
 def fitting(path: str, rng: random.Random) -> Call:

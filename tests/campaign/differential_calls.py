@@ -18,7 +18,8 @@ addr: f(3, 4), f(3), f(4)
 addbmm: f(3, 5), f(2, 3, 4), f(2, 4, 5)
 baddbmm: f(2, 3, 5), f(2, 3, 4), f(2, 4, 5), beta=.5
 addcmul addcdiv: f(3, 4), f(3, 4), p(4), value=.5
-linalg.multi_dot chain_matmul: [f(2, 3), f(3, 4), f(4, 2)]
+linalg.multi_dot: [f(2, 3), f(3, 4), f(4, 2)]
+chain_matmul: f(2, 3), f(3, 4), f(4, 2)
 tensordot: f(2, 3, 4), f(3, 4, 5), 2 | f(2, 3), f(3, 2), ([1], [0])
 einsum: 'ij,jk->ik', f(2, 3), f(3, 4) | 'bij,bj', f(2, 3, 4), f(2, 4) | '...i,i', f(2, 3), f(3) | 'ii->i', f(3, 3)
 bilinear nn.functional.bilinear: f(5, 3), f(5, 4), f(2, 3, 4), f(2)
