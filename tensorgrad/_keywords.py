@@ -16,7 +16,7 @@ FLAGS = """
     batch_first bidirectional full has_biases
 """
 INTEGERS = """
-    chunks col decimals diagonal dim0 dim1 dim2 edge_order end_dim groups hop_length ignore_index k length m minlength n n_fft num_classes
+    chunks col decimals diagonal dim0 dim1 dim2 edge_order end_dim groups hop_length ignore_index k length low m minlength n n_fft num_classes
     num_groups num_layers num_samples offset row sections split_size start_dim steps storage_offset
     upscale_factor downscale_factor win_length
 """

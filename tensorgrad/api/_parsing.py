@@ -93,11 +93,11 @@ def signatures(name: str, method: bool = False) -> tuple[Signature, ...] | None:
     functions, methods = _table("FUNCTIONS"), _table("METHODS")
     if not method:
         if name not in functions and name.endswith("_") and name[:-1] in functions:      # a function that writes into its input
-            return tuple(_without(s, "out") for s in signatures(name[:-1]) or () if s.parameters[0].kind == "Tensor")
+            return tuple(_without(s, "out") for s in signatures(name[:-1]) or () if s.parameters[0].kind == "Tensor") or None
         return tuple(map(_signature, functions[name].split("|"))) if name in functions else None
     if name in methods:
         return tuple(map(_signature, methods[name].split("|")))
-    found = None if name in BY_PYTHON else signatures(name)
+    found = signatures(name) if name in functions and name not in BY_PYTHON else None
     if found is None:
         return signatures(name[:-1], True) if name.endswith("_") else None
     return tuple(_without(s, "input", "out") for s in found if any(p.name == "input" and p.kind == "Tensor" for p in s.parameters))
@@ -420,6 +420,12 @@ def method_instead(error: Exception | None, function: Any, name: str, args: Any,
 def _does_not_fit(instance: Any, others: list[Any]) -> Refusal | None:
     """A method that writes in place minds the dtype of its result before it looks for a kernel of that dtype."""
     operands = [o for place, o in enumerate(others) if isinstance(o, TensorBase) or not place and _is_number(o)]
+    shapes = [tuple(o.array.shape) for o in (instance, *operands) if isinstance(o, TensorBase)]
+    try:
+        if (shape := np.broadcast_shapes(*shapes)) != shapes[0]:
+            return Refusal(RuntimeError(f"output with shape {list(shapes[0])} doesn't match the broadcast shape {list(shape)}"))
+    except ValueError:
+        return None
     target = result_type(instance, *operands)
     if can_cast(target, instance.dtype):
         return None

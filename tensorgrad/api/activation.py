@@ -229,7 +229,7 @@ def alpha_dropout(input: Any, p: float, train: bool) -> Any:
     """Dropout that keeps mean and variance of what selu gives. https://pytorch.org/docs → torch.nn.functional.alpha_dropout"""
     def noise() -> Any:
         return noise_for(input, lambda shape: _generator(input).bernoulli(1 - p, shape, input.array.dtype))
-    return _drop(input, p, train, noise, _alpha(p) if p < 1 else None)
+    return _drop(input, p, train, noise, _alpha(p) if 0 <= p < 1 else None)
 
 
 @public(method=False)
@@ -237,7 +237,7 @@ def feature_alpha_dropout(input: Any, p: float, train: bool) -> Any:
     """Alpha dropout of whole channels (axis 1). https://pytorch.org/docs → torch.nn.functional.feature_alpha_dropout"""
     def noise() -> Any:
         return _for_channels(input, lambda shape: _generator(input).bernoulli(1 - p, shape, input.array.dtype))
-    return _drop(input, p, train, noise, _alpha(p) if p < 1 else None)
+    return _drop(input, p, train, noise, _alpha(p) if 0 <= p < 1 else None)
 
 
 for _f in (relu, threshold, rrelu, selu, celu, dropout, feature_dropout, alpha_dropout, feature_alpha_dropout):

@@ -172,6 +172,8 @@ def put_(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
 @public(function=True)
 def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     """The same, out of place. https://pytorch.org/docs → torch.put"""
+    if index.array.dtype != np.int64:
+        raise RuntimeError(f"put_(): Expected a long tensor for index, but got {_scalar(index)}")
     if index.array.size != source.array.size:
         raise IndexError(f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source.array.size}, "
                            f"index.numel() = {index.array.size}")
@@ -308,10 +310,15 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
 @public(inplace=True)
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     """x with a value written at numbers of an axis. https://pytorch.org/docs → torch.index_fill"""
+    _check_index(index, "index_fill_")
+    if index.array.ndim > 1:
+        raise RuntimeError("Index has to be a vector/scalar")
     d, index, _ = _slices(input, dim, index, None, "index_fill_")
     if isinstance(value, TensorBase):
         if value.array.ndim:
             raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.array.ndim} dimension(s).")
+        if value.array.dtype.kind == "c" and input.array.dtype.kind != "c":
+            raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
         value = cast(value, dtypes.FROM_NUMPY[input.array.dtype])
     elif isinstance(value, complex) and input.array.dtype.kind != "c":
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")

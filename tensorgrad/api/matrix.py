@@ -30,6 +30,8 @@ def matmul(input: Any, other: Any) -> Any:
     check_tensor(input, "matmul", "input", 1)
     check_tensor(other, "matmul", "other", 2)
     _same_dtype(input, other)
+    if not input.array.ndim or not other.array.ndim:
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {input.array.ndim}D and {other.array.ndim}D")
     return xp.matmul(input, other)
 
 

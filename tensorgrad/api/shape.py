@@ -240,6 +240,10 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
 @public(function=True)
 def adjoint(input: Any) -> Any:
     """Matrices transposed and conjugated. https://pytorch.org/docs → torch.adjoint"""
+    if input.array.ndim == 1:
+        raise RuntimeError("tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.")
+    if not input.array.ndim:
+        return xp.conj(input)
     out = transpose(input, -2, -1)
     return xp.conj(out) if out.array.dtype.kind == "c" else out
 

@@ -5,7 +5,7 @@
 
 Two libraries agree about a call if both refuse it, with an exception of the same type, or both return: tensors of the same shapes, dtypes, strides
 and values, with the same gradients; and if a refusal leaves the arguments as they were. Counted apart are messages, and what is wider here: calls that
-PyTorch refuses for want of a kernel for a dtype, or of a derivative.
+PyTorch refuses for want of a kernel for a dtype, and gradients for which it has no derivative.
 
 Arguments come from the tables of valid calls (`differential_calls`), from the samples of the ops, and from the signatures of functions; then some are
 changed: to other shapes, dtypes, layouts and values, to absurd numbers, to values of other types. A call is a function of the seed and its number.
@@ -486,7 +486,8 @@ def verdict(ours: dict[str, Any], theirs: dict[str, Any]) -> tuple[str, str] | N
                 return None
             return "wider" if isinstance(b, tuple) and WIDER.search(b[1]) else kind, f"gradients: {a!r:.80} for {b!r:.150}"
         if (found := difference(a, b)) is not None:
-            return "wider" if part == "gradients" and b is None or "requires_grad True for" in found else kind, f"{part}: {found}"
+            unkept = "requires_grad" in found and isinstance(grads := theirs.get("gradients"), tuple) and WIDER.search(grads[1])
+            return "wider" if part == "gradients" and b is None or unkept or "requires_grad True for" in found else kind, f"{part}: {found}"
     a, b = ([x.strides for x in _arrays(side["result"])] for side in (ours, theirs))
     return None if a == b else ("strides", f"{a} for {b}")
 
