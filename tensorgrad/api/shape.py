@@ -177,8 +177,8 @@ def unsqueeze(input: Any, dim: int) -> Any:
 def squeeze(input: Any, dim: Any = None) -> Any:
     """Axes of length 1 left out: all, or those named. https://pytorch.org/docs → torch.squeeze"""
     shape = input.array.shape
-    dims = range(len(shape)) if dim is None else normalize_dims(dim, len(shape)) if shape else ()
-    return xp.squeeze(input, axis=tuple(d for d in dims if shape[d] == 1))
+    dims = range(len(shape)) if dim is None else normalize_dims(dim, len(shape))
+    return xp.squeeze(input, axis=tuple(d for d in dims if shape[d] == 1) if shape else ())
 
 
 @public("swapdims", inplace=True)
