@@ -31,6 +31,8 @@ def _layers(mode: str, name: str) -> Any:
 
 def _cell(mode: str, name: str) -> Any:
     def function(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+        from .api._parsing import parse, signatures
+        parse(signatures(name) or (), name, (input, hx, w_ih, w_hh, b_ih, b_hh), {})
         return _rnn_cell(mode, input, hx, w_ih, w_hh, b_ih, b_hh)
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"One step: the new state. See nn.{mode.partition('_')[0]}Cell."

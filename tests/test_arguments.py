@@ -92,6 +92,19 @@ F.embedding_bag(i, x, torch.tensor([0, 9])) ; F.embedding_bag(i, x, torch.tensor
 F.embedding_bag(j[0], x, torch.tensor([0, 2, 1]), mode='max')
 F.embedding_bag(j[0], x, torch.tensor([0, 2, 2]), include_last_offset=True, mode='sum')
 
+# what PyTorch refuses, or takes
+x.logaddexp(n) ; n.logaddexp(n) ; torch.meshgrid(x[0], n[0], indexing='ij') ; torch.cartesian_prod(x[0], n[0]) ; torch.linalg.cross(x, x.double())
+torch.matrix_power(x[:, :2], n[0, 2]) ; torch.isin(1.5, n) ; torch.isin(n, 1.5) ; torch.detach_copy(r) ; torch.kl_div(n, n) ; torch.adjoint(x[0])
+torch.group_norm(x, 1, x[0].double()) ; F.embedding_bag(j, n) ; torch.frombuffer('a', dtype=torch.int8) ; torch.nonzero_static(x, size=-1)
+torch.matmul(x, x[0, 0]) ; torch.alpha_dropout(x, -1., True) ; torch.repeat_interleave(x) ; torch.repeat_interleave(n[0, 0]) ; x.put(i.int(), x[0, :2])
+x.index_fill(0, n, 1.) ; x.index_fill(0, i, torch.tensor(1j)) ; (x + 0j).abs_() ; x.cumsum_(0, dtype=torch.float64) ; x.float_power_(2)
+n.bitwise_or_(torch.ones(4, 2, 3).int()) ; x.__ior__(x) ; x.bitwise_and_(torch.ones(4, 2, 3)) ; torch.bitwise_and(x, torch.ones(2, 2))
+F.lp_pool3d(v, 2., (2, 2)) ; F.fractional_max_pool2d(x, 2) ; torch.can_cast(1, torch.int8) ; torch.tril_indices(3, -1) ; torch.triu_indices(2**63, 1)
+torch.norm_except_dim(x, 2, -3) ; torch.norm_except_dim(x[0, 0]) ; F.dropout2d(n) ; torch.native_dropout(n, .5, True) ; x[0, 0].squeeze(-3)
+torch.cosine_similarity(x + 0j, x) ; F.adaptive_avg_pool2d(v, 0) ; torch.mvlgamma(m, 1) ; torch.trapezoid(m) ; torch.randint_like(x, n)
+torch.grid_sampler(x, x, 3, 3, False) ; torch.lstm(x, x) ; torch.gru(x, x, [x], True, 'a', 0., True, False, False) ; torch.lstm_cell(x, x, x, x)
+torch.softmax(x, 2**63) ; x.sum(2**63) ; torch.zeros((2, 2**63)) ; torch.abs_(1) ; torch.tensor_split(x, 5)
+
 # views of other widths
 x.view(torch.float64) ; n.int()[:, 1:].view(torch.int64) ; n.int().view(-1)[1:5].view(torch.int64) ; n.byte().view(-1)[2:4].view(torch.int16)
 torch.zeros(3, 6, dtype=torch.uint8)[:, :4].view(torch.int32) ; torch.zeros(9, dtype=torch.uint8)[1:].view(torch.int64)

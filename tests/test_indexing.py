@@ -181,8 +181,9 @@ def test_a_tensor_of_no_dimensions_is_written_through_its_views():
     assert y.item() == 5 and x.grad.item() == 0
 
 
-FORMS = """x[:, i] ; x[:, :, i] ; x[:, i, i] ; x[i, :, i] ; x[:, m] ; x[:, k] ; x[:, k.t()] ; x[:, i, ::2] ; x[None, :, i] ; x[1:, i] ; t[:, i] ; t[i] ; t[:, :, i]
-    x[:, i].view(-1) ; t[:, i].view(-1) ; w[:, i, :, i] ; w[:, i, i] ; w[:, :, i, i] ; e[:, i] ; x.nonzero() ; x.argwhere() ; x[:, [1]] ; x[x > 9]"""
+FORMS = """x[:, i] ; x[:, :, i] ; x[:, i, i] ; x[i, :, i] ; x[:, m] ; x[:, k] ; x[:, k.t()] ; x[:, i, ::2] ; x[None, :, i] ; x[1:, i]
+    t[:, i] ; t[i] ; t[:, :, i] ; x[:, i].view(-1) ; t[:, i].view(-1) ; w[:, i, :, i] ; w[:, i, i] ; w[:, :, i, i] ; e[:, i]
+    x.nonzero() ; x.argwhere() ; x[:, [1]] ; x[x > 9]"""
 
 
 @cpu_only

@@ -306,7 +306,7 @@ def _later_element(bound: dict[str, Any], name: str) -> TypeError | None:
             for place, element in enumerate(value, 1):
                 if type(element) is int and not -1 << 63 <= element < 1 << 63:
                     return TypeError(f"{name}(): argument '{argument}' failed to unpack the object at pos {place} with error "
-                                     '"Overflow when unpacking long long"')
+                                     '"Overflow when unpacking long long')
                 if not _is_index(element):
                     return TypeError(f"{name}(): argument '{argument}' failed to unpack the object at pos {place} with error "
                                      f'"type must be tuple of ints,but got {typename(element)}"')

@@ -52,10 +52,10 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: Any = None, *, outpu
         return each_example(repeat_interleave, input, repeats, dim)
     if repeats is None:                          # the numbers of the repeats: [2, 1] → [0, 0, 1]
         counts = input
-        if counts.array.ndim != 1:
-            raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
         if counts.array.dtype not in (np.int64, np.int32):
             raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{SCALAR_TYPES[counts.dtype.name]}'")
+        if counts.array.ndim != 1:
+            raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
         return fresh(type(counts._storage).xp.repeat(type(counts._storage).xp.arange(counts.array.size), counts.array), type(counts._storage))
     x = input.reshape(-1) if dim is None else input
     d = normalize_dim(0 if dim is None else dim, x.array.ndim)

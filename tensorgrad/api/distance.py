@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dispatch import xp
+from ..dispatch import SCALAR_TYPES, xp
 from ._arguments import normalize_dim, promoted
 from ._register import public
 from .shape import broadcast_shapes
@@ -29,7 +29,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
 
 
 def _c_name(t: Any) -> str:
-    return {"int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}[t.dtype.name]
+    return SCALAR_TYPES[t.dtype.name]
 
 
 def _length(x: Any, axis: int, eps: float) -> Any:

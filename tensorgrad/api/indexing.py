@@ -443,7 +443,7 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     if input.is_meta:
         raise NotImplementedError("nonzero() of a meta tensor: how many elements are not zero depends on values, which it does not have")
     if as_tuple:
-        return tuple(fresh(i, backend) for i in (array if array.ndim else array.reshape(1)).nonzero())
+        return tuple(fresh(backend.xp.ascontiguousarray(i), backend) for i in (array if array.ndim else array.reshape(1)).nonzero())
     found = array.nonzero() if array.ndim else ()
     if not array.ndim:
         return fresh(backend.xp.zeros((int(bool(input)), 0), dtype="int64"), backend)

@@ -259,6 +259,8 @@ def randint_like(input: Any, low: Any = None, high: Any = None, *, generator: An
     if low is None and high is None:
         raise TypeError("randint_like() missing 1 required positional argument: 'high'")
     low, high = (0, low) if high is None else (low, high)
+    if isinstance(high, TensorBase) and high.array.ndim:
+        raise RuntimeError("high must be a scalar tensor and on CPU")
     kind, device = input.dtype if dtype is None else dtype, input.device if device is None else device
     if memory_format is not None or not input.is_contiguous():
         made = empty_like(input, dtype=kind, device=device, memory_format=memory_format)

@@ -22,6 +22,8 @@ def grid_sampler(input: Any, grid: Any, interpolation_mode: int, padding_mode: i
     >>> torch.grid_sampler(torch.tensor([[[[1., 3.]]]]), torch.zeros(1, 1, 1, 2), 0, 0, False)
     tensor([[[[2.]]]])
     """
+    if interpolation_mode not in range(len(MODES)) or padding_mode not in range(len(PADDING_MODES)):
+        _check(input, grid, "")
     mode, padding = MODES[interpolation_mode], PADDING_MODES[padding_mode]
     _check(input, grid, mode)
     n, sizes = input.ndim - 2, input.shape[2:]

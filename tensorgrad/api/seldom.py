@@ -9,8 +9,8 @@ from .._tensor import Tensor
 from ..autograd.tape import node_of
 from ..dtype import FROM_NUMPY
 from ._arguments import check_tensor, normalize_dim
-from .activation import check_floating
 from ._register import public
+from .activation import check_floating
 from .conversion import copy_
 from .creation import empty, empty_like, from_numpy, ones_like, tensor
 from .reduction import norm

@@ -1,7 +1,8 @@
 """Valid calls of functions whose arguments must fit together, which the fuzzer changes: `names: arguments | arguments`.
 
 `f(2, 3)` is a tensor of float32 numbers, `p` of positive ones, `c` of complex ones, `b` of bools, `i(5, 2, 3)` of integers below 5, `sq` of
-matrices far from singular, `spd` of positive definite ones, `m` of zeros and ones, `q` between them, `up` ascending, `at` the integers given. A name with a dot is of a namespace, one that begins with a dot is a method.
+matrices far from singular, `spd` of positive definite ones, `m` of zeros and ones, `q` of numbers between them, `up` of ascending ones, `at` of the
+integers given. A name with a dot is of a namespace, one that begins with a dot is a method.
 """
 
 CALLS = """
