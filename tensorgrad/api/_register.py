@@ -145,9 +145,28 @@ def _given_dtype(out: Any, dtype: Any) -> Any:
     return out.dtype
 
 
+OWN_DTYPE = {    # methods that write in place only what has their dtype, and what they say of other results
+    "abs": "In-place abs is not supported for complex tensors.", "absolute": "In-place abs is not supported for complex tensors.",
+    "cumsum": "Bad in-place call: input tensor dtype {0} and output tensor dtype {1} should match",
+    "cumprod": "Bad in-place call: input tensor dtype {0} and output tensor dtype {1} should match",
+    "float_power": "the base given to float_power_ has dtype {2} but the operation's result requires dtype {3}",
+}
+
+
+def _keeping_dtype(call: Any, name: str) -> Any:
+    @wraps(call)
+    def kept(self: Any, *args: Any, **kwargs: Any) -> Any:
+        out = call(self, *args, **kwargs)
+        if out.dtype is not self.dtype:
+            raise RuntimeError(OWN_DTYPE[name].format(*(names[t.dtype.name] for names in (C_NAMES, SCALAR_TYPES) for t in (self, out))))
+        return out
+    return kept
+
+
 def in_place_form(call: Any, name: str) -> Any:
     """The method with a trailing underscore."""
     counted: Any = None         # looked up at the first call
+    kept = _keeping_dtype(call, name) if name in OWN_DTYPE else call
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         nonlocal counted
@@ -156,7 +175,7 @@ def in_place_form(call: Any, name: str) -> Any:
         try:
             if (kwargs or counted) and odd((self, *args), kwargs, counted) and (better := instead(None, method, f"{name}_", (self, *args), kwargs)):
                 return better.result()
-            return inplace.in_place(self, call, *args, **kwargs)
+            return inplace.in_place(self, kept, *args, **kwargs)
         except Exception as error:
             better = instead(error, method, f"{name}_", (self, *args), kwargs)
             if better is None:

@@ -179,7 +179,7 @@ def conv3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: 
 @public(method=False)
 def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
     """conv1d of (time, batch, channels) with a weight (K, C, O). https://pytorch.org/docs → torch.nn.functional.conv_tbc"""
-    return conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1)
+    return conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1).contiguous()
 
 
 # ── transposed convolution ────────────────────────────────────────────────────────────────────────────────────────────

@@ -19,7 +19,7 @@ from ..dtype import FROM_NUMPY, as_dtype
 from ..guest import Region, compute
 from ..storage.base import backend_of
 from ..storage.exhausted import memory_error
-from ._arguments import converted, each_example, in_batch, warn
+from ._arguments import check_long, converted, each_example, in_batch, warn
 from ._register import check_layout, public
 
 # ── from values ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -313,7 +313,10 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: Any = None) -> Any
 @public(method=False)
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Any:
     """A tensor in the memory of a buffer. https://pytorch.org/docs → torch.frombuffer"""
-    view = memoryview(buffer)
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
     size, item = view.nbytes, as_dtype(dtype).itemsize
     if size == 0:
         raise ValueError("both buffer length (0) and count (-1) must not be 0")
@@ -654,15 +657,24 @@ def eye(n: int, m: Any = None, *, dtype: Any = None, layout: Any = None, device:
     return as_leaf(out, requires_grad)
 
 
+def _check_sides(row: int, col: int) -> None:
+    check_long(row, col)
+    for name, n in (("row", row), ("col", col)):
+        if n < 0:
+            raise RuntimeError(f"{name} must be non-negative, got{n}")
+
+
 @public(method=False)
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None, layout: Any = None) -> Any:
     """The places on and below a diagonal, as a 2 × n tensor. https://pytorch.org/docs → torch.tril_indices"""
+    _check_sides(row, col)
     return _placed(np.stack(np.tril_indices(row, offset, col)).astype(as_dtype(dtype).numpy), device)
 
 
 @public(method=False)
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None, layout: Any = None) -> Any:
     """The places on and above a diagonal, as a 2 × n tensor. https://pytorch.org/docs → torch.triu_indices"""
+    _check_sides(row, col)
     return _placed(np.stack(np.triu_indices(row, offset, col)).astype(as_dtype(dtype).numpy), device)
 
 

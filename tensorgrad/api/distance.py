@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dispatch import xp
+from ..dispatch import SCALAR_TYPES, xp
 from ._arguments import normalize_dim, promoted
 from ._register import public
 from .shape import broadcast_shapes
@@ -18,7 +18,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     tensor([0.7071])
     """
     x1, x2 = promoted(x1, x2)
-    if not (x1.is_floating_point() or x1.is_complex()):
+    if not x1.is_floating_point():
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {_c_name(x1)}")
     axis = normalize_dim(dim, max(x1.ndim, x2.ndim))
     shape = broadcast_shapes(x1.shape, x2.shape)
@@ -29,7 +29,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
 
 
 def _c_name(t: Any) -> str:
-    return {"int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}[t.dtype.name]
+    return SCALAR_TYPES[t.dtype.name]
 
 
 def _length(x: Any, axis: int, eps: float) -> Any:

@@ -119,7 +119,7 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0, *, indices:
     if isinstance(where, int):
         if where <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {where}")
-        ends = [sum(n // where + (j < n % where) for j in range(i + 1)) for i in range(where - 1)]
+        ends = [i * (n // where) + min(i, n % where) for i in range(1, where)]
     else:
         ends = list(where)
     starts = [0, *ends]

@@ -299,6 +299,9 @@ def adaptive_avg_pool(n: int, input: Any, output_size: Any) -> Any:
     if all(s and d % s == 0 for s, d in zip(size, input.shape[-n:], strict=True)):
         kernel = tuple(d // s for s, d in zip(size, input.shape[-n:], strict=True))
         return xp.window_sum(input, kernel=kernel, stride=kernel, widths=((0, 0),) * n, scale=1 / prod(kernel))
+    if 0 in size:
+        return input[(..., *(slice(0, s) for s in size))] if all(s <= d for s, d in zip(size, input.shape[-n:], strict=True)) else input.new_zeros(
+            *input.shape[:-n], *size)
     out, backend = input, type(input._storage)
     for axis, s in enumerate(size, input.ndim - n):        # a product with an averaging matrix along each axis
         means = averages(input.shape[axis], s)
