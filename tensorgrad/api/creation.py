@@ -17,7 +17,7 @@ from ..device import device as Device
 from ..dispatch import fresh, level_of, wrap, xp
 from ..dtype import FROM_NUMPY, as_dtype
 from ..storage.base import backend_of
-from ..storage.exhausted import memory_error
+from ..storage.exhausted import check_room, memory_error
 from ._arguments import converted, each_example, in_batch, warn
 from ._register import check_layout, public
 
@@ -562,6 +562,7 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, dtype: Any = No
         if not step:
             raise ValueError("step must be nonzero")
     count = _math.ceil((end - start) / step)
+    check_room((count,), kind.itemsize, "arange")
     steps = backend.xp.arange(count, dtype="int64" if kind.numpy.kind in "iub" else "float64")
     if kind.numpy.kind in "iub":
         values = steps * int(step) + int(start)
@@ -595,6 +596,7 @@ def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None, layout: Any
     steps = steps.__index__()
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
+    check_room((steps,), 4, "linspace")
     complex_ = isinstance(start, complex) or isinstance(end, complex)
     kind = (dtypes.default_complex() if complex_ else dtypes.get_default_dtype()) if dtype is None else as_dtype(dtype)
     backend = backend_of(device)
@@ -644,15 +646,27 @@ def eye(n: int, m: Any = None, *, dtype: Any = None, layout: Any = None, device:
     return as_leaf(out, requires_grad)
 
 
+def _check_sides(row: int, col: int) -> None:
+    for name, n in (("row", row), ("col", col)):
+        if n < 0:
+            raise RuntimeError(f"{name} must be non-negative, got{n}")
+
+
 @public(method=False)
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None, layout: Any = None) -> Any:
     """The places on and below a diagonal, as a 2 × n tensor. https://pytorch.org/docs → torch.tril_indices"""
+    _check_sides(row, col)
+    col = min(col, max(row + offset, 0))            # what lies to the right has none of them
+    check_room((row, col), 1, "tril_indices")
     return _placed(np.stack(np.tril_indices(row, offset, col)).astype(as_dtype(dtype).numpy), device)
 
 
 @public(method=False)
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None, layout: Any = None) -> Any:
     """The places on and above a diagonal, as a 2 × n tensor. https://pytorch.org/docs → torch.triu_indices"""
+    _check_sides(row, col)
+    row = min(row, max(col - offset, 0))            # what lies below has none of them
+    check_room((row, col), 1, "triu_indices")
     return _placed(np.stack(np.triu_indices(row, offset, col)).astype(as_dtype(dtype).numpy), device)
 
 
