@@ -446,11 +446,11 @@ view: dtype dtype | ints size
 """
 
 INTERPRETED = """
-adaptive_avg_pool2d -> adaptive_avg_pool2d: .size input, ints output_size
-adaptive_avg_pool3d -> adaptive_avg_pool3d: .size input, ints output_size
+adaptive_avg_pool2d -> adaptive_avg_pool2d: .size input, ints2 output_size
+adaptive_avg_pool3d -> adaptive_avg_pool3d: .size input, ints3 output_size
 adaptive_max_pool1d -> adaptive_max_pool1d: Tensor input, ints1 output_size
-adaptive_max_pool2d -> adaptive_max_pool2d: .size input, ints output_size
-adaptive_max_pool3d -> adaptive_max_pool3d: .size input, ints output_size
+adaptive_max_pool2d -> adaptive_max_pool2d: .size input, ints2 output_size
+adaptive_max_pool3d -> adaptive_max_pool3d: .size input, ints3 output_size
 alpha_dropout -> alpha_dropout: Tensor input, float p, bool train<training
 atleast_1d -> atleast_1d: Tensor tensors | Tensors tensors
 atleast_2d -> atleast_2d: Tensor tensors | Tensors tensors

@@ -43,6 +43,15 @@ def memory_error(error: BaseException, name: str = "", shape: Any = None) -> Run
     return overflowed(shape, name) if beyond(error) else None
 
 
+def check_error(error: BaseException | None, name: str) -> bool:
+    """Raise an error about memory in PyTorch's words; whether it was one already. Nothing is imported for it: there may be no room."""
+    if error is None:
+        return False
+    if (found := memory_error(error, name)) is not None:
+        raise found from None
+    return isinstance(error, MemoryError)
+
+
 ASKED_FROM = 1 << 26        # bytes from which on it is worth asking whether there is room
 
 
