@@ -7,6 +7,7 @@ from typing import Any
 from ..dispatch import SCALAR_TYPES, xp
 from ._arguments import integer
 from ._register import public
+from .pooling import step_within
 
 PLAIN = frozenset((int,))
 
@@ -97,6 +98,7 @@ def _convolve(n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: 
     if type(padding) is not str:
         padding = several(padding, n, "padding")
     padding, uneven = _padding(x[-n:], w[2:], stride, padding, dilation)
+    stride = step_within(stride, x[-n:], padding)
     batched = input if len(x) == n + 2 else input.unsqueeze(0)
     whole = xp.pad_constant(batched, widths=((0, 0), (0, 0), *uneven)) if uneven else batched
     out = xp.convolution(whole, weight, bias, stride=stride, padding=padding, dilation=dilation, groups=groups)

@@ -1,6 +1,7 @@
 """Copies of views: `f_copy(x, …)` is `f(x, …)` in memory of its own. And what repeats elements, selects them or unravels their numbers."""
 from __future__ import annotations
 
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..autograd.tape import TensorBase
 from ..dispatch import SCALAR_TYPES, fresh, xp
+from ..storage.exhausted import check_room
 from ._arguments import each_example, in_batch, normalize_dim
 from ._register import FUNCTIONS, public
 
@@ -123,6 +125,8 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if not r:
         return input.new_empty(0)
+    n = input.array.size + (r - 1 if with_replacement else 0)
+    check_room((comb(n, r) if r <= n else 0, r), 8, "combinations")
     rows = list((pick_again if with_replacement else pick)(range(input.array.size), r))
     places = FUNCTIONS["tensor"](rows, dtype=dtypes.int64, device=input.device).reshape(len(rows), r)
     return xp.embedding(input, places)

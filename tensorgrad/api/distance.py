@@ -3,9 +3,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..dispatch import SCALAR_TYPES, xp
+from ..storage.exhausted import check_room
 from ._arguments import normalize_dim, promoted
 from ._register import public
+from .creation import as_tensor
 from .shape import broadcast_shapes
 
 
@@ -64,6 +68,9 @@ def pdist(input: Any, p: float = 2.0) -> Any:
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
     n = input.shape[0]
-    first = input.new_tensor([i for i in range(n) for _ in range(i + 1, n)]).long()
-    second = input.new_tensor([j for i in range(n) for j in range(i + 1, n)]).long()
-    return xp.vector_norm(xp.embedding(input, first) - xp.embedding(input, second), ord=p, axis=(1,))
+    check_room((n * (n - 1) // 2,), 8, "pdist")
+    rows, later = np.arange(n), np.arange(n)[::-1]          # of each row, how many come after it
+    first = np.repeat(rows, later)
+    second = np.arange(first.size) - np.repeat(later.cumsum() - later - rows - 1, later)
+    left, right = (xp.embedding(input, as_tensor(places, device=input.device)) for places in (first, second))
+    return xp.vector_norm(left - right, ord=p, axis=(1,))
