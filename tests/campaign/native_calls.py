@@ -7,6 +7,7 @@ import importlib.util
 import random
 import re
 import sys
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -132,15 +133,14 @@ class Draw:
             if a.name == "order": return self.name(a.name, self.order(n))
         if a.strided:
             layout = rng.choice(("plain", "plain", "transposed", "expanded", "sliced", "reversed"))
+            if self.flags & set(steps) and layout != "expanded": layout = "plain"
             if layout != "plain" and steps[-1] == "1": layout = "expanded" if layout == "expanded" and len(shape) > 1 else "plain"
             if a.written and layout == "expanded": layout = "transposed" if steps[-1] != "1" else "plain"
             strides = self.strides(shape, layout)
             for step, stride in zip(steps, strides):
                 if step in n: n[step] = stride
-        elif "*" not in " ".join(a.axes) and rng.random() < 0.3 and len(shape) == 1 and shape[0] % 2 == 0:
-            shape = [2, shape[0] // 2]
-        elif rng.random() < 0.4:
-            shape = [self.length("*".join(lengths), n)]
+        elif self.told and rng.random() < 0.4:                          # only the number of elements counts
+            shape = [prod(shape)]
         return self.name(a.name, self.written(shape, DTYPE.get(a.kind, dtype), layout, values))
 
     def strides(self, shape, layout):
@@ -195,6 +195,8 @@ class Draw:
     def kernel(self, kernel):
         rng, row = self.rng, ROWS[kernel]
         n, dtype, given = self.sizes(row), rng.choice(("f4", "f8")), []
+        self.told = any(a.kind == "size" for a in row.arguments)        # or else the shapes tell sizes
+        self.flags = {a.name for a in row.arguments if a.kind == "flag"}
         if row.of_rows: return self.steps(kernel, row, n, dtype)
         for a in row.arguments:
             if a.is_array: given.append("None" if a.optional and rng.random() < 0.4 else self.array(a, n, dtype))

@@ -165,8 +165,8 @@ def attentions():
 
 def recurrent():
     for kind, states in (("LSTM", "(<k B H>, <k B H>)"), ("GRU", "<k B H>"), ("RNN", "<k B H>")):
-        k = "choice(1, 1, 2)"
-        yield f"y = tg.nn.{kind}({{I}}, {{H}}, num_layers={k}, bidirectional=flag, bias=flag, batch_first=flag)(<L B I>)"
+        layers = "choice(1, 1, 2, 0, -1)"
+        yield f"y = tg.nn.{kind}({{I}}, {{H}}, num_layers={layers}, bidirectional=flag, bias=flag, batch_first=flag)(<L B I>)"
         yield f"y = tg.nn.{kind}({{I}}, {{H}})(<L B I>, {states.replace('k', '1')})"
         yield f"y = tg.nn.{kind}({{I}}, {{H}})(<L I>, {states.replace('k B', '1')})"
         yield f"y = tg.nn.{kind}({{I}}, {{H}})(rnn.pack_padded_sequence(<L B I>, <i L : B> + 1, enforce_sorted=flag))"
@@ -175,7 +175,7 @@ def recurrent():
         rows = {"LSTM": 4, "GRU": 3, "RNN": 1}[kind]
         for name, shape in ((f"weight_hh_l0", f"{rows}*H H"), ("weight_ih_l0", f"{rows}*H I"), ("bias_hh_l0", f"{rows}*H")):
             yield f"module = tg.nn.{kind}({{I}}, {{H}}); module.{name}.data = <{shape}>; y = module(<L B I>)"
-        yield f"module = tg.nn.{kind}({{I}}, {{H}}); module.hidden_size = number(1, 4); module.num_layers = number(1, 2); y = module(<L B I>)"
+        yield f"module = tg.nn.{kind}({{I}}, {{H}}); module.hidden_size = number(1, 4); module.num_layers = choice(0, 1, 2, -1); y = module(<L B I>)"
         cell = "(<B H>, <B H>)" if kind == "LSTM" else "<B H>"
         yield f"y = tg.nn.{kind}Cell({{I}}, {{H}})(<B I>, {cell})"
         yield f"y = tg.nn.{kind}Cell({{I}}, {{H}})(<I>)"
@@ -208,10 +208,10 @@ def copies():
     yield from ("y = <*>.contiguous()", "y = <N M>.T.contiguous()", "y = <B N M>.transpose(axis, axis).contiguous()", "y = <*>.flip(axes)", "y = <*>.roll(number(0, 3), axis)",
                 "y = <*>.to(getattr(tg, choice('half', 'bfloat16', 'float', 'double', 'int', 'bool', 'cfloat')))", "y = tg.cat([<N M>, <K M>], 0)",
                 "y = tg.cat([<N M>, <N K>], axis)", "y = tg.stack([<N M>, <N M>], axis)", "y = <B N M>.permute(2, 0, 1).reshape(-1, {N})", "y = <*>.reshape(axes)",
-                "y = <B C H W>.contiguous(memory_format=tg.channels_last)", "y = <*>.expand(number(1, 3), -1, -1)", "y = <N M>.unfold(axis, number(1, 3), number(1, 2))",
-                "y = tg.as_strided(<N M>, (number(1, 3), number(1, 3)), (number(0, 2), number(0, 2)), number(0, 2))", "y = <N M>.repeat(number(0, 3), number(1, 2))",
+                "y = <B C H W>.contiguous(memory_format=tg.channels_last)", "y = <*>.expand(choice(3, 1, -1, 0, -2, 2**63), -1, choice(-1, 2))", "y = <N M>.unfold(axis, number(1, 3), number(1, 2))",
+                "y = tg.as_strided(<N M>, (choice(1, 2, 3, -1, 2**63), number(0, 2)), (number(0, 2), choice(0, 1, -1, 2**62)), number(0, 2))", "y = <N M>.repeat(number(0, 3), number(1, 2))",
                 "y = tg.tril(<N M>, number(-2, 2))", "y = tg.rot90(<N M>, number(0, 3))", "y = tg.diagonal(<N M>, number(-1, 1))", "y = <N M>.view(dtype)",
-                "<N N>.copy_(a.T)", "<N M>[1:].copy_(a[:-1])", "<N M>[:, 1:].copy_(a[:, :-1].flip(1))", "<*>.as_strided_((number(1, 3),), (number(0, 2),), number(0, 2)).add_(1)",
+                "<N N>.copy_(a.T)", "<N M>[1:].copy_(a[:-1])", "<N M>[:, 1:].copy_(a[:, :-1].flip(1))", "<*>.as_strided_((choice(1, 2, 3, -1),), (choice(0, 1, -1, 2**62),), number(0, 2)).add_(1)",
                 "<*>.copy_(<~*>.to(dtype))", "y = tg.meshgrid(<N>, <M>, indexing='ij')", "y = <*>.split(number(1, 2), axis)", "y = tg.from_numpy(<N M>.detach().numpy()[::-1].copy())")
 
 
@@ -221,7 +221,7 @@ def streams():
                 "<*>.exponential_(real)", "<*>.bernoulli_(real)", "y = tg.bernoulli(<unit *>)", "y = tg.multinomial(<unit N M>, number(1, 2), replacement=flag)",
                 "y = F.dropout(<*>, real)", "y = F.dropout2d(<B C H W>, real)", "<*>.random_(number(-5, 0), number(1, 9))", "<N M>[:, ::2].normal_()", "<N M>.T.uniform_()",
                 "source = tg.Generator(); source.set_state(<byte>); y = tg.rand(3, generator=source)", "tg.set_rng_state(<byte>)", "<*>.cauchy_(real, real)", "<*>.log_normal_(real, real)",
-                "y = tg.normal(<N M>, <unit N M>)", "y = tg.rrelu(<*>, real, real, training=True)", "tg.nn.init.trunc_normal_(<N M>, real, real, real, real)", "y = F.gumbel_softmax(<N M>, real)")
+                "y = tg.normal(<N M>, <unit N M>)", "y = tg.rrelu(<*>, real, real, training=True)", "tg.nn.init.trunc_normal_(<N M>)", "y = F.gumbel_softmax(<N M>, real)")
 
 
 def optimizers():
