@@ -33,27 +33,39 @@ static int written_after(PyObject *storage, PyObject *time)
     return PyErr_Occurred() ? -1 : date > since;
 }
 
+/* A saved value as formulas see it; NULL without an error for what Python has to look at. */
+static PyObject *value_of(PyObject *saved, PyObject *time)
+{
+    PyTypeObject *type = Py_TYPE(saved);
+    if (PyType_IsSubtype(type, tensor_base)) {
+        PyObject *memory = Py_XNewRef(SLOT(saved, tensor_at[STORAGE])), *array = Py_XNewRef(SLOT(saved, tensor_at[ARRAY]));
+        if (!memory || !array || written_after(memory, time)) Py_CLEAR(array);
+        Py_XDECREF(memory);
+        return array;
+    }
+    int plain = type == array_type || type == &PyFloat_Type || type == &PyLong_Type || type == &PyTuple_Type || saved == Py_None;
+    return plain ? Py_NewRef(saved) : NULL;
+}
+
 /* What the formulas ask for: what was saved, as arrays, and the extras. NULL without an error for what Python has to look at. */
 static PyObject *values_of(PyObject *node, PyObject *plan, PyObject *saved)
 {
-    PyObject *time = SLOT(node, step_at[TIME]), *extras = SLOT(plan, plan_at[EXTRAS]), *storage = SLOT(node, step_at[MEMORY]);
+    PyObject *time = Py_XNewRef(SLOT(node, step_at[TIME])), *extras = Py_XNewRef(SLOT(plan, plan_at[EXTRAS])), *storage = Py_XNewRef(SLOT(node, step_at[MEMORY]));
+    int whole = time && extras && storage, stale = whole && SLOT(plan, plan_at[SAVES_OUT]) == Py_True ? written_after(storage, time) : !whole;
     Py_ssize_t count = PyTuple_Size(saved);
-    int stale = SLOT(plan, plan_at[SAVES_OUT]) == Py_True ? written_after(storage, time) : 0;
     PyObject *values = stale ? NULL : PyList_New(count);
     for (Py_ssize_t i = 0; values && i < count; i++) {
-        PyObject *value = PyTuple_GetItem(saved, i);
-        if (PyType_IsSubtype(Py_TYPE(value), tensor_base)) {
-            PyObject *memory = SLOT(value, tensor_at[STORAGE]), *array = SLOT(value, tensor_at[ARRAY]);
-            if (memory && array && !written_after(memory, time)) value = array; else Py_CLEAR(values);
-        } else if (Py_TYPE(value) != array_type && Py_TYPE(value) != &PyFloat_Type && Py_TYPE(value) != &PyLong_Type && Py_TYPE(value) != &PyTuple_Type
-                   && value != Py_None) Py_CLEAR(values);
-        if (values) PyList_SetItem(values, i, Py_NewRef(value));
+        PyObject *value = value_of(PyTuple_GetItem(saved, i), time);
+        if (!value) Py_CLEAR(values); else PyList_SetItem(values, i, value);
     }
     for (Py_ssize_t i = 0; values && i < PyTuple_Size(extras); i++) {
         PyObject *extra = PyObject_CallFunctionObjArgs(PyTuple_GetItem(extras, i), node, values, NULL);
         if (!extra || PyList_Append(values, extra)) Py_CLEAR(values);
         Py_XDECREF(extra);
     }
+    Py_XDECREF(time);
+    Py_XDECREF(extras);
+    Py_XDECREF(storage);
     return values;
 }
 
@@ -71,10 +83,15 @@ static int fits(PyObject *ge, PyObject *edge)
 /* One formula: the gradient that goes to an edge. */
 static PyObject *pulled_by(PyObject *formula, PyObject *wants, PyObject *values, PyObject *g, PyObject *edge)
 {
-    PyObject *args[2 + MOST_WANTED] = {xp, g};
-    Py_ssize_t count = PyTuple_Size(wants);
-    for (Py_ssize_t i = 0; i < count; i++) args[2 + i] = PyList_GetItem(values, PyLong_AsSsize_t(PyTuple_GetItem(wants, i)));
-    PyObject *ge = PyObject_Vectorcall(formula, args, 2 + count, NULL);
+    PyObject *args[2 + MOST_WANTED] = {xp, g}, *ge = NULL;
+    Py_ssize_t count = PyTuple_Size(wants), held = 0;
+    for (; held < count; held++) {
+        PyObject *value = PyList_GetItem(values, PyLong_AsSsize_t(PyTuple_GetItem(wants, held)));
+        if (!value) break;
+        args[2 + held] = Py_NewRef(value);
+    }
+    if (held == count) ge = PyObject_Vectorcall(formula, args, 2 + count, NULL);
+    while (held) Py_DECREF(args[1 + held--]);
     if (!ge || fits(ge, edge)) return ge;
     PyObject *found = PyObject_CallFunctionObjArgs(fitted, xp, ge, edge, NULL);
     Py_DECREF(ge);
@@ -95,18 +112,89 @@ static int is_fresh(PyObject *ge, PyObject *g, PyObject *saved)
 /* Add a gradient to what waits at an edge; −1 for an error. */
 static int add(PyObject *grads, PyObject *owned, PyObject *edge, PyObject *ge, int fresh)
 {
-    PyObject *before = PyDict_GetItemWithError(grads, edge);
+    PyObject *before = Py_XNewRef(PyDict_GetItemWithError(grads, edge));
     if (!before) return PyErr_Occurred() || PyDict_SetItem(grads, edge, ge) || (fresh && Py_TYPE(edge) == leaf && PySet_Add(owned, edge)) ? -1 : 0;
     int ours = PySet_Contains(owned, edge);
-    if (ours < 0) return -1;
-    PyObject *operands[] = {before, ge, before}, *total = call_map(sum, operands, 2 + ours, NULL);
+    PyObject *operands[] = {before, ge, before}, *total = ours < 0 ? NULL : call_map(sum, operands, 2 + ours, NULL);
     if (total == Py_NotImplemented) {
         Py_DECREF(total);
         total = ours ? PyNumber_InPlaceAdd(before, ge) : PyNumber_Add(before, ge);
     }
     int failed = !total || PyDict_SetItem(grads, edge, total) || PySet_Add(owned, edge);
     Py_XDECREF(total);
+    Py_DECREF(before);
     return failed ? -1 : 0;
+}
+
+/* What a step is pulled with. All is held: formulas run Python code, and with it other threads, which may free or redefine the step meanwhile. */
+enum { OF_PLAN, OF_SAVED, OF_EDGES, OF_STEPS, OF_G, OF_VALUES, HELD };
+
+/* Take hold of a step that waits to be pulled; 0 without an error for one that is Python's. */
+static int hold(PyObject *node, PyObject *grads, PyObject **held)
+{
+    PyObject *storage = SLOT(node, step_at[MEMORY]), *plan = held[OF_PLAN] = Py_XNewRef(SLOT(node, step_at[PLAN])), *g;
+    PyObject *saved = held[OF_SAVED] = Py_XNewRef(SLOT(node, step_at[SAVED])), *edges = held[OF_EDGES] = Py_XNewRef(SLOT(node, step_at[EDGES]));
+    if (!plan || Py_TYPE(plan) != plan_type || !saved || !PyTuple_Check(saved) || saved == freed || !edges || !(PyTuple_Check(edges) || PyList_Check(edges))
+        || !storage || Py_TYPE(storage) != cpu || SLOT(node, step_at[HOOKS]) != Py_None) return 0;
+    g = held[OF_G] = Py_XNewRef(PyDict_GetItemWithError(grads, node));
+    if (!g) return !PyErr_Occurred();
+    PyObject *steps = held[OF_STEPS] = Py_XNewRef(SLOT(plan, plan_at[STEPS]));
+    if (!steps || Py_TYPE(g) != array_type || strchr("cV", ((Array *)g)->dtype->kind) || PyTuple_Size(steps) > MOST_PULLED) return 0;
+    for (Py_ssize_t k = 0; k < PyTuple_Size(steps); k++) if (PyTuple_Size(PyTuple_GetItem(PyTuple_GetItem(steps, k), 2)) > MOST_WANTED) return 0;
+    return (held[OF_VALUES] = values_of(node, plan, saved)) != NULL;
+}
+
+/* Where the k-th formula's gradient goes. */
+static PyObject *goal(PyObject **held, Py_ssize_t k)
+{
+    return PySequence_GetItem(held[OF_EDGES], PyLong_AsSsize_t(PyTuple_GetItem(PyTuple_GetItem(held[OF_STEPS], k), 0)));
+}
+
+/* An error about shapes or memory is Python's to explain: it finds the gradient where it waited. Whether this was one. */
+static int leave_to_python(PyObject *grads, PyObject *node, PyObject *g)
+{
+    if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_IndexError) && !PyErr_ExceptionMatches(PyExc_MemoryError)) return 0;
+    PyErr_Clear();
+    return !PyDict_SetItem(grads, node, g);
+}
+
+/* Whether a step saved more than numbers and shapes: only that is freed. */
+static int holds_memory(PyObject *saved)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_Size(saved); i++) {
+        PyObject *value = PyTuple_GetItem(saved, i);
+        if (value != Py_None && Py_TYPE(value) != &PyLong_Type && Py_TYPE(value) != &PyFloat_Type && Py_TYPE(value) != &PyTuple_Type) return 1;
+    }
+    return 0;
+}
+
+/* Pull a step, and add what it gives to what waits at its edges: 1 if that was done, 0 if it is left to Python, −1 for an error. */
+static int pull_held(PyObject *node, PyObject *grads, PyObject *owned, int keep, PyObject **held)
+{
+    PyObject *found[MOST_PULLED], *g = held[OF_G], *saved = held[OF_SAVED];
+    Py_ssize_t formulas = PyTuple_Size(held[OF_STEPS]), taken = 0;
+    int failed = PyDict_DelItem(grads, node), left = 0;
+    for (; !failed && taken < formulas; taken++) {
+        PyObject *step = PyTuple_GetItem(held[OF_STEPS], taken), *edge = goal(held, taken);
+        found[taken] = edge ? pulled_by(PyTuple_GetItem(step, 1), PyTuple_GetItem(step, 2), held[OF_VALUES], g, edge) : NULL;
+        Py_XDECREF(edge);
+        if ((failed = !found[taken])) {
+            left = leave_to_python(grads, node, g);
+            break;
+        }
+    }
+    if (!failed && !keep && holds_memory(saved)) {
+        PyObject *before = SLOT(node, step_at[SAVED]);      /* another thread may have been here */
+        SLOT(node, step_at[SAVED]) = Py_NewRef(freed);
+        Py_XDECREF(before);
+    }
+    for (Py_ssize_t k = 0; k < taken; k++) {
+        PyObject *edge = failed ? NULL : goal(held, k);
+        if (!failed) failed = !edge || add(grads, owned, edge, found[k], is_fresh(found[k], g, saved));
+        Py_XDECREF(edge);
+        Py_DECREF(found[k]);
+    }
+    return left ? 0 : failed ? -1 : 1;
 }
 
 /* step_back(node, grads, owned, retain_graph): whether this was a step to be taken here; then it is taken, if a gradient waits at it. */
@@ -115,41 +203,10 @@ PyObject *step_back(PyObject *self, PyObject *const *args, Py_ssize_t count)
     (void)self;
     if (count != 4 || !PyDict_Check(args[1]) || !PySet_Check(args[2]))
         return PyErr_SetString(PyExc_TypeError, "step_back(node, grads, owned, retain_graph)"), NULL;
-    PyObject *node = args[0], *grads = args[1], *g = NULL, *values, *found[MOST_PULLED];
+    PyObject *node = args[0], *held[HELD] = {0};
     if (!PyType_IsSubtype(Py_TYPE(node), step_base)) Py_RETURN_FALSE;
-    PyObject *plan = SLOT(node, step_at[PLAN]), *saved = SLOT(node, step_at[SAVED]), *edges = SLOT(node, step_at[EDGES]), *storage = SLOT(node, step_at[MEMORY]);
-    if (!plan || Py_TYPE(plan) != plan_type || !saved || !PyTuple_Check(saved) || saved == freed || !edges || !(PyTuple_Check(edges) || PyList_Check(edges))
-        || !storage || Py_TYPE(storage) != cpu || SLOT(node, step_at[HOOKS]) != Py_None) Py_RETURN_FALSE;
-    g = PyDict_GetItemWithError(grads, node);
-    if (!g) return PyErr_Occurred() ? NULL : Py_NewRef(Py_True);
-    PyObject *steps = SLOT(plan, plan_at[STEPS]);
-    Py_ssize_t formulas = PyTuple_Size(steps), taken = 0;
-    if (Py_TYPE(g) != array_type || strchr("cV", ((Array *)g)->dtype->kind) || formulas > MOST_PULLED) Py_RETURN_FALSE;
-    for (Py_ssize_t k = 0; k < formulas; k++) if (PyTuple_Size(PyTuple_GetItem(PyTuple_GetItem(steps, k), 2)) > MOST_WANTED) Py_RETURN_FALSE;
-    if (!(values = values_of(node, plan, saved))) return PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
-    Py_INCREF(g);
-    Py_INCREF(saved);
-    Py_INCREF(edges);
-    int failed = PyDict_DelItem(grads, node);
-    for (; !failed && taken < formulas; taken++) {
-        PyObject *step = PyTuple_GetItem(steps, taken), *edge = PySequence_GetItem(edges, PyLong_AsSsize_t(PyTuple_GetItem(step, 0)));
-        found[taken] = edge ? pulled_by(PyTuple_GetItem(step, 1), PyTuple_GetItem(step, 2), values, g, edge) : NULL;
-        Py_XDECREF(edge);
-        if ((failed = !found[taken])) break;
-    }
-    if (!failed && !PyObject_IsTrue(args[3]) && PyTuple_Size(saved)) {
-        SLOT(node, step_at[SAVED]) = Py_NewRef(freed);
-        Py_DECREF(saved);                       /* the node's; one is held */
-    }
-    for (Py_ssize_t k = 0; k < taken; k++) {
-        PyObject *edge = failed ? NULL : PySequence_GetItem(edges, PyLong_AsSsize_t(PyTuple_GetItem(PyTuple_GetItem(steps, k), 0)));
-        if (!failed) failed = !edge || add(grads, args[2], edge, found[k], is_fresh(found[k], g, saved));
-        Py_XDECREF(edge);
-        Py_DECREF(found[k]);
-    }
-    Py_DECREF(values);
-    Py_DECREF(g);
-    Py_DECREF(saved);
-    Py_DECREF(edges);
-    return failed ? NULL : Py_NewRef(Py_True);
+    int done = hold(node, args[1], held);
+    if (done && held[OF_G]) done = pull_held(node, args[1], args[2], PyObject_IsTrue(args[3]), held);
+    for (int i = 0; i < HELD; i++) Py_XDECREF(held[i]);
+    return done < 0 || PyErr_Occurred() ? NULL : PyBool_FromLong(done);
 }

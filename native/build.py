@@ -12,6 +12,10 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import rows  # noqa: E402
+
 # NaN and infinity mean what they mean: nothing here lets the compiler assume otherwise. Traps and errno are what nobody looks at.
 FLAGS = ["-std=gnu11", "-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-fPIC", "-fvisibility=hidden", "-ffunction-sections",
          "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fopenmp-simd",
@@ -31,9 +35,12 @@ def build(folder: Path, extra: list[str] | None = None, only: str | None = None)
         sets = {only: sets[only]}
     target = folder / "_compiled.abi3.so"
     with tempfile.TemporaryDirectory() as scratch:
+        rows.write(Path(scratch))
+        compiler.append(f"-I{scratch}")
         jobs = {f"{name}.o": [*flags, f"-DISA={name}", "kernels.c"] for name, flags in sets.values()}
         about = [f"-I{sysconfig.get_paths()['include']}", *(f"-DHAS_{name}" for name, _ in sets.values())]
-        jobs |= {"pool.o": ["pool.c"], **{f"{name}.o": [*about, f"{name}.c"] for name in ("memory", "maps", "lane", "back", "updates", "module")}}
+        apart = ("check", "memory", "guest", "maps", "lane", "back", "updates", "module")
+        jobs |= {"pool.o": ["pool.c"], **{f"{name}.o": [*about, f"{name}.c"] for name in apart}}
         running = [subprocess.Popen([*compiler, "-c", *arguments, "-o", f"{scratch}/{out}"], cwd=HERE) for out, arguments in jobs.items()]
         for process in running:
             if process.wait():

@@ -2,6 +2,7 @@
    very same objects. Where these keep their slots is found out by looking, once (`learn`). A lane leaves to Python's own all that is not plain: other
    classes, dtypes and devices, watched steps, errors of shapes. */
 #include "lane.h"
+#include "guest.h"
 
 #include <string.h>
 
@@ -111,9 +112,9 @@ static PyObject *saved_by(PyObject *plan, PyObject *args, PyObject *y)
 
 static int write_step(PyObject *plan, PyObject *args, PyObject *edges, PyObject *params, PyObject *out)
 {
-    PyObject *y = SLOT(out, tensor_at[ARRAY]), *storage = SLOT(out, tensor_at[STORAGE]), *before = SLOT(out, tensor_at[NODE]);
     PyObject *node = new_object((PyTypeObject *)SLOT(plan, plan_at[NODE_TYPE]));
     if (!node) return -1;
+    PyObject *y = Py_NewRef(SLOT(out, tensor_at[ARRAY])), *storage = Py_NewRef(SLOT(out, tensor_at[STORAGE]));      /* `save` runs Python code */
     int kept = SLOT(plan, plan_at[SAVES_OUT]) == Py_True;
     fill(node, step_at[EDGES], Py_NewRef(edges));
     fill(node, step_at[PARAMS], Py_NewRef(params));
@@ -124,7 +125,10 @@ static int write_step(PyObject *plan, PyObject *args, PyObject *edges, PyObject 
     fill(node, step_at[DTYPE], Py_TYPE(y) == array_type ? Py_NewRef((PyObject *)((Array *)y)->dtype) : PyObject_GetAttrString(y, "dtype"));
     fill(node, step_at[TIME], PyIter_Next(clock_));
     fill(node, step_at[SAVED], saved_by(plan, args, y));
+    Py_DECREF(y);
+    Py_DECREF(storage);
     if (!SLOT(node, step_at[SAVED]) || !SLOT(node, step_at[SHAPE]) || !SLOT(node, step_at[TIME]) || PyErr_Occurred()) return Py_DECREF(node), -1;
+    PyObject *before = SLOT(out, tensor_at[NODE]);          /* only now: a view may be given its node by two threads at once */
     fill(out, tensor_at[NODE], node);
     Py_XDECREF(before);
     return 0;
@@ -133,15 +137,17 @@ static int write_step(PyObject *plan, PyObject *args, PyObject *edges, PyObject 
 /* Raise, as `refuse_inference` does, if a step saved a tensor that was made in inference mode. */
 static int refused(PyObject *node)
 {
-    PyObject *saved = SLOT(node, step_at[SAVED]);
+    PyObject *saved = Py_NewRef(SLOT(node, step_at[SAVED]));
     int found = !PyTuple_Check(saved);
     for (Py_ssize_t k = 0; !found && k < PyTuple_Size(saved); k++) {
         PyObject *value = PyTuple_GetItem(saved, k);
         if (!PyType_IsSubtype(Py_TYPE(value), tensor_base)) continue;
-        PyObject *marked = PyObject_GetAttr(SLOT(value, tensor_at[STORAGE]), inference_name);
+        PyObject *storage = Py_NewRef(SLOT(value, tensor_at[STORAGE])), *marked = PyObject_GetAttr(storage, inference_name);
         found = marked != Py_False;
         Py_XDECREF(marked);
+        Py_DECREF(storage);
     }
+    Py_DECREF(saved);
     if (!found) return 0;
     PyErr_Clear();
     PyObject *done = PyObject_CallFunctionObjArgs(refuse, node, NULL);
@@ -151,7 +157,11 @@ static int refused(PyObject *node)
 
 static int write_carefully(PyObject *plan, PyObject *args, PyObject *edges, PyObject *params, PyObject *out)
 {
-    return write_step(plan, args, edges, params, out) || refused(SLOT(out, tensor_at[NODE])) ? -1 : 0;
+    if (write_step(plan, args, edges, params, out)) return -1;
+    PyObject *node = Py_NewRef(SLOT(out, tensor_at[NODE]));
+    int failed = refused(node);
+    Py_DECREF(node);
+    return failed;
 }
 
 static PyObject *written(PyObject *const *args, Py_ssize_t count, int (*write)(PyObject *, PyObject *, PyObject *, PyObject *, PyObject *))
@@ -239,21 +249,39 @@ static int recorded(Call *call, PyObject *out)
     return done ? 0 : -1;
 }
 
+/* An error of shapes or of memory that is not there is Python's to explain. */
+static void leave_to_python(void)
+{
+    if (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_MemoryError)) PyErr_Clear();
+}
+
 static PyObject *as_array(PyObject *y)
 {
-    if (!y && PyErr_ExceptionMatches(PyExc_ValueError)) PyErr_Clear();
+    if (!y && PyErr_Occurred()) leave_to_python();
     if (!y || Py_TYPE(y) == array_type) return y;
     PyObject *array = PyObject_CallMethod((PyObject *)cpu, "asarray", "O", y);
     Py_DECREF(y);
     return array;
 }
 
+/* What a kernel makes of these. All but maps may call NumPy, which computes unless it shows what was there. */
+static PyObject *called(const Lane *lane, PyObject *kernel, PyObject **values, int count, PyObject *keywords)
+{
+    Region region;
+    int large = lane->shows < 2 && is_large(values, count + (keywords ? PyTuple_Size(keywords) : 0));
+    if (lane->shows && !large) return PyObject_Vectorcall(kernel, values, count, keywords);
+    if (region_enter(&region, large)) return NULL;
+    PyObject *found = PyObject_Vectorcall(kernel, values, count, keywords);
+    if (region_leave(&region)) Py_CLEAR(found);
+    return found;
+}
+
 /* What a kernel makes of these, or the first pair that serves them. */
 static PyObject *computed(Call *call, PyObject *kernel, PyObject **values, int count, PyObject *keywords)
 {
     if (Py_TYPE(kernel) == map_type) return as_array(call_map(kernel, values, count, keywords));
-    if (Py_TYPE(kernel) != pair_type) return as_array(PyObject_Vectorcall(kernel, values, count, keywords));
-    PyObject *method = PyObject_GetAttr(kernel, served_name), *found = method ? PyObject_Vectorcall(method, values, count, keywords) : NULL;
+    if (Py_TYPE(kernel) != pair_type) return as_array(called(call->lane, kernel, values, count, keywords));
+    PyObject *method = PyObject_GetAttr(kernel, served_name), *found = method ? called(call->lane, method, values, count, keywords) : NULL;
     Py_XDECREF(method);
     PyObject *result = found ? PyTuple_GetItem(found, 1) : NULL, *y = NULL;
     if (result && result != Py_NotImplemented && (y = PyTuple_GetItem(result, 0))) {
@@ -300,38 +328,34 @@ static PyObject *result_of(Call *call, PyObject *kernel, PyObject **values, PyOb
     Lane *lane = call->lane;
     int plain = !call->record || call->record == own_record || call->record == careful, pair = Py_TYPE(kernel) == pair_type;
     if ((pair && !plain) || (lane->shows && call->needs && !(plain && call->record))) return NULL;
-    for (int i = 0; i < lane->operands; i++) Py_INCREF(values[i]);
     PyObject *y = computed(call, kernel, values, lane->operands, keywords);
     int seen = y && is_view(lane, y, values[0]);
-    for (int i = 0; i < lane->operands; i++) Py_DECREF(values[i]);
     PyObject *out = !y ? NULL : seen ? new_view(call, y) : new_tensor(y, new_object(cpu), Py_None);
     if (out && (call->record ? recorded(call, out) : seen ? 0 : mark_inference(SLOT(out, tensor_at[STORAGE])))) Py_CLEAR(out);
     return out;
 }
 
-/* The result; NULL without an error if Python's lane is to find it. */
-static PyObject *run(Lane *lane, PyObject *const *args, PyObject *keywords)
+/* What stands for an operand of a lane, its array or itself; NULL if it is not plain. `dtype` is that of the operands before it. */
+static PyObject *value_of(Lane *lane, int i, PyObject *a, Dtype **dtype)
 {
-    PyObject *values[MOST_OPERANDS + MOST_WORDS], *edges[MOST_OPERANDS], *out = NULL;
-    Dtype *dtype = NULL;
-    int count = lane->operands, held = 0;
+    if (!is_plain(a))
+        return i && (a == Py_None ? lane->operands == MOST_OPERANDS
+                                  : lane->numbers && (*dtype)->kind == 'f' && (Py_TYPE(a) == &PyFloat_Type || Py_TYPE(a) == &PyLong_Type)) ? Py_NewRef(a) : NULL;
+    PyObject *x = SLOT(a, tensor_at[ARRAY]), *storage = SLOT(a, tensor_at[STORAGE]);
+    if (!x || !storage || Py_TYPE(x) != array_type || Py_TYPE(storage) != cpu) return NULL;
+    if (!*dtype) {
+        *dtype = ((Array *)x)->dtype;
+        if (!strchr(lane->kinds, (*dtype)->kind)) return NULL;
+    } else if (((Array *)x)->dtype != *dtype) return NULL;
+    return Py_NewRef(x);
+}
+
+/* The result of operands that are held; NULL without an error if Python's lane is to find it. */
+static PyObject *run_held(Lane *lane, PyObject *const *args, PyObject **values, PyObject *kernel, PyObject *keywords)
+{
+    PyObject *edges[MOST_OPERANDS], *out = NULL;
     Call call = {.lane = lane};
-    Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0;
-    if (named > MOST_WORDS) return NULL;
-    for (int i = 0; i < count; i++) {
-        PyObject *a = values[i] = args[i];
-        if (is_plain(a)) {
-            PyObject *x = values[i] = SLOT(a, tensor_at[ARRAY]), *storage = SLOT(a, tensor_at[STORAGE]);
-            if (!x || !storage || Py_TYPE(x) != array_type || Py_TYPE(storage) != cpu) return NULL;
-            if (!dtype) {
-                dtype = ((Array *)x)->dtype;
-                if (!strchr(lane->kinds, dtype->kind)) return NULL;
-            } else if (((Array *)x)->dtype != dtype) return NULL;
-        } else if (!i || !(a == Py_None ? count == MOST_OPERANDS
-                                        : lane->numbers && dtype->kind == 'f' && (Py_TYPE(a) == &PyFloat_Type || Py_TYPE(a) == &PyLong_Type))) return NULL;
-    }
-    PyObject *kernel = PyDict_GetItemWithError(lane->kernels, (PyObject *)cpu);
-    if (!kernel) return NULL;
+    int count = lane->operands, held = 0;
     for (; held < count; held++) {
         edges[held] = values[held] == args[held] ? Py_NewRef(Py_None) : edge_of(args[held]);
         if (!edges[held]) goto done;
@@ -341,15 +365,30 @@ static PyObject *run(Lane *lane, PyObject *const *args, PyObject *keywords)
         if (!(call.record = PyObject_GetAttr(mode, record_name))) goto done;
         if (call.record == Py_None) Py_CLEAR(call.record);
     }
-    for (Py_ssize_t i = 0; i < named; i++) values[count + i] = args[count + i];
-    Py_INCREF(kernel);                          /* what it calls may register another */
     if (call.record || lane->shows) call.operands = pack(args, count), call.edges = pack(edges, count), call.params = words(args + count, keywords);
     if (!PyErr_Occurred()) out = result_of(&call, kernel, values, keywords);
-    Py_DECREF(kernel);
     PyObject *const mine[] = {call.record, call.operands, call.edges, call.params, call.pair, call.residual};
     for (size_t i = 0; i < sizeof mine / sizeof *mine; i++) Py_XDECREF(mine[i]);
 done:
     while (held) Py_DECREF(edges[--held]);
+    return out;
+}
+
+/* The result; NULL without an error if Python's lane is to find it. The arrays and the kernel are held: whose node is asked for may be Python's to find,
+   and other threads may replace them meanwhile. */
+static PyObject *run(Lane *lane, PyObject *const *args, PyObject *keywords)
+{
+    PyObject *values[MOST_OPERANDS + MOST_WORDS], *out = NULL;
+    Dtype *dtype = NULL;
+    int count = lane->operands, held = 0;
+    Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0;
+    if (named > MOST_WORDS) return NULL;
+    while (held < count && (values[held] = value_of(lane, held, args[held], &dtype))) held++;
+    PyObject *kernel = held == count ? Py_XNewRef(PyDict_GetItemWithError(lane->kernels, (PyObject *)cpu)) : NULL;
+    for (Py_ssize_t i = 0; i < named; i++) values[count + i] = args[count + i];
+    if (kernel) out = run_held(lane, args, values, kernel, keywords);
+    Py_XDECREF(kernel);
+    while (held) Py_DECREF(values[--held]);
     return out;
 }
 

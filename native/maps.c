@@ -3,7 +3,8 @@
 
    f(a) and f(a, b, out=None, p=0.0): each operand is an array of float32 or float64 in one piece, or a number; one of two may stand for all rows of the
    other, for all columns, or for both. */
-#include "arrays.h"
+#include "check.h"
+#include "guest.h"
 
 #include <string.h>
 
@@ -14,6 +15,7 @@ static void **table;                            /* NumPy's functions */
 enum { ARRAY_TYPE = 2, DTYPE_OF_NUMBER = 45, NEW_FROM_DTYPE = 94, FLOAT32 = 11, FLOAT64 = 12 };
 #define LANDS (1 << 12)                         /* elements from which on a result may be written over its operand */
 #define LONG (1 << 14)                          /* from here on others may run meanwhile */
+#define LARGE_ARRAY (1 << 13)                   /* and its memory may be one that is kept */
 
 typedef struct Map {
     PyObject_HEAD
@@ -27,8 +29,18 @@ typedef struct Map {
 Array *new_array(Dtype *dtype, int ndim, const Py_ssize_t *shape, const Py_ssize_t *strides)
 {
     typedef PyObject *(*New)(PyTypeObject *, Dtype *, int, const Py_ssize_t *, const Py_ssize_t *, void *, int, PyObject *);
+    PyObject *before = NULL;
+    Py_ssize_t n = 1;
+    for (int i = 0; i < ndim; i++) n *= shape[i];
+    if (n >= LARGE_ARRAY && memory_handler && !(before = swap_handler(memory_handler))) return NULL;
     Py_INCREF((PyObject *)dtype);               /* the call takes it */
-    return (Array *)((New)table[NEW_FROM_DTYPE])(array_type, dtype, ndim, shape, strides, NULL, 0, NULL);
+    Array *made = (Array *)((New)table[NEW_FROM_DTYPE])(array_type, dtype, ndim, shape, strides, NULL, 0, NULL);
+    if (!before) return made;
+    PyObject *ours = swap_handler(before);
+    if (!ours) Py_CLEAR(made);
+    Py_XDECREF(ours);
+    Py_DECREF(before);
+    return made;
 }
 
 /* Whether an array has neither gaps nor overlaps, whatever the order of its axes. */
@@ -62,10 +74,10 @@ static Array *place(Array *x, Py_ssize_t n)
     return new_array(x->dtype, x->ndim, x->shape, x->flags & C_CONTIGUOUS ? NULL : x->strides);
 }
 
-static PyObject *computed(Map *map, const Arguments *arguments, Array *out, Py_ssize_t n)
+static PyObject *computed(Map *map, const void *arguments, Array *out, Py_ssize_t n)
 {
     Kernel kernel = out->dtype == float64 ? map->entry->f64 : map->entry->f32;
-    if (n < LONG) kernel(arguments);
+    if (n < LONG) kernel(arguments);            /* these kernels need no memory of their own, so nothing fails */
     else {
         Py_BEGIN_ALLOW_THREADS
         kernel(arguments);
@@ -79,12 +91,10 @@ static PyObject *computed(Map *map, const Arguments *arguments, Array *out, Py_s
 static PyObject *of_one(Map *map, PyObject *value)
 {
     Array *x = (Array *)value, *out;
-    Arguments arguments;
     if (!readable(value)) return NULL;
     Py_ssize_t n = size_of(x);
     if (!n || n < map->least || !dense(x) || !(out = place(x, n))) return NULL;
-    arguments.array[0] = x->data, arguments.array[1] = out->data;
-    arguments.size[0] = arguments.size[1] = n * (x->dtype == float32 ? 4 : 8);
+    map_call arguments = {.x = x->data, .y = out->data, .n = n};
     return computed(map, &arguments, out, n);
 }
 
@@ -112,14 +122,15 @@ static PyObject *of_two(Map *map, PyObject *a, PyObject *b, PyObject *given, dou
     PyObject *operands[2] = {a, b};
     Py_ssize_t sizes[2] = {1, 1};
     union { float f; double d; } number;
-    Arguments arguments;
+    const char *data[2];
+    two_call arguments = {.p = p};
     int first = Py_TYPE(a) == array_type ? 0 : 1;                   /* an operand that is an array */
     PyObject *partner = operands[1 - first];
     Array *x = (Array *)operands[first], *other = (Array *)partner, *large = x, *out;
     if (!readable((PyObject *)x)) return NULL;
     Py_ssize_t item = x->dtype == float32 ? 4 : 8;
     sizes[first] = size_of(x);
-    long *shape = arguments.integer, *steps = shape + 2;
+    long shape[2], steps[4];                                        /* rows and columns; the steps of a from row to row and within, then those of b */
     if (Py_TYPE(partner) == array_type) {
         if (!readable(partner) || other->dtype != x->dtype) return NULL;
         sizes[1 - first] = size_of(other);
@@ -128,7 +139,7 @@ static PyObject *of_two(Map *map, PyObject *a, PyObject *b, PyObject *given, dou
         if (!sizes[0] || !sizes[1]
             || !along(large, (Array *)operands[1 - which], sizes[which], sizes[1 - which], &shape[1], &steps[2 - 2 * which], &steps[3 - 2 * which])) return NULL;
         steps[2 * which] = shape[1], steps[2 * which + 1] = 1;
-        arguments.array[0] = x->data, arguments.array[1] = other->data;
+        data[0] = x->data, data[1] = other->data;
     } else {
         double value = Py_TYPE(partner) == &PyFloat_Type ? PyFloat_AsDouble(partner)
                      : Py_TYPE(partner) == &PyLong_Type ? PyLong_AsDouble(partner) : -1;
@@ -136,20 +147,21 @@ static PyObject *of_two(Map *map, PyObject *a, PyObject *b, PyObject *given, dou
         if (item == 4) number.f = (float)value; else number.d = value;
         if (!sizes[first] || !dense(x)) return NULL;
         shape[1] = sizes[first], steps[2 * first] = shape[1], steps[2 * first + 1] = 1, steps[2 - 2 * first] = steps[3 - 2 * first] = 0;
-        arguments.array[first] = x->data, arguments.array[1 - first] = &number;
+        data[first] = x->data, data[1 - first] = (const char *)&number;
     }
     Py_ssize_t n = sizes[large == (Array *)b];
     if (n < map->least) return NULL;
     if (given) {
         out = (Array *)given;
         if (!readable(given) || out->dtype != x->dtype || !(out->flags & WRITEABLE) || !alike(out, large)) return NULL;
-        for (int i = 0; i < 2; i++) if (disturbed(arguments.array[i], sizes[i] * item, out, n * item)) return NULL;
+        for (int i = 0; i < 2; i++) if (disturbed(data[i], sizes[i] * item, out, n * item)) return NULL;
         Py_INCREF(given);
     } else {
         out = large == (Array *)a ? place(large, n) : new_array(large->dtype, large->ndim, large->shape, large->flags & C_CONTIGUOUS ? NULL : large->strides);
         if (!out) return NULL;
     }
-    shape[0] = n / shape[1], arguments.array[2] = out->data, arguments.real[0] = p;
+    arguments.a = data[0], arguments.b = data[1], arguments.out = out->data, arguments.rows = n / shape[1], arguments.n = shape[1];
+    arguments.a_row = steps[0], arguments.a_column = steps[1], arguments.b_row = steps[2], arguments.b_column = steps[3];
     return computed(map, &arguments, out, n);
 }
 
@@ -167,7 +179,12 @@ PyObject *call_map(PyObject *self, PyObject *const *args, size_t nargs, PyObject
     }
     if (understood) found = map->operands == 1 ? of_one(map, args[0]) : of_two(map, args[0], args[1], out == Py_None ? NULL : out, p);
     if (found || PyErr_Occurred()) return found;
-    return map->before ? PyObject_Vectorcall(map->before, args, nargs, keywords) : Py_NewRef(Py_NotImplemented);
+    Region region;
+    if (!map->before) return Py_NewRef(Py_NotImplemented);
+    if (region_enter(&region, is_large(args, count + named))) return NULL;
+    found = PyObject_Vectorcall(map->before, args, nargs, keywords);
+    if (region_leave(&region)) Py_CLEAR(found);
+    return found;
 }
 
 static int visit_map(PyObject *self, visitproc visit, void *arg)
@@ -208,10 +225,11 @@ PyObject *new_map(PyObject *self, PyObject *args)
     (void)self;
     if (!PyArg_ParseTuple(args, "sOn:map", &name, &before, &least)) return NULL;
     const Entry *entry = entry_of(name);
+    if (entry && entry->row != ROW_map && entry->row != ROW_two) return PyErr_Format(PyExc_ValueError, "%s is no function of each element", name), NULL;
     Map *map = entry ? (Map *)PyType_GenericAlloc(map_type, 0) : NULL;
     if (!map) return NULL;
     map->call = call_map, map->before = before == Py_None ? NULL : Py_NewRef(before), map->entry = entry, map->least = least;
-    map->operands = entry->signature[1] == 'r' ? 2 : 1;
+    map->operands = entry->row == ROW_two ? 2 : 1;
     return (PyObject *)map;
 }
 

@@ -1,24 +1,16 @@
 /* Memory for NumPy's large arrays, kept when it is freed: a fresh megabyte costs 256 page faults, more than a loop over it takes.
 
-NumPy asks the handler of the current context for memory (NEP 49) and each array keeps the handler that it came from. Below LEAST bytes ours asks the
-handler that was there before. Blocks come from mmap, in size classes of a sixteenth of a power of two, with a header of 64 bytes at the start of a page:
+NumPy asks the handler of the current context for memory (NEP 49) and each array keeps the handler that it came from. Ours is there while the package
+computes (guest.c), so that arrays of the program's own come from elsewhere. Below LEAST bytes it asks the handler that was there before. Blocks come from mmap, in size classes of a sixteenth of a power of two, with a header of 64 bytes at the start of a page:
 so whether memory is ours can be read from its address and the header, whatever size NumPy says.
 
 A freed block waits for the next request of its class, or one of the NEAR smaller ones, or FAR where memory is tight: then what is too much of it goes back
 to the system. Whole blocks go back, the longest unused first, before the process would hold more than it has needed at once, beyond `most`, and after
 SECONDS. Where sizes keep missing each other, so that what was given back is asked for again, it may hold up to an eighth (and SLACK) more; not where more
-is needed at once than ever before. The handler and all arrays live as long as the process, so nothing is undone at exit.
-
-Small arrays, too, may come to megabytes that a step of training frees together: the C library, where it is GNU's, is told to keep up to KEPT_AT_END of
-these, and not 128 KB. That is what it comes to by itself once blocks of LARGEST_IN_HEAP have been freed, which are ours here. */
-#define PY_SSIZE_T_CLEAN
-#define Py_LIMITED_API 0x030B0000
+is needed at once than ever before. The handler and all arrays live as long as the process, so nothing is undone at exit. */
 #define _GNU_SOURCE
-#include <Python.h>
+#include "guest.h"
 
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -37,8 +29,6 @@ these, and not 128 KB. That is what it comes to by itself once blocks of LARGEST
 #define NEAR 5                                  /* classes that serve a request */
 #define FAR 64                                  /* and where others would have to be given back for it: blocks up to sixteen times as large */
 #define SLACK (8 << 20)
-#define LARGEST_IN_HEAP (32 << 20)
-#define KEPT_AT_END (64 << 20)
 #define MARK 0x7e4d0a96c1f3b528u
 
 /* NumPy's, by its documentation of the C API. */
@@ -237,40 +227,31 @@ static Handler handler = {"tensorgrad", 1, {NULL, handle_malloc, handle_calloc, 
 static void hold(void) { pthread_mutex_lock(&lock); }
 static void release(void) { pthread_mutex_unlock(&lock); }
 
-/* use_memory(table): the handler for the arrays that are made in this context from now on; whether it is one that this NumPy understands.
-   The table is that of NumPy's functions, `_ARRAY_API`. */
+PyObject *memory_handler;
+static PyObject *(*set_handler)(PyObject *);
+
+PyObject *swap_handler(PyObject *new) { return set_handler(new); }
+
+/* use_memory(table): have a handler ready for regions; whether it is one that this NumPy understands. The table is that of NumPy's functions, `_ARRAY_API`. */
 PyObject *use_memory(PyObject *self, PyObject *capsule)
 {
-    static PyObject *ours;
     (void)self;
     void **table = PyCapsule_GetPointer(capsule, NULL);
     if (!table) return NULL;
-    PyObject *(*set)(PyObject *) = (PyObject *(*)(PyObject *))table[SET_HANDLER], *(*get)(void) = (PyObject *(*)(void))table[GET_HANDLER];
-    PyObject *before = get();
-    if (!before) return NULL;
-    Handler *found = PyCapsule_GetPointer(before, "mem_handler");
-    if (!found) return Py_DECREF(before), NULL;
-    if (found == &handler || found->version != 1 || sysconf(_SC_PAGESIZE) < PAGE) {
+    if (memory_handler) Py_RETURN_TRUE;
+    PyObject *before = ((PyObject *(*)(void))table[GET_HANDLER])();             /* for ever: its functions are called as long as there are arrays */
+    Handler *found = before ? PyCapsule_GetPointer(before, "mem_handler") : NULL;
+    if (!found) return Py_XDECREF(before), NULL;
+    if (found->version != 1 || sysconf(_SC_PAGESIZE) < PAGE) {
         Py_DECREF(before);
-        return PyBool_FromLong(found == &handler);
+        Py_RETURN_FALSE;
     }
-    if (!ours) {
-        usual = found->allocator;
-        Py_INCREF(before);                      /* for ever: its functions are called as long as there are arrays */
-        size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-        most = memory / 8 > (size_t)256 << 20 ? memory / 8 : (size_t)256 << 20;
-        pthread_atfork(hold, release, release);
-#ifdef __GLIBC__
-        mallopt(M_MMAP_THRESHOLD, LARGEST_IN_HEAP);
-        mallopt(M_TRIM_THRESHOLD, KEPT_AT_END);
-#endif
-        ours = PyCapsule_New(&handler, "mem_handler", NULL);
-        if (!ours) return NULL;
-    }
-    Py_DECREF(before);
-    before = set(ours);
-    if (!before) return NULL;
-    Py_DECREF(before);
+    usual = found->allocator;
+    size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    most = memory / 8 > (size_t)256 << 20 ? memory / 8 : (size_t)256 << 20;
+    pthread_atfork(hold, release, release);
+    set_handler = (PyObject *(*)(PyObject *))table[SET_HANDLER];
+    if (!(memory_handler = PyCapsule_New(&handler, "mem_handler", NULL))) return NULL;
     Py_RETURN_TRUE;
 }
 

@@ -1,6 +1,7 @@
 /* Kernels as functions of Python: arrays come through the buffer protocol, so neither NumPy's headers nor its version matter, and one build serves
-   every Python from 3.11 on. A function gives NotImplemented for arrays it does not serve: of other types, or not in one piece. */
+   every Python from 3.11 on. A function gives NotImplemented for arrays that it does not serve: of other types, not in one piece, or empty. */
 #include "arrays.h"
+#include "check.h"
 #include "pool.h"
 
 #include <stdlib.h>
@@ -8,8 +9,6 @@
 
 static PyObject *on_start;              /* called once, after the first loop that the pool shared */
 static const Entry *entries;
-
-static const char ITEM[] = {['i'] = 'l', ['I'] = 'l', ['u'] = 'B', ['U'] = 'B'};
 
 int after_loop(void)
 {
@@ -30,58 +29,19 @@ const Entry *entry_of(const char *name)
 
 static PyObject *call(PyObject *self, PyObject *const *values, Py_ssize_t count)
 {
-    const Entry *entry = PyCapsule_GetPointer(self, NULL);
-    Arguments a = {0};
-    Py_buffer views[MOST_ARRAYS];
-    int arrays = 0, integers = 0, reals = 0, held = 0, refused = 0;
-    char type = 0;
-    if (count != (Py_ssize_t)strlen(entry->signature)) {
-        PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, not %zd", entry->name, (Py_ssize_t)strlen(entry->signature), count);
-        return NULL;
-    }
-    for (Py_ssize_t i = 0; i < count && !refused; i++) {
-        char kind = entry->signature[i];
-        if (kind == 'n') {
-            a.integer[integers++] = PyLong_AsLong(values[i]);
-            if (PyErr_Occurred()) goto failed;
-        } else if (kind == 'x') {
-            a.real[reals++] = PyFloat_AsDouble(values[i]);
-            if (PyErr_Occurred()) goto failed;
-        } else if (values[i] == Py_None) {
-            a.array[arrays++] = NULL;
-        } else {
-            int written = kind == 'w' || kind == 'S' || kind == 'I' || kind == 'U';
-            int layout = kind == 's' || kind == 'S' ? PyBUF_STRIDES : PyBUF_C_CONTIGUOUS;
-            if (PyObject_GetBuffer(values[i], &views[held], PyBUF_FORMAT | layout | (written ? PyBUF_WRITABLE : 0))) {
-                PyErr_Clear();
-                refused = 1;
-                break;
-            }
-            Py_buffer *view = &views[held++];
-            const char *format = view->format ? view->format : "B";
-            char found = format[0] == 'q' && sizeof(long) == 8 ? 'l' : format[0] == '?' || format[0] == 'b' ? 'B' : format[0];
-            if (kind == 'r' || kind == 'w' || kind == 's' || kind == 'S') {
-                if (!type) type = found;
-                refused = format[1] || found != type || (type != 'f' && type != 'd');
-            } else {
-                refused = format[1] || found != ITEM[(int)kind];
-            }
-            a.size[arrays] = view->len;
-            a.array[arrays++] = view->buf;
-        }
-    }
-    if (!refused) {
-        Kernel kernel = type == 'd' ? entry->f64 : entry->f32;
+    const Entry *entry = PyCapsule_GetPointer(self, KERNEL_NAME);
+    AnyCall arguments;
+    Views views;
+    int is_double, failed = 0, found = check_call(&declarations[entry->row], entry->name, values, count, &arguments, &views, &is_double);
+    if (!found) {
+        Kernel kernel = is_double ? entry->f64 : entry->f32;
         Py_BEGIN_ALLOW_THREADS
-        kernel(&a);
+        failed = kernel(&arguments);
         Py_END_ALLOW_THREADS
     }
-    while (held) PyBuffer_Release(&views[--held]);
-    if (after_loop()) return NULL;
-    return Py_NewRef(refused ? Py_NotImplemented : Py_None);
-failed:
-    while (held) PyBuffer_Release(&views[--held]);
-    return NULL;
+    release_views(&views);
+    if (found < 0 || after_loop()) return NULL;
+    return failed ? PyErr_NoMemory() : Py_NewRef(found ? Py_NotImplemented : Py_None);
 }
 
 static PyObject *set_threads(PyObject *self, PyObject *number)
@@ -136,8 +96,8 @@ static int fill(PyObject *module)
         return -1;
     }
     for (int i = 0; entry->name; entry++, i++) {
-        PyObject *capsule = PyCapsule_New((void *)entry, NULL, NULL);
-        methods[i] = (PyMethodDef){entry->name, (PyCFunction)(void (*)(void))(*entry->signature == '*' ? step : call), METH_FASTCALL, NULL};
+        PyObject *capsule = PyCapsule_New((void *)entry, KERNEL_NAME, NULL);
+        methods[i] = (PyMethodDef){entry->name, (PyCFunction)(void (*)(void))(declarations[entry->row].of_rows ? step : call), METH_FASTCALL, NULL};
         PyObject *function = capsule ? PyCFunction_NewEx(&methods[i], capsule, NULL) : NULL;
         Py_XDECREF(capsule);
         if (!function || PyModule_AddObjectRef(module, entry->name, function)) return -1;
@@ -152,15 +112,46 @@ static PyObject *has_started(PyObject *self, PyObject *nothing)
     return PyBool_FromLong(pool_used);
 }
 
-/* The state of NumPy's Mersenne Twister, 624 words and the place of the next, given its capsule: bytes that live as long as the generator. */
-static PyObject *twister(PyObject *self, PyObject *capsule)
+/* The state of NumPy's Mersenne Twister, 624 words and the place of the next: bytes that keep their generator alive. */
+typedef struct State { PyObject_HEAD PyObject *engine; void *words; } State;
+
+static int view_state(PyObject *self, Py_buffer *view, int flags)
 {
+    return PyBuffer_FillInfo(view, self, ((State *)self)->words, 625 * 4, 0, flags);
+}
+
+static void free_state(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    Py_XDECREF(((State *)self)->engine);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+static PyType_Slot state_slots[] = {{Py_bf_getbuffer, view_state}, {Py_tp_dealloc, free_state}, {0, NULL}};
+static PyType_Spec state_spec = {"tensorgrad._compiled.state", sizeof(State), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, state_slots};
+
+/* twister(engine): that memory of an MT19937. Other engines of NumPy are laid out otherwise. */
+static PyObject *twister(PyObject *self, PyObject *engine)
+{
+    static PyObject *type, *wanted;
     (void)self;
-    void **generator = PyCapsule_GetPointer(capsule, "BitGenerator");
-    return generator ? PyMemoryView_FromMemory(generator[0], 625 * 4, PyBUF_WRITE) : NULL;
+    PyObject *module = wanted ? NULL : PyImport_ImportModule("numpy.random");
+    if (module) wanted = PyObject_GetAttrString(module, "MT19937");
+    Py_XDECREF(module);
+    if (!wanted || (!type && !(type = PyType_FromSpec(&state_spec)))) return NULL;
+    if ((PyObject *)Py_TYPE(engine) != wanted) return PyErr_SetString(PyExc_TypeError, "twister(engine): the engine is no MT19937"), NULL;
+    PyObject *capsule = PyObject_GetAttrString(engine, "capsule");
+    void **generator = capsule ? PyCapsule_GetPointer(capsule, "BitGenerator") : NULL;
+    State *state = generator ? PyObject_New(State, (PyTypeObject *)type) : NULL;
+    if (state) state->engine = Py_NewRef(engine), state->words = generator[0];
+    Py_XDECREF(capsule);
+    return (PyObject *)state;
 }
 
 extern PyObject *use_memory(PyObject *, PyObject *), *empty_memory(PyObject *, PyObject *), *memory_use(PyObject *, PyObject *);    /* memory.c */
+extern PyObject *use_state(PyObject *, PyObject *), *enter_region(PyObject *, PyObject *), *leave_region(PyObject *, PyObject *);        /* guest.c */
+extern PyObject *regions_forked(PyObject *, PyObject *), *compute(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 extern PyObject *use_arrays(PyObject *, PyObject *), *new_map(PyObject *, PyObject *);                                              /* maps.c */
 extern PyObject *learn(PyObject *, PyObject *), *results_are(PyObject *, PyObject *), *new_lane(PyObject *, PyObject *);             /* lane.c */
 extern PyObject *wrap(PyObject *, PyObject *const *, Py_ssize_t), *fresh(PyObject *, PyObject *const *, Py_ssize_t);
@@ -180,7 +171,10 @@ static PyMethodDef functions[] = {
                                     {"use_arrays", use_arrays, METH_O, NULL}, {"map", new_map, METH_VARARGS, NULL},
                                     {"learn", learn, METH_VARARGS, NULL}, {"results", results_are, METH_O, NULL}, {"lane", new_lane, METH_VARARGS, NULL},
                                     FAST("wrap", wrap), FAST("fresh", fresh), FAST("record", record_step), FAST("record_careful", record_careful),
-                                    {"learn_steps", learn_steps, METH_VARARGS, NULL}, FAST("step_back", step_back), {0}};
+                                    {"learn_steps", learn_steps, METH_VARARGS, NULL}, FAST("step_back", step_back),
+                                    {"use_state", use_state, METH_VARARGS, NULL}, {"regions_forked", regions_forked, METH_NOARGS, NULL},
+                                    {"enter_region", enter_region, METH_NOARGS, NULL}, {"leave_region", leave_region, METH_O, NULL},
+                                    {"compute", (PyCFunction)(void (*)(void))compute, METH_FASTCALL | METH_KEYWORDS, NULL}, {0}};
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, fill}, {0, NULL}};
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_compiled", NULL, 0, functions, slots, NULL, NULL, NULL};
 

@@ -1,35 +1,41 @@
 /* The pool of threads. It starts when it is first needed, and again in a child after fork.
 
-A loop comes in parts, and whoever is free takes the next one: where the system has other work for the other cores, the caller
-does all of them itself, and never waits for a thread that has not begun. A thread that has nothing to do looks out for work for about SPIN turns (some
-50 µs), since the next loop of a network follows at once; then, for about a millisecond, only when nobody else wants its core; then it sleeps. To wake
-takes longer than most loops of a small network. BLAS keeps to one thread while the pool is in use (tensorgrad/threads.py), so the two never wait for
-each other's cores. */
+A loop comes in parts, and whoever is free takes the next one: where the system has other work for the other cores, the caller does all of them itself, and
+never waits for a thread that has not begun. How a loop is parted follows from its sizes and the number of threads that was asked for, never from who is
+free: sums are added up by parts, so results have the same bits whatever other threads do. A caller that finds the pool busy, or has none, does all parts
+itself, one after the other.
+
+A thread that has nothing to do looks out for work for about SPIN turns (some 50 µs), since the next loop of a network follows at once; then, for about a
+millisecond, only when nobody else wants its core; then it sleeps. To wake takes longer than most loops of a small network. */
 #define _GNU_SOURCE                             /* for sched_getcpu and pthread_setaffinity_np */
 #include "pool.h"
 #include "debug.h"
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <string.h>
 
 #define MOST 64
 #define SPIN 4000
 #define YIELD 2000
 #define PARTS 1024
 
+typedef struct Memory { void *start; long size; } Memory;
+
 #ifdef TENSORGRAD_DEBUG
 atomic_long allocations_left;
 #endif
 
-int pool_used;
-static int wanted = 1;                          /* threads, the caller's own included */
+atomic_int pool_used;
+static atomic_int wanted = 1;                   /* threads, the caller's own included */
 static int started;                             /* threads that run beside it */
 static pthread_t helpers[MOST];                 /* these threads */
+static Memory of_helpers[MOST];                 /* their memory for loops, which stays with them, in whose cache it is; changed while they rest */
 static int avoided = -1, told;                  /* the core that they keep off, and how many threads were wanted when they were told */
-static pid_t owner;                             /* the process that started them */
+static pthread_once_t first = PTHREAD_ONCE_INIT;
 static pthread_mutex_t one_loop = PTHREAD_MUTEX_INITIALIZER, lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
 static atomic_ulong ticket;                     /* how many loops there have been, times PARTS, and how many parts of the last nobody has taken yet */
@@ -37,7 +43,11 @@ static atomic_int left, sleeping;               /* parts that are not done; thre
 static _Atomic(Share) job_share;
 static _Atomic(void *) job_task;
 static atomic_int job_parts, job_threads;
-static _Thread_local int inside;
+static atomic_int arrived;                      /* threads that wait for each other */
+static atomic_long meeting;
+static _Thread_local int inside;                /* whether this thread does a part */
+static _Thread_local Memory *mine;              /* this thread's memory for loops; NULL until it needs some */
+static pthread_key_t at_exit;                   /* frees it */
 
 static inline void pause_(void)
 {
@@ -72,6 +82,7 @@ static void *work(void *number)
 {
     int me = (int)(long)number;
     inside = 1;
+    mine = &of_helpers[me];
     for (;;) {
         if (take_part(me)) continue;
         for (int i = 0; i < SPIN + YIELD && idle(me); i++)
@@ -104,44 +115,95 @@ static void keep_off(void)
 #endif
 }
 
-static void start(int threads)
+/* A child of fork has none of its parent's threads. Their memory is left where it is: one of them may have been at it. */
+static void forked(void)
 {
-    pool_used = 1;
-    if (owner != getpid()) {                    /* a child of fork has none of its parent's threads */
-        owner = getpid();
-        started = 0;
-        atomic_store(&ticket, 0);
-        atomic_store(&sleeping, 0);
-        pthread_mutex_init(&lock, NULL);
-        pthread_cond_init(&wake, NULL);
-    }
+    pthread_mutex_init(&one_loop, NULL);
+    pthread_mutex_init(&lock, NULL);
+    pthread_cond_init(&wake, NULL);
+    atomic_store(&ticket, 0);
+    atomic_store(&sleeping, 0);
+    atomic_store(&arrived, 0);
+    memset(of_helpers, 0, sizeof of_helpers);
+    started = 0;
+    avoided = -1;
+}
+
+static void drop(void *memory) { free(((Memory *)memory)->start), free(memory); }
+
+static void prepare(void)
+{
+    pthread_atfork(NULL, NULL, forked);
+    pthread_key_create(&at_exit, drop);
+}
+
+/* Have so many threads, the caller's own included; whether there are. They leave all signals to the program's own. */
+static int start(int threads)
+{
+    pthread_once(&first, prepare);
     while (started < threads - 1) {
         pthread_attr_t detached;
-        pthread_attr_init(&detached);
+        sigset_t all, before;
+        if (pthread_attr_init(&detached)) return 0;
         pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
         int failed = pthread_create(&helpers[started], &detached, work, (void *)(long)(started + 1));
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
         pthread_attr_destroy(&detached);
-        if (failed) break;
+        if (failed) return 0;
         started++;
         avoided = -1;
     }
+    pool_used = 1;
+    return 1;
 }
 
-int pool_size(void) { return inside ? 1 : wanted; }
+int pool_size(void) { return inside ? 1 : atomic_load_explicit(&wanted, memory_order_relaxed); }
 
-void pool_resize(int threads) { wanted = threads < 1 ? 1 : threads > MOST ? MOST : threads; }
+void pool_resize(int threads) { atomic_store(&wanted, threads < 1 ? 1 : threads > MOST ? MOST : threads); }
 
-void pool_run(Share share, void *task, int parts)
+/* Let a piece of memory hold so many bytes, on a line of the cache; 0 where there is not that much. What it held is lost. */
+static int hold(Memory *memory, long bytes)
 {
-    if (parts <= 1 || inside || pthread_mutex_trylock(&one_loop)) {     /* a loop inside a loop, or beside another: this thread does it all */
-        share(task, 0, 1);
-        return;
+    if (allocation_fails()) return 0;
+#ifdef TENSORGRAD_DEBUG
+    long size = bytes;                          /* no more, and anew for each loop, so that sanitizers see what is written beyond */
+#else
+    long size = (bytes + bytes / 4 + 4095) / 4096 * 4096;
+    if (memory->size >= bytes) return 1;
+#endif
+    free(memory->start);
+    if (posix_memalign(&memory->start, 64, size)) memory->start = NULL;
+    memory->size = memory->start ? size : 0;
+    return memory->start != NULL;
+}
+
+static int hold_mine(long bytes)
+{
+    if (!mine) {
+        pthread_once(&first, prepare);
+        if (!(mine = calloc(1, sizeof *mine))) return 0;
+        pthread_setspecific(at_exit, mine);
     }
-    int threads = parts < wanted ? parts : wanted;
-    start(threads);
-    if (started < threads - 1) {
-        share(task, 0, 1);
-    } else {
+    return hold(mine, bytes);
+}
+
+/* Whether the helpers of a loop have memory for it. They rest: no loop is under way but this. */
+static int provided(int threads, long bytes)
+{
+    for (int me = 1; bytes && me < threads; me++) if (!hold(&of_helpers[me], bytes)) return 0;
+    return 1;
+}
+
+void *pool_memory(void) { return mine->start; }
+
+/* Do all parts of a loop with so many threads, if the pool is free and has them; whether it was done. */
+static int by_pool(Share share, void *task, int parts, int threads, long bytes)
+{
+    if (inside || parts >= PARTS || pthread_mutex_trylock(&one_loop)) return 0;
+    int can = start(threads) && provided(threads, bytes);
+    if (can) {
         keep_off();
         atomic_store_explicit(&job_share, share, memory_order_relaxed);
         atomic_store_explicit(&job_task, task, memory_order_relaxed);
@@ -161,12 +223,44 @@ void pool_run(Share share, void *task, int parts)
             if (i < SPIN) pause_(); else sched_yield();
     }
     pthread_mutex_unlock(&one_loop);
+    return can;
 }
+
+static void run(Share share, void *task, int parts, long bytes)
+{
+    int most = pool_size(), before = inside;
+    if (parts > 1 && by_pool(share, task, parts, parts < most ? parts : most, bytes)) return;
+    inside |= parts > 1;                        /* what a part computes with is the same as in a thread of the pool */
+    for (int part = 0; part < parts; part++) share(task, part, parts);
+    inside = before;
+}
+
+static void run_together(Share share, void *task, int parts, long bytes)
+{
+    if (parts <= 1 || parts > pool_size() || !by_pool(share, task, parts, parts, bytes)) share(task, 0, 1);
+}
+
+/* With so much memory for this thread, and for others that take part. A loop inside a loop has some of its own: that of the outer one is in use. */
+static int with_memory(void (*way)(Share, void *, int, long), Share share, void *task, int parts, long bytes)
+{
+    Memory *outer = mine, inner = {NULL, 0};
+    if (bytes < 0 || bytes > 1L << 46) return -1;
+    if (inside) mine = &inner;
+    int failed = inside ? !hold(&inner, bytes) : !hold_mine(bytes);
+    if (!failed) way(share, task, parts, bytes);
+    if (inside) {
+        free(inner.start);
+        mine = outer;
+    }
+    return failed ? -1 : 0;
+}
+
+void pool_run(Share share, void *task, int parts) { run(share, task, parts, 0); }
+int pool_work(Share share, void *task, int parts, long bytes) { return with_memory(run, share, task, parts, bytes); }
+int pool_work_together(Share share, void *task, int parts, long bytes) { return with_memory(run_together, share, task, parts, bytes); }
 
 void pool_meet(int parts)
 {
-    static atomic_int arrived;
-    static atomic_long meeting;
     if (parts == 1) return;
     long now = atomic_load(&meeting);
     if (atomic_fetch_add(&arrived, 1) == parts - 1) {
@@ -176,17 +270,4 @@ void pool_meet(int parts)
     }
     for (int i = 0; atomic_load_explicit(&meeting, memory_order_acquire) == now; i++)
         if (i < SPIN) pause_(); else sched_yield();
-}
-
-void *pool_scratch(int which, long bytes)
-{
-    static _Thread_local struct { void *memory; long size; } kept[4];
-    if (allocation_fails()) return NULL;
-    if (kept[which].size < bytes) {
-        free(kept[which].memory);
-        long size = (bytes + bytes / 4 + 4095) / 4096 * 4096;
-        kept[which].memory = aligned_alloc(64, size);
-        kept[which].size = kept[which].memory ? size : 0;
-    }
-    return kept[which].memory;
 }

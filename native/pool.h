@@ -4,13 +4,19 @@
 
 typedef void (*Share)(void *task, int part, int parts);
 
-extern int pool_used;           /* whether threads of the pool were ever started in this process */
-int pool_size(void);
+extern _Atomic int pool_used;           /* whether threads of the pool were ever started in this process */
+int pool_size(void);            /* how many threads a loop may count on: as many as were asked for; inside a part, one */
 void pool_resize(int threads);
-void pool_run(Share share, void *task, int parts);      /* share(task, part, parts) for each part, side by side; share(task, 0, 1) where that cannot be */
-void pool_meet(int parts);                              /* inside a share: wait until all parts, no more than threads, are here */
-void *pool_scratch(int which, long bytes);              /* memory that this thread keeps; it may move when more is asked for */
-void *memory_borrow(unsigned long bytes);               /* memory for a loop: what grows with its arrays (memory.c) */
+/* share(task, part, parts) for each part, side by side where threads are free: none waits for another. */
+void pool_run(Share share, void *task, int parts);
+/* The same, where each thread has so many bytes for itself: pool_memory(), on a line of the cache. −1, and no part begun, where memory ran out. */
+int pool_work(Share share, void *task, int parts, long bytes);
+/* Of shares that meet: all parts side by side, or share(task, 0, 1) where that cannot be. In any number of parts, no more than threads, they compute the same
+   bits; `bytes` are those of one part that is all. */
+int pool_work_together(Share share, void *task, int parts, long bytes);
+void pool_meet(int parts);                              /* inside such a share: wait until all parts are here */
+void *pool_memory(void);                                /* inside a share of pool_work: this thread's memory */
+void *memory_borrow(unsigned long bytes);               /* memory for a loop: what grows with its arrays (memory.c); NULL if there is none */
 void memory_return(void *memory, unsigned long bytes);
 
 /* The part'th of `parts` nearly equal pieces of [0, n), in whole blocks. */
@@ -21,6 +27,13 @@ static inline void piece(long n, long block, int part, int parts, long *start, l
     *stop = blocks * (part + 1) / parts * block;
     if (*stop > n) *stop = n;
     if (*start > n) *start = n;
+}
+
+/* The most that `piece` gives to a part. */
+static inline long largest_piece(long n, long block, int parts)
+{
+    long blocks = (n + block - 1) / block, most = (blocks + parts - 1) / parts * block;
+    return most < n ? most : n;
 }
 
 /* How many threads a loop is worth that takes about `work` steps of a nanosecond. */

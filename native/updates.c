@@ -2,6 +2,7 @@
    those that it has not. What comes back are the places of the rows that are left alone: whose arrays are neither all float32 nor all float64, not alike
    or not in one piece; all of them where memory that changes is read or changed by another as well. */
 #include "arrays.h"
+#include "check.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@ typedef struct Span { const char *start, *stop; int changes; } Span;
 typedef struct Given { Row *rows; Array **counters; Span *spans; long count, spanned, elements; } Given;
 
 /* Add a row to those of a dtype; 0 if it is not one of them, or to be left alone. */
-static int take(Given *given, PyObject *values, const char *letters, Dtype *dtype)
+static int take(Given *given, PyObject *values, const Argument *arguments, Dtype *dtype)
 {
     Array *first = (Array *)PyTuple_GetItem(values, 0), *counter = NULL;
     Row row = {.before = given->elements};
@@ -20,19 +21,19 @@ static int take(Given *given, PyObject *values, const char *letters, Dtype *dtyp
     for (Py_ssize_t i = 0; i < PyTuple_Size(values); i++) {
         PyObject *value = PyTuple_GetItem(values, i);
         Array *a = (Array *)value;
-        if (value == Py_None && i && letters[i] == 'w') {
+        if (value == Py_None && arguments[i].optional) {
             row.array[arrays++] = NULL;
             continue;
         }
-        if (!readable(value) || (letters[i] != 'r' && !(a->flags & WRITEABLE))) return 0;
-        if (letters[i] == '+') {
+        if (!readable(value) || (arguments[i].written && !(a->flags & WRITEABLE))) return 0;
+        if (arguments[i].counts) {
             if (a->ndim) return 0;
             counter = a;
         } else {
             if (a->dtype != dtype || !(a->flags & C_CONTIGUOUS) || !same_shape(a, first)) return 0;
             row.array[arrays++] = a->data;
         }
-        given->spans[spanned++] = (Span){a->data, a->data + size_of(a) * (a->dtype == float32 ? 4 : 8), letters[i] != 'r'};
+        given->spans[spanned++] = (Span){a->data, a->data + size_of(a) * (a->dtype == float32 ? 4 : 8), arguments[i].written};
     }
     row.size = size_of(first);
     given->elements += (row.size + LINE - 1) / LINE * LINE;
@@ -63,7 +64,7 @@ static int shared(Span *spans, long count)
 }
 
 /* One more step of the rows [start, stop). */
-static void run(Kernel kernel, Arguments *arguments, const Given *given, long start, long stop)
+static void run(Kernel kernel, AnyCall *arguments, const Given *given, long start, long stop)
 {
     if (start == stop) return;
     Row *rows = given->rows + start, *last = given->rows + stop - 1;
@@ -73,7 +74,7 @@ static void run(Kernel kernel, Arguments *arguments, const Given *given, long st
         given->rows[i].before -= before;
         if (counter) given->rows[i].count = counter->dtype == float32 ? ++*(float *)counter->data : ++*(double *)counter->data;
     }
-    arguments->array[0] = rows, arguments->size[0] = stop - start;
+    arguments->sgd.rows = rows, arguments->sgd.count = stop - start;            /* the first members of every such struct */
     if (last->before + last->size < LONG) kernel(arguments);
     else {
         Py_BEGIN_ALLOW_THREADS
@@ -82,35 +83,32 @@ static void run(Kernel kernel, Arguments *arguments, const Given *given, long st
     }
 }
 
-static int read_numbers(Arguments *arguments, const char *letters, PyObject *const *values)
-{
-    for (int i = 0, integers = 0, reals = 0; letters[i]; i++) {
-        if (letters[i] == 'n') arguments->integer[integers++] = PyLong_AsLong(values[i]);
-        else arguments->real[reals++] = PyFloat_AsDouble(values[i]);
-        if (PyErr_Occurred()) return 0;
-    }
-    return 1;
-}
-
 PyObject *step(PyObject *self, PyObject *const *values, Py_ssize_t count)
 {
-    const Entry *entry = PyCapsule_GetPointer(self, NULL);
-    const char *letters = entry->signature + 1, *numbers = letters + strcspn(letters, "nx");
-    Py_ssize_t width = numbers - letters, many = count && PyList_Check(values[0]) ? PyList_Size(values[0]) : -1;
-    Arguments arguments = {0};
-    if (many < 0 || count != 1 + (Py_ssize_t)strlen(numbers)) return PyErr_Format(PyExc_TypeError, "%s(rows, %zu numbers)", entry->name, strlen(numbers)), NULL;
-    if (!read_numbers(&arguments, numbers, values + 1)) return NULL;
+    const Entry *entry = PyCapsule_GetPointer(self, KERNEL_NAME);
+    const Declaration *row_of = &declarations[entry->row];
+    Py_ssize_t width = row_of->arrays;
+    AnyCall arguments = {0};
+    if (!count || !PyList_Check(values[0])) return PyErr_Format(PyExc_TypeError, "%s takes a list of rows, then numbers", entry->name), NULL;
+    int refused = check_numbers(row_of, entry->name, values + 1, count - 1, &arguments);
+    if (refused < 0) return NULL;
+    if (refused) return PyErr_Format(PyExc_ValueError, "%s: a number is out of range", entry->name), NULL;
+    PyObject *rows = PyList_AsTuple(values[0]);             /* the arrays stay, whatever becomes of the list meanwhile */
+    Py_ssize_t many = rows ? PyTuple_Size(rows) : -1;
     for (Py_ssize_t i = 0; i < many; i++) {
-        PyObject *row = PyList_GetItem(values[0], i);
-        if (!PyTuple_Check(row) || PyTuple_Size(row) != width) return PyErr_Format(PyExc_TypeError, "a row of %s is a tuple of %zd", entry->name, width), NULL;
+        PyObject *row = PyTuple_GetItem(rows, i);
+        if (PyTuple_Check(row) && PyTuple_Size(row) == width) continue;
+        PyErr_Format(PyExc_TypeError, "a row of %s is a tuple of %zd", entry->name, width);
+        many = -1;
     }
+    if (many < 0) return Py_XDECREF(rows), NULL;
     Given given = {.rows = malloc((many + 1) * sizeof *given.rows), .counters = malloc((many + 1) * sizeof *given.counters),
                    .spans = malloc((many * width + 1) * sizeof *given.spans)};
     char *taken = calloc(many + 1, 1);
     PyObject *left = given.rows && given.counters && given.spans && taken ? PyList_New(0) : PyErr_NoMemory();
     long singles = 0;
     for (int i = 0; left && array_type && i < 2; i++) {
-        for (Py_ssize_t k = 0; k < many; k++) taken[k] |= !taken[k] && take(&given, PyList_GetItem(values[0], k), letters, i ? float64 : float32);
+        for (Py_ssize_t k = 0; k < many; k++) taken[k] |= !taken[k] && take(&given, PyTuple_GetItem(rows, k), row_of->argument, i ? float64 : float32);
         if (!i) singles = given.count;
     }
     if (left && shared(given.spans, given.spanned)) given.count = singles = 0, memset(taken, 0, many);
@@ -122,6 +120,7 @@ PyObject *step(PyObject *self, PyObject *const *values, Py_ssize_t count)
         Py_XDECREF(place);
     }
     free(given.rows), free(given.counters), free(given.spans), free(taken);
+    Py_DECREF(rows);
     if (left && after_loop()) Py_CLEAR(left);
     return left;
 }

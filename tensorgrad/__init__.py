@@ -10,14 +10,16 @@ from importlib import import_module as _import_module
 from math import e, inf, nan, pi  # noqa: F401
 from typing import Any as _Any
 
-from . import _blas, autograd  # noqa: F401 (_blas is the first that imports NumPy)
 from . import api as _api
+from . import autograd  # noqa: F401
 from . import kernels as _kernels
 from ._overriding import namespaced as _namespaced
 from .api import *  # noqa: F403
+from .api.early import with_makers as _with_makers
 
 __version__ = "0.1.0"
 globals().update(_namespaced(_api.FUNCTIONS, __name__))
+_with_makers(globals()["tensor"])
 
 _LAZY = ("nn", "optim", "utils", "linalg", "fft", "special", "signal", "func", "distributions", "cuda", "random", "const", "viz", "backends", "storage",
          "ops", "kernels", "dispatch", "testing", "return_types", "amp", "jit", "version", "multiprocessing", "overrides", "_C", "_VF", "array_api",

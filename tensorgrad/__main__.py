@@ -1,6 +1,7 @@
 """Run an unchanged PyTorch program: `python -m tensorgrad program.py [argument …]`, or `python -m tensorgrad -m module [argument …]`.
 
-`import torch` means tensorgrad there. All else is as under `python program.py`: sys.argv, sys.path, `__main__`, exit codes, and tracebacks.
+`import torch` means tensorgrad there, and torchx and pytorch_symbolic mean its `layers` and `symbolic`, unless they are installed. All else is as under
+`python program.py`: sys.argv, sys.path, `__main__`, exit codes, and tracebacks.
 """
 from __future__ import annotations
 

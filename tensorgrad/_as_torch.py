@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
+from ._companions import Companions, forget
 from ._missing import hint
 
 PACKAGE = __package__
@@ -144,6 +145,8 @@ class Installed:
 def install_as_torch() -> None:
     """Make `import torch`, and all that is below it, mean this package: in this process and the ones that `multiprocessing` starts.
 
+    So do `torchx` and `pytorch_symbolic`, which are `layers` and `symbolic` here, unless they are installed.
+
     RuntimeError if PyTorch itself is already imported: both cannot be `torch`. Source: `python -m tensorgrad program.py` does this, then runs the program.
 
     >>> import tensorgrad
@@ -158,7 +161,7 @@ def install_as_torch() -> None:
     if there is not None:
         raise RuntimeError(f"cannot install tensorgrad as torch: the module 'torch' is already imported, from {getattr(there, '__file__', None)}. "
                            "Call install_as_torch() before anything imports torch.")
-    sys.meta_path.insert(0, Finder())           # type: ignore[arg-type]
+    sys.meta_path[:0] = [Finder(), Companions()]        # type: ignore[list-item]
     sys.meta_path.append(Afterword())           # type: ignore[arg-type]
     import_module("torch")
     _name_classes("torch")
@@ -169,9 +172,10 @@ def uninstall_as_torch() -> None:
     """Undo `install_as_torch`: `import torch` means PyTorch again. Modules that programs imported meanwhile keep what they have."""
     if not isinstance(sys.modules.get("torch"), Torch):
         return
-    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, (Finder, Afterword))]
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, (Finder, Companions, Afterword))]
     for name in [name for name in sys.modules if name == "torch" or name.startswith("torch.")]:
         del sys.modules[name]
+    forget()
     _name_classes(None)
     _tell_children(False)
 

@@ -1,21 +1,18 @@
 """The OpenBLAS that came with NumPy: the way to it, and how long its threads look out for work after their last.
 
-That is 30 ms and more, as it comes, in which they hold a processor that other threads compute on: two threads of ours are no faster than one then. So they
-are told to sleep after one or two: by OPENBLAS_THREAD_TIMEOUT, which OpenBLAS reads when NumPy loads it, so that this module is the package's first to do so;
-or, if NumPy is there before the package, by a function that not all builds of OpenBLAS show (NumPy 2.5's does not). Who sets the variable decides.
+That is 30 ms and more, as it comes, in which they hold a processor that other threads compute on: two threads of ours are no faster than one then. Where
+OPENBLAS_THREAD_TIMEOUT in the environment is 23 or less, they sleep after one or two milliseconds. OpenBLAS reads it when NumPy loads it, and it is the
+program's to set: they are its threads, too.
 """
 from __future__ import annotations
 
 import os
-import sys
-import threading
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
 PREFIXES, SUFFIXES = ("scipy_openblas", "openblas"), ("64_", "", "_64")
 TIMEOUT = "OPENBLAS_THREAD_TIMEOUT"     # its threads look out for work for 2 to this power cycles
-WATCH = "22"
 SHORT = 23                              # up to this, they are no hindrance
 
 
@@ -34,7 +31,9 @@ def open_blas() -> OpenBlas | None:
     except ImportError:             # a Python that was built without it
         return None
     from pathlib import Path
-    package = Path(sys.modules["numpy"].__path__[0])
+
+    import numpy
+    package = Path(numpy.__path__[0])
     for path in [*(package.parent / "numpy.libs").glob("*openblas*"), *(package / ".dylibs").glob("*openblas*")]:
         try:
             library = ctypes.CDLL(str(path))
@@ -57,35 +56,17 @@ def blas_name() -> str:
     return "not OpenBLAS" if blas is None else f"OpenBLAS for {blas.core}"
 
 
-def _load_numpy() -> bool:
-    """Import NumPy; whether threads of its BLAS will look out for work for long."""
-    wanted = os.environ.get(TIMEOUT)
-    if wanted is None and "numpy" not in sys.modules:
-        os.environ[TIMEOUT] = WATCH
-        try:
-            import numpy  # noqa: F401
-        finally:
-            del os.environ[TIMEOUT]
-        return False
-    import numpy  # noqa: F401
-    if open_blas() is None:
-        return False
-    return not _shorten_watch() if wanted is None else not wanted.isdigit() or int(wanted) > SHORT
+def addresses() -> tuple[int, int]:
+    """Where its functions are that set, and tell, how many threads it has; (0, 0) without it."""
+    if (blas := open_blas()) is None:
+        return 0, 0
+    import ctypes
+    set_, get = (ctypes.cast(function, ctypes.c_void_p).value or 0 for function in (blas.set, blas.get))
+    return set_, get
 
 
-def _shorten_watch() -> bool:
-    """Tell OpenBLAS that is loaded already: its threads are ended and begin anew with their next work, so only while nobody else can be using them."""
-    if not hasattr(os, "fork") or threading.active_count() > 1 or (blas := open_blas()) is None:
-        return False
-    try:
-        again, end = blas.library.openblas_read_env, blas.library.blas_thread_shutdown_
-    except AttributeError:
-        return False
-    os.environ[TIMEOUT] = WATCH
-    again()
-    del os.environ[TIMEOUT]
-    end()
-    return True
-
-
-watches_long = _load_numpy()
+@cache
+def watches_long() -> bool:
+    """Whether its threads look out for work for long."""
+    wanted = os.environ.get(TIMEOUT, "")
+    return not (wanted.isdigit() and int(wanted) <= SHORT) and open_blas() is not None

@@ -1,12 +1,10 @@
 """The compiled part of the package, made from native/ on install; None where there was no C compiler, or it is older than its source.
 
-With it comes the memory of large NumPy arrays, which is kept for the next ones when it is freed (native/memory.c): of the arrays that this thread makes
-once the package is imported. Without it the C library is told to keep such memory itself, where it is one that listens (glibc).
-`TENSORGRAD_MEMORY=system` leaves all as it is. `TENSORGRAD_INSTRUCTIONS` (AVX-512, AVX2 or baseline) names the best instructions to use where the
-processor has them. With `TENSORGRAD_PURE=1` there is no compiled part, installed or not.
+With it comes the memory of the package's large arrays, which is kept for the next ones when it is freed (native/memory.c); a program's own arrays, and all
+others without the compiled part, come from the system. With `TENSORGRAD_MEMORY=system` the package's do, too. `TENSORGRAD_INSTRUCTIONS` (AVX-512, AVX2 or
+baseline) names the best instructions to use where the processor has them. With `TENSORGRAD_PURE=1` there is no compiled part, installed or not.
 """
 import os
-import sys
 from importlib import import_module
 from typing import Any
 
@@ -15,7 +13,7 @@ SOURCE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "native")
 
 
 def _newest(folder: str) -> float:
-    return max((entry.stat().st_mtime for entry in os.scandir(folder) if entry.name.endswith((".inc", ".c", ".h"))), default=0.0)
+    return max((entry.stat().st_mtime for entry in os.scandir(folder) if entry.name.endswith((".inc", ".c", ".h", ".rows"))), default=0.0)
 
 
 def _setting(name: str, *values: str) -> str:
@@ -40,37 +38,13 @@ def _use_memory() -> None:
     if native is not None:
         from numpy._core import _multiarray_umath
         native.use_arrays(_multiarray_umath._ARRAY_API)
-    if _setting("TENSORGRAD_MEMORY", "system"):
-        return
-    if native is not None:
+    if not _setting("TENSORGRAD_MEMORY", "system") and native is not None:
         native.use_memory(_multiarray_umath._ARRAY_API)
-    elif (library := _glibc()) is not None:
-        library.mallopt(MMAP_MAX, 0)                    # no array of any size is mapped, and given back, by itself
-        library.mallopt(TRIM_THRESHOLD, 512 << 20)      # what may be kept at the end of all
-
-
-MMAP_MAX, TRIM_THRESHOLD = -4, -1           # of mallopt
-
-
-def _glibc() -> Any:
-    """The C library, if it is GNU's."""
-    if sys.platform != "linux":
-        return None
-    try:
-        import ctypes
-    except ImportError:             # a Python that was built without it
-        return None
-    library = ctypes.CDLL(None)
-    return library if hasattr(library, "gnu_get_libc_version") else None
 
 
 def empty_memory() -> int:
     """Give memory that is kept for arrays to come back to the system; how many bytes, if it is known. (On CUDA: `torch.cuda.empty_cache`.)"""
-    if native is not None:
-        return native.empty_memory()  # type: ignore[no-any-return]
-    if (library := _glibc()) is not None:
-        library.malloc_trim(0)
-    return 0
+    return 0 if native is None else native.empty_memory()  # type: ignore[no-any-return]
 
 
 _use_memory()

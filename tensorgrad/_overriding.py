@@ -13,6 +13,7 @@ from typing import Any
 
 from ._keywords import odd, places
 from .dispatch import PLAIN
+from .guest import outside
 from .lanes import FUNCTIONS
 
 
@@ -132,13 +133,13 @@ def ask(function: Any, found: list[Any], args: Any, kwargs: Any) -> Any:
     if modes := state.modes:
         state.modes = modes[:-1]
         try:
-            answer = modes[-1].__torch_function__(function, types, args, kwargs)
+            answer = outside(modes[-1].__torch_function__, function, types, args, kwargs)
         finally:
             state.modes = modes
         if answer is not NotImplemented:
             return answer
     for value in found:
-        answer = value.__torch_function__(function, types, args, kwargs)
+        answer = outside(value.__torch_function__, function, types, args, kwargs)
         if answer is not NotImplemented:
             return answer
     return NotImplemented

@@ -200,9 +200,12 @@ class Tensor(TensorBase):
         """Take over other memory. As in PyTorch, backward uses it too where it saved this tensor."""
         version = self._storage.version
         self.array, self._storage, self.origin = array, type(storage)(), None
-        self._storage.memory, self._storage.version = storage.memory, version
-        if type(self._node) is Leaf:
-            self._node.shape, self._node.dtype, self._node._storage = array.shape, array.dtype, self._storage.nowhere
+        self._storage.memory, self._storage.version, self._storage.replaced = storage.memory, version, next(clock)
+        leaf = self._node
+        if type(leaf) is Leaf and (leaf.shape != array.shape or leaf.dtype != array.dtype or leaf._storage is not self._storage.nowhere):
+            self._node = Leaf(self, array)      # steps that are recorded lead to the leaf as it was
+            if leaf.hooks is not None:
+                self._node.hooks = leaf.hooks
 
     def detach(self) -> Any:
         """The same memory, without history. https://pytorch.org/docs → torch.Tensor.detach"""

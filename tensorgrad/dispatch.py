@@ -17,9 +17,11 @@ from . import dtype as dtypes
 from .autograd.fused import plan_of, record_pair
 from .autograd.mode import mode
 from .autograd.tape import Leaf, Origin, TensorBase, new, node_of, record_several
+from .guest import STATE, begin, compute, end
 from .lanes import NO_PARAMS, NUMBERS, PLAIN, lanes
 from .ops.base import OPS, Op, Pair
 from .storage.base import MAKERS, Storage, backend_of
+from .storage.exhausted import beyond, memory_error
 
 Tensor: Any = TensorBase        # _tensor.py puts the full class here
 SCALARS = (int, float, complex, generic)
@@ -97,7 +99,7 @@ def _general(op: type[Op]) -> Callable[..., Any]:
             return call(*([_gathered(op, args)] if sequence else _gathered(op, args)), **params)
         result = None
         if (kind := dtype.kind) not in kinds or (mixed and (casts or holds_bfloat16(op, arrays))) or (number and casts and kind not in "fc"):
-            arrays, result = common(op, args, arrays, backend)
+            arrays, result = compute(common, op, args, arrays, backend)
         kernel = kernels[backend]
         if type(kernel) is Pair:
             if result is None and not mode.hooks and (served := paired(op, kernel, backend, args, arrays, edges, needs, params)) is not NotImplemented:
@@ -106,18 +108,18 @@ def _general(op: type[Op]) -> Callable[..., Any]:
         if composite and needs and mode.record:
             return op.forward(namespace(backend), *([args] if sequence else args), **params)
         try:
-            y = kernel(arrays, **params) if sequence else kernel(*arrays, **params)
-        except ValueError as error:
+            y = compute(kernel, arrays, **params) if sequence else compute(kernel, *arrays, **params)
+        except (ValueError, MemoryError) as error:
             raise explained(op, arrays, error) from None
         if several:
             if result is not None:
-                y = [part.astype(result) if part.dtype.kind == "f" else part for part in y]
+                y = [compute(part.astype, result) if part.dtype.kind == "f" else part for part in y]
             outs = parts(op, args[0], y) if shows else [fresh(part, backend) for part in y]
             if needs and tracked and mode.record:
                 record_several(op.plans.of(needs, args), args, edges, params, outs)
             return outs
         if result is not None and y.dtype.kind == "f":
-            y = y.astype(result)
+            y = compute(y.astype, result)
         if shows and (shows == "always" or backend.aliases(y, arrays[0])):
             return view(op, args, edges, needs, params, y)
         out = fresh(y, backend)
@@ -143,8 +145,10 @@ def refused(op: type[Op], value: Any) -> TypeError:
     return TypeError(f"{op.opname}(): expected a Tensor or a number, got {got}")
 
 
-def explained(op: type[Op], arrays: Any, error: ValueError) -> Exception:
-    """PyTorch's error for shapes that do not broadcast, or the error itself."""
+def explained(op: type[Op], arrays: Any, error: ValueError | MemoryError) -> Exception:
+    """PyTorch's error for memory that is not there and for shapes that do not broadcast, or the error itself."""
+    if isinstance(error, MemoryError) or beyond(error):
+        return memory_error(error, op.opname) or error
     shapes = [a.shape for a in arrays if hasattr(a, "shape")]
     if op.explain is not None:
         return op.explain(*shapes) or error
@@ -243,7 +247,7 @@ def move(tensor: Any, target: Any, source: Any = None) -> Any:
     if source.rank:
         from .autograd.batching import moved
         return moved(tensor, target)
-    array = target.asarray(tensor.array) if target.hollow else op.forward(source.xp, tensor.array, source=source, target=target)
+    array = target.asarray(tensor.array) if target.hollow else compute(op.forward, source.xp, tensor.array, source=source, target=target)
     out = fresh(array, target)
     node = node_of(tensor)
     if node is not None and (record := mode.record):
@@ -320,7 +324,10 @@ def _number_dtype(number: Any) -> dtypes.dtype:
 
 def paired(op: type[Op], pair: Pair, backend: Any, args: Any, arrays: Any, edges: Any, needs: int, params: Any) -> Any:
     """Run a kernel pair and record its residual; NotImplemented for arguments that it does not serve."""
-    pair, served = pair.served(arrays, **params) if op.sequence else pair.served(*arrays, **params)
+    try:
+        pair, served = compute(pair.served, arrays, **params) if op.sequence else compute(pair.served, *arrays, **params)
+    except MemoryError as error:
+        raise explained(op, arrays, error) from None
     if served is NotImplemented:
         return served
     y, residual = served
@@ -336,7 +343,7 @@ def defined(op: type[Op], backend: Any, args: Any, edges: Any, params: Any) -> A
     if recording and op.composite:
         return op.forward(namespace(backend), *([args] if op.sequence else args), **params)
     arrays = [getattr(a, "array", a) if isinstance(a, TensorBase) else a for a in args]
-    y = op.forward(backend.xp, *([arrays] if op.sequence else arrays), **params)
+    y = compute(op.forward, backend.xp, *([arrays] if op.sequence else arrays), **params)
     outs = [fresh(part, backend) for part in (y if op.several else [y])]
     if recording:
         plan = plan_of(op, edges)
@@ -369,7 +376,13 @@ def unary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
     def call(a: Any) -> Any:
         if type(a) in PLAIN and (x := a.array).dtype.kind in kinds and \
                 type(kernel := kernels[backend := type(a._storage)]) is not Pair:
-            y = kernel(x)
+            token = begin(STATE)
+            try:
+                y = kernel(x)
+            except MemoryError as error:
+                raise explained(op, (x,), error) from None
+            finally:
+                end(token)
             if type(y) is not backend.array_type:
                 y = backend.asarray(y)
             out = new(Tensor)
@@ -392,7 +405,10 @@ def parametric(op: type[Op]) -> Callable[..., Any]:
     def call(a: Any, *positional: Any, **params: Any) -> Any:
         if not positional and type(a) in PLAIN and (x := a.array).dtype.kind in kinds and \
                 type(kernel := kernels[backend := type(a._storage)]) is not Pair:
-            out = fresh(kernel(x, **params), backend)
+            try:
+                out = fresh(compute(kernel, x, **params), backend)
+            except MemoryError as error:
+                raise explained(op, (x,), error) from None
             node = a._node if a.origin is None else node_of(a)
             if node is not None and tracked and (record := mode.record):
                 record(plans[1], (a,), (node,), params, out)
@@ -417,10 +433,13 @@ def binary(op: type[Op], otherwise: Any = None, numbers: Any = NUMBERS) -> Calla
                 y, m = b, None
                 fast = type(b) in numbers and x.dtype.kind == "f"
             if fast:
+                token = begin(STATE)
                 try:
                     z = kernel(x, y)
-                except ValueError as error:
+                except (ValueError, MemoryError) as error:
                     raise explained(op, (x, y), error) from None
+                finally:
+                    end(token)
                 if type(z) is not backend.array_type:
                     z = backend.asarray(z)
                 out = new(Tensor)
@@ -458,7 +477,7 @@ class TensorNamespace:
                 backend, args = type(args[0]._storage), (args[0].array, *args[1:])
             if dtype is not None:
                 params["dtype"] = dtypes.as_dtype(dtype).numpy
-            return fresh(getattr(backend.xp, name)(*args, **params), backend)
+            return fresh(compute(getattr(backend.xp, name), *args, **params), backend)
         return make
 
 
@@ -476,8 +495,8 @@ def viewing(op: type[Op]) -> Callable[..., Any]:
     def call(a: Any, *positional: Any, **params: Any) -> Any:
         if not positional and type(a) in PLAIN and (storage := a._storage).rank == 0 and type(kernel := kernels[backend := type(storage)]) is not Pair:
             try:
-                y = kernel(x := a.array, **params)
-            except ValueError as error:
+                y = compute(kernel, x := a.array, **params)
+            except (ValueError, MemoryError) as error:
                 raise explained(op, (a.array,), error) from None
             node = a._node if a.origin is None else node_of(a)
             if always or backend.aliases(y, x):
@@ -512,7 +531,10 @@ def joining(op: type[Op]) -> Callable[..., Any]:
             bit <<= 1
         else:
             if dtype is not None and dtype.kind in kinds and type(kernel := kernels[backend]) is not Pair:
-                out = fresh(kernel(arrays, **params), backend)  # type: ignore[arg-type]
+                try:
+                    out = fresh(compute(kernel, arrays, **params), backend)  # type: ignore[arg-type]
+                except MemoryError as error:
+                    raise explained(op, arrays, error) from None
                 if needs and tracked and (record := mode.record):
                     record(op.plans.of(needs, edges), tuple(tensors), edges, params, out)
                 return out

@@ -18,6 +18,7 @@ from . import _streams as streams
 from ._native import native
 from ._streams import BLOCK, TYPES, Array, as_shape, cast, fill, libm
 from .device import device as Device
+from .guest import computing
 
 DEFAULT_SEED = 67280421310721
 LEAST = 1   # numbers from which on a call of compiled code is the faster way
@@ -38,7 +39,7 @@ def memory_of(engine: Any) -> Any:
     """The engine's words and the place of the next, for compiled code; False where there is none, or the engine is laid out in another way."""
     if native is None:
         return False
-    memory = np.frombuffer(native.twister(engine.capsule), np.uint8)
+    memory = np.frombuffer(native.twister(engine), np.uint8)
     state, words = engine.state["state"], memory.view(np.uint32)
     return memory if words[624] == state["pos"] and np.array_equal(words[:624], state["key"]) else False
 
@@ -196,7 +197,8 @@ class Generator:
         if self._twister is False or out.size < LEAST or not out.flags.c_contiguous:
             return False
         with self._engine.lock:
-            getattr(native, kernel)(self._twister, out, out.size, *numbers)
+            if getattr(native, kernel)(self._twister, out, out.size, *numbers) is not None:
+                return False
         self._draw = self._engine.random_raw
         return True
 
@@ -498,6 +500,11 @@ class Generator:
             sums[-1] = 1
             indices[:] = sums.astype(np.float64).searchsorted(fill(n, np.float64, self._doubles))
         return out.reshape(*weights.shape[:-1], n)
+
+
+for _name in ("uniform", "normal", "normal_around", "log_normal", "exponential", "cauchy", "standard_gamma", "dirichlet", "random_", "randperm", "bernoulli",
+              "dropout", "geometric", "poisson", "binomial", "multinomial"):
+    setattr(Generator, _name, computing(getattr(Generator, _name)))
 
 
 default_generator = Generator()

@@ -111,13 +111,28 @@ def _entry(module: Any, name: str) -> Any:
 
 
 def load_state_dict_from_url(url: str, model_dir: str | None = None, map_location: Any = None, progress: bool = True, check_hash: bool = False,
-                             file_name: str | None = None, weights_only: bool = False) -> Any:
-    """What is in a file of that name, which has to be there already. https://pytorch.org/docs → torch.hub.load_state_dict_from_url"""
+                             file_name: str | None = None, weights_only: bool = True) -> Any:
+    """What is in a file of that name, which has to be there already.
+
+    Nothing in it is run, unless weights_only=False, which is PyTorch's default here. Archives around a file are not
+    unpacked. check_hash: RuntimeError unless its SHA-256 begins as its name says.
+    https://pytorch.org/docs → torch.hub.load_state_dict_from_url
+    """
     from .serialization import load as read
     path = os.path.join(model_dir or os.path.join(get_dir(), "checkpoints"), file_name or os.path.basename(urlparse(url).path))
     if not os.path.exists(path):
         raise RuntimeError(f"tensorgrad downloads nothing: put the file of {url} at {path}")
+    if check_hash and (expected := HASH_REGEX.search(os.path.basename(path))):
+        _check_hash(path, expected.group(1))
     return read(path, map_location=map_location, weights_only=weights_only)
+
+
+def _check_hash(path: str, expected: str) -> None:
+    from hashlib import file_digest
+    with open(path, "rb") as file:
+        digest = file_digest(file, "sha256").hexdigest()
+    if not digest.startswith(expected):
+        raise RuntimeError(f'invalid hash value (expected "{expected}", got "{digest}")')
 
 
 def download_url_to_file(url: str, dst: Any, hash_prefix: str | None = None, progress: bool = True) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 
 from . import affinity, threads
 from ._blas import watches_long
+from ._native import native
 
 WORTH = 1 << 19                         # nanoseconds of work to be shared
 VIEWS = 1 << 10                         # of its memory that a thread keeps at most
@@ -82,8 +83,8 @@ def available(nanoseconds: float) -> int:
 
 
 def can_start() -> bool:
-    """Not in a browser, nor where threads of BLAS hold the processors that ours would compute on."""
-    return (os.name == "nt" or hasattr(os, "fork")) and not watches_long
+    """Not in a browser, nor where threads of BLAS that computed for us hold the processors that ours would compute on."""
+    return (os.name == "nt" or hasattr(os, "fork")) and (native is not None or not watches_long())
 
 
 class Work:

@@ -16,12 +16,6 @@ def _default() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _alone() -> None:
-    """One thread for BLAS, now that the pool of the compiled kernels has started: two pools would wait for each other's cores."""
-    if (blas := open_blas()) is not None:
-        blas.set(1)
-
-
 class Single:
     """One thread for BLAS, for the length of a `with` block: several threads of ours call it. Blocks may overlap."""
 
@@ -56,11 +50,15 @@ single_blas = Single()
 wanted = _default()
 if native is not None:
     native.set_threads(wanted)
-    native.when_started(_alone)
 
 
 def set_num_threads(int: int, /) -> None:
-    """Let matrix products, and all loops of the compiled kernels, use this many threads."""
+    """Let all loops of the compiled kernels, products among them, use this many threads; without these, NumPy's BLAS.
+
+    NumPy's own functions are not affected where there are compiled kernels: their BLAS has one thread while this package computes, and as many as before
+    right after. (Code that calls NumPy in another thread meanwhile has one, too.) Results may differ in their last bits from one number of threads to another,
+    and do not depend on what other threads do. https://pytorch.org/docs → torch.set_num_threads
+    """
     global wanted
     if not hasattr(int, "__index__"):
         raise RuntimeError(f"set_num_threads expects an int, but got {type(int).__name__}")
@@ -69,9 +67,9 @@ def set_num_threads(int: int, /) -> None:
     wanted = int
     if native is not None:
         native.set_threads(int)
-    if single_blas.before:
+    elif single_blas.before:
         single_blas.before = int
-    elif (native is None or not native.started()) and (blas := open_blas()) is not None:
+    elif (blas := open_blas()) is not None:
         blas.set(int)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from .autograd.mode import mode
 from .dispatch import PLAIN, OpDispatch
+from .guest import compute
 
 KERNELS: dict[tuple[str, Any], Callable[..., Sequence[int]]] = {}
 
@@ -22,15 +23,18 @@ def register(name: str, device: Any) -> Callable[[Any], Any]:
     return decorate
 
 
-def at_once(name: str, rows: list[tuple[Any, ...] | None], **numbers: Any) -> Sequence[int]:
-    """Update parameters by a kernel, given rows of tensors. The places of those that are left, such as those that are None; nothing is recorded."""
+def at_once(name: str, rows: list[tuple[Any, ...] | None], optional: int, **numbers: Any) -> Sequence[int]:
+    """Update parameters by a kernel, given rows of tensors. The places of those that are left, such as those that are None; nothing is recorded.
+
+    `optional` is the place in a row where None may be, for what a rule does not remember.
+    """
     backend = next((type(row[0]._storage) for row in rows if row is not None), None)
     kernel = KERNELS.get((name, backend))
     if kernel is None or mode.record or mode.hooks or not all(isinstance(number, (int, float)) for number in numbers.values()):
         return range(len(rows))
-    given = [None if row is None else arrays_of(row, backend) for row in rows]
+    given = [None if row is None else arrays_of(row, backend, optional) for row in rows]
     ready = [place for place, arrays in enumerate(given) if arrays is not None]
-    refused = {ready[i] for i in kernel([given[place] for place in ready], **numbers)}
+    refused = {ready[i] for i in compute(kernel, [given[place] for place in ready], **numbers)}
     left = []
     for place, row in enumerate(rows):
         if row is None or given[place] is None or place in refused:
@@ -42,11 +46,11 @@ def at_once(name: str, rows: list[tuple[Any, ...] | None], **numbers: Any) -> Se
     return left
 
 
-def arrays_of(row: tuple[Any, ...], backend: Any) -> tuple[Any, ...] | None:
-    """Those of tensors that a kernel of the backend may have; None if it may not."""
+def arrays_of(row: tuple[Any, ...], backend: Any, optional: int) -> tuple[Any, ...] | None:
+    """Those of tensors that a kernel of the backend may have; None if it may not: also for values of a file that are no tensors."""
     arrays = []
-    for tensor in row:
-        if tensor is None:
+    for place, tensor in enumerate(row):
+        if tensor is None and place == optional:
             arrays.append(None)
         elif type(tensor) in PLAIN and type(storage := tensor._storage) is backend and not storage.inference:
             arrays.append(tensor.array)

@@ -2,7 +2,9 @@
 import os
 import subprocess
 import sys
+import unittest
 from functools import cache
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
@@ -45,6 +47,23 @@ def fresh_process(program, *, fails=False, **environment):
                          capture_output=True, text=True, timeout=120)
     assert bool(ran.returncode) == fails, ran.stderr
     return ran.stderr.strip().splitlines()[-1] if fails else ran.stdout
+
+
+class Skipped(pytest.skip.Exception, unittest.SkipTest):
+    """Skips a file of tests, for pytest and for `python -m unittest discover tests` alike."""
+
+
+def skip_file(reason):
+    """Leave out the tests of the file that is being imported."""
+    raise Skipped(reason, allow_module_level=True)
+
+
+def needed(package):
+    """A package without which the file that is being imported has no tests."""
+    try:
+        return import_module(package)
+    except ImportError:
+        skip_file(f"{package} is not installed")
 
 
 def skip_if_built_with_cuda(torch):

@@ -1,11 +1,11 @@
 """Mixed precision beside PyTorch: what autocast casts, and how GradScaler scales. And the settings of the whole program."""
 import pytest
-from support import DEVICE, Programs
+from support import DEVICE, Programs, needed
 
 import tensorgrad as tg
 
 program = Programs()
-pytest.importorskip("ml_dtypes")
+needed("ml_dtypes")
 
 
 def where_neither_has_a_gpu(function):

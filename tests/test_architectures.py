@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from support import DEVICE
+from support import DEVICE, needed
 
 import tensorgrad
 
-torch = pytest.importorskip("torch")
+torch = needed("torch")
 
 FOLDER = Path(__file__).parent / "architectures"
 TOLERANCE = 1e-4

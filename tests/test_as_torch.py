@@ -92,7 +92,7 @@ def test_it_can_be_undone():
         print([f for f in sys.meta_path if type(f).__module__.startswith("tensorgrad")], [n for n in sys.modules if n.partition(".")[0] == "torch"])
         print(tensorgrad.Tensor, tensorgrad.nn.Linear(2, 1)(tensorgrad.ones(1, 2)).shape)
     """)
-    assert out == "2\n[] []\n<class 'tensorgrad._tensor.Tensor'> torch.Size([1, 1])\n"
+    assert out == "3\n[] []\n<class 'tensorgrad._tensor.Tensor'> torch.Size([1, 1])\n"
 
 
 def test_it_refuses_where_torch_is_something_else():
@@ -571,3 +571,160 @@ def test_a_benchmark_measures():
 def test_the_environment_is_told():
     text = importlib.import_module("tensorgrad.utils.collect_env").get_pretty_env_info()
     assert f"tensorgrad version: {tensorgrad.__version__}" in text and "Is CUDA available" in text
+
+
+# ── torchx and pytorch_symbolic ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def installed(name):
+    """Whether a package of this name is there, which then is the one that programs get."""
+    return importlib.util.find_spec(name) is not None
+
+
+no_torchx = pytest.mark.skipif(installed("torchx"), reason="a package torchx is installed")
+no_symbolic = pytest.mark.skipif(installed("pytorch_symbolic"), reason="a package pytorch_symbolic is installed")
+plain_cpu = pytest.mark.skipif(ENVIRONMENT.get("CUDA_VISIBLE_DEVICES", "") != "" or tensorgrad.cuda.is_available(), reason="about machines without CUDA")
+
+TORCHX = {"one layer": ("""
+    import torch
+    import torchx.layers as L
+    layer = L.Linear(20)
+    print(layer(torch.zeros((16, 10))).size(), type(layer.native_module()).__name__, isinstance(layer, torch.nn.Module))
+    """, "torch.Size([16, 20]) Linear True"), "a sequence": ("""
+    import torch
+    import torchx.layers as L
+    network = L.Sequential(
+        L.Conv2d(20, kernel_size=5, stride=2, padding=1), L.ReLU(), L.Conv2d(30, kernel_size=7), L.BatchNorm2d(), L.ReLU(),
+        L.Conv2d(40, kernel_size=3), L.BatchNorm2d(), L.ReLU(), L.Flatten(), L.Linear(80), L.ReLU(), L.Linear(10))
+    print(network(torch.randn((8, 3, 32, 32))).size(), network[-3].input_shape, type(L.Layer.from_spec(network.to_spec())).__name__)
+    """, "torch.Size([8, 10]) (8, 1960) Sequential"), "a diamond": ("""
+    import torch
+    import torchx.layers as L
+    image = L.Placeholder((8, 3, 32, 32))
+    x = L.Conv2d(10, kernel_size=5, stride=2)(image)
+    left, right = L.Conv2d(30, kernel_size=7, padding=2)(x), L.Conv2d(30, kernel_size=5, padding=1)(x)
+    x = (left * right).flatten()
+    x = L.Linear(10)(L.Linear(80)(x))
+    network = L.Functional(inputs=image, outputs=x)
+    print(len(list(network.parameters())), network(torch.randn((8, 3, 32, 32))).size())
+    """, "10 torch.Size([8, 10])"), "scopes": ("""
+    import warnings
+    import torch
+    import torchx as tx
+    warnings.simplefilter("ignore")
+    for device in -1, 2, "gpu:2":
+        with tx.device_scope(device):
+            print(torch.zeros((3, 6)).device, torch.empty(0).new_ones((3, 6)).shape)
+    """, "cpu torch.Size([3, 6])\n" * 3), "a module": ("""
+    import torch
+    import torchx as tx
+    import torch.nn as nn
+    import torchx.nn as nnx
+    class Network(nnx.Module):
+        def __init__(self):
+            self.first, self.second = nn.Linear(10, 20), nn.Linear(20, 30)
+        def forward(self, x):
+            return self.second(self.first(x))
+    with tx.device_scope(-1, torch.float64):
+        y = Network()(torch.zeros((4, 10)))
+    print(y.shape, y.dtype, tx.nn is nnx, callable(nnx.th_flatten), tx.DataParallel(nnx.Module) is nnx.Module)
+    """, "torch.Size([4, 30]) torch.float64 True True True"), "paths": ("""
+    import torchx.utils as U, torchx
+    from torchx.utils.nested import recursive_map
+    from torchx.utils.shape import shape_conv2d
+    from torchx.device import ids_to_devices
+    from torchx.layers.base import Layer
+    from torchx.distributed import DistributedManager
+    print(U.recursive_map is recursive_map, U.shape_conv2d is shape_conv2d, torchx.ids_to_devices is ids_to_devices, torchx.layers.Layer is Layer,
+          torchx.DistributedManager is DistributedManager)
+    """, "True True True True True")}
+
+
+@no_torchx
+@plain_cpu
+@pytest.mark.parametrize("text, expected", TORCHX.values(), ids=TORCHX)
+def test_programs_for_torchx(script, text, expected):
+    """K26, X11 to X64: what its README shows, under its names."""
+    assert run(script(text))[0].strip() == expected.strip()
+
+
+SYMBOLIC = {"a classifier": ("""
+    from torch import nn
+    from pytorch_symbolic import Input, SymbolicModel
+    image = Input(shape=(1, 28, 28))
+    x = nn.Flatten()(image)
+    x = nn.Linear(x.shape[1], 10)(x)(nn.Softmax(1))
+    SymbolicModel(inputs=image, outputs=x).summary()
+    """, ["4*   Softmax_1   (None, 10)          0        3", "Total params: 7850"]), "two notations": ("""
+    import torch
+    from torch import nn
+    from pytorch_symbolic import Input, SymbolicModel
+    torch.manual_seed(0)
+    x = Input(shape=(28 * 28,))
+    layer = nn.Linear(in_features=x.features, out_features=10)
+    print(torch.equal(SymbolicModel(x, layer(x))(torch.ones(2, 784)), SymbolicModel(x, x(layer))(torch.ones(2, 784))))
+    """, ["True"]), "a residual network": ("""
+    from torch import nn
+    from pytorch_symbolic import Input, SymbolicModel
+    def convolution(x, channels, **options):
+        return nn.ReLU()(nn.Conv2d(x.C, channels, 3, **options)(x))
+    image = Input(shape=(3, 32, 32))
+    first = nn.MaxPool2d(3)(convolution(convolution(image, 32), 64))
+    second = convolution(convolution(first, 64, padding=1), 64, padding=1) + first
+    third = convolution(convolution(second, 64, padding=1), 64, padding=1) + second
+    x = convolution(third, 64)
+    x = x(nn.AvgPool2d(kernel_size=x.HW))(nn.Flatten())
+    x = x(nn.Linear(x.features, 256))(nn.ReLU())(nn.Dropout(0.5))
+    model = SymbolicModel(image, nn.Linear(x.features, 10)(x))
+    print(sum(p.numel() for p in model.parameters()), model.output_shape)
+    """, ["223242 (None, 10)"]), "functions and layers": ("""
+    import torch, pytorch_symbolic
+    from pytorch_symbolic import Input, add_to_graph, useful_layers, layers
+    from pytorch_symbolic.functions_utility import add_to_model
+    from pytorch_symbolic.symbolic_data import SymbolicTensor
+    import pytorch_symbolic.graph_algorithms as algorithms
+    a, b = Input(shape=(1, 2, 3)), Input(shape=(5, 2, 3))
+    for x in (useful_layers.ConcatLayer(dim=1)(a, b), a(layers.ConcatLayer, b), add_to_graph(torch.concat, (a, b), dim=1),
+              add_to_model(torch.concat, tensors=(a, b), dim=1)):
+        assert tuple(x.shape) == (None, 6, 2, 3) and type(x) is SymbolicTensor, x
+    print(algorithms is pytorch_symbolic.graph_algorithms, pytorch_symbolic.useful_layers is layers)
+    """, ["True True"])}
+
+
+@no_symbolic
+@pytest.mark.parametrize("text, expected", SYMBOLIC.values(), ids=SYMBOLIC)
+def test_programs_for_pytorch_symbolic(script, text, expected):
+    """S51: what its README shows, under its names."""
+    out = run(script(text))[0]
+    assert all(line in out for line in expected), out
+
+
+def test_installed_packages_of_these_names_go_before(script, tmp_path):
+    script("NAME = 'installed'", "torchx.py")
+    script("NAME = 'installed'", "pytorch_symbolic/__init__.py")
+    script("NAME = 'below'", "pytorch_symbolic/config.py")
+    path = script("import torch, torchx, pytorch_symbolic\nfrom pytorch_symbolic import config\nprint(torchx.NAME, pytorch_symbolic.NAME, config.NAME)")
+    assert run(path)[0] == "installed installed below\n"
+
+
+@no_torchx
+@no_symbolic
+def test_these_names_go_away_again():
+    out = as_torch("""
+        import sys, torchx.layers, pytorch_symbolic.config
+        assert torchx.layers is tensorgrad.layers and pytorch_symbolic is tensorgrad.symbolic
+        for name in "torchx.nonsense", "pytorch_symbolic.nonsense", "torchx.layers.nonsense", "torchx.nn.nonsense":
+            try:
+                __import__(name)
+            except ModuleNotFoundError as error:
+                assert error.name == name
+            else:
+                raise AssertionError(name)
+        tensorgrad.uninstall_as_torch()
+        print([name for name in sys.modules if name.startswith(("torchx", "pytorch_symbolic"))])
+        try:
+            import torchx
+        except ModuleNotFoundError as error:
+            print(error)
+    """)
+    assert out == "[]\nNo module named 'torchx'\n"

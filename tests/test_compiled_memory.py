@@ -1,4 +1,4 @@
-"""The memory of large NumPy arrays (native/memory.c): kept when it is freed, given back, right in every way that NumPy asks for it."""
+"""The memory of large arrays (native/memory.c): kept when it is freed, given back, right in every way that NumPy asks for it."""
 import os
 import subprocess
 import sys
@@ -11,6 +11,7 @@ from support import fresh_process
 import tensorgrad as torch
 import tensorgrad._native as home
 from tensorgrad._native import native
+from tensorgrad.guest import Region
 
 pytestmark = pytest.mark.skipif(native is None or os.environ.get("TENSORGRAD_MEMORY") == "system", reason="memory is NumPy's own")
 MEGABYTE = 1 << 20
@@ -20,7 +21,14 @@ def handler():
     return np._core._multiarray_umath.get_handler_name()
 
 
-def test_arrays_of_this_thread_have_it_and_their_memory_is_used_again():
+@pytest.fixture(autouse=True)
+def region():
+    """Where NumPy has this memory."""
+    with Region():
+        yield
+
+
+def test_arrays_of_a_region_have_it_and_their_memory_is_used_again():
     assert handler() == "tensorgrad"
     home.empty_memory()
     a = np.ones(MEGABYTE, np.uint8)
@@ -105,10 +113,10 @@ def test_threads_take_and_free_at_once():
     wrong = []
 
     def work(number):
-        native.use_memory(np._core._multiarray_umath._ARRAY_API)
         draw = np.random.default_rng(number)
         for _ in range(200):
-            a = np.full(int(draw.integers(20_000, 200_000)), number, np.float32)
+            with Region():
+                a = np.full(int(draw.integers(20_000, 200_000)), number, np.float32)
             if not (a == number).all():
                 wrong.append(number)
     threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
@@ -128,7 +136,9 @@ def test_what_is_too_much_of_a_larger_block_is_given_back():
     code = """
 import numpy as np, tensorgrad
 from tensorgrad._native import native
+from tensorgrad.guest import Region
 MEGABYTE = 1 << 20
+Region().__enter__()
 start = native.memory_use()[0]
 where = np.ones(8 * MEGABYTE, np.uint8).ctypes.data
 a = np.ones(2 * MEGABYTE, np.uint8)

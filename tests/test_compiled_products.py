@@ -3,12 +3,12 @@ from itertools import product as all_of
 
 import numpy as np
 import pytest
-from support import cpu_only
+from support import cpu_only, skip_file
 
 from tensorgrad._native import native
 
 if native is None:
-    pytest.skip("the compiled kernels are not there", allow_module_level=True)
+    skip_file("the compiled kernels are not there")
 from tensorgrad.kernels import matrix_compiled
 
 pytestmark = cpu_only

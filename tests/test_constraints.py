@@ -2,8 +2,9 @@
 import numpy as np
 import pytest
 from side_by_side import attempt, same
+from support import needed
 
-oracle = pytest.importorskip("torch")
+oracle = needed("torch")
 
 NUMBERS = [-2.5, -1.0, 0.0, 0.3, 1.0, 1.5, 2.0, 7.0, float("inf"), float("nan")]
 VECTORS = [[0.2, 0.3, 0.5], [0.2, 0.3, 0.4], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0], [-0.5, 0.5, 1.0], [2.0, 0.0, 3.0], [0.0, float("nan"), 1.0]]

@@ -37,6 +37,29 @@ def test_blocks_nest_and_restore_the_device():
     assert cuda.current_device() == 0
 
 
+def test_moving_without_a_number_is_to_the_current_device():
+    """T8, T9: tensors and modules that are on another CUDA device follow it, and keep their dtype; those that are there stay themselves."""
+    x, model = tg.ones(2, dtype=tg.int64, device="cuda:0"), tg.nn.Sequential(tg.nn.Linear(2, 1), tg.nn.BatchNorm1d(1)).cuda(0)
+    weight = model[0].weight
+    with cuda.device(1):
+        y = x.cuda()
+        assert y.device == "cuda:1" and y.dtype is tg.int64 and y.cuda() is y and y.cuda(1) is y and x.cuda(0) is x and x.device == "cuda:0"
+        assert model.cuda() is model and model[0].weight is weight
+        assert {str(t.device) for t in (*model.parameters(), *model.buffers())} == {"cuda:1"}
+        assert tg.LongTensor([1]).cuda().dtype is tg.int64 and x.to("cuda").device == "cuda:1" and x.cpu().cuda().device == "cuda:1"
+        z = tg.ones(2, device="cuda:0", requires_grad=True)
+        (z.cuda() * 3).sum().backward()
+        assert z.grad.device == "cuda:0" and z.grad.tolist() == [3, 3]
+    assert x.cuda() is x and y.cuda().device == "cuda:0" and model.cuda()[1].running_mean.device == "cuda:0"
+
+
+def test_moving_to_what_is_no_cuda_device():
+    """T8: `cuda` moves to CUDA devices only."""
+    for wrong in "cpu", tg.device("cpu"), tg.device("mps"):
+        with pytest.raises(RuntimeError, match="Invalid device, must be cuda device"):
+            tg.ones(1).cuda(wrong)
+
+
 def test_negative_numbers_and_tensors_on_the_cpu_change_nothing():
     with cuda.device(1):
         with cuda.device(-1):

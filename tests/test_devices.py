@@ -9,7 +9,7 @@ from support import DEVICE, fresh_process, has_gpu
 
 import tensorgrad
 from tensorgrad.dispatch import OpDispatch
-from tensorgrad.storage import CudaStorage, Storage
+from tensorgrad.storage import CudaStorage, Storage, stubs
 from tensorgrad.storage import cuda as cuda_storage
 
 REFUSED = pytest.mark.parametrize("where", ["cuda:0", "cuda:1"])
@@ -451,16 +451,30 @@ def test_a_device_has_one_index(toy):
         tensorgrad.ones(1).to("toy:1")
 
 
-def test_a_device_that_says_too_little():
-    class Half(Storage):
-        device = "half"
+@pytest.mark.parametrize("said, missing", [
+    ({}, "array_type, asarray, host"), ({"asarray": staticmethod(np.asarray), "array_type": np.ndarray}, "host"),
+    ({"host": staticmethod(lambda array: array), "array_type": np.ndarray, "module": np}, "asarray")], ids=["all", "host", "asarray"])
+def test_a_device_that_says_too_little(said, missing):
+    """A53: an incomplete storage fails where it is registered, and leaves nothing behind."""
+    with pytest.raises(TypeError, match=f"Half cannot be the storage of the device 'half': it does not define {missing}$"):
+        type("Half", (stubs.Storage,), {"device": "half", **said})
+    assert "half" not in Storage.by_device and stubs.Storage is Storage
+    with pytest.raises(RuntimeError, match="Expected one of"):
+        tensorgrad.device("half")
+
+
+def test_a_device_may_be_like_another():
+    """A53: what a base class says counts."""
+    class Base(stubs.Storage):
+        module, array_type = np, np.ndarray
+        asarray, host = staticmethod(np.asarray), staticmethod(lambda array: array)
+
+    class Demi(Base):
+        device = "demi"
     try:
-        with pytest.raises(NotImplementedError, match="Half does not say how its arrays are made: define asarray"):
-            tensorgrad.ones(1).to("half")
-        with pytest.raises(NotImplementedError, match="Half does not say how its arrays are read: define host"):
-            Half.host(None)
+        assert tensorgrad.ones(2, device="demi").exp().device == "demi"
     finally:
-        del Storage.by_device["half"]
+        del Storage.by_device["demi"]
 
 
 def test_a_device_that_computes_with_numpy_needs_no_kernels():

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import side_by_side
 from side_by_side import attempt
-from support import Programs, fresh_process
+from support import Programs, fresh_process, needed
 
 import tensorgrad
 
-oracle = pytest.importorskip("torch")
+oracle = needed("torch")
 
 SPD = [[2.0, 0.3, -0.4], [0.3, 1.5, 0.2], [-0.4, 0.2, 1.1]]
 @pytest.fixture(autouse=True)

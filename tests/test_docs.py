@@ -8,6 +8,7 @@ import pytest
 from support import ROOT, fresh_process
 
 import tensorgrad
+from tensorgrad.docs.decisions import DECISIONS
 from tensorgrad.docs.names import absent
 
 
@@ -76,3 +77,14 @@ def test_names_that_are_there_are_not_listed_as_absent():
     torch = pytest.importorskip("torch")
     listed = [n for n in public_names(torch) if absent(n) and hasattr(tensorgrad, n)]
     assert not [n for n in listed if not n.endswith("Type")]
+
+
+# ── decisions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_decisions_have_an_id_each():
+    """A5, A86, A88 among them; no id is decided twice."""
+    ids = [name for row in DECISIONS for name in re.findall(r"[AKSTX]\d+", row[0])]
+    assert len(ids) == len(set(ids)) and {"A5", "A53", "A55", "A58", "A86", "A88"} <= set(ids)
+    text = (ROOT / "DOCS.md").read_text(encoding="utf-8")
+    assert all(f"| {row[0]} |" in text for row in DECISIONS)

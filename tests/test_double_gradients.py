@@ -4,11 +4,11 @@ from math import inf, nan
 import numpy as np
 import pytest
 from side_by_side import compare
-from support import fresh_process
+from support import fresh_process, needed
 
 import tensorgrad
 
-oracle = pytest.importorskip("torch")
+oracle = needed("torch")
 ENGINES = (tensorgrad, oracle)
 
 

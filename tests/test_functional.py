@@ -5,11 +5,11 @@ from functools import partial
 import numpy as np
 import pytest
 from nn_oracle import raising
-from support import DEVICE, cpu_only
+from support import DEVICE, cpu_only, needed
 
 import tensorgrad
 
-torch = pytest.importorskip("torch")
+torch = needed("torch")
 
 CALLS = """
 relu(x); relu(x.clone(), inplace=True); relu_(x.clone()); relu6(3 * x); leaky_relu(x, 0.2); leaky_relu(x.clone(), inplace=True)

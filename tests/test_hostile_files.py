@@ -1,10 +1,8 @@
 """Files that lie, want to run code, or ask for more time and memory than they are worth."""
-import collections
 import io
 import os
 import pickle
 import struct
-import subprocess
 import sys
 import time
 import tracemalloc
@@ -14,7 +12,6 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from support import ROOT
 
 import tensorgrad as tg
 from tensorgrad.serialization._storages import check_bounds
@@ -337,8 +334,9 @@ def test_what_is_odd_and_harmless_is_read_in_no_time(case):
 
 def test_a_meta_tensor_for_which_there_is_no_memory():
     tensor = b"\x80\x02ctorch._utils\n_rebuild_meta_tensor_no_storage\n(ctorch\nfloat32\n"
-    for size in (b"\x8a\x07\xff\xff\xff\xff\xff\xff\x7f\x85", b"\x8a\x05\xff\xff\xff\xff\xff\x85"):
-        with pytest.raises(CLEAN):
+    for size, message in ((b"\x8a\x07\xff\xff\xff\xff\xff\xff\x7f\x85", "no addresses for a meta tensor of size"),
+                          (b"\x8a\x05\xff\xff\xff\xff\xff\x85", "negative or too large")):
+        with pytest.raises(pickle.UnpicklingError, match=message):
             tg.load(archive(tensor + size + b"K\x01\x85\x89tR."))
 
 
@@ -496,7 +494,8 @@ def test_entries_that_overlap_and_too_many_of_them():
 
 
 @pytest.mark.parametrize("change, message", [
-    ((b"FloatStorage", b"ShortStorage"), "bytes, and not"), ((text("cpu"), text("moon")), "don't know how to restore|Expected one of"),
+    ((b"FloatStorage", b"ShortStorage"), r"record size \(24 bytes\) does not match"),
+    ((text("cpu"), text("moon")), "don't know how to restore|Expected one of"),
     ((b"\x89N", b"K\x07N"), "requires_grad is a bool"),
     ((text("0"), text("7")), "file not found"), ((text("storage"), text("module")), "storages only"),
     ((b"K\x06tQ", b"G" + struct.pack(">d", 6) + b"tQ"), "malformed"),
@@ -543,100 +542,3 @@ def test_every_view_is_checked():
         with pytest.raises(pickle.UnpicklingError) as caught:
             check_bounds(*wrong, count)
         assert len(str(caught.value)) < 500
-
-
-def fuzz(count, seed):
-    """Mutate files, in a process that has little memory: the worst time, and how many were read after all."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
-    ran = subprocess.run([sys.executable, __file__, str(count), str(seed)], capture_output=True, text=True, timeout=60 + count / 100, env=environment, cwd=ROOT)
-    assert ran.returncode == 0, ran.stderr[-2000:]
-    worst, right = ran.stdout.split()
-    assert float(worst) < 1.0 and 0 < int(right) < count
-    return int(right)
-
-
-def test_mutated_files_end_in_success_or_a_clean_error():
-    fuzz(10_000, 1)
-
-
-@pytest.mark.slow
-def test_many_more_mutated_files():
-    for seed in range(2, 22):
-        fuzz(20_000, seed)
-
-
-def seeds():
-    """Files to begin with, and what reads them: (bytes, reader, rewrite after a mutation of the pickle alone)."""
-    from test_serialization import tar_file
-
-    from tensorgrad.utils import safetensors
-    x = tg.arange(6.).reshape(2, 3)
-    tagged = tg.nn.Parameter(tg.ones(2))
-    tagged.label = "a"
-    obj = {"x": x, "t": x.t(), "p": tagged, "n": [1, 2.5, "x", None, True, 10 ** 30, 1j], "s": {1, 2}, "o": collections.OrderedDict(a=(1, 2)),
-        "b": tg.ones(3, dtype=tg.bool),
-           "u": tg.ones(2, dtype=tg.uint16), "d": tg.float32, "c": collections.Counter("aab"), "v": tg.device("cpu"), "e": tg.empty(0), "z": x.shape}
-    pickled = zipfile.ZipFile(io.BytesIO(written(obj)))
-    parts = [(name, pickled.read(name)) for name in pickled.namelist()]
-    load = lambda data: tg.load(io.BytesIO(data))
-    yield parts[0][1], load, lambda data: zip_of([(parts[0][0], data), *parts[1:]])
-    yield written(obj), load, bytes
-    yield zip_of(parts, large=True), load, bytes
-    yield written(obj, _use_new_zipfile_serialization=False), load, bytes
-    yield tar_file().getvalue(), load, bytes
-    yield safetensors.save({"a": x, "b": tg.ones(3, dtype=tg.int8)}, {"k": "v"}), safetensors.load, bytes
-
-
-def mutate(data, random):
-    data = bytearray(data)
-    for _ in range(random.randint(1, 4)):
-        at = random.randrange(len(data) + 1)
-        kind = random.randrange(6)
-        if kind < 3 and at < len(data):
-            data[at] = random.randrange(256) if kind else data[at] ^ 1 << random.randrange(8)
-        elif kind == 3:
-            del data[at:at + random.randint(1, 20)]
-        elif kind == 4:
-            other = random.randrange(len(data) + 1)
-            data[at:at] = data[other:other + random.randint(1, 20)]
-        else:
-            data[at:at + 4] = random.choice([b"\xff\xff\xff\xff", b"\xff\xff\xff\x7f", b"\0\0\0\x80", b"\0\0\0\0"])
-    return bytes(data)
-
-
-def main(count, seed):
-    import random
-    import resource
-    import warnings
-
-    from tensorgrad.utils.safetensors import SafetensorError
-    warnings.simplefilter("ignore")
-    random.seed(seed)
-    files = list(seeds())
-    for data, read, write in files:
-        read(write(data))
-    pages = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE") if os.path.exists("/proc/self/statm") else 0
-    if pages:
-        resource.setrlimit(resource.RLIMIT_AS, (pages + 200_000_000,) * 2)
-    worst, right = 0.0, 0
-    for k in range(count):
-        data, read, write = files[0 if k % 2 else k // 2 % len(files)]
-        mutated = write(mutate(data, random))
-        begin = time.process_time()
-        try:
-            loaded = read(mutated)
-            for value in loaded.values() if isinstance(loaded, dict) else ():
-                if isinstance(value, tg.Tensor) and not value.is_meta and value.numel() < 10_000:
-                    value.tolist()          # reading what was made reads no foreign memory
-            right += 1
-        except (*CLEAN, SafetensorError):
-            pass
-        except ValueError as error:
-            if "Unknown endianness" not in str(error):
-                raise
-        worst = max(worst, time.process_time() - begin)
-    print(worst, right)
-
-
-if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))

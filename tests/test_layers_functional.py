@@ -12,7 +12,7 @@ import tensorgrad as tg
 from tensorgrad import layers as L
 from tensorgrad import nn
 from tensorgrad.layers.structures import StructureMismatch
-from tensorgrad.symbolic import Input, SymbolicModel
+from tensorgrad.symbolic import CustomInput, Input, SymbolicModel, picture, useful_layers
 
 torch = tg
 
@@ -50,11 +50,29 @@ def test_results_know_the_layer_and_which_of_its_calls_they_come_from():
     layer, x = L.Linear(4), P(2, 3)
     first, second = layer(x), layer(x)
     assert isinstance(first, L.Placeholder) and first.inbound_layer is layer and (first.node_index, second.node_index) == (0, 1)
+    other = layer(P(5, 3))
+    assert other.node_index == 2 and x.node_index is None and (x + x).node_index == 0 and x.tensor is None
+
+
+def test_flattening_keeps_the_batch():
+    """X32, X33: a bare `flatten()` is that of layers.Flatten, with the batch known and unknown."""
+    for batch in 8, None:
+        x = P(batch, 10, 2, 2)
+        flat = x.flatten()
+        assert isinstance(flat, L.Placeholder) and flat.shape == (batch, 40) and x.flatten(2).shape == (batch, 10, 4)
+        assert x.flatten(start_dim=1, end_dim=2).shape == (batch, 20, 2) and P(batch, 10).flatten().shape == (batch, 10)
+        net = L.Functional(x, L.Linear(3)(flat))
+        value = torch.randn(5, 10, 2, 2)
+        assert torch.equal(net(value), net._execution_order_layers[0](value.flatten(1)))
+        assert L.from_json(L.to_json(net))(value).shape == (5, 3)
+    assert P(2, 3, 4).flatten(0).shape == (24,) and P(None, 3)[:, :2].shape == (None, 2)
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        P(8).flatten()
 
 
 @pytest.mark.parametrize("function", [
     lambda x, y: x + y[2:, 2:] - x * y[:-2, :-2], lambda x, y: x + 1, lambda x, y: 2 * x, lambda x, y: -x, lambda x, y: x ** 2, lambda x, y: 1 / (x + 2),
-    lambda x, y: x @ y[:4], lambda x, y: x / 2 - 1.5, lambda x, y: x.view(2, 2, 4), lambda x, y: y.flatten(), lambda x, y: y.unsqueeze(1).flatten(start_dim=1),
+    lambda x, y: x @ y[:4], lambda x, y: x / 2 - 1.5, lambda x, y: x.view(2, 2, 4), lambda x, y: y.flatten(0), lambda x, y: y.unsqueeze(1).flatten(start_dim=1),
     lambda x, y: x[..., None] * y[0, :4], lambda x, y: abs(x) % 2, lambda x, y: (x > y[2:, 2:]).float(), lambda x, y: torch.cat([x, y[:, :4]]),
     lambda x, y: nn.functional.softmax(x, dim=1), lambda x, y: x.mean(dim=0).std(), lambda x, y: y.max(dim=1).values])
 def test_operators_methods_and_functions(function):
@@ -327,7 +345,7 @@ def test_networks_come_back_from_their_descriptions(net, way):
 
 def test_what_no_description_can_hold():
     x = P(2, 3)
-    for y, said in (L.Lambda(lambda v: v * 2)(x), "function"), (x * tg.rand(3), "constant_1"), (SymbolicModel(s := Input((3,)), s * 2)(x), "SymbolicModel"):
+    for y, said in (L.Lambda(lambda v: v * 2)(x), "function"), (x * tg.rand(3), "constant_1"), (useful_layers.AddOpLayer()(x, x), "AddOpLayer"):
         with pytest.raises(L.SpecError, match=said):
             L.Functional(x, y).to_spec()
 
@@ -377,3 +395,119 @@ def test_any_change_gives_a_network_or_a_spec_error(place, value):
         assert isinstance(L.Layer.from_spec(spec), nn.Module)
     except L.SpecError as error:
         assert str(error)
+
+
+# ── traversal ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_layers_in_postorder():
+    """X37: each layer comes after all that it depends on; a layer that is called again has another index."""
+    x, y, shared, join = P(2, 3), P(2, 3), L.Linear(3), L.Add()
+    first, second = shared(x), shared(y)
+    out = L.Linear(1)(join(second, first))
+    net = L.Functional([x, y], [out, first])
+    order = net.postorder_traverse()
+    assert order == [(shared, 1), (shared, 0), (join, 0), (out.inbound_layer, 0)]
+    inner = L.Functional(first, L.ReLU()(first) * 2).postorder_traverse()
+    assert [type(layer).__name__ for layer, _ in inner] == ["ReLU", "builtin_function_or_method"] and inner[0][1] == 0
+    with pytest.raises(RuntimeError, match="is a copy, which has no graph"):
+        copy.deepcopy(net).postorder_traverse()
+
+
+def test_a_thousand_doublings_are_traversed():
+    """X37: no path is walked twice, and no depth of the graph is one of calls."""
+    x = z = P(1, 1)
+    for _ in range(1000):
+        z = z + z
+    assert len(L.Functional(x, z).postorder_traverse()) == 1000
+
+
+# ── what both kinds of model can do ───────────────────────────────────────────────────────────────────────────────────
+
+
+def both():
+    """(A model, a node within it, an input), of each kind."""
+    for make, kind in (lambda: Input((3,)), SymbolicModel), (lambda: P(None, 3), L.Functional):
+        x = make()
+        h = nn.Linear(3, 4)(x)
+        yield kind(x, nn.Linear(4, 2)(h.relu())), h, x
+
+
+def test_an_output_more():
+    """S28: `add_output` is a method of both kinds of model."""
+    data = torch.randn(5, 3)
+    for net, h, x in both():
+        before = net(data)
+        net.add_output(h)
+        found = net(data)
+        assert type(found) is tuple and torch.equal(found[0], before) and torch.equal(found[1], net.Linear_1(data)) and len(net.outputs) == 2
+        assert net.output_shape == ((None, 2), (None, 4)) and len(copy.deepcopy(net)(data)) == 2
+        for wrong, message in (x, "Node is an input"), (P(2, 3) * 2, "out of reach"), (3, "Only SymbolicData"):
+            with pytest.raises(AssertionError, match=message):
+                net.add_output(wrong)
+        assert len(net(data)) == 2
+    with pytest.raises(RuntimeError, match="is a copy, which has no graph"):
+        copy.deepcopy(net).add_output(h)
+
+
+def test_an_output_more_in_a_structure():
+    """A list of outputs stays a list, and a dictionary has the new one under a name."""
+    x, data = P(None, 3), torch.randn(5, 3)
+    h = L.Linear(4)(x)
+    net = L.Functional([x], [h.relu()])
+    net.add_output(h)
+    assert type(net([data])) is list and torch.equal(net([data])[1].relu(), net([data])[0])
+    net = L.Functional({"x": x}, {"y": h.relu()})
+    net.add_output(h, name="h")
+    with pytest.raises(AssertionError, match="what the output is called"):
+        net.add_output(h * 2)
+    assert list(net(x=data)) == ["y", "h"] and torch.equal(net(x=data)["h"].relu(), net(x=data)["y"])
+    with pytest.raises(AssertionError, match="an output 'h' already"):
+        net.add_output(h, name="h")
+
+
+def test_models_without_their_graph():
+    """S30: `detach_from_graph` is a method of both kinds of model, and of copies."""
+    data = torch.randn(5, 3)
+    for net, _, _ in both():
+        twin = net.detach_from_graph()
+        assert torch.equal(twin(data), net(data)) and not {*map(id, twin.parameters())} & {*map(id, net.parameters())}
+        with pytest.raises(RuntimeError, match="is a copy, which has no graph"):
+            twin.nodes
+        assert torch.equal(twin.detach_from_graph()(data), net(data)) and type(twin.detach_from_graph()) is type(twin)
+
+
+def test_models_as_data():
+    """X41: both kinds of model, and their copies, are data and come back as what they were, with weights of their own."""
+    data = torch.randn(5, 3)
+    for net, _, _ in both():
+        for of in net, net.detach_from_graph():
+            spec = of.to_spec()
+            assert spec["type"] == type(net).__name__ and json.loads(of.to_json()) == json.loads(L.to_json(net))
+            for made in type(net).from_spec(spec), type(net).from_spec(json.loads(of.to_json(indent=2))), L.from_json(of.to_json()):
+                assert type(made) is type(net) and made.nodes.keys() == net.nodes.keys() and made.to_spec() == spec
+                made.load_state_dict(net.state_dict())
+                assert torch.equal(made(data), net(data)) and made.output_shape == net.output_shape
+    a, b = Input((3,)), Input(batch_shape=(2, 3), dtype=torch.float64)
+    net = SymbolicModel((a, b), (a.sum(1), nn.Linear(3, 2, dtype=torch.float64)(b) * 2, a))
+    made = SymbolicModel.from_spec(net.to_spec())
+    assert [node.dtype for node in made.inputs] == [torch.float32, torch.float64] and made.input_shape == net.input_shape == ((None, 3), (2, 3))
+    inner = L.Functional([x := P(None, 3), y := P(2, 3, dtype=torch.float64)], net(x, y)[0])
+    assert L.from_json(inner.to_json()).to_spec() == inner.to_spec()
+    with pytest.raises(L.SpecError, match="is not a Functional"):
+        L.Functional.from_spec(net.to_spec())
+    with pytest.raises(L.SpecError, match="Input_1: a list is no tensor"):
+        SymbolicModel(n := CustomInput([1, 2]), n + [3]).to_spec()
+
+
+def test_pictures_of_both_kinds():
+    """S45: `viz.graph` and `picture` draw a Functional as they draw a SymbolicModel."""
+    for net, _, _ in both():
+        for drawn in tg.viz.graph(net), picture(net):
+            assert repr(drawn).startswith(f"<{type(net).__name__} of 3 steps, 2 leaves and outputs") and "Linear" in drawn.dot() and "(None, 2)" in drawn.svg()
+    x, y = P(8, 3), P(8, 4)
+    inner = L.Functional([x, y], {"sum": L.Linear(4)(x) + y})
+    net = L.Functional({"a": x, "b": [y]}, [inner([x, y])["sum"], x * 2])
+    assert "Linear" in picture(net).dot() and picture(net).dot().count("output") >= 2 and "Linear" in picture(net.outputs[0]).dot()
+    with pytest.raises(RuntimeError, match="is a copy, which has no graph"):
+        picture(copy.deepcopy(net))

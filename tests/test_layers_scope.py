@@ -191,6 +191,26 @@ def test_devices_and_their_numbers(two_devices):
         id_to_device(-2)
 
 
+def test_devices_that_are_not_there_are_named():
+    """X62: a number or name never becomes another device without a word; a scope looks whether it is there."""
+    assert ids_to_devices("cuda:4") == [torch.device("cuda:4")] and ids_to_devices(7) == [torch.device("cuda:7")] and ids_to_devices(None) == [CPU]
+    assert ids_to_devices([0, "cuda:5", CPU]) == [torch.device("cuda:0"), torch.device("cuda:5"), CPU]
+    for wrong in [0, "cuda:all"], []:
+        with pytest.raises(AssertionError, match="a list of devices has one device at least"):
+            ids_to_devices(wrong)
+    with pytest.raises(AssertionError, match="the CPU does not work together with CUDA devices"), device_scope([0, "cpu"]):
+        pass
+
+
+def test_scopes_on_devices_that_are_not_there(two_devices):
+    """X62: with CUDA devices, another one is an error."""
+    for ask in lambda: device_scope("cuda:4"), lambda: device_scope([0, 2]), lambda: set_default_device_dtype(4):
+        with pytest.raises(RuntimeError, match=r"there is no device cuda:[24]: there are 2"):
+            ask()
+    with device_scope(["cuda", 1, 0]):
+        assert get_scope_device_dtype()[0] == ["cuda:0", "cuda:1"]
+
+
 def test_defaults_of_the_program(two_devices):
     set_default_device_dtype("cuda:1", torch.float64)
     try:

@@ -134,6 +134,22 @@ def test_several_structures():
         recursive_zip()
 
 
+def test_combinators_of_a_tuple_and_names_of_arguments():
+    """X46: a combinator that needs one argument gets the values as a tuple; `struct=` and `func=` name the arguments."""
+    first, second = {"a": [1, (2,)], "b": MyMap({"k": 3})}, {"b": {"k": 30}, "a": ([10, [20]])}
+    assert recursive_combine([1, [2]], [3, [4]], combinator=lambda pair: pair[0] * pair[1]) == [3, [8]]
+    assert recursive_combine([1, [2]], [3, [4]], combinator=sum) == [4, [6]] == recursive_combine([1, [2]], [3, [4]], combinator=lambda a, b: a + b)
+    assert recursive_combine([2, [5]], [3, [4]], combinator=max) == [3, [5]] and recursive_combine([1], [2], combinator=tuple) == [(1, 2)]
+    assert recursive_flatten(recursive_combine(first, second, combinator=sum)) == [11, 22, 33]
+    assert recursive_map(struct=[1, (2,)], func=lambda x: -x) == [-1, (-2,)] and recursive_flatten(struct=[1, [2]]) == [1, 2]
+    assert recursive_sum(struct=[1, [2]], func=lambda x: x * x) == 5 and recursive_max(struct=[1, [2]], func=lambda x: -x) == -1
+    assert recursive_any(struct=[0, [2]], func=lambda x: x > 1) and not recursive_all(struct=[0, [2]], func=lambda x: x > 1)
+    assert recursive_reduce(struct=[1, [2]], reduce_op=sum, func=lambda x: x * x) == 5
+    assert recursive_compare([1, 2], [1, 3], mode="any") and not recursive_compare([1, 2], [1, 3])
+    with pytest.raises(AssertionError, match="mode: 'all' or 'any'"):
+        recursive_compare([1], [1], mode="some")
+
+
 @pytest.mark.parametrize("a, b, message", [
     ([1, 2], [1], r"structure: lengths 2 and 1 do not match"),
     ({"x": [1, 2]}, {"x": [1, 2, 3]}, r"structure\['x'\]: lengths 2 and 3 do not match"),

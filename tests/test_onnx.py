@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from samples import SAMPLES
 from sampling import Values
-from support import fresh_process
+from support import fresh_process, needed
 
 import tensorgrad as torch
 from tensorgrad import nn
@@ -16,8 +16,8 @@ from tensorgrad.nn import functional as F
 from tensorgrad.ops.base import OPS
 from tensorgrad.utils._pytree import tree_leaves
 
-onnx = pytest.importorskip("onnx", reason="ONNX files are written with the onnx package")
-onnxruntime = pytest.importorskip("onnxruntime", reason="the exported files are run by onnxruntime")
+onnx = needed("onnx")
+onnxruntime = needed("onnxruntime")
 errors = torch.onnx.errors
 BATCH = {"x": {0: "batch"}}
 

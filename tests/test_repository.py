@@ -11,12 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import fresh_process
 
 import tensorgrad
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-MOST_BYTES, MOST_LINES = 1_400_000, 900
+MOST_BYTES, MOST_LINES = 1_450_000, 900
 EXTRAS = {"viz", "plot", "cuda12", "cuda13", "bfloat16", "onnx", "tensorboard", "yaml", "oracle", "beside", "test"}
 FOLDERS = ["tensorgrad", "native", "tests", "examples", "benchmarks", "scripts", ".ci"]
 SUFFIXES = {".py", ".pyi", ".c", ".h", ".inc", ".md", ".toml", ".sh", ""}
@@ -133,3 +134,17 @@ def test_the_wheel_runs_beside_numpy_alone(wheel, tmp_path):
     done = subprocess.run([sys.executable, "-I", "-S", "-W", "error", "-c", program, str(tmp_path)],
                           capture_output=True, text=True)
     assert done.stdout == "4\n", done.stderr
+
+
+def test_unittest_loads_every_file_of_tests():
+    """A96: `python -m unittest discover tests` meets no error of loading, also where optional packages are missing."""
+    program = """
+import sys, unittest
+for package in 'torch ml_dtypes scipy matplotlib onnx onnxruntime playwright cupy'.split():
+    sys.modules[package] = None
+loader = unittest.TestLoader()
+suite = loader.discover('tests')
+assert not loader.errors, loader.errors
+print(suite.countTestCases())
+"""
+    assert int(fresh_process(program)) > 1000

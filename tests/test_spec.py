@@ -9,6 +9,7 @@ import tensorgrad as tg
 from tensorgrad import nn
 from tensorgrad.const import DEVICE, DTYPE, OP
 from tensorgrad.dispatch import OpDispatch, apply
+from tensorgrad.ops import stubs
 from tensorgrad.ops.base import OPS, Composite, Elementwise, Floating, Op
 from tensorgrad.storage import Storage
 
@@ -52,15 +53,17 @@ def test_op_names():
     assert all(callable(getattr(cpu.xp, OP[name].value)) for name in former)
 
 
-METHODS = """__add__ __getitem__ __init__ __invert__ __mul__ __neg__ __pow__ __radd__ __rmul__ __sub__ __truediv__ backward bernoulli bool cpu cuda
-detach device dtype exp float item log long masked_fill_ matmul max mean min ndim numel numpy permute relu render reshape shape sigmoid softmax sqrt
-squeeze sum to tolist transpose unsqueeze""".split()
+METHODS = """__add__ __getitem__ __init__ __invert__ __mul__ __neg__ __pow__ __radd__ __rmul__ __sub__ __truediv__ arange avg_pool2d backward bernoulli
+bool cat concat conv2d copy cpu cuda detach device dtype empty exp float from_data item log long lookup masked_fill_ matmul max max_pool2d mean min ndim
+numel numpy ones ones_like permute rand randint randn relu render reshape shape sigmoid softmax sqrt squeeze sum to tolist transpose unsqueeze zeros
+zeros_like""".split()           # A4
 FUNCTIONS = "arange bernoulli cat concat empty ones ones_like rand randint randn zeros zeros_like".split()
 LAYERS = "avg_pool2d conv2d embedding max_pool2d".split()
 
 
 @pytest.mark.parametrize(("place", "names"), [(tg.Tensor, METHODS), (tg, FUNCTIONS), (nn.functional, LAYERS)], ids=["methods", "functions", "layers"])
 def test_documented_names(place, names):
+    """A4: the documented attributes of Tensor, and the same as functions."""
     undocumented = [name for name in names if not (getattr(place, name).__doc__ or "").strip()]
     assert not undocumented
 
@@ -144,6 +147,51 @@ def test_tensors_can_be_labelled():
     assert x.name == "x"
 
 
+def test_labels_from_the_start():
+    """A11: `name=` labels a tensor, and the label can be set later."""
+    x = t([[1, 2]], name="x")
+    assert x.name == "x" and x.dtype is tg.int64 and t([1.], name="w", requires_grad=True).name == "w"
+    x.name = "y"
+    assert x.name == "y" and (x + 1).name is None
+
+
+def test_what_makes_tensors_as_attributes():
+    """A12 to A17: of the class and of the function `tensor`, beside the functions of the root."""
+    for home in tg.Tensor, tg.tensor, tg.ones(1):
+        assert home.zeros([2, 3]).shape == home.zeros(2, 3).shape == (2, 3) and home.ones(2, dtype="float64").dtype is tg.float64
+        assert home.arange(3).dtype is tg.int64 and home.arange(1, 7, 2).tolist() == [1, 3, 5] and home.empty(4).shape == (4,)
+        assert home.randn(2, mu=5., sigma=0.).tolist() == [5, 5] and home.rand(3, requires_grad=True).is_leaf
+        x = home.randint(2, 5, (100,))
+        assert x.dtype is tg.int64 and set(x.tolist()) == {2, 3, 4}
+        tg.manual_seed(1)
+        x = home.randn(3)
+        tg.manual_seed(1)
+        assert tg.equal(x, tg.randn(3))
+    assert tg.Tensor.randn(2, sigma=2., requires_grad=True).is_leaf
+    x = tg.tensor.bernoulli(0.3, (10_000,))
+    assert x.dtype is tg.float32 and set(x.tolist()) == {0, 1} and abs(x.mean().item() - 0.3) < 0.02
+
+
+def test_tensors_like_this_one_with_other_data():
+    """A19: `from_data` keeps dtype, device, class and whether there are gradients."""
+    x = tg.ones(2, dtype=tg.float64, requires_grad=True)
+    y = x.from_data(np.zeros(3))
+    assert y.shape == (3,) and y.dtype is tg.float64 and y.requires_grad and y.is_leaf and not tg.ones(2).from_data([1]).requires_grad
+    assert type(nn.Parameter(tg.ones(2)).from_data([1, 2])) is nn.Parameter and tg.ones(1, dtype=tg.int64).from_data([1.7]).tolist() == [1]
+    assert x.from_data([[1]]).shape == (1, 1) and tg.ones(1, device="meta").from_data([1.]).device == "meta"
+
+
+def test_copies_are_leaves_of_their_own():
+    """A20: `copy` has the values and the flag, and none of the memory or history."""
+    x = t([1., 2.], requires_grad=True)
+    y = (x * 2).copy()
+    assert y.is_leaf and y.requires_grad and not x.detach().copy().requires_grad
+    z = x.copy()
+    with tg.no_grad():
+        z[0] = 5
+    assert x.tolist() == [1, 2] and z.tolist() == [5, 2]
+
+
 def test_shapes_as_numbers_or_as_one_list():
     for make in (tg.zeros, tg.ones, tg.empty, tg.rand, tg.randn):
         assert make([2, 3]).shape == make(2, 3).shape == make((2, 3)).shape == (2, 3)
@@ -183,6 +231,7 @@ def test_clones_have_memory_of_their_own():
 
 
 def test_detach_shares_memory_and_forgets():
+    """A21."""
     x = t([1., 2.], requires_grad=True)
     y = (x * 1).detach()
     assert not y.requires_grad and y.grad_fn is None
@@ -219,6 +268,30 @@ def test_conversions_give_new_tensors():
     assert x.to("cpu") is x and x.cpu() is x and x.float() is x and x.to(tg.float32) is x
     assert x.long().tolist() == [1, 0, 2] and x.long().dtype is tg.int64
     assert x.bool().tolist() == [True, False, True] and x.double().dtype is tg.float64 and x.dtype is tg.float32
+
+
+def test_conversions_in_place():
+    """A25, A26: with `inplace=True` a leaf and its gradient change themselves; without it, nothing is as PyTorch does not do it."""
+    x = t([1., 2.5], dtype=tg.float64, requires_grad=True)
+    (x * x).sum().backward()
+    assert x.float(inplace=True) is x and x.dtype is tg.float32 and x.is_leaf and x.grad.dtype is tg.float32 and x.grad.tolist() == [2, 5]
+    (x * 2).sum().backward()
+    assert x.grad.tolist() == [4, 7] and x.float(inplace=False) is x and x.to(tg.float64, inplace=True) is x and x.grad.dtype is tg.float64
+    y = t([0., 1.5])
+    assert y.long(inplace=True) is y and y.dtype is tg.int64 and y.bool(inplace=True) is y and y.tolist() == [False, True] and y.cpu(inplace=True) is y
+    for refused, message in (lambda: x.long(inplace=True), "must be floating point or complex"), (lambda: (x * 2).float(inplace=True), "has a grad_fn"):
+        with pytest.raises(RuntimeError, match=message):
+            refused()
+    assert x.dtype is tg.float64 and x.grad.tolist() == [4, 7]
+
+
+def test_moves_in_place(two_devices):
+    """A25: data and gradient go to the device, and the tensor stays itself."""
+    x = t([1., 2.], requires_grad=True)
+    (x * x).sum().backward()
+    assert x.cuda(1, inplace=True) is x and x.device == x.grad.device == "cuda:1" and x.is_leaf and x.grad.tolist() == [2, 4]
+    (x * 3).sum().backward()
+    assert x.to("cpu", inplace=True) is x and x.grad.device == "cpu" and x.grad.tolist() == [5, 7]
 
 
 def test_numpy_shares_memory():
@@ -267,6 +340,55 @@ def test_concatenation():
     assert z.tolist() == [[1, 2], [3, 4], [5, 6]] and tg.cat([x], -1).shape == (1, 2)
     (z * t([[1.], [2.], [3.]])).sum().backward()
     assert x.grad.tolist() == [[1, 1]] and y.grad.tolist() == [[2, 2], [3, 3]]
+
+
+def test_concatenation_as_a_method():
+    """A44: this tensor first, then a list of others."""
+    x, y = t([[1., 2.]], requires_grad=True), t([[3., 4.], [5., 6.]], requires_grad=True)
+    for join in x.concat, x.cat:
+        assert tg.equal(join([y], dim=0), tg.cat([x, y], 0)) and join([], dim=-1).shape == (1, 2) and join((x, x), -1).shape == (1, 6)
+    (x.concat([y], dim=0) * t([[1.], [2.], [3.]])).sum().backward()
+    assert x.grad.tolist() == [[1, 1]] and y.grad.tolist() == [[2, 2], [3, 3]]
+
+
+def test_a_table_is_looked_up():
+    """A47: rows at an index of any shape; gradients of repeated rows add up."""
+    table = t([[1., 2.], [3., 4.], [5., 6.]], requires_grad=True)
+    rows = table.lookup(t([[0, 2], [2, 2]]))
+    assert rows.shape == (2, 2, 2) and rows[0].tolist() == [[1, 2], [5, 6]]
+    (rows * t([[[1.], [10.]], [[100.], [1000.]]])).sum().backward()
+    assert table.grad.tolist() == [[1, 1], [0, 0], [1110, 1110]]
+    with pytest.raises(IndexError):
+        table.lookup(t([-1]))
+
+
+@pytest.mark.parametrize("method, function", [
+    (lambda x, k: x.conv2d(k), lambda x, k: tg.conv2d(x, k)),
+    (lambda x, k: x.conv2d(kernel=k, bias=k[:, 0, 0, 0], stride=(2, 1), padding=1), lambda x, k: tg.conv2d(x, k, k[:, 0, 0, 0], (2, 1), 1)),
+    (lambda x, k: x.conv2d(k[:, :1], None, None, None, dilation=2, groups=2), lambda x, k: tg.conv2d(x, k[:, :1], dilation=2, groups=2)),
+    (lambda x, k: x.max_pool2d(2), lambda x, k: tg.max_pool2d(x, 2)),
+    (lambda x, k: x.max_pool2d(kernel_size=(4, 4), stride=(2, 1), padding=(1, 2)), lambda x, k: tg.max_pool2d(x, (4, 4), (2, 1), (1, 2))),
+    (lambda x, k: x.avg_pool2d((2, 3)), lambda x, k: nn.functional.avg_pool2d(x, (2, 3))),
+    (lambda x, k: x.avg_pool2d(3, stride=2, padding=1), lambda x, k: nn.functional.avg_pool2d(x, 3, 2, 1))], ids=range(7))
+def test_convolution_and_pooling_as_methods(method, function):
+    """A48, A49, A50: the results and gradients are those of the functions."""
+    tg.manual_seed(0)
+    found = []
+    for f in method, function:
+        tg.manual_seed(0)
+        x, k = tg.randn(2, 2, 7, 7, requires_grad=True), tg.randn(4, 2, 3, 3, requires_grad=True)
+        y = f(x, k)
+        (y * tg.arange(1., y.numel() + 1).reshape(y.shape)).sum().backward()
+        found.append((y, x.grad, k.grad))
+    (y, gx, gk), (y2, gx2, gk2) = found
+    assert tg.equal(y, y2) and tg.equal(gx, gx2) and (gk is gk2 is None or tg.equal(gk, gk2))
+
+
+def test_gradients_of_ties_go_to_the_first():
+    """A49."""
+    x = tg.ones(1, 1, 2, 2, requires_grad=True)
+    x.max_pool2d(2).sum().backward()
+    assert x.grad.flatten().tolist() == [1, 0, 0, 0]
 
 
 def test_repeated_indices_add_up():
@@ -360,6 +482,56 @@ def cube():
         def grad_x(xp, g, x): return g * (3 * x * x)
     yield Cube
     del OPS["cube"]
+
+
+@pytest.fixture
+def table():
+    """The table of ops, put back afterwards."""
+    before = dict(OPS)
+    yield
+    for name in OPS.keys() - before.keys():
+        del OPS[name]
+
+
+def test_what_ops_of_ones_own_inherit_from(table):
+    """A55: a base and three families, under the paths of the first version."""
+    class Cubed(stubs.UnaryOp):
+        def forward(xp, x): return x * x * x
+        def grad_x(xp, g, x): return g * (3 * x * x)
+
+    class Scaled(stubs.BinaryOp):
+        def forward(xp, a, b): return a * b * 2
+        def grad_a(xp, g, b): return g * b * 2
+        def grad_b(xp, g, a): return g * a * 2
+
+    class Total(stubs.ReduceOp):
+        def forward(xp, x, *, axis=None, keepdims=False): return xp.sum(x, axis=axis, keepdims=keepdims)
+        def grad_x(xp, g, x_shape, axis=None, keepdims=False):
+            return xp.broadcast_to(g if keepdims or axis is None else xp.expand_dims(g, axis=axis), x_shape)
+
+    assert stubs.Op is stubs.BaseOp is Op and all(issubclass(c, Op) for c in (stubs.UnaryOp, stubs.BinaryOp, stubs.ReduceOp))
+    x, row = t([[1., 2., 3.], [4., 5., 6.]], dtype=tg.float64, requires_grad=True), t([1., 2., 3.], dtype=tg.float64, requires_grad=True)
+    execute = OpDispatch.execute
+    assert execute("cubed", t([2])).tolist() == [8] and execute("total", x, axis=1, keepdims=True).tolist() == [[6], [15]]
+    for function, inputs in ((lambda x: execute("cubed", x), (x,)), (lambda x, y: execute(Scaled, x, y), (x, row)),
+                             (lambda x: execute("total", x, axis=0), (x,))):
+        assert tg.autograd.gradcheck(function, inputs) and tg.autograd.gradgradcheck(function, inputs)
+
+
+@pytest.mark.parametrize("family, forward, message", [
+    (stubs.UnaryOp, lambda xp, a, b: a, "Wrong.forward must take one tensor, and takes a, b"),
+    (stubs.BinaryOp, lambda xp, a: a, "Wrong.forward must take two tensors, and takes a"),
+    (stubs.ReduceOp, lambda xp, x, *, axis=None: x, "Wrong.forward must take one tensor, axis= and keepdims=, and takes x, axis=")])
+def test_ops_that_are_not_what_their_family_says(family, forward, message):
+    """A55: a definition that does not fit its family is refused, and is in no table."""
+    with pytest.raises(TypeError, match=message):
+        type("Wrong", (family,), {"forward": forward})
+    assert "wrong" not in OPS
+
+
+def test_the_path_of_the_dispatcher():
+    """`tensorgrad.ops.dispatch` is where the first version had `OpDispatch`."""
+    assert fresh_process("from tensorgrad.ops.dispatch import OpDispatch; import tensorgrad as t; print(OpDispatch is t.OpDispatch)") == "True\n"
 
 
 def test_families_of_ops():

@@ -479,6 +479,21 @@ class TestAddToGraph:
             assert node.shape == (None, 6, 3)
         assert add_to_model is add_to_graph
 
+    def test_any_name_of_an_argument(self):
+        """S20: functions and modules may call their arguments as this package calls its own."""
+        x, y = Input((3,)), Input((3,))
+        one, two = torch.randn(4, 3), torch.randn(4, 3)
+        node = add_to_graph(F.mse_loss, input=x, target=y)
+        assert equal(SymbolicModel((x, y), node)(one, two), F.mse_loss(one, two))
+        node = nn.MSELoss()(input=x, target=y)
+        assert equal(SymbolicModel((x, y), node)(one, two), F.mse_loss(one, two))
+
+        def odd(func, target, self, layer, args, kwargs):
+            return (func + target) * (self - layer) + args * kwargs
+        names = "func target self layer args kwargs".split()
+        node = add_to_graph(odd, **dict(zip(names, (x, y, 2, x, y, 3), strict=True)))
+        assert equal(SymbolicModel((x, y), node)(one, two), odd(one, two, 2, one, two, 3))
+
     def test_a_dict_with_noise(self):
         x = Input((3,))
         noise = torch.tensor([0.1, 0.2, 0.3])

@@ -40,7 +40,8 @@ def agrees(expression, names):
     model = SymbolicModel(list(inputs.values()), nodes)
     torch.manual_seed(3)
     with torch.no_grad():
-        values = dict(zip(nodes, model(*[t.detach().clone() for t in tensors.values()]), strict=True))
+        results = model(*[t.detach().clone() for t in tensors.values()])
+        values = dict(zip(nodes, results if len(nodes) > 1 else [results], strict=True))
     assert equal(mapped(lambda leaf: values[leaf] if isinstance(leaf, SymbolicData) else leaf, found), expected)
     for node, value in values.items():
         if isinstance(value, torch.Tensor):

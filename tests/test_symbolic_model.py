@@ -34,10 +34,12 @@ def later(module, args, out):
 
 class TestModel:
     def test_one_or_several_inputs_and_outputs(self):
+        """S23: a single output is a value, also in a list; several are a tuple."""
         x, y = Input((3,)), Input((3,))
         z = x + y
         a, b = torch.randn(2, 3), torch.randn(2, 3)
-        assert equal(SymbolicModel(x, x * 2)(a), a * 2) and equal(SymbolicModel([x], (x * 2,))(a), (a * 2,))
+        assert equal(SymbolicModel(x, x * 2)(a), a * 2) and equal(SymbolicModel([x], (x * 2,))(a), a * 2)
+        assert equal(SymbolicModel([x], [x * 2], enable_forward_codegen=False)(a), a * 2)
         assert equal(SymbolicModel([x, y], z)(a, b), a + b) and equal(SymbolicModel((x, y), [z, x])(a, b), (a + b, a))
         for bad in (lambda: SymbolicModel(torch.ones(2), z), lambda: SymbolicModel((x, 1), z), lambda: SymbolicModel(x, "z"), lambda: SymbolicModel((), z)):
             with pytest.raises(AssertionError, match="Only SymbolicData allowed in inputs!|Only SymbolicData allowed in outputs!"):

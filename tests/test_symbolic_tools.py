@@ -126,6 +126,13 @@ class TestUsefulLayers:
         out, indices = L.AggregateLayer(torch.max, dim=1)(x1)
         assert out.shape == indices.shape == (None, 2, 3)
 
+    def test_classes_and_several_arguments(self):
+        """S42: `x(Class, y)` makes the layer; joining is along the axis after the batch unless another is named; UnpackLayer takes several, too."""
+        x1, x2 = Input((1, 2, 3)), Input((5, 2, 3))
+        assert x1(L.ConcatLayer, x2).shape == L.ConcatLayer()(x1, x2).shape == (None, 6, 2, 3) and x1(L.StackLayer, x1).shape == (None, 2, 1, 2, 3)
+        assert x1(L.AddOpLayer, x1)(nn.Flatten).shape == (None, 6) and L.UnpackLayer()(3, 4) == (3, 4)
+        check([x1], x1(L.MulOpLayer, x1), (torch.ones(2, 1, 2, 3) * 3,), torch.ones(2, 1, 2, 3) * 9)
+
     def test_names_of_steps(self):
         x = Input((3,))
         y = L.NamedLambdaOpLayer(torch.sin, "Sine")(L.AddOpLayer()(x, x))

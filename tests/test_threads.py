@@ -26,48 +26,29 @@ import os
 import tensorgrad as torch
 from tensorgrad import _blas
 blas = _blas.open_blas()
-print(_blas.watches_long, blas and getattr(blas.library, "openblas_thread_timeout", int)(), os.environ.get("OPENBLAS_THREAD_TIMEOUT"), end=" ")
+print(_blas.watches_long(), blas and getattr(blas.library, "openblas_thread_timeout", int)(), os.environ.get("OPENBLAS_THREAD_TIMEOUT"), end=" ")
 torch.set_num_threads(2)
 x = torch.arange(600. * 600).reshape(600, 600).double() % 7
 y = x @ x
 print(torch.equal(y, torch.tensor(x.numpy().astype(int) @ x.numpy().astype(int)).double()), torch.get_num_threads())
 """
-THREAD = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
 shows_all = pytest.mark.skipif(not hasattr(_blas.open_blas() and _blas.open_blas().library, "openblas_thread_timeout"), reason="NumPy's BLAS hides it")
 
 
 @shows_all
-@pytest.mark.parametrize("first", ["", "import numpy\n", THREAD])
-def test_threads_of_blas_sleep_soon(first):
-    done = run(first + ASK, TENSORGRAD_KERNELS="numpy")
-    assert done.stdout.split() == ["False", _blas.WATCH, "None", "True", "2"], done.stderr
-
-
-@shows_all
 @pytest.mark.parametrize("first", ["", "import numpy\n"])
-@pytest.mark.parametrize("power, long", [("11", "False"), ("27", "True")])
-def test_who_sets_the_variable_decides(first, power, long):
+@pytest.mark.parametrize("power, long", [("11", "False"), ("27", "True"), ("", "True")])
+def test_how_long_threads_of_blas_watch_is_the_programs_to_set(first, power, long):
     done = run(first + ASK, TENSORGRAD_KERNELS="numpy", OPENBLAS_THREAD_TIMEOUT=power)
-    assert done.stdout.split() == [long, power, power, "True", "2"], done.stderr
-
-
-@shows_all
-def test_they_are_left_alone_where_others_may_be_using_them():
-    done = run("import numpy\n" + THREAD + ASK)
-    assert done.stdout.split()[:2] in (["True", "0"], ["True", "None"]), done.stderr
-
-
-def test_openblas_may_hide_how_they_are_told(monkeypatch):
-    """As NumPy 2.5's does."""
-    monkeypatch.setattr(_blas, "open_blas", lambda: _blas.OpenBlas(SimpleNamespace(), lambda n: None, lambda: 2, "Haswell"))
-    monkeypatch.delenv(_blas.TIMEOUT, raising=False)
-    assert _blas._load_numpy() and _blas.TIMEOUT not in os.environ
+    assert done.stdout.split() == [long, power or "0", *([power] if power else []), "True", "2"], done.stderr
 
 
 def test_threads_of_ours_leave_the_processors_to_those_of_blas_that_do_not_sleep(monkeypatch, threads):
-    assert sharing.available(1e9) == (2 if sharing.can_start() else 1)
-    monkeypatch.setattr(sharing, "watches_long", True)
+    monkeypatch.setattr(sharing, "native", None)
+    monkeypatch.setattr(sharing, "watches_long", lambda: True)
     assert sharing.available(1e9) == 1
+    monkeypatch.setattr(sharing, "watches_long", lambda: False)
+    assert sharing.available(1e9) == (2 if sharing.can_start() else 1)
 
 
 def test_show_config_names_the_blas(monkeypatch):

@@ -5,11 +5,11 @@ import pickle
 import numpy as np
 import pytest
 from side_by_side import attempt, same
-from support import Programs
+from support import Programs, needed
 
 import tensorgrad
 
-oracle = pytest.importorskip("torch")
+oracle = needed("torch")
 
 # text that makes a transform, and the shape of an event that it takes
 TRANSFORMS = {

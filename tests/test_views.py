@@ -3,10 +3,11 @@ import random
 
 import numpy as np
 import pytest
+from support import needed
 
 import tensorgrad
 
-torch = pytest.importorskip("torch")
+torch = needed("torch")
 
 VIEWS = [
     lambda t: t[0], lambda t: t[1:], lambda t: t[..., ::2], lambda t: t.t() if t.dim() <= 2 else t, lambda t: t.unsqueeze(0),

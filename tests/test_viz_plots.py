@@ -3,13 +3,13 @@ import sys
 
 import numpy as np
 import pytest
-from support import fresh_process
+from support import fresh_process, needed
 
 import tensorgrad as torch
 from tensorgrad import nn
 from tensorgrad.viz import plot_grad_flow, plot_loss, plot_weights
 
-pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+needed("matplotlib")
 
 
 def drawn(figure):

@@ -29,7 +29,7 @@ from ._register import FUNCTIONS, explain_methods
 FAMILIES = ("creation", "conversion", "pointwise", "math", "comparison", "matrix", "einsum", "factorizations", "linalg", "special", "operators", "reduction",
             "statistics", "cumulative", "sorting", "shape", "pieces", "joining", "indexing",
             "copies", "random", "lowrank", "stft", "windows", "linear", "activation", "convolution", "pooling", "normalization", "distance", "shuffle",
-            "sampling", "segments", "loss", "seldom", "removed")
+            "sampling", "segments", "loss", "seldom", "removed", "early")
 for _family in FAMILIES:
     _import_module(f"{__name__}.{_family}")
 explain_methods()

@@ -22,6 +22,7 @@ from ..dtype import can_cast, dtype, layout, memory_format
 from ..generator import Generator
 from ..size import Size
 from ..storage.base import NoValues
+from ..storage.exhausted import memory_error
 from . import _signatures
 from ._arguments import warn
 
@@ -351,6 +352,8 @@ def function_instead(error: Exception | None, function: Any, namespace: str, nam
     """What comes in place of a function's error; None if the error stands."""
     if isinstance(error, NoValues):
         return None
+    if error is not None and (exhausted := memory_error(error, name)) is not None:
+        return Refusal(exhausted)
     inner = namespace.partition(".")[2]
     if inner in PREFIXES or inner == "nn.functional" and name in COMPILED:
         known = signatures(full := PREFIXES.get(inner, "") + name)
@@ -398,8 +401,10 @@ def _interpreted() -> dict[str, tuple[str, tuple[Signature, ...], dict[str, str]
 
 def method_instead(error: Exception | None, function: Any, name: str, args: Any, kwargs: Any) -> Result | Refusal | None:
     """What comes in place of a method's error; None if the error stands."""
-    if isinstance(error, NoValues):
+    if isinstance(error, NoValues) or kwargs.get("inplace"):        # PyTorch's signatures have no `inplace`
         return None
+    if error is not None and (exhausted := memory_error(error, name)) is not None:
+        return Refusal(exhausted)
     known = signatures(name, True)
     if known is None or not args or not isinstance(args[0], TensorBase):
         return None

@@ -38,8 +38,13 @@ def cast(input: Any, dtype: dtypes.dtype, copy: bool = False) -> Any:
 
 @public(function=False)
 def to(input: Any, *args: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False, copy: bool = False,
-       memory_format: Any = None, other: Any = None) -> Any:
-    """The tensor with another dtype or on another device; itself if nothing changes. https://pytorch.org/docs → torch.Tensor.to"""
+       memory_format: Any = None, other: Any = None, inplace: bool = False) -> Any:
+    """The tensor with another dtype or on another device; itself if nothing changes. https://pytorch.org/docs → torch.Tensor.to
+
+    With `inplace`, which PyTorch does not take, this tensor itself, and its gradient, become so.
+    """
+    if inplace:
+        return become(input, lambda tensor: to(tensor, *args, device=device, dtype=dtype, copy=copy, memory_format=memory_format, other=other))
     flags = [a for a in args if isinstance(a, bool)]       # non_blocking, copy
     copy = copy or flags[1:] == [True]
     for a in args:
@@ -68,22 +73,39 @@ def to(input: Any, *args: Any, device: Any = None, dtype: Any = None, non_blocki
     return out
 
 
+def become(input: Any, convert: Any) -> Any:
+    """Let a leaf, and its gradient, be what `convert` makes of them. RuntimeError for a tensor that autograd recorded the making of."""
+    if input.grad_fn is not None:
+        raise RuntimeError("a tensor that has a grad_fn cannot change its dtype or device in place: leave out inplace=True")
+    grad = input.grad
+    made = convert(input.detach())
+    if made.dtype != input.dtype or made.device != input.device:
+        input.data = made
+        if grad is not None:
+            input.grad = None
+            input.grad = convert(grad)
+    return input
+
+
 @public(function=False)
-def cpu(input: Any, memory_format: Any = None) -> Any:
+def cpu(input: Any, memory_format: Any = None, inplace: bool = False) -> Any:
     """The tensor in host memory. https://pytorch.org/docs → torch.Tensor.cpu"""
-    return to(input, "cpu")
+    return to(input, "cpu", inplace=inplace)
 
 
 @public(function=False)
-def cuda(input: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Any:
-    """The tensor on a CUDA device. https://pytorch.org/docs → torch.Tensor.cuda"""
-    if device is None:
-        device = input.device if input.is_cuda else "cuda"
-    return to(input, Device("cuda", device) if isinstance(device, int) else device)
+def cuda(input: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = None, inplace: bool = False) -> Any:
+    """The tensor on a CUDA device: the current one, unless another is named. https://pytorch.org/docs → torch.Tensor.cuda"""
+    target = Device("cuda", device) if isinstance(device, int) else Device("cuda" if device is None else device)
+    if target.type != "cuda":
+        raise RuntimeError("Invalid device, must be cuda device")
+    return to(input, target, inplace=inplace)
 
 
 def _caster(name: str, dtype: dtypes.dtype) -> None:
-    def method(input: Any, memory_format: Any = None) -> Any:
+    def method(input: Any, memory_format: Any = None, inplace: bool = False) -> Any:
+        if inplace:
+            return become(input, lambda tensor: cast(tensor, dtype))
         out = cast(input, dtype)
         return out if memory_format in (None, dtypes.preserve_format) else out.contiguous(memory_format=memory_format)
     method.__name__ = method.__qualname__ = name

@@ -16,7 +16,9 @@ from ..autograd.tape import TensorBase, new
 from ..device import device as Device
 from ..dispatch import fresh, level_of, wrap, xp
 from ..dtype import FROM_NUMPY, as_dtype
+from ..guest import Region, compute
 from ..storage.base import backend_of
+from ..storage.exhausted import memory_error
 from ._arguments import converted, each_example, in_batch, warn
 from ._register import check_layout, public
 
@@ -24,8 +26,11 @@ from ._register import check_layout, public
 
 
 @public(method=False)
-def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Any:
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+           name: str | None = None) -> Any:
     """A tensor with a copy of the data. https://pytorch.org/docs → torch.tensor
+
+    `name`, which PyTorch does not take, is a label for drawings.
 
     >>> import tensorgrad as torch
     >>> torch.tensor([[1, 2], [3, 4]]), torch.tensor(0.5)
@@ -36,8 +41,10 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
         warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
                       "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).", UserWarning, stacklevel=3)
         device = data.device if device is None else device  # type: ignore[attr-defined]
-    out = _placed(_host_array(data, dtype, copy=True), device)
-    return as_leaf(out, requires_grad)
+    out = as_leaf(_placed(_host_array(data, dtype, copy=True), device), requires_grad)
+    if name is not None:
+        out.name = name
+    return out
 
 
 def as_leaf(made: Any, requires_grad: bool) -> Any:
@@ -73,7 +80,7 @@ def _host_array(data: Any, dtype: Any, copy: bool = False) -> Any:
     else:
         return _from_python(data, wanted)
     if wanted is not None and array.dtype != wanted.numpy:
-        return array.astype(wanted.numpy)
+        return compute(array.astype, wanted.numpy)
     return array.copy() if copy else array
 
 
@@ -107,7 +114,7 @@ def _from_python(data: Any, wanted: Any) -> Any:
             wanted = {"f": dtypes.get_default_dtype(), "c": dtypes.default_complex(), "b": dtypes.bool}.get(kind, dtypes.int64)
     elif inner is None:
         _check_range(array, wanted)
-    return array.astype(wanted.numpy)
+    return compute(array.astype, wanted.numpy)
 
 
 def _check_range(array: Any, wanted: Any) -> None:
@@ -360,10 +367,22 @@ def made(maker: str, shape: tuple[int, ...], dtype: Any, device: Any, requires_g
     if mode.inference:
         storage.inference = True
     out = new(Tensor)
-    out.array, out._storage, out._node, out._grad, out.origin = getattr(backend.xp, maker)(shape, *args, dtype=kind.numpy), storage, None, None, None
+    try:
+        out.array = compute(getattr(backend.xp, maker), shape, *args, dtype=kind.numpy)
+    except (ValueError, MemoryError) as error:
+        raise unmade(error, maker, shape) from None
+    out._storage, out._node, out._grad, out.origin = storage, None, None, None
     if fill_memory and maker == "empty":
         out.array[...] = np.nan if kind.is_floating_point or kind.is_complex else True if kind is dtypes.bool else dtypes.iinfo(kind).max
     return as_leaf(out, requires_grad)
+
+
+def unmade(error: Exception, function: str, shape: tuple[int, ...]) -> Exception:
+    """PyTorch's error for a tensor that is too large to be made, or the error itself."""
+    for place, n in enumerate(shape, 1):
+        if n >= 1 << 63:
+            return TypeError(f"{function}(): argument 'size' failed to unpack the object at pos {place} with error \"Overflow when unpacking long long\"")
+    return memory_error(error, function, shape) or error
 
 
 def _filler(name: str) -> Any:
@@ -549,13 +568,15 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, dtype: Any = No
         if not step:
             raise ValueError("step must be nonzero")
     count = _math.ceil((end - start) / step)
-    steps = backend.xp.arange(count, dtype="int64" if kind.numpy.kind in "iub" else "float64")
-    if kind.numpy.kind in "iub":
-        values = steps * int(step) + int(start)
-    else:
-        values = steps * float(step) + float(start)
-    out = fresh(values.astype(kind.numpy), backend)
+    out = fresh(compute(_steps, backend.xp, start, step, count, kind.numpy), backend)
     return as_leaf(out, requires_grad)
+
+
+def _steps(array_xp: Any, start: Any, step: Any, count: int, dtype: Any) -> Any:
+    """So many numbers from start on, `step` apart."""
+    whole = dtype.kind in "iub"
+    number = int if whole else float
+    return (array_xp.arange(count, dtype="int64" if whole else "float64") * number(step) + number(start)).astype(dtype)
 
 
 @public("range", method=False, out="given", name="range")
@@ -591,15 +612,16 @@ def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None, layout: Any
         start, end = (int(converted(v, kind)) for v in (start, end))
     # from both ends to the middle, so that both are met exactly and the values are symmetric
     wide = "complex128" if kind.is_complex else "float64"
-    ramp = backend.xp.arange(steps, dtype="float64")
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
-    if kind in (dtypes.float32, dtypes.complex64):
-        wide, step = ("complex64" if kind.is_complex else "float32"), np.dtype(kind.numpy).type(step)
-        ramp = ramp.astype("float32")
-        start, end = np.dtype(kind.numpy).type(start), np.dtype(kind.numpy).type(end)
-    lower, upper = start + step * ramp, end - step * (steps - 1 - ramp)
-    values = backend.xp.where(ramp < steps // 2, lower, upper) if steps > 1 else backend.xp.full(steps, start)
-    out = fresh(values.astype(wide).astype(kind.numpy), backend)
+    with Region():
+        ramp = backend.xp.arange(steps, dtype="float64")
+        if kind in (dtypes.float32, dtypes.complex64):
+            wide, step = ("complex64" if kind.is_complex else "float32"), np.dtype(kind.numpy).type(step)
+            ramp = ramp.astype("float32")
+            start, end = np.dtype(kind.numpy).type(start), np.dtype(kind.numpy).type(end)
+        lower, upper = start + step * ramp, end - step * (steps - 1 - ramp)
+        values = backend.xp.where(ramp < steps // 2, lower, upper) if steps > 1 else backend.xp.full(steps, start)
+        out = fresh(values.astype(wide).astype(kind.numpy), backend)
     return as_leaf(out, requires_grad)
 
 
@@ -614,7 +636,8 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any
     if kind.numpy.kind in "iu":
         start, end = (int(converted(v, kind)) for v in (start, end))
     powers = linspace(start, end, steps, dtype=dtypes.complex128 if kind.is_complex else dtypes.float64, device=device)
-    out = fresh((base ** powers.array).astype(kind.numpy), type(powers._storage))
+    with Region():
+        out = fresh((base ** powers.array).astype(kind.numpy), type(powers._storage))
     return as_leaf(out, requires_grad)
 
 

@@ -11,6 +11,7 @@ from ..autograd import inplace as _inplace
 from ..autograd.mode import mode
 from ..autograd.tape import TensorBase, node_of
 from ..dispatch import SCALAR_TYPES, fresh, level_of, result_type, xp
+from ..guest import compute
 from ..ops.indexing import ARRAY
 from ._arguments import broadcast_shape, check_tensor, converted, each_example, in_batch, in_dtype, is_batched, is_hollow, normalize_dim, warn
 from ._register import public
@@ -187,7 +188,7 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
 def _value_for(input: Any, index: Any, value: Any, name: str) -> Any:
     if not isinstance(value, TensorBase):
         backend = type(input._storage)
-        return fresh(backend.xp.full(index.array.shape, value, dtype=input.array.dtype), backend)
+        return fresh(compute(backend.xp.full, index.array.shape, value, dtype=input.array.dtype), backend)
     if value.array.dtype != input.array.dtype:
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
     for k, (n, m) in enumerate(zip(index.array.shape, value.array.shape, strict=False)):

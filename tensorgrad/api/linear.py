@@ -7,6 +7,7 @@ from ..autograd import inplace
 from ..autograd.mode import mode
 from ..dispatch import fresh, xp
 from ..dtype import int64
+from ..guest import Region
 from ..storage import NumpyStorage
 from ._arguments import each_example, in_batch, is_hollow
 from ._register import FUNCTIONS, public
@@ -133,8 +134,9 @@ def embedding_renorm_(weight: Any, indices: Any, max_norm: float, norm_type: flo
     chosen = fresh(array[rows], type(weight._storage))
     norms = xp.vector_norm(chosen, ord=norm_type, axis=(1,), keepdims=True).array
     where = (norms > max_norm).reshape(-1)
-    values = array.copy()
-    values[rows[where]] = array[rows[where]] * (max_norm / (norms[where] + 1e-7)).astype(array.dtype)
+    with Region():
+        values = array.copy()
+        values[rows[where]] = array[rows[where]] * (max_norm / (norms[where] + 1e-7)).astype(array.dtype)
     inplace.write(weight, values)
     return weight
 

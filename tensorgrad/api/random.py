@@ -25,7 +25,7 @@ from ..generator import Generator, default_generator
 from ..ops.shape import inverse
 from ..storage.base import backend_of
 from ._register import public, write_out
-from .creation import as_leaf, axes_in_memory, empty_like, shape_of
+from .creation import as_leaf, axes_in_memory, empty_like, shape_of, unmade
 
 # ── generators ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -187,7 +187,10 @@ def drawn(method: str, shape: tuple[int, ...], dtype: Any, device: Any, generato
     """A new tensor of random numbers."""
     backend = backend_of(device)
     kind = dtypes.get_default_dtype() if dtype is None else as_dtype(dtype)
-    values = getattr(generator_of(backend, generator), method)(shape, *args, dtype=kind.numpy)
+    try:
+        values = getattr(generator_of(backend, generator), method)(shape, *args, dtype=kind.numpy)
+    except (ValueError, MemoryError) as error:
+        raise unmade(error, "rand", shape) from None
     return as_leaf(tensor_of(values, backend), requires_grad)
 
 

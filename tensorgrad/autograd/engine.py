@@ -8,22 +8,25 @@ from __future__ import annotations
 import warnings
 from functools import partial
 from math import prod
-from operator import attrgetter
+from operator import add, attrgetter
 from typing import Any, NamedTuple
 
 from .. import dispatch
 from .._warnings import warn
 from ..dispatch import apply, namespace, wrap, xp
 from ..dtype import FROM_NUMPY
+from ..guest import Region, compute, outside
 from ..lanes import lanes
 from ..ops.base import OPS, Op
-from .aside import Aside
-from .fitting import checked, fitted, sum_to
+from ..storage.exhausted import memory_error
+from .aside import Aside, accumulating
+from .fitting import checked, fitted, sum_to, unpulled
 from .fused import second_time, stale
 from .mode import mode
 from .tape import FREED, Hooks, Leaf, Output, Packed, TensorBase, node_of
 
 by_time = attrgetter("time")
+NO_MEMORY = {int, float, bool, complex, tuple, type(None)}      # what a step may keep for another backward, as PyTorch's do: numbers and shapes
 
 
 # ── one step back ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -253,13 +256,17 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
     {node: gradient} of what reached them is returned; or, if `adding`, the wanted leaves add it to their .grad.
     `owned` collects the leaves whose gradient is memory that nobody else holds.
     """
+    with Region():
+        return _sweep(grads, create_graph, retain_graph, wanted, adding, set() if owned is None else owned)
+
+
+def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted: Any, adding: bool, owned: set[Any]) -> dict[Any, Any]:
     order = _route(grads, 0 if wanted is None else min([n.time for n in wanted], default=0))
     last = {e: node for node in order for e in node.edges if type(e) is Leaf}      # the steps after which nothing more reaches a leaf
     closing = set(last.values())
     roots = set(grads) if wanted is not None and len(grads) == 1 else ()     # PyTorch runs the hooks of a single root in any case
     useful = None if wanted is None else _useful(order, wanted)
     found: dict[Any, Any] = {}
-    owned = set() if owned is None else owned
     before, outer = mode.grad, mode.sweep
     mode.set_grad(create_graph)
     if mode.levels:      # tangents go on into gradients, and what they are computed from is not freed
@@ -306,9 +313,11 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
                     owned.add(leaf)
                 _arrive(leaf, g, owned, create_graph, wanted, found)
         for callback in mode.sweep.callbacks if outer is None else ():
-            callback()
+            outside(callback)
         if outer is not None:
             outer.callbacks.extend(mode.sweep.callbacks)
+    except MemoryError as error:
+        raise memory_error(error, "backward") or error from None
     finally:
         if aside is not None:
             aside.close()
@@ -339,8 +348,11 @@ def _step(node: Any, g: Any, grads: dict[Any, Any], owned: set[Any], useful: Any
     if watched:
         pulled = _pull_watched(node, g, useful, create_graph)
     else:
-        pulled = node.pull_tensors(g, useful) if create_graph else node.pull(g, useful)
-    if not retain_graph and saved:
+        try:
+            pulled = node.pull_tensors(g, useful) if create_graph else node.pull(g, useful)
+        except (ValueError, TypeError, IndexError, MemoryError) as error:
+            raise unpulled(node, error) from None
+    if not retain_graph and (type(saved) is not tuple or not all(type(v) in NO_MEMORY for v in saved)):
         node.saved = FREED
     shared = create_graph or node.shares
     if hooks is not None and hooks.after:
@@ -447,7 +459,7 @@ def _arrive(leaf: Leaf, g: Any, owned: set[Any], create_graph: bool, wanted: Any
         accumulate(tensor, g, leaf in owned)
         if leaf.hooks is not None:
             for hook in list(leaf.hooks.accumulated.values()):
-                if (result := hook(tensor)) is not None:
+                if (result := outside(hook, tensor)) is not None:
                     raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
             if leaf.hooks.after:
                 hooked_after(leaf, [], g, create_graph)
@@ -455,13 +467,18 @@ def _arrive(leaf: Leaf, g: Any, owned: set[Any], create_graph: bool, wanted: Any
 
 def accumulate(tensor: Any, g: Any, owned: bool = False) -> None:
     """Add a gradient to a tensor's .grad, which always has memory of its own."""
+    with accumulating:
+        _accumulate(tensor, g, owned)
+
+
+def _accumulate(tensor: Any, g: Any, owned: bool) -> None:
     if isinstance(g, TensorBase):
         tensor._grad = xp.clone(g) if tensor._grad is None else tensor._grad + g
         return
-    if g.shape != tensor.array.shape:      # the leaf got axes of length 1 in place, after it was recorded
+    if g.shape != tensor.array.shape and g.size == tensor.array.size:      # the leaf got axes of length 1 in place, after it was recorded
         g, owned = g.reshape(tensor.array.shape), False
     if tensor._grad is None:
-        if _inner_strides(tensor.array):      # the gradient lies in memory as the tensor does
+        if g.shape == tensor.array.shape and _inner_strides(tensor.array):      # the gradient lies in memory as the tensor does
             laid = type(tensor._storage).xp.empty_like(tensor.array)
             laid[...] = g
             g, owned = laid, True
@@ -514,7 +531,7 @@ def hooked(node: Any, g: Any, create_graph: bool) -> Any:
     hooks: Hooks = node.hooks
     seen = _as_tensor(node, g)
     for hook in list(hooks.tensor.values()):        # all see one object, or what the one before returned: they may leave notes on it
-        result = hook(seen)
+        result = outside(hook, seen)
         g, seen = _replaced(hook, result, g, create_graph), seen if result is None else result
     if g is not None and hooks.retained is not None and (tensor := hooks.retained()) is not None:
         kept = xp.clone(g) if create_graph else owning(g, type(node._storage))
@@ -526,7 +543,7 @@ def hooked_before(node: Any, g: Any, create_graph: bool) -> Any:
     """Run the hooks that stand before a step."""
     parts = g if type(g) is list else [g]
     for hook in list(node.hooks.before.values()):
-        results = hook(tuple(_as_tensor(node, part) for part in parts))
+        results = outside(hook, tuple(_as_tensor(node, part) for part in parts))
         if results is not None:
             _check_results(hook, results, len(parts))
             parts = [None if result is None else _replaced(hook, result, part, create_graph) for result, part in zip(results, parts, strict=True)]
@@ -542,7 +559,7 @@ def hooked_after(node: Any, pulled: Any, g: Any, create_graph: bool) -> Any:
         inputs = (*inputs, None if place is None else _as_tensor(e, left.pop(place)[1]))
     outputs = tuple(_as_tensor(node, part) for part in (g if type(g) is list else [g]))
     for hook in list(node.hooks.after.values()):
-        results = hook(inputs, outputs)
+        results = outside(hook, inputs, outputs)
         if results is not None:
             _check_results(hook, results, len(inputs))
             inputs = tuple(result if result is None else _as_tensor(node, _replaced(hook, result, given, True))
@@ -648,8 +665,8 @@ def _roots(outputs: tuple[Any, ...], gradients: Any, create_graph: bool) -> dict
         if node is None or not node.requires_grad:
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
         g = _start(i, node, g)
-        g = fitted_tensor(g, node) if tensors else g.array if g.array.dtype == node.dtype else g.array.astype(node.dtype)
-        roots[node] = roots[node] + g if node in roots else g
+        g = fitted_tensor(g, node) if tensors else g.array if g.array.dtype == node.dtype else compute(g.array.astype, node.dtype)
+        roots[node] = compute(add, roots[node], g) if node in roots else g
     if len(given) < len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(given)} gradients")
     return roots

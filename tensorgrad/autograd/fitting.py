@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..storage.exhausted import memory_error
+
 
 def fitted(backend_xp: Any, ge: Any, edge: Any) -> Any:
     """A gradient in the shape and dtype of what it is the gradient of."""
@@ -28,3 +30,16 @@ def sum_to(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
     axes = (*range(lead), *(i + lead for i, n in enumerate(shape) if n == 1 != g.shape[i + lead]))
     summed = xp.sum(g, axis=axes, keepdims=True) if axes else g
     return xp.reshape(summed, shape) if lead else summed
+
+
+def unpulled(node: Any, error: Exception) -> Exception:
+    """PyTorch's error for a step that could not be pulled since memory is short, or since `x.data = …` gave what it saved another shape; or the error."""
+    if (exhausted := memory_error(error, node.name())) is not None:
+        return exhausted
+    saved = getattr(node.saved, "needed", node.saved)
+    replaced = [v for v in saved if getattr(getattr(v, "_storage", None), "replaced", 0) > node.time] if type(saved) is tuple else []
+    if not replaced or isinstance(error, RuntimeError):
+        return error
+    shapes = ", ".join(str(list(v.array.shape)) for v in replaced)
+    return RuntimeError(f"{node.name()} cannot use what it saved: the data of its arguments was replaced since the forward pass, by tensors of sizes {shapes} "
+                        f"({error})")

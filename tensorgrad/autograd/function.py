@@ -8,6 +8,7 @@ from inspect import signature
 from typing import Any
 
 from ..dispatch import wrap
+from ..guest import outside
 from ..ops.base import Node
 from ..storage.base import clock
 from .anomaly import pack
@@ -126,7 +127,7 @@ class FunctionNode(Node):
         if self.ctx._materialize:
             gradients = [wrap(b.xp.zeros(shape, dtype=dtype), b()) if g is None and dtype is not None else g
                          for g, shape, dtype, b in zip(gradients, self.shape, self.dtype, self.backends, strict=True)]
-        results = self._rule()(self.ctx, *gradients)
+        results = outside(self._rule(), self.ctx, *gradients)
         results = results if isinstance(results, tuple) else (results,)
         if len(results) < self.arity or any(r is not None for r in results[self.arity:]):
             raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {self.arity}, got {len(results)})")

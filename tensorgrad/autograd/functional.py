@@ -112,7 +112,7 @@ def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, 
                                "`strict=False` or `vectorize=False`.")
         rows = _all_rows if vectorize else _each_row
         found = [rows(i, out, points, create_graph, strict) for i, out in enumerate(outputs)]
-    parts = tuple(_result([row.reshape(*out.shape, *x.shape) for row, x in zip(of_out, points, strict=True)], several_inputs, create_graph)
+    parts = tuple(_result([row.reshape((*out.shape, *x.shape)) for row, x in zip(of_out, points, strict=True)], several_inputs, create_graph)
                   for of_out, out in zip(found, outputs, strict=True))
     return parts if several_outputs else parts[0]
 
@@ -167,7 +167,7 @@ def _by_columns(func: Any, inputs: Any, create_graph: bool, strict: bool, vector
     parts = []
     for column in columns:
         rows = column.movedim(0, -1).split(sizes, dim=-1)
-        of_out = [row.reshape(*column.shape[1:], *x.shape) for row, x in zip(rows, points, strict=True)]
+        of_out = [row.reshape((*column.shape[1:], *x.shape)) for row, x in zip(rows, points, strict=True)]
         parts.append(of_out if several_inputs else of_out[0])
     return (parts if several_inputs else tuple(parts)) if several_outputs else parts[0]      # lists, as PyTorch's are in this mode
 

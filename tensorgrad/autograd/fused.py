@@ -29,15 +29,19 @@ class Residual:
         self.checked = tuple([a for _, a in self.borrowed] + [alias(o) for o in outs if id(o.array) in held])
 
     def values(self) -> Any:
-        """What the forward kernel kept."""
+        """What the forward kernel kept, None if an argument has other memory now, of another shape, dtype or layout: the backward kernel was not made for it."""
         if not self.borrowed:
             return self.kept
-        if not isinstance(self.kept, (tuple, list)):
-            return self.borrowed[0][1].array
-        values = list(self.kept)
+        several = isinstance(self.kept, (tuple, list))
+        values = list(self.kept) if several else [self.kept]
         for i, tensor in self.borrowed:
-            values[i] = tensor.array
-        return tuple(values)
+            before, now = values[i], tensor.array
+            if now is not before:
+                if type(now) is not type(before) or now.shape != before.shape or now.dtype != before.dtype or \
+                        getattr(now, "strides", None) != getattr(before, "strides", None):
+                    return None
+                values[i] = now
+        return tuple(values) if several else values[0]
 
 
 def record_pair(op: type[Op], pair: Pair, needs: int, args: Any, edges: Any, params: Any, outs: Any, kept: Any) -> None:
@@ -66,10 +70,15 @@ def _pull(node: Any, g: Any, useful: Any) -> Any:
     residual = node.saved
     if residual is FREED:
         raise second_time()
+    if type(residual) is tuple:         # another thread has redefined the step meanwhile
+        return node_type(OPS[node.opname]).pull(node, g, useful)  # type: ignore[attr-defined]
     for tensor in residual.checked:
         _check(node, tensor)
+    values = residual.values()
+    if values is None:
+        return _pull_tensors(node, g, useful) if node.composite else redefined(node).pull(g, useful)
     needs = tuple(e is not None and (useful is None or e in useful) for e in node.edges)
-    gradients = residual.pair.backward(g, residual.values(), needs)
+    gradients = residual.pair.backward(g, values, needs)
     xp = node._storage.xp
     return [(e, ge if ge.shape == e.shape and ge.dtype is e.dtype else fitted(xp, ge, e))
             for e, ge in zip(node.edges, gradients, strict=False) if e is not None and ge is not None]
@@ -105,9 +114,11 @@ def composed(node: Any) -> Any:
 
 def redefined(node: Any) -> Any:
     """The step, from now on one of the op's own formulas. It stays the same step: what these ask of its results leads to it, and to its hooks."""
-    residual: Residual = node.saved
-    op = OPS[node.opname]
-    node.saved, node.plan, node.__class__ = residual.needed, plan_of(op, node.edges), node_type(op)
+    residual, op = node.saved, OPS[node.opname]
+    node.plan = plan_of(op, node.edges)         # first what other threads need once they see the rest
+    if type(residual) is Residual:
+        node.saved = residual.needed
+    node.__class__ = node_type(op)
     return node
 
 

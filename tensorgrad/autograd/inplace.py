@@ -13,6 +13,7 @@ from typing import Any
 from .. import dispatch
 from ..dispatch import apply, wrap
 from ..dtype import FROM_NUMPY, can_cast
+from ..guest import compute
 from ..lanes import PLAIN
 from ..ops.base import OPS
 from ..storage.base import NoValues, clock
@@ -226,7 +227,10 @@ def write(target: Any, values: Any, one_value: bool = False) -> None:
         target.array.check_room(values)
     if values is not target.array:
         try:
-            target._storage.assign(target.array, values)
+            if getattr(values, "dtype", None) is target.array.dtype:
+                target._storage.assign(target.array, values)
+            else:
+                compute(target._storage.assign, target.array, values)
         except NoValues:
             if not is_dropped(target, values):
                 raise

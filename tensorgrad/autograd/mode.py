@@ -6,8 +6,6 @@ import warnings
 from functools import wraps
 from typing import Any
 
-import numpy as np
-
 
 def refuse_inference(node: Any) -> None:
     """Raise if a step saved a tensor that was made in inference mode."""
@@ -19,11 +17,6 @@ def refuse_inference(node: Any) -> None:
 
 
 CAREFUL = (refuse_inference,)     # the watchers of a thread that has been in inference mode
-
-
-# Numbers that go with whole rows, as those of channels, NumPy copies for each element of as many rows as its buffer holds if that is two or more: with rows of
-# 600 to 4,096 elements two to three times slower than without. Found with NumPy 2.0 to 2.5; shorter rows take up to a fifth longer without copies.
-USUAL, BUFFER = 8192, 1024          # elements
 
 
 class Mode(threading.local):
@@ -50,11 +43,6 @@ class Mode(threading.local):
     refused: str | None = None    # why there may be none
     quiet: Any = None             # while a model runs on tensors without values: what all random numbers are drawn from, so that no stream moves on
     landing: Any = None           # an array whose values nobody will need again: the kernel that is given it may write its result there
-
-    def __init__(self) -> None:
-        np.seterr(all="ignore")   # once a thread: infinities and NaN come without warnings, as in PyTorch
-        if np.getbufsize() == USUAL:
-            np.setbufsize(BUFFER)
 
     def set_grad(self, on: bool) -> None:
         self.grad = on

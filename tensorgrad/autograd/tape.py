@@ -4,6 +4,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from ..guest import outside
 from ..ops.base import Node, Plan
 from ..storage.base import clock
 from .mode import Mode, mode, refuse_inference
@@ -38,9 +39,9 @@ class Leaf(Node):
     __slots__ = ("_tensor",)
     edges = ()
 
-    def __init__(self, tensor: TensorBase) -> None:
+    def __init__(self, tensor: TensorBase, array: Any = None) -> None:
         self._tensor = weakref.ref(tensor)
-        array = tensor.array
+        array = tensor.array if array is None else array
         self.shape, self.dtype, self.hooks, self.time = array.shape, array.dtype, None, next(clock)
         self._storage = tensor._storage.nowhere
 
@@ -82,7 +83,7 @@ class Packed:
         self.packed, self.unpack = packed, unpack
 
     def unpacked(self) -> TensorBase:
-        tensor = self.unpack(self.packed)
+        tensor = outside(self.unpack, self.packed)
         if not isinstance(tensor, TensorBase):
             raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                             f"{type(tensor).__name__}")

@@ -10,7 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from .names import ABSENT, made_of
+from .decisions import DECISIONS
+from .names import ABSENT, is_static, made_of
 from .prose import BUILDING, DIFFERENCES, EXTENDING, HEAD
 
 
@@ -67,7 +68,7 @@ def tensor_section() -> Iterator[str]:
     from .._tensor import Tensor
     yield "## tensorgrad.Tensor\n"
     yield first_line(Tensor) + "\n"
-    rows = [(f"`{name}{'' if not callable(member) else signature_of(member, True)}`", first_line(member)) for name, member in tensor_members()]
+    rows = [(f"`{name}{'' if not callable(member) else signature_of(member, not is_static(name))}`", first_line(member)) for name, member in tensor_members()]
     yield from table(rows, "member", "what it is")
 
 
@@ -131,6 +132,13 @@ def _readable(pattern: str) -> str:
     return pattern
 
 
+def decisions_section() -> Iterator[str]:
+    yield "## Decisions\n"
+    yield ("Where the spelling of this project's first version, or of a package that it takes up, is not PyTorch's. On a name of PyTorch's, PyTorch's "
+           "meaning holds; older spellings are there beside it where they contradict nothing.\n")
+    yield from table(DECISIONS, "id", "what was so, or may be asked", "what holds")
+
+
 def nn_section() -> Iterator[str]:
     from .. import nn
     yield "## tensorgrad.nn\n"
@@ -182,7 +190,8 @@ def op_section() -> Iterator[str]:
 
 def docs() -> str:
     parts = [HEAD]
-    for section in (differences_section, tensor_section, functions_section, nn_section, optim_section, autograd_section, namespaces_section, op_section):
+    for section in (differences_section, decisions_section, tensor_section, functions_section, nn_section, optim_section, autograd_section,
+                    namespaces_section, op_section):
         parts.extend(section())
     return "\n".join([*parts, BUILDING, EXTENDING])
 
@@ -201,16 +210,18 @@ def stub() -> str:
         if not callable(member):
             lines.append(f"    {name}: {known.get(name, 'Any')}")
             continue
-        lines.append(f"    def {name}({_stub_arguments(member)}) -> Any: ...")
+        if is_static(name):
+            lines.append("    @staticmethod")
+        lines.append(f"    def {name}({_stub_arguments(member, is_static(name))}) -> Any: ...")
     return "\n".join(lines) + "\n"
 
 
-def _stub_arguments(member: Any) -> str:
+def _stub_arguments(member: Any, static: bool = False) -> str:
     try:
-        parameters = list(inspect.signature(member).parameters.values())[1:]
+        parameters = list(inspect.signature(member).parameters.values())[int(not static):]
     except (TypeError, ValueError):
         return "self, *args: Any, **kwargs: Any"
-    shown = ["self"]
+    shown = [] if static else ["self"]
     starred = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     for p in parameters:
         if p.kind is p.KEYWORD_ONLY and not starred:

@@ -129,9 +129,15 @@ def _public() -> frozenset[str]:
     return frozenset(FUNCTIONS) | frozenset(functional.__all__)
 
 
+def is_static(name: str) -> bool:
+    """Whether a member of Tensor is a function that takes no tensor first."""
+    from ..api import Tensor
+    return isinstance(inspect.getattr_static(Tensor, name), staticmethod)
+
+
 @cache
 def _methods() -> frozenset[str]:
     """Names that can be no method but a tensor's."""
     from ..api import FUNCTIONS, Tensor
     others = {name for kind in (str, list, dict, set, tuple) for name in dir(kind)}
-    return frozenset(name for name in FUNCTIONS if hasattr(Tensor, name) and name not in others)
+    return frozenset(name for name in FUNCTIONS if hasattr(Tensor, name) and name not in others and not is_static(name))

@@ -143,7 +143,7 @@ def jacfwd(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *,
         found = []
         for column in outputs:
             rows = column.movedim(0, -1).split(sizes, dim=-1)
-            parts = tree_unflatten([row.reshape(*column.shape[1:], *x.shape) for row, x in zip(rows, inputs, strict=True)], spec)
+            parts = tree_unflatten([row.reshape((*column.shape[1:], *x.shape)) for row, x in zip(rows, inputs, strict=True)], spec)
             found.append(parts if isinstance(argnums, tuple) else parts[0])
         jacobians = tree_unflatten(found, out_spec)
         return (jacobians, tree_map(lambda x: x[0], aux)) if has_aux else jacobians

@@ -86,7 +86,7 @@ def copy_into(out: Any, x: Any) -> None:
         out[...] = x
         return
     number, rest, steps, into = NUMBERS[size], 5 - x.ndim, (step // size for step in x.strides), (step // size for step in out.strides)
-    if native.copy(x.view(number), out.view(number), 5, *(1,) * rest, *x.shape, *(0,) * rest, *steps, *(0,) * rest, *into) is not None:
+    if native.copy(x.view(number), out.view(number), *(1,) * rest, *x.shape, *(0,) * rest, *steps, *(0,) * rest, *into) is not None:
         out[...] = x
 
 

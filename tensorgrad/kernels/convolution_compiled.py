@@ -12,7 +12,13 @@ from .compiled import choices, done, native, register, whole
 from .convolution_numpy import is_depthwise
 
 Sizes = tuple[int, ...]
+WIDEST = 4096               # product of both strides: the kernels keep a list for each place between results
 WINOGRAD = {False: 0, True: 1, "always": 2}      # as native/winograd.inc calls them
+
+
+def needed(stride: Sizes, length: Sizes) -> Sizes:
+    """The stride, or 1 along an axis of one result: there the next is not needed, and a stride takes memory."""
+    return tuple(s if n > 1 else 1 for s, n in zip(stride, length, strict=True))
 
 
 def flat(n: Sizes) -> Sizes:
@@ -23,7 +29,8 @@ def flat(n: Sizes) -> Sizes:
 @lru_cache(1024)
 def sizes(x: Sizes, w: Sizes, y: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int, winograd: Any) -> Any:
     """What the kernels are told of the shapes of an input, a weight and a result; None for those that they do not serve."""
-    if len(x) not in (3, 4) or not prod(x) * prod(w) * prod(y):
+    stride = needed(stride, y[2:])
+    if len(x) not in (3, 4) or not prod(x) * prod(w) * prod(y) or prod(stride) > WIDEST:
         return None
     one = (1,) * (2 - len(stride))
     none = (0,) * (2 - len(stride))

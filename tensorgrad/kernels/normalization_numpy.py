@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.mode import BUFFER
 from ..dispatch import OpDispatch
+from ..guest import BUFFER
 from ..sharing import available, share, spans
 from .reduction_numpy import dots, ones
 

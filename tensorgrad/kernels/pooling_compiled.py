@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..ops.pooling import window_count
-from .compiled import done, native, register, whole
+from .compiled import done, native, register, sure, whole
+from .convolution_compiled import needed
 
 MOST = 256           # elements of a window: places in it are bytes
 
@@ -20,7 +21,7 @@ def pair(n: Any, missing: int) -> tuple[int, ...]:
 
 def geometry(planes: int, size: Any, kernel: Any, length: Any, stride: Any, widths: Any, dilation: Any = (1, 1)) -> tuple[int, ...]:
     before = [a for a, _ in widths]
-    return (planes, *pair(size, 1), *pair(kernel, 1), *pair(length, 1), *pair(stride, 1), *pair(before, 0), *pair(dilation, 1))
+    return (planes, *pair(size, 1), *pair(kernel, 1), *pair(length, 1), *pair(needed(stride, length), 1), *pair(before, 0), *pair(dilation, 1))
 
 
 def served(shape: Any, kernel: Any, widths: Any) -> bool:
@@ -64,7 +65,7 @@ class MaxPool:
     def backward(g: Any, residual: Any, needs: Any) -> Any:
         shape, places, (kernel, stride, widths, dilation) = residual
         n, gx = len(kernel), np.empty(shape, g.dtype)
-        native.max_pool_back(whole(g), gx, places, *geometry(prod(shape[:-n]), shape[-n:], kernel, g.shape[-n:], stride, widths, dilation))
+        sure(native.max_pool_back(whole(g), gx, places, *geometry(prod(shape[:-n]), shape[-n:], kernel, g.shape[-n:], stride, widths, dilation)))
         return [gx]
 
 

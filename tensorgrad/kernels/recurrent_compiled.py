@@ -52,7 +52,7 @@ class Lstm:
         y, before, cells, tanhs = np.empty((4, len(z), width), z.dtype)
         order = _order(x, batch, reverse, sizes)
         states, c = twice(h), c.copy()
-        sure(native.lstm(z, whole(w_hh), states, c, y, before, cells, tanhs, np.array(order), len(z), len(order), batch, width))
+        sure(native.lstm(z, whole(w_hh), states, c, y, before, cells, tanhs, np.array(order)))
         shaped = y if sizes is not None else y.reshape(*x.shape[:2], -1)
         return (shaped, states[len(order) % 2].copy(), c), (x, w_ih, w_hh, before, cells, tanhs, y, z, order)
 
@@ -60,7 +60,7 @@ class Lstm:
     def backward(g: Any, kept: Any, needs: Any) -> Any:
         x, w_ih, w_hh, before, cells, tanhs, y, z, order = kept
         dy, dh, dc, dz = whole(g[0]).reshape(len(z), -1), g[1].copy(), g[2].copy(), np.empty_like(z)
-        sure(native.lstm_back(dy, whole(w_hh), z, cells, tanhs, dh, dc, dz, np.array(order), len(z), len(order), *dh.shape))
+        sure(native.lstm_back(dy, whole(w_hh), z, cells, tanhs, dh, dc, dz, np.array(order)))
         dx, *others = weights(dz, dz, x, before, w_ih, (needs[0], *needs[3:7]))
         return [dx, dh, dc, *others, None]
 
@@ -75,7 +75,7 @@ class Gru:
         y, before, hidden = np.empty((3, len(z), width), z.dtype)
         order, states = _order(x, batch, reverse, sizes), twice(h)
         b_hh = None if b_hh is None else whole(b_hh)
-        sure(native.gru(z, whole(w_hh), b_hh, states, y, before, hidden, np.array(order), len(z), len(order), batch, width))
+        sure(native.gru(z, whole(w_hh), b_hh, states, y, before, hidden, np.array(order)))
         shaped = y if sizes is not None else y.reshape(*x.shape[:2], -1)
         return (shaped, states[len(order) % 2].copy()), (x, w_ih, w_hh, before, hidden, z, order)
 
@@ -83,6 +83,6 @@ class Gru:
     def backward(g: Any, kept: Any, needs: Any) -> Any:
         x, w_ih, w_hh, before, hidden, z, order = kept
         dy, dh, dz, dhidden = whole(g[0]).reshape(before.shape), g[1].copy(), np.empty_like(z), np.empty_like(z)
-        sure(native.gru_back(dy, whole(w_hh), z, before, hidden, dh, dz, dhidden, np.array(order), len(z), len(order), *dh.shape))
+        sure(native.gru_back(dy, whole(w_hh), z, before, hidden, dh, dz, dhidden, np.array(order)))
         dx, *others = weights(dz, dhidden, x, before, w_ih, (needs[0], *needs[2:]))
         return [dx, dh, *others]

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..symbolic.data import SymbolicTensor
+from ..symbolic.data import SymbolicTensor, index_of_call
 from ..symbolic.model import GraphModule
 from . import graph_spec
 from .base import Layer
@@ -39,7 +39,6 @@ class Functional(Layer, GraphModule):
         self._ends = inputs, outputs
         numbers = iter(range(len(nodes)))
         self._form = recursive_map(inputs, lambda node: next(numbers))
-        self._input_dtypes = [node.dtype for node in nodes]
         self.__dict__["_input_shape"] = recursive_map(inputs, lambda node: tuple(node.shape))
         self._grow(nodes, outputs, codegen=True)
 
@@ -68,6 +67,50 @@ class Functional(Layer, GraphModule):
     def native_module(self) -> list[Any]:
         """The plain modules behind its layers, in the order in which they run."""
         return [layer.native_module() if isinstance(layer, Layer) else layer for layer in self._execution_order_layers]
+
+    def add_output(self, node: Any, name: str | None = None) -> None:
+        """Let the network return the value of one more node, which its inputs lead to: a single output becomes a tuple, a list or tuple gets longer, and
+        a dictionary has it under `name`, or else the name of its layer.
+
+        >>> import tensorgrad as torch
+        >>> from tensorgrad import layers as L
+        >>> x = L.Placeholder((None, 3))
+        >>> h = L.Linear(4)(x)
+        >>> net = L.Functional(x, {"y": L.Linear(2)(h)})
+        >>> net.add_output(h)
+        >>> {key: value.shape for key, value in net(torch.ones(5, 3)).items()}
+        {'y': torch.Size([5, 2]), 'Linear_1': torch.Size([5, 4])}
+        """
+        inputs, outputs = self.inputs, self.outputs
+        if isinstance(outputs, dict):
+            name = name or self._builder.names.get(node) or getattr(node, "custom_name", None)
+            assert name, "name: what the output is called in the dictionary of outputs"
+            assert name not in outputs, f"there is an output {name!r} already"
+        several = {**outputs, name: node} if isinstance(outputs, dict) else [*outputs, node] if isinstance(outputs, list) else \
+            (*outputs, node) if isinstance(outputs, tuple) else (outputs, node)
+        self._give_also(node, several)
+        self._ends = inputs, several
+
+    def postorder_traverse(self) -> list[tuple[Any, int | None]]:
+        """The layers and functions in an order in which each comes after all that it depends on, the outputs' last: (layer, which of its calls).
+
+        >>> import tensorgrad as torch
+        >>> from tensorgrad import layers as L
+        >>> x, shared = L.Placeholder((8, 3)), L.Linear(3)
+        >>> L.Functional(x, shared(shared(x))).postorder_traverse()
+        [(Linear(3), 0), (Linear(3), 1)]
+        """
+        done, waiting, found = set(recursive_flatten(self.inputs)), recursive_flatten(self.outputs)[::-1], []
+        while waiting:
+            node = waiting[-1]
+            if node not in done and (before := [parent for parent in node.parents if parent not in done]):
+                waiting.extend(reversed(before))
+                continue
+            waiting.pop()
+            if node not in done:
+                done.add(node)
+                found.append((node.layer, index_of_call(node)))
+        return found
 
     def _as_call(self) -> str:
         return GraphModule.__repr__(self)

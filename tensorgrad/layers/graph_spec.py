@@ -38,6 +38,9 @@ ATTRIBUTES = set("T mT H mH real imag shape ndim".split())
 def described(model: Any) -> dict[str | None, Any]:
     """What the spec of a Functional says beside its type."""
     program = model._described()
+    for name, shape, dtype in zip(program.inputs, program.shapes, model._input_dtypes, strict=False):
+        if dtype is None:
+            raise SpecError(f"{type(model).__name__}.{name}: a {shape} is no tensor, and a spec has placeholders of tensors only")
     names = [*program.inputs, *(step.name for step in program.steps)]
     first: dict[int, str] = {}
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..symbolic.data import SymbolicTensor
+from ..symbolic.calls import Method
+from ..symbolic.data import SymbolicTensor, index_of_call, join
 from ..symbolic.inputs import unknown_tensor
 
 __all__ = ["Placeholder"]
@@ -17,8 +18,10 @@ class Placeholder(SymbolicTensor):
 
     >>> import tensorgrad as torch
     >>> x = torch.layers.Placeholder((8, 3, 32, 32))
-    >>> x, torch.layers.Conv2d(16, 3)(x), (2 * x + 1).flatten(1)
+    >>> x, torch.layers.Conv2d(16, 3)(x), (2 * x + 1).flatten()
     (P(8, 3, 32, 32), P(8, 16, 30, 30), P(8, 3072))
+
+    `flatten()` keeps the batch, as `layers.Flatten` does: `x.flatten(0)` is what `flatten()` of a tensor is.
     """
 
     __slots__ = ()
@@ -35,9 +38,18 @@ class Placeholder(SymbolicTensor):
         return self.layer
 
     @property
-    def node_index(self) -> int:
-        """Which call of its layer it comes from: 0 for the first one whose result is still there."""
-        return sorted(node._order for parent in self._parents for node in parent.children if node.layer is self.layer).index(self._order)
+    def node_index(self) -> int | None:
+        """Which call of its layer it comes from: 0 for the first one whose result is still there; None for an input."""
+        return index_of_call(self)
+
+    @property
+    def tensor(self) -> None:
+        """None: a placeholder never holds a tensor, also while a network runs."""
+        return None
+
+    def flatten(self, start_dim: int = 1, end_dim: int = -1) -> Any:
+        """All axes from `start_dim` on as one; the first axis is the batch. IndexError where there is no such axis."""
+        return join(Method("flatten"), self, start_dim, end_dim)
 
     def __repr__(self) -> str:
         return f"P({', '.join(map(str, self.shape))})"

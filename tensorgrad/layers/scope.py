@@ -54,17 +54,47 @@ gpu_count, has_gpu = cuda_count, has_cuda
 def id_to_device(id: Any) -> Any:
     """The device that is meant by a number (-1 for the CPU), None (the CPU), a name ('cpu', 'cuda:1', 'gpu:1') or a device.
 
-    Without any CUDA device it is the CPU, with a warning (once in a process).
-    Errors: RuntimeError for a number that no device has, TypeError for anything else.
+    A device that is not there is named all the same: `device_scope` looks for it. TypeError for anything else.
 
-    >>> id_to_device(-1), id_to_device("cpu")
-    (device(type='cpu'), device(type='cpu'))
+    >>> id_to_device(-1), id_to_device("gpu:4")
+    (device(type='cpu'), device(type='cuda', index=4))
     """
     if isinstance(id, bool) or not (id is None or isinstance(id, (int, str, tg.device))):
         raise TypeError(f"a device is a number, a name, a torch.device or None for the CPU, not {type(id).__name__}")
     if id is None or isinstance(id, int) and id == -1:
         return CPU_DEVICE
-    device = tg.device(id.replace("gpu", "cuda", 1) if isinstance(id, str) and id.startswith("gpu") else id)
+    return tg.device(id.replace("gpu", "cuda", 1) if isinstance(id, str) and id.startswith("gpu") else id)
+
+
+def ids_to_devices(ids: Any) -> list[Any]:
+    """The devices that are meant by one of these or a list of them; 'cuda:all', which cannot stand in a list, means all CUDA devices, or else the CPU.
+
+    AssertionError for an empty list, and for 'cuda:all' in a list.
+
+    >>> ids_to_devices("cuda:4"), ids_to_devices([-1])
+    ([device(type='cuda', index=4)], [device(type='cpu')])
+    """
+    if isinstance(ids, str) and ids in ALL:
+        return [tg.device("cuda", i) for i in range(cuda_count())] or [CPU_DEVICE]
+    if not is_sequence(ids):
+        return [id_to_device(ids)]
+    if not ids or any(isinstance(id, str) and id in ALL for id in ids):
+        raise AssertionError("a list of devices has one device at least; 'cuda:all' stands alone" if ids else "a list of devices has one device at least")
+    return list(map(id_to_device, ids))
+
+
+def devices_there(ids: Any) -> list[Any]:
+    """`ids_to_devices`, each once, of devices that work together and are there. Without any CUDA device it is the CPU, with a warning."""
+    devices = ids_to_devices(ids)
+    if len({device.type for device in devices}) > 1:
+        raise AssertionError(f"the CPU does not work together with CUDA devices: {list(ids)}")
+    if len(devices) > 1 and devices[0].type == "cpu":
+        raise AssertionError(f"the CPU is one device: {list(ids)}")
+    return list(dict.fromkeys(map(device_there, devices)))
+
+
+def device_there(device: Any) -> Any:
+    """A device, with its number. RuntimeError if there are CUDA devices, and not this one; the CPU, with a warning, if there is none."""
     if device.type != "cuda":
         return device
     count = cuda_count()
@@ -76,27 +106,6 @@ def id_to_device(id: Any) -> Any:
     if device.index >= count:
         raise RuntimeError(f"there is no device {device}: there {'is one' if count == 1 else f'are {count}'}")
     return device
-
-
-def ids_to_devices(ids: Any) -> list[Any]:
-    """The devices that are meant by one of these or a list of them; 'cuda:all', which cannot stand in a list, means all CUDA devices, or else the CPU.
-
-    Errors: AssertionError for an empty list, for 'cuda:all' in a list, and for the CPU among other devices.
-
-    >>> ids_to_devices("cpu"), ids_to_devices([-1])
-    ([device(type='cpu')], [device(type='cpu')])
-    """
-    if isinstance(ids, str) and ids in ALL:
-        return [tg.device("cuda", i) for i in range(cuda_count())] or [CPU_DEVICE]
-    if not is_sequence(ids):
-        return [id_to_device(ids)]
-    if not ids or any(isinstance(id, str) and id in ALL for id in ids):
-        raise AssertionError("a list of devices has one device at least; 'cuda:all' stands alone" if ids else "a list of devices has one device at least")
-    if len({device_to_int(id) < 0 for id in ids}) > 1:
-        raise AssertionError(f"the CPU does not work together with CUDA devices: {list(ids)}")
-    if len(ids) > 1 and device_to_int(ids[0]) < 0:
-        raise AssertionError(f"the CPU is one device: {list(ids)}")
-    return list(dict.fromkeys(map(id_to_device, ids)))
 
 
 def device_to_int(device: Any) -> int:
@@ -128,7 +137,7 @@ def device_scope(device: Any, dtype: Any = float32, override_parent: bool = True
     """
     if dtype not in (float32, float64):
         raise AssertionError(f"the dtype of a scope is torch.float32 or torch.float64, not {dtype}")
-    return _scope(tuple(ids_to_devices(device)), dtype, override_parent)
+    return _scope(tuple(devices_there(device)), dtype, override_parent)
 
 
 @contextmanager
@@ -179,7 +188,7 @@ def set_default_device_dtype(device: Any, dtype: Any = float32) -> None:
     """
     if dtype not in (float32, float64):
         raise AssertionError(f"the default dtype is torch.float32 or torch.float64, not {dtype}")
-    tg.set_default_device(id_to_device(device))
+    tg.set_default_device(device_there(id_to_device(device)))
     tg.set_default_dtype(dtype)
 
 

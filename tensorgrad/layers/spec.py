@@ -20,6 +20,7 @@ from typing import Any
 
 from .. import api as tg
 from .. import nn
+from .._escaping import escaped
 from ..dtype import dtype as Dtype
 from ..nn.parameter import is_lazy
 from ..symbolic.construction import arguments_of
@@ -36,7 +37,11 @@ CONTAINERS = {"Container", "Sequential", "ModuleList", "ModuleDict", "ParameterL
 
 
 class SpecError(ValueError, AssertionError):
-    """A spec that describes no layer, or a layer that no spec describes. The message begins with the place in the spec."""
+    """A spec that describes no layer, or a layer that no spec describes. The message begins with the place in the spec.
+    Words of the spec in it are escaped."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(escaped(message, keep="\n"))
 
 
 @dataclass(frozen=True)
@@ -146,6 +151,9 @@ class _Reader:
                 return cls
         elif name in REGISTRY:
             return REGISTRY[name]
+        elif name == "SymbolicModel":
+            from ..symbolic.model import SymbolicModel
+            return SymbolicModel
         else:
             found = {cls for known, cls in REGISTRY.items() if known.casefold() == name.casefold()}
             if len(found) == 1:

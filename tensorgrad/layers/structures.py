@@ -14,6 +14,7 @@ import builtins
 import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -132,103 +133,122 @@ def rebuilt(original: Any, parts: dict[Any, Any]) -> Any:
 # ── one structure ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def recursive_map(structure: Any, function: Callable[[Any], Any], **options: Any) -> Any:
-    """A structure of the same form with `function(value)` for each value.
+def recursive_map(struct: Any, func: Callable[[Any], Any], **options: Any) -> Any:
+    """A structure of the same form with `func(value)` for each value.
 
     >>> recursive_map({"a": [1, 2], "b": (3,)}, lambda x: -x)
     {'a': [-1, -2], 'b': (-3,)}
     """
-    return Walk(**options).combined(function, [structure])
+    return Walk(**options).combined(func, [struct])
 
 
-def recursive_flatten(structure: Any, **options: Any) -> list[Any]:
+def recursive_flatten(struct: Any, **options: Any) -> list[Any]:
     """A list of all values, in order; with `leave_none`, of all but None.
 
     >>> recursive_flatten([1, {"a": 2, "b": [3]}])
     [1, 2, 3]
     """
-    return list(Walk(**options).values(structure))
+    return list(Walk(**options).values(struct))
 
 
-def recursive_reduce(structure: Any, function: Callable[[Any, Any], Any], *initial: Any, **options: Any) -> Any:
-    """The values joined by a function of two, as `functools.reduce` joins them: from the left, after the initial value if there is one.
+def recursive_reduce(struct: Any, reduce_op: Callable[..., Any], *initial: Any, func: Callable[[Any], Any] = lambda x: x, **options: Any) -> Any:
+    """The values, or a function of them, joined by `reduce_op`: a function of two, as `functools.reduce` joins them from the left, after the initial
+    value if there is one; or a function of one argument, such as `sum`, which is given all of them.
 
-    >>> recursive_reduce([1, (2, [3])], lambda a, b: 10 * a + b)
-    123
+    >>> recursive_reduce([1, (2, [3])], lambda a, b: 10 * a + b), recursive_reduce([1, (2, [3])], sum, func=lambda x: x * x)
+    (123, 14)
     """
-    return functools.reduce(function, recursive_flatten(structure, **options), *initial)
+    values = (func(x) for x in recursive_flatten(struct, **options))
+    return reduce_op([*initial, *values]) if takes_one(reduce_op) else functools.reduce(reduce_op, values, *initial)
 
 
-def recursive_any(structure: Any, function: Callable[[Any], Any] = bool, **options: Any) -> bool:
+def recursive_any(struct: Any, func: Callable[[Any], Any] = bool, **options: Any) -> bool:
     """Whether the function is true of any value.
 
     >>> recursive_any([0, [0, 5]], lambda x: x > 4)
     True
     """
-    return builtins.any(function(x) for x in Walk(**options).values(structure))
+    return builtins.any(func(x) for x in Walk(**options).values(struct))
 
 
-def recursive_all(structure: Any, function: Callable[[Any], Any] = bool, **options: Any) -> bool:
+def recursive_all(struct: Any, func: Callable[[Any], Any] = bool, **options: Any) -> bool:
     """Whether the function is true of all values."""
-    return builtins.all(function(x) for x in Walk(**options).values(structure))
+    return builtins.all(func(x) for x in Walk(**options).values(struct))
 
 
-def recursive_sum(structure: Any, function: Callable[[Any], Any] = lambda x: x, start: Any = 0, **options: Any) -> Any:
+def recursive_sum(struct: Any, func: Callable[[Any], Any] = lambda x: x, start: Any = 0, **options: Any) -> Any:
     """The sum of the values, or of a function of them.
 
     >>> recursive_sum({"a": [1, 2], "b": 3})
     6
     """
-    return builtins.sum((function(x) for x in Walk(**options).values(structure)), start)
+    return builtins.sum((func(x) for x in Walk(**options).values(struct)), start)
 
 
-def recursive_max(structure: Any, function: Callable[[Any], Any] = lambda x: x, **options: Any) -> Any:
+def recursive_max(struct: Any, func: Callable[[Any], Any] = lambda x: x, **options: Any) -> Any:
     """The greatest of the values, or of a function of them. ValueError if there is none."""
-    return builtins.max(function(x) for x in Walk(**options).values(structure))
+    return builtins.max(func(x) for x in Walk(**options).values(struct))
 
 
 # ── several structures ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def recursive_combine(*structures: Any, combinator: Callable[..., Any], **options: Any) -> Any:
-    """`combinator(a, b, …)` of the values in the same place of all structures, in the form of the first.
+def recursive_combine(*structs: Any, combinator: Callable[..., Any], **options: Any) -> Any:
+    """The combination of the values in the same place of all structures, in the form of the first.
 
+    A `combinator` that needs one argument gets a tuple of the values, as `sum` does; any other gets them one by one, as `lambda a, b: a + b` does.
     Sequences match if they are equally long, mappings if they have the same keys. Errors: StructureMismatch names the place where they do not.
 
-    >>> recursive_combine([1, {"a": 2}], [10, {"a": 20}], [100, {"a": 200}], combinator=lambda *values: sum(values))
+    >>> recursive_combine([1, {"a": 2}], [10, {"a": 20}], [100, {"a": 200}], combinator=sum)
     [111, {'a': 222}]
     """
-    if not structures:
+    if not structs:
         raise TypeError("recursive_combine() needs at least one structure")
-    return Walk(**options).combined(combinator, structures)
+    return Walk(**options).combined((lambda *values: combinator(values)) if takes_one(combinator) else combinator, structs)
 
 
-def recursive_zip(*structures: Any, **options: Any) -> Any:
+def takes_one(function: Callable[..., Any]) -> bool:
+    """Whether a function needs one argument, or takes no more than one.
+
+    >>> takes_one(sum), takes_one(list), takes_one(lambda a, b: a), takes_one(lambda *values: values)
+    (True, True, False, False)
+    """
+    try:
+        parameters = list(signature(function).parameters.values())
+    except (TypeError, ValueError):         # of some that are not written in Python
+        return False
+    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return 1 in (len(places), sum(p.default is p.empty for p in places)) and not any(p.kind is p.VAR_POSITIONAL for p in parameters)
+
+
+def recursive_zip(*structs: Any, **options: Any) -> Any:
     """Tuples of the values in the same place.
 
     >>> recursive_zip([1, [2]], [3, [4]])
     [(1, 3), [(2, 4)]]
     """
-    return recursive_combine(*structures, combinator=lambda *values: values, **options)
+    return recursive_combine(*structs, combinator=lambda *values: values, **options)
 
 
-def recursive_binary_combine(structure1: Any, structure2: Any, *, combinator: Callable[[Any, Any], Any], **options: Any) -> Any:
-    """`recursive_combine` of two structures."""
-    return recursive_combine(structure1, structure2, combinator=combinator, **options)
+def recursive_binary_combine(struct1: Any, struct2: Any, *, combinator: Callable[[Any, Any], Any], **options: Any) -> Any:
+    """`recursive_combine` of two structures: the combinator is called as `combinator(a, b)`."""
+    return recursive_combine(struct1, struct2, combinator=lambda a, b: combinator(a, b), **options)
 
 
-def recursive_compare(structure1: Any, structure2: Any, *, comparator: Callable[[Any, Any], Any] | None = None, **options: Any) -> bool:
-    """Whether two structures have the same form, and values that are equal, or of which `comparator(a, b)` is true.
+def recursive_compare(struct1: Any, struct2: Any, comparator: Callable[[Any, Any], Any] | None = None, mode: str = "all", **options: Any) -> bool:
+    """Whether two structures have the same form, and values that are equal, or of which `comparator(a, b)` is true; with mode="any", some of them.
 
     >>> recursive_compare([1, {"a": 2}], (1, {"a": 2})), recursive_compare([1, 2], [1, [2]])
     (True, False)
     """
+    if mode not in ("all", "any"):
+        raise AssertionError(f"mode: 'all' or 'any', not {mode!r}")
     found: list[Any] = []
     try:
-        recursive_combine(structure1, structure2, combinator=lambda a, b: found.append((comparator or equal)(a, b)), **options)
+        recursive_combine(struct1, struct2, combinator=lambda a, b: found.append((comparator or equal)(a, b)), **options)
     except StructureMismatch:
         return False
-    return builtins.all(found)
+    return builtins.all(found) if mode == "all" else builtins.any(found)
 
 
 def equal(a: Any, b: Any) -> bool:

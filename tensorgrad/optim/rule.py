@@ -34,10 +34,13 @@ class UpdateRule(Optimizer):
 
     takes_complex = False  # does the rule, being linear, hold for complex numbers as they are?
     captured = 'params and state_steps'  # what `capturable` keeps on the GPU
+    _doubtful: Any = ()  # parameters whose loaded state may not fit them
 
     def step(self, closure: Callable | None = None):
         with tg.set_grad_enabled(self.defaults.get('differentiable', False)):
             loss = evaluate(closure)
+            if self._doubtful:
+                self._rehearse()
             for group in self.param_groups:
                 options = read_options(group)
                 self.update_all([self._update_of(param, -grad if options.maximize else grad, options)
@@ -59,6 +62,17 @@ class UpdateRule(Optimizer):
             param, grad = tg.view_as_real(param), tg.view_as_real(grad)
             state = {key: tg.view_as_real(value) if value.is_complex() else value for key, value in state.items()}
         return param, grad, state
+
+    def _rehearse(self) -> None:
+        """Step on copies where loaded state may not fit: an error leaves all parameters and their state as they were."""
+        for group in self.param_groups:
+            options = read_options(group)
+            for param in group['params']:
+                if param in self._doubtful and (grad := param.grad) is not None:
+                    copied, grad, state = self._update_of(param, -grad if options.maximize else grad, options)
+                    copies = {key: value.clone() if isinstance(value, tg.Tensor) else value for key, value in state.items()}
+                    self.update(copied.detach().clone(), grad, copies, options)
+        self._doubtful = ()
 
     def update_all(self, updates: list[tuple[Any, Any, dict[str, Any]]], options) -> None:
         """Change all parameters of a group and their state in place: one by one, unless a rule has a kernel for many (`at_once`)."""
@@ -84,6 +98,15 @@ class UpdateRule(Optimizer):
                 for name in COUNTERS:
                     if isinstance(own.get(name), (int, float)):
                         own[name] = scalar(own[name])
+        states = {param: own for param, own in self.state.items() if isinstance(param, tg.Tensor)}
+        known = set().union(*states.values())
+        self._doubtful = {param for param, own in states.items() if known != set(own) or not _fits(own, param)}
+
+
+def _fits(state: Any, param: Any) -> bool:
+    """Whether what is remembered of a parameter are tensors in its shape, and counters."""
+    return all(isinstance(value, tg.Tensor) and (value.numel() == 1 and not value.is_complex() if key in COUNTERS else value.shape == param.shape)
+               for key, value in state.items())
 
 
 def evaluate(closure: Callable | None):

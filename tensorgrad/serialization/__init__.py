@@ -17,10 +17,12 @@ import os
 import pickle
 import struct
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from .._escaping import escape_error, escaped
 from ..device import device as Device
 from ..storages import ELEMENTS
 from . import _legacy, _tar
@@ -115,10 +117,27 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights
     Errors: pickle.UnpicklingError names what was refused; RuntimeError if the file is damaged.
     """
     unpickle = _unpickle(weights_only, pickle_module, pickle_load_args)
+    location = Location(map_location)
+    with _explaining(safe=unpickle is None):
+        return _load(f, location, unpickle, options.mmap if mmap is None else mmap)
+
+
+@contextmanager
+def _explaining(safe: bool) -> Iterator[None]:
+    """Every error of reading a file goes through here. Words of the file in it are escaped; errors of the program's own
+    classes and functions stay as they are. safe: nothing in the file is run."""
     try:
-        return _load(f, Location(map_location), unpickle, options.mmap if mmap is None else mmap)
+        yield
     except Passed as passed:
         raise passed.error from None
+    except Refused as error:
+        advice = "{0}" if not safe else UNLISTED if isinstance(error, Unlisted) else REFUSED
+        raise pickle.UnpicklingError(advice.format(escaped(error))) from None
+    except Exception as error:
+        if safe and isinstance(error, (struct.error, OverflowError)):
+            raise damaged(escaped(error)) from None
+        escape_error(error, keep="" if safe else "\n\t")
+        raise
 
 
 def _load(f: Any, location: Location, unpickle: Any, mmap: bool) -> Any:
@@ -176,8 +195,7 @@ def _read(file: Any, path: Any, location: Location, unpickle: Any, mmap: bool) -
                                "checkpoint with this option in order to use mmap.")
         if not head:
             raise EOFError("Ran out of input")
-        form = _tar if _tar.is_tar(head) else _legacy
-        return _explained(lambda: form.read(file, location, unpickle))
+        return (_tar if _tar.is_tar(head) else _legacy).read(file, location, unpickle)
     archive = Archive(file, path if mmap else None)
     if archive.has("constants.pkl"):
         raise RuntimeError("Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``." if unpickle is None else
@@ -185,17 +203,8 @@ def _read(file: Any, path: Any, location: Location, unpickle: Any, mmap: bool) -
     records = Records(archive, location)
     data = archive.read("data.pkl")
     if unpickle is None:
-        return _explained(lambda: RestrictedUnpickler(io.BytesIO(data), records.of_persistent_id, len(data)).load())
+        return RestrictedUnpickler(io.BytesIO(data), records.of_persistent_id, len(data)).load()
     return unpickle(io.BytesIO(data), records.of_persistent_id)
-
-
-def _explained(read: Callable[[], Any]) -> Any:
-    try:
-        return read()
-    except (struct.error, OverflowError) as error:
-        raise damaged(str(error)) from None
-    except Refused as error:
-        raise pickle.UnpicklingError((UNLISTED if isinstance(error, Unlisted) else REFUSED).format(error)) from None
 
 
 def unpickled(file: Any, persistent_load: Any, module: Any, arguments: dict[str, Any]) -> Any:
@@ -257,4 +266,5 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     f.seek(start)
     if head != b"PK\x03\x04":
         raise ValueError("Expected input to be a checkpoint returned by torch.save")
-    return unsafe_names(bytes(Archive(f).read("data.pkl")))
+    with _explaining(safe=True):
+        return unsafe_names(bytes(Archive(f).read("data.pkl")))

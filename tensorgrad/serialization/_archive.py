@@ -188,17 +188,28 @@ class Archive:
         filled = _fill(self._file, memoryview(data))
         if filled != entry.size:
             raise damaged(f"the record {name:.80} is cut off")
-        if options.crc32 and zlib.crc32(data) != entry.checksum:
-            raise damaged(f"failed reading file {name:.80} (the checksum is wrong)")
+        if options.crc32:
+            _check_sum(name, data, entry)
         return data
 
     def memory(self, name: str) -> Any:
-        """The bytes of a record to write to: in the mapped file, or else read into memory."""
+        """The bytes of a record to write to: in the mapped file, its checksum checked if that is asked for, or else read
+        into memory."""
         if self._map is None:
             return self.read(name)
         entry = self._entry(name)
         begin = self._start + entry.begin
-        return memoryview(self._map)[begin:begin + entry.size] if begin % ALIGNED == 0 else self.read(name)
+        if begin % ALIGNED:
+            return self.read(name)
+        mapped = memoryview(self._map)[begin:begin + entry.size]
+        if options.mapped_crc32:
+            _check_sum(name, mapped, entry)
+        return mapped
+
+
+def _check_sum(name: str, data: Any, entry: Entry) -> None:
+    if zlib.crc32(data) != entry.checksum:
+        raise damaged(f"failed reading file {name:.80} (the checksum is wrong)")
 
 
 def _large_numbers(extra: bytes) -> tuple[int, ...]:

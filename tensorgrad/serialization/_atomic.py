@@ -1,18 +1,44 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all.
+
+A save writes a file beside its target, `.<name>.<16 digits>.part`, locks it until it is in its place, and removes it
+after an error. A save that is killed cannot, and its lock goes with it: the next save to the same path removes what it
+left. A file whose lock is held is being written, and stays.
+"""
+
 from __future__ import annotations
 
 import os
+import re
 import stat
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
+try:
+    import fcntl
+except ImportError:  # Windows: it removes no file that is open
+    fcntl = None  # type: ignore[assignment]
+
+ENDING = re.compile(r"\.[0-9a-f]{16}\.part")
+LONGEST = 200  # bytes of the target's name: file systems take 255 in all
+ABANDONED = 3600.0  # seconds after which an unlocked file is a leftover, where there are no locks
+PLAIN = (
+    getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+)
+
 
 @contextmanager
 def replacing(path: Any) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of `path` when all is written and on the disk; after an error nothing has changed.
+    """A file to write to, which takes the place of `path` when all is written and on the disk; after an error nothing
+    has changed.
 
-    A link stays one: what it points to is replaced. What is no plain file (a device, a pipe) cannot be replaced, and is written to.
+    A link stays one: what it points to is replaced. What is no plain file (a device, a pipe) cannot be replaced, and is
+    written to.
     """
     path = os.path.realpath(os.fsdecode(path))
     try:
@@ -23,14 +49,8 @@ def replacing(path: Any) -> Iterator[IO[bytes]]:
         with open(path, "wb") as file:
             yield file
         return
-    folder = os.path.dirname(path)
-    temporary = os.path.join(folder, f".{os.path.basename(path)[:80]}.{os.urandom(8).hex()}.part")
-    mode = 0o666 if before is None else before.st_mode & 0o777          # the system takes the umask off
-    try:
-        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0), mode)
-    except OSError as error:
-        raise type(error)(error.errno, f"{error.strerror} (a new file is written beside the old one)", path) from None
-    try:
+    mode = 0o666 if before is None else before.st_mode & 0o777  # the system takes the umask off
+    with _part(path, mode) as (descriptor, temporary):
         with os.fdopen(descriptor, "wb") as file:
             yield file
             file.flush()
@@ -41,14 +61,87 @@ def replacing(path: Any) -> Iterator[IO[bytes]]:
                     os.chown(temporary, before.st_uid, before.st_gid)
             os.chmod(temporary, mode)
         os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
     if hasattr(os, "O_DIRECTORY"):
-        with suppress(OSError):         # not every file system has it
-            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        with suppress(OSError):  # not every file system has it
+            descriptor = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
             try:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+
+
+@contextmanager
+def _part(path: str, mode: int) -> Iterator[tuple[int, str]]:
+    """(the descriptor, the path) of a new file beside `path`, locked in the block and removed after an error in it."""
+    folder, name = os.path.split(path)
+    beginning = "." + os.fsencode(name)[:LONGEST].decode(sys.getfilesystemencoding(), "ignore")
+    _remove_leftovers(folder, beginning)
+    descriptor, temporary = _created(path, os.path.join(folder, beginning), mode)
+    held = None
+    try:
+        held = None if fcntl is None else os.dup(descriptor)  # keeps the lock when the first is closed
+        yield descriptor, temporary
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    finally:
+        if held is not None:
+            os.close(held)
+
+
+def _created(path: str, beginning: str, mode: int) -> tuple[int, str]:
+    """A new file that no other process takes for a leftover: one that looks between its creation and its lock may
+    remove it, and another is made."""
+    while True:
+        temporary = f"{beginning}.{os.urandom(8).hex()}.part"
+        try:
+            descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | PLAIN, mode)
+        except OSError as error:
+            raise type(error)(
+                error.errno, f"{error.strerror} (a new file is written beside the old one)", path
+            ) from None
+        if _lock(descriptor) is not False and os.path.exists(temporary):
+            return descriptor, temporary
+        os.close(descriptor)
+        with suppress(OSError):
+            os.unlink(temporary)
+
+
+def _remove_leftovers(folder: str, beginning: str) -> None:
+    """Remove what killed saves to the same path left. Files that cannot be listed, opened or locked stay."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if (
+                entry.name.startswith(beginning)
+                and ENDING.fullmatch(entry.name, len(beginning))
+                and entry.is_file(follow_symlinks=False)
+            ):
+                with suppress(OSError):
+                    _remove_if_abandoned(entry.path)
+
+
+def _remove_if_abandoned(path: str) -> None:
+    if fcntl is None:
+        if time.time() - os.stat(path).st_mtime > ABANDONED:
+            os.unlink(path)
+        return
+    descriptor = os.open(path, os.O_RDWR | PLAIN)
+    try:
+        if _lock(descriptor):
+            os.unlink(path)
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool | None:
+    """Lock a file: True; False if somebody else has done it; None where files cannot be locked."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True

@@ -16,7 +16,7 @@ from ._allowed import Refused
 from ._archive import _fill, damaged
 from ._options import own
 from ._places import Location
-from ._storages import checked_id, element_of
+from ._storages import LARGEST, checked_id, element_of
 from ._unpickler import RestrictedUnpickler
 
 MAGIC, PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
@@ -48,7 +48,8 @@ def read(file: Any, location: Location, unpickle: Any) -> Any:
         raise RuntimeError("Invalid magic number; corrupt file?")
     protocol = reader.pickle()
     if type(protocol) is not int or protocol != PROTOCOL:
-        raise RuntimeError(f"Invalid protocol version: {protocol if type(protocol) is int else type(protocol).__name__}")
+        shown = protocol if type(protocol) is int and abs(protocol) < LARGEST else type(protocol).__name__
+        raise RuntimeError(f"Invalid protocol version: {shown}")
     system = reader.pickle()
     if isinstance(system, dict) and system.get("little_endian", True) is not True:
         raise RuntimeError("the file was written on a machine with the other order of bytes")

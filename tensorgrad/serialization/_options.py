@@ -16,6 +16,7 @@ class Options:
     mmap_flags: int = MAP_PRIVATE
     crc32: bool = True
     mmap: bool = False
+    mapped_crc32: bool = False  # of mapped records too, which are read for it from end to end
     alignment: int = 64         # of the records that are written
     offsets: bool = False       # these two are PyTorch's, and change nothing here
     pinned: bool = False

@@ -36,7 +36,11 @@ def _meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Any:
     check_bounds(0, size, stride, LARGEST)
     if type(dtype) is not Dtype:
         raise Refused("a tensor's dtype is malformed")
-    return _requiring(empty_strided(size, stride, dtype=dtype, device="meta"), requires_grad)
+    try:
+        made = empty_strided(size, stride, dtype=dtype, device="meta")
+    except (MemoryError, ValueError):       # a meta tensor takes no memory, but addresses
+        raise Refused(f"there are no addresses for a meta tensor of size {list(size)} and stride {list(stride)}") from None
+    return _requiring(made, requires_grad)
 
 
 def _requiring(tensor: Any, requires_grad: Any) -> Any:

@@ -40,8 +40,10 @@ class Records:
         """The storage that a pickle refers to: ('storage', type, key, place, number of elements)."""
         kind, key, place, count = checked_id(pid, 5)
         element = element_of(kind)
-        if count * element.itemsize != self._archive.size(f"data/{key}"):
-            raise Refused(f"the storage {key} has {self._archive.size(f'data/{key}')} bytes, and not what its {element} elements need")
+        need, have = count * element.itemsize, self._archive.size(f"data/{key}")
+        if need != have:
+            raise RuntimeError(f"record size ({have} bytes) does not match expected size ({need} bytes = {need} elements * "
+                               f"1 bytes/element) for dtype Byte: the storage {key} is to have {count} {element} elements")
         if key not in self._loaded:
             untyped = UntypedStorage._over(self._bytes(key))
             if self._swap:

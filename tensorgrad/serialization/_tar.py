@@ -17,7 +17,7 @@ from ._archive import _fill, damaged
 from ._legacy import Reader, part_of
 from ._names import StorageType
 from ._places import Location
-from ._storages import MOST_AXES, element_of, tensor_of
+from ._storages import LARGEST, MOST_AXES, element_of, tensor_of
 
 BLOCK, MOST_MEMBERS, MOST_ITEMS = 512, 100, 1_000_000
 TENSOR_TYPES = {("torch", name.replace("Storage", "Tensor")): StorageType("torch", name, element) for name, element in ELEMENTS.items()}
@@ -91,7 +91,8 @@ def _count(number: Any) -> int:
 
 def _described(reader: Reader, found: dict[int, Any]) -> tuple[Any, ...]:
     item = reader.pickle()
-    if not isinstance(item, (tuple, list)) or len(item) != 3 or type(item[0]) is not int or item[0] in found:
+    right = isinstance(item, (tuple, list)) and len(item) == 3 and type(item[0]) is int and abs(item[0]) < LARGEST
+    if not right or item[0] in found:
         raise Refused("the description of a tensor or storage is malformed")
     return tuple(item)
 

@@ -1,8 +1,8 @@
 """A reader of pickles that runs nothing: it knows the opcodes that files of tensors are made of, and the few names that they may use.
 
-A name that is not on the list is refused; it is never imported. Only lists are appended to, only dicts get items, and only tensors, parameters and
-OrderedDicts get a state. Nothing recurses into what the file holds, and nothing takes more time or memory than in proportion to its length: what is a key is
-small, and few keys collide.
+A name that is not on the list is refused; it is never imported. Only lists are appended to, only dicts get items, and
+only OrderedDicts and the program's own classes get a state. Nothing recurses into what the file holds, and nothing takes
+more time or memory than in proportion to its length: what is a key is small, and few keys collide.
 """
 from __future__ import annotations
 
@@ -120,8 +120,12 @@ class RestrictedUnpickler:
         if reason := missing(module, name):
             raise Refused(reason)
         full = full.removeprefix("builtins.")[:200]
-        raise Unlisted(f"Unsupported global: GLOBAL {full} was not an allowed global by default. Please use `torch.serialization.add_safe_globals([{full}])` "
-                       f"or the `torch.serialization.safe_globals([{full}])` context manager to allowlist this global if you trust this class/function.")
+        said = f"Unsupported global: GLOBAL {full} was not an allowed global by default."
+        if not all(map(str.isidentifier, full.split("."))):      # nobody is to paste the file's code into a program
+            raise Refused(said)
+        raise Unlisted(f"{said} Please use `torch.serialization.add_safe_globals([{full}])` or the "
+                       f"`torch.serialization.safe_globals([{full}])` context manager to allowlist this global if you "
+                       "trust this class/function.")
 
     def _reduce(self) -> None:
         arguments = self._stack.pop()
@@ -141,8 +145,11 @@ class RestrictedUnpickler:
         """The result of a call."""
         if function in COPYING and arguments:
             self._charge(arguments[0])
-        elif function in STATEFUL and len(arguments) > 3:
-            self._charge(arguments[3], LEAST_ATTRIBUTE)
+        recipe, given = function, arguments
+        while recipe in STATEFUL and len(given) > 3:        # a recipe may hold another, with a state of its own
+            self._charge(given[3], LEAST_ATTRIBUTE)
+            inner = isinstance(given[0], Name) and type(given[2]) is tuple
+            recipe, given = (given[0].function, given[2]) if inner else (None, ())
         return function(*arguments)
 
     def _charge(self, copied: Any, nbytes: int = 1) -> None:
@@ -167,11 +174,13 @@ class RestrictedUnpickler:
     def _build(self) -> None:
         state = self._stack.pop()
         target = self._stack[-1]
-        if type(target) is OrderedDict or isinstance(target, Tensor):
+        if type(target) is OrderedDict:
             self._charge(state, LEAST_ATTRIBUTE)
             target.__dict__.update(attributes_of(state))
         elif any(type(target) is allowed for allowed in user_classes.values()):
             trusting(set_state, target, state)
+        elif isinstance(target, Tensor):
+            raise Refused("a tensor gets its attributes from the recipe that makes it, and no state after that")
         else:
             raise Refused(f"Can only build Tensor, Parameter, OrderedDict or types allowlisted via `add_safe_globals`, but got {type(target)}")
 

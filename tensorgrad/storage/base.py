@@ -77,7 +77,7 @@ class Storage:
     """One block of memory on one device, shared by its views. Its *class* is the backend, and the dispatch key.
 
     A new backend is a subclass that names its `device` and tells how its arrays are made, read and copied; that
-    is its registration. `module` is a NumPy-like module of functions on its arrays, or None: then every op used on the
+    is its registration, and a TypeError if it says too little. `module` is a NumPy-like module of functions on its arrays, or None: then every op used on the
     device needs a registered kernel.
     """
 
@@ -98,6 +98,7 @@ class Storage:
 
     written = 0       # clock of the last write in place
     rebased = 0       # clock of the last write in place that autograd recorded
+    replaced = 0      # clock of when a tensor was given this memory in place of its own
     version = 0       # number of writes in place
     dates: tuple[int, ...] = ()  # clocks of the latest of them
     inference = False  # made in inference mode
@@ -107,12 +108,21 @@ class Storage:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if cls.__dict__.get("device") is not None:
+            cls._check_complete()
         cls.xp, cls.nowhere = Namespace(cls), cls()
         if isinstance(cls.__dict__.get("device"), str):
             _device.KINDS.add(cls.device.partition(":")[0])
             cls.device = _device.device(cls.device)
         if "device" in cls.__dict__:
             Storage.by_device[str(cls.device)] = cls
+
+    @classmethod
+    def _check_complete(cls) -> None:
+        """TypeError for the storage of a device that does not say what it must."""
+        said = {name for home in cls.__mro__[:cls.__mro__.index(Storage)] for name in vars(home)}
+        if missing := [name for name in ("array_type", "asarray", "host") if name not in said]:
+            raise TypeError(f"{cls.__name__} cannot be the storage of the device {str(cls.device)!r}: it does not define {', '.join(missing)}")
 
     @staticmethod
     def assign(array: Any, values: Any) -> None:

@@ -13,12 +13,13 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import count
 from typing import Any, ClassVar, NoReturn
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 import numpy as np
 
 from .. import api as tg
 from .._overriding import METHODS, watch_for
+from ..nn.modules.module import Module
 from ..storage.base import TWO_SIDED
 from . import config
 from .blank import merge
@@ -112,8 +113,8 @@ class SymbolicData:
     # ── what becomes of it ────────────────────────────────────────────────────────────────────────────────────────────
 
     def __call__(self, layer: Any, *others: Any, custom_name: str | None = None) -> Any:
-        """`x(layer, y)` is `layer(x, y)`."""
-        return join(layer, self, *others, custom_name=custom_name)
+        """`x(layer, y)` is `layer(x, y)`. A class of layers stands for one that is made without arguments."""
+        return join(layer() if isinstance(layer, type) and issubclass(layer, Module) else layer, self, *others, custom_name=custom_name)
 
     def _joined_by(self, module: Any, args: Any, kwargs: Any, name: str | None = None) -> Any:
         """A module was called with this node: `layer(x)`."""
@@ -288,7 +289,7 @@ class SymbolicTensor(SymbolicData):
         return self._sized("expand", *sizes)
 
 
-def join(target: Any, *args: Any, custom_name: str | None = None, **kwargs: Any) -> Any:
+def join(target: Any, /, *args: Any, custom_name: str | None = None, **kwargs: Any) -> Any:
     """The node of `target(*args, **kwargs)`. At least one node stands among the arguments, at any depth."""
     if any(isinstance(a, SymbolicTensor) for a in args) and any(isinstance(a, np.ndarray) for a in args):
         args = tuple(tg.as_tensor(a) if isinstance(a, np.ndarray) else a for a in args)
@@ -297,7 +298,20 @@ def join(target: Any, *args: Any, custom_name: str | None = None, **kwargs: Any)
     assert parents, f"No Symbolic Data detected in the arguments of {call.title()}"
     known = all(p._known for p in parents)
     from .tracing import first_values
-    return parents[0]._made(call, parents, known, first_values(call, known), custom_name)
+    node = parents[0]._made(call, parents, known, first_values(call, known), custom_name)
+    if isinstance(target, Module):
+        calls_of.setdefault(target, WeakSet()).add(node)
+    return node
+
+
+calls_of: WeakKeyDictionary[Module, WeakSet[SymbolicData]] = WeakKeyDictionary()       # the results of each layer's calls, as far as anybody holds them
+
+
+def index_of_call(node: SymbolicData) -> int | None:
+    """Which call of its layer a node is the result of; functions have one call each. None for an input."""
+    if node.layer is None:
+        return None
+    return sum(other._order < node._order for other in calls_of.get(node.layer, ())) if isinstance(node.layer, Module) else 0
 
 
 def parts_of(node: Any) -> Any:
@@ -309,4 +323,4 @@ def parts_of(node: Any) -> Any:
     return {key: parts_of(node[key]) for key in value} if isinstance(value, dict) else node
 
 
-__all__ = ["SymbolicCallable", "SymbolicData", "SymbolicTensor", "join"]
+__all__ = ["SymbolicCallable", "SymbolicData", "SymbolicTensor", "index_of_call", "join"]

@@ -7,7 +7,7 @@ from typing import Any
 from .data import join
 
 
-def add_to_graph(func: Callable[..., Any], *args: Any, custom_name: str | None = None, **kwds: Any) -> Any:
+def add_to_graph(func: Callable[..., Any], /, *args: Any, custom_name: str | None = None, **kwds: Any) -> Any:
     """The node of `func(*args, **kwds)`, where nodes stand anywhere in lists, tuples and dictionaries among the arguments; all else is constant.
 
     The function is called while the graph is built: with tensors that have only a shape, or, if it reads values, with examples. It is called once, and

@@ -22,11 +22,14 @@ class GraphModule(Module):
     _program: Program
     _run: Any
     _codegen: bool
+    _form: Any
     GRAPH: tuple[str, ...] = ("_builder",)      # attributes that belong to the graph: copies and pickles are made without them
 
     def _grow(self, inputs: Any, outputs: Any, codegen: bool) -> None:
         """Take over the part of a graph between these nodes; `outputs` is a structure of them."""
         self._codegen = codegen
+        self._input_dtypes = [node.dtype if isinstance(node, SymbolicTensor) else None for node in inputs]
+        self._form = self.__dict__.get("_form", list(range(len(self._input_dtypes))))      # the structure of the inputs, with their numbers in it
         self._builder = Builder(inputs, outputs, self)
         self._program = self._builder.program
         self._generate()
@@ -43,6 +46,24 @@ class GraphModule(Module):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self._run(self, *args, **kwargs)
 
+    def _flat(self, args: Any, kwargs: Any) -> list[Any]:
+        """The inputs of a call, in a row."""
+        return [*args, *kwargs.values()]
+
+    def _give_also(self, node: Any, outputs: Any) -> None:
+        """Let the model return these outputs, among which one more node is."""
+        assert isinstance(node, SymbolicData), "Only SymbolicData allowed in outputs!"
+        assert node not in list(leaves(self.inputs)), "Node is an input."
+        try:
+            self._builder.add(outputs)
+        except AssertionError as error:
+            raise AssertionError(f"Node is out of reach of the inputs. {error}") from None
+        self._generate()
+
+    def detach_from_graph(self) -> Any:
+        """A copy of the model, with copies of its layers, that does not keep the graph alive."""
+        return deepcopy(self)
+
     @property
     def _execution_order_layers(self) -> list[Any]:
         return list(self._modules.values())
@@ -54,6 +75,46 @@ class GraphModule(Module):
     def __setstate__(self, state: Any) -> None:
         super().__setstate__(state)
         self._generate()
+
+    # ── as plain data ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _spec_parts(self) -> tuple[str, dict[str | None, Any]]:
+        """The type in the spec, and what stands beside it."""
+        from ..layers.graph_spec import described
+        return "SymbolicModel", described(self)
+
+    @classmethod
+    def _arguments_from_spec(cls, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The constructor's arguments, from those in a spec."""
+        from ..layers.graph_spec import rebuilt
+        return rebuilt(args, kwargs), {}
+
+    def to_spec(self) -> dict[str | None, Any]:
+        """The model as plain data, which `from_spec` turns into an equal one with weights of its own. ValueError where a step is not data.
+
+        >>> import tensorgrad as torch
+        >>> from tensorgrad.symbolic import Input, SymbolicModel
+        >>> x = Input((3,))
+        >>> spec = SymbolicModel(x, torch.nn.Linear(3, 2)(x)).to_spec()
+        >>> spec["type"], spec["steps"][0]["layer"]
+        ('SymbolicModel', {'type': 'nn.Linear', 'in_features': 3, 'out_features': 2})
+        """
+        from ..layers.spec import described
+        return described(self)
+
+    def to_json(self, indent: int | None = None) -> str:
+        """`to_spec` as JSON, which `layers.from_json` and `from_spec(json.loads(text))` read."""
+        from ..layers.spec import to_json
+        return to_json(self, indent)
+
+    @classmethod
+    def from_spec(cls, spec: Any) -> Any:
+        """The model that a spec describes; see `to_spec`. ValueError says where in the spec the trouble is."""
+        from ..layers.spec import SpecError, build
+        model = build(spec)
+        if not isinstance(model, cls):
+            raise SpecError(f"type: {spec['type']!r} is not a {cls.__name__}")
+        return model
 
     # ── what is known of it ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -131,16 +192,13 @@ def run_program(model: Any, *args: Any, **kwargs: Any) -> Any:
 class DetachedSymbolicModel(GraphModule):
     """A model that lives without the graph that it came from: made by `detach_from_graph`, by copying and by unpickling."""
 
-    def detach_from_graph(self) -> DetachedSymbolicModel:
-        """It is: this is a copy."""
-        return deepcopy(self)
-
 
 class SymbolicModel(GraphModule):
     """A module that computes the outputs of a graph from its inputs.
 
-    `inputs` and `outputs` are nodes, or lists or tuples of them. Inputs may stand anywhere in the graph. Layers are owned as `<Class>_<k>`, in the order
-    in which they were added to the graph, or under the `custom_name` that they were added with; several models may share a graph, and its layers.
+    `inputs` and `outputs` are nodes, or lists or tuples of them; one output is a value, several are a tuple. Inputs may stand anywhere in the graph. Layers
+    are owned as `<Class>_<k>`, in the order in which they were added to the graph, or under the `custom_name` that they were added with; several models may
+    share a graph, and its layers.
 
     Copies and pickles have no graph: they are DetachedSymbolicModels, or of the class itself if that inherits from SymbolicModel.
     AssertionError if an output depends on anything but the inputs, or what is given is no node.
@@ -162,7 +220,7 @@ class SymbolicModel(GraphModule):
             raise RuntimeError("SymbolicModel: CUDA graphs need a backend that can record the kernels it launches, and there is none: "
                                "leave enable_cuda_graphs=False")
         self._inputs, self._outputs = _nodes(inputs, "inputs"), _nodes(outputs, "outputs")
-        self._single = isinstance(outputs, SymbolicData)
+        self._single = len(self._outputs) == 1
         self._grow(self._inputs, self._structure(), config.CODEGEN_BY_DEFAULT if enable_forward_codegen is None else enable_forward_codegen)
 
     def _structure(self) -> Any:
@@ -175,22 +233,9 @@ class SymbolicModel(GraphModule):
 
     def add_output(self, node: SymbolicData) -> None:
         """Let the model return the value of one more node, which its inputs lead to. From now on it returns a tuple."""
-        assert isinstance(node, SymbolicData), "Only SymbolicData allowed in outputs!"
-        assert node not in self.inputs, "Node is an input."
-        before = self._of_graph("_outputs"), self._single
-        self._outputs, self._single = (*self._outputs, node), False
-        try:
-            self._builder.add(self._structure())
-        except Exception as error:
-            self._outputs, self._single = before
-            if isinstance(error, AssertionError):
-                raise AssertionError(f"Node is out of reach of the inputs. {error}") from None
-            raise
-        self._generate()
-
-    def detach_from_graph(self) -> DetachedSymbolicModel:
-        """A copy of the model, with copies of its layers, that does not keep the graph alive."""
-        return deepcopy(self)
+        outputs = (*self.outputs, node)
+        self._give_also(node, outputs)
+        self._outputs, self._single = outputs, False
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         kind = DetachedSymbolicModel if type(self) is SymbolicModel else type(self)

@@ -15,15 +15,15 @@ from .calls import Call, Unpack
 from .config import SymbolicAPI2ContextManager
 from .data import SymbolicData, SymbolicTensor
 from .graph_algorithms import default_node_text, figure_out_nodes_between, sort_graph_and_check_DAG
-from .model import GraphModule, SymbolicModel
+from .model import GraphModule
 from .nesting import leaves, mapped
 
 
 def picture(*things: Any, shapes: bool = True, fold: bool = True, title: str = "") -> Graph:
-    """The graph of a SymbolicModel, or of all that leads to some nodes, to be shown in a notebook or saved as .svg, .html, .dot or .png.
+    """The graph of a SymbolicModel or a layers.Functional, or of all that leads to some nodes, to be shown in a notebook or saved as .svg, .html, .dot or .png.
 
     Unless `fold` is off, layers that are made of layers are groups, which open and close, and blocks that repeat are told once.
-    TypeError for what is no SymbolicModel and no node.
+    TypeError for what is no such model and no node.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.symbolic import Input, SymbolicModel, picture
@@ -34,10 +34,11 @@ def picture(*things: Any, shapes: bool = True, fold: bool = True, title: str = "
     >>> "Linear" in drawn.dot() and "(None, 4)" in drawn.svg()
     True
     """
-    if len(things) == 1 and isinstance(things[0], SymbolicModel):
+    if len(things) == 1 and isinstance(things[0], GraphModule):
         whole = things[0]
-        reader = Reader({node: name for name, node in whole.nodes.items()})
-        reader.read(whole.inputs, [node for node in whole.nodes.values() if node not in whole.inputs], whole.outputs)
+        inputs, nodes = list(leaves(whole.inputs)), whole.nodes
+        reader = Reader({node: name for name, node in nodes.items()})
+        reader.read(inputs, [node for node in nodes.values() if node not in inputs], tuple(leaves(whole.outputs)))
         told = type(whole).__name__
     elif things and all(isinstance(thing, SymbolicData) for thing in things):
         found = sort_graph_and_check_DAG(figure_out_nodes_between(outputs=things))
@@ -45,7 +46,7 @@ def picture(*things: Any, shapes: bool = True, fold: bool = True, title: str = "
         reader.read([node for node in found if not node.parents], [node for node in found if node.parents], things)
     else:
         kinds = ", ".join(type(thing).__name__ for thing in things) or "nothing"
-        raise TypeError(f"picture() draws a SymbolicModel, or nodes of a graph, not {kinds}")
+        raise TypeError(f"picture() draws a SymbolicModel or Functional, or nodes of a graph, not {kinds}")
     steps = sum(node.kind == "step" for node in reader.model.nodes)
     return Graph(reader.model, Shows(shapes), fold, title or f"{told} of {steps:,} step{'s' if steps != 1 else ''}")
 
@@ -133,13 +134,13 @@ def unrolled(call: Call) -> Any:
         return None
     with SymbolicAPI2ContextManager():
         if isinstance(target, GraphModule):
-            return target._program.run(target, call.args)
+            return target._program.run(target, target._flat(call.args, {}))
         value, = call.args
         for layer in target:
             value = layer(value)
         return value
 
 
-SymbolicData._picture = SymbolicModel._picture = staticmethod(picture)      # for viz.graph
+SymbolicData._picture = GraphModule._picture = staticmethod(picture)      # for viz.graph
 
 __all__ = ["picture"]

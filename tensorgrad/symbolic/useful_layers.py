@@ -119,14 +119,14 @@ class MatmulOpLayer(Module):
 
 
 class ConcatLayer(Module):
-    """Joins tensors along an axis, which they have: those that it is called with, or those of one list.
+    """Joins tensors along an axis, which they have: those that it is called with, or those of one list. Axis 0 is the batch.
 
     >>> from tensorgrad.symbolic import Input
     >>> ConcatLayer(dim=1)(Input((1, 2, 3)), Input((5, 2, 3))).shape
     (None, 6, 2, 3)
     """
 
-    def __init__(self, dim: int = 0) -> None:
+    def __init__(self, dim: int = 1) -> None:
         super().__init__()
         self.dim = dim
 
@@ -215,14 +215,14 @@ class AggregateLayer(Module):
 
 
 class UnpackLayer(Module):
-    """What can be iterated over, as a tuple.
+    """What can be iterated over, as a tuple; several arguments as they are.
 
-    >>> UnpackLayer()({"a": 1, "b": 2})
-    ('a', 'b')
+    >>> UnpackLayer()({"a": 1, "b": 2}), UnpackLayer()(3, 4)
+    (('a', 'b'), (3, 4))
     """
 
-    def forward(self, data: Any) -> tuple[Any, ...]:
-        return tuple(data)
+    def forward(self, *data: Any) -> tuple[Any, ...]:
+        return tuple(data[0]) if len(data) == 1 else data
 
 
 class SliceLayer(Module):

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from .._escaping import escaped
 from ..api import DTYPES, Tensor
 from ..dispatch import wrap
 from ..serialization._atomic import replacing
@@ -42,7 +43,10 @@ TEXTS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)        
 
 
 class SafetensorError(Exception):
-    """A file that is not as it has to be, or does not have what is asked for."""
+    """A file that is not as it has to be, or does not have what is asked for. Words of the file in it are escaped."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(escaped(message))
 
 
 def _wrong(what: str) -> SafetensorError:
@@ -364,6 +368,7 @@ def load_model(model: Any, filename: Any, strict: bool = True, device: Any = "cp
         lines = [f"Error(s) in loading state_dict for {type(model).__name__}:"]
         for kind, names in (("Missing", missing), ("Unexpected", unexpected)):
             if names:
-                lines.append(f"{kind} key(s) in state_dict: " + ", ".join(f'"{name}"' for name in sorted(names)))
+                shown = ", ".join(f'"{escaped(name)}"' for name in sorted(names))
+                lines.append(f"{kind} key(s) in state_dict: {shown}")
         raise RuntimeError("\n    ".join(lines))
     return missing, unexpected

@@ -39,8 +39,10 @@ class Section:
 
 
 class config:
-    """`config.load`: mmap, endianness, mmap_flags, calculate_storage_offsets (of no effect). `config.save`: compute_crc32, storage_alignment,
-    use_pinned_memory_for_d2h (of no effect)."""
+    """`config.load`: mmap, endianness, mmap_flags, mmap_crc32 (compare the checksums of mapped files too, which reads them
+    whole; PyTorch has no such setting), calculate_storage_offsets (of no effect). `config.save`: compute_crc32,
+    storage_alignment, use_pinned_memory_for_d2h (of no effect)."""
 
-    load = Section({"mmap": "mmap", "endianness": "endianness", "mmap_flags": "mmap_flags", "calculate_storage_offsets": "offsets"})
+    load = Section({"mmap": "mmap", "endianness": "endianness", "mmap_flags": "mmap_flags", "mmap_crc32": "mapped_crc32",
+                    "calculate_storage_offsets": "offsets"})
     save = Section({"compute_crc32": "crc32", "use_pinned_memory_for_d2h": "pinned", "storage_alignment": "alignment"})

@@ -87,7 +87,8 @@ def graph(*outputs: Any, module: Any = None, names: dict[str, Any] | None = None
     `gradients` are collected from ones at the outputs, or from those given, and change no `.grad`. `backward` draws the way back, each edge with
     its gradient. Unless `fold` is off, steps are grouped by module and repeated blocks are told once.
 
-    A SymbolicModel is drawn as `symbolic.picture` does. Raises a RuntimeError if no tensor requires grad, and a TypeError for what is no tensor.
+    A SymbolicModel or a layers.Functional is drawn as `symbolic.picture` does. Raises a RuntimeError if no tensor requires grad, and a TypeError for what is
+    no tensor.
 
     >>> import tensorgrad as torch
     >>> w = torch.tensor([1., 2.], requires_grad=True)

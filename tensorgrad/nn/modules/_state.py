@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from ... import api as tg
+from ..._escaping import escaped
 from ..parameter import Parameter, is_lazy
 from ._hooks import BoundHook, add_hook
 
@@ -226,7 +227,7 @@ class _Loading:
     def raise_errors(self, module, strict):
         problems = self.error_msgs
         if strict:
-            missing, unexpected = (", ".join(f'"{key}"' for key in keys) for keys in self.incompatible_keys)
+            missing, unexpected = (", ".join(f'"{escaped(key)}"' for key in keys) for keys in self.incompatible_keys)
             problems[:0] = [f"{kind} key(s) in state_dict: {keys}. "
                             for kind, keys in (("Missing", missing), ("Unexpected", unexpected)) if keys]
         if problems:
@@ -240,18 +241,18 @@ _NEVER_CALLED = "Reached a code path in Module.{}_extra_state() that should neve
 def _load_tensor(module, name, tensor, key, value, assign):
     """Put the value into (or, with `assign`, in place of) one parameter or buffer. Returns a problem or None."""
     if not isinstance(value, tg.Tensor):
-        return (f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from '
+        return (f'While copying the parameter named "{escaped(key)}", expected torch.Tensor or Tensor-like object from '
                 f"checkpoint but received {type(value)}")
     if not is_lazy(tensor):
         if tensor.ndim == 0 and value.shape == (1,):         # how scalars were once saved
             value = value[0]
         if value.shape != tensor.shape:
-            return (f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, the shape in "
-                    f"current model is {tensor.shape}.")
+            return (f"size mismatch for {escaped(key)}: copying a param with shape {value.shape} from checkpoint, the "
+                    f"shape in current model is {tensor.shape}.")
     if tensor.is_meta and not value.is_meta and not assign:
-        warnings.warn(f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, which is a no-op. (Did you "
-                      "mean to pass `assign=True` to assign items in the state dictionary to their corresponding key in the module instead of copying them "
-                      "in place?)", stacklevel=2)
+        warnings.warn(f"for {escaped(key)}: copying from a non-meta parameter in the checkpoint to a meta parameter in the "
+                      "current model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the state "
+                      "dictionary to their corresponding key in the module instead of copying them in place?)", stacklevel=2)
     try:
         with tg.no_grad():
             if assign:
@@ -259,7 +260,7 @@ def _load_tensor(module, name, tensor, key, value, assign):
             else:
                 tensor.copy_(value)
     except Exception as error:
-        return (f'While copying the parameter named "{key}", whose dimensions in the model are {tensor.size()} and '
+        return (f'While copying the parameter named "{escaped(key)}", whose dimensions in the model are {tensor.size()} and '
                 f"whose dimensions in the checkpoint are {value.size()}, an exception occurred : {error.args}.")
     return None
 

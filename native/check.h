@@ -1,0 +1,98 @@
+/* What native/rows.py makes of kernels.rows, and the check of a call against it (check.c). */
+#ifndef TENSORGRAD_CHECK_H
+#define TENSORGRAD_CHECK_H
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030B0000
+#include <Python.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels.h"
+#include "declared.h"
+
+#define KERNEL_NAME "tensorgrad.kernel"         /* of the capsules that hold an Entry */
+#define MOST (1L << 40)                 /* no size, stride or step of a loop is as large: products of two fit into 128 bits, sums into 64 */
+
+enum Kind { OF_TYPE, INT64, BYTES, SIZE, COUNT, STEP, FLAG, RANGE, INTEGER, REAL };
+enum { NO_STEP = -1, STEP_OF_1 = -2 };
+
+/* factor · Π sizes; the step is an argument of the call. */
+typedef struct Axis { short factor; signed char count, sizes[4], step; } Axis;
+
+typedef struct Argument {
+    const char *name, *says;
+    unsigned char kind, written, optional, strided, counts;
+    unsigned over;                      /* the arrays whose memory it may be, a bit each */
+    long least, most;                   /* of a RANGE */
+    size_t at;                          /* its place in the struct */
+    int axes;
+    Axis axis[5];
+} Argument;
+
+typedef struct Size { const char *name; size_t at; } Size;
+
+typedef struct Declaration {
+    const char *name;
+    const Argument *argument;
+    int arguments, arrays;
+    const Size *size;
+    int sizes, of_rows;
+    size_t bytes;
+    void (*let)(void *call);
+    const char *(*where)(const void *call);     /* NULL, or what does not hold */
+} Declaration;
+
+extern const Declaration declarations[];
+
+/* Views of the arrays of a call, which it holds until they are released. */
+typedef struct Views { Py_buffer view[MOST_ARRAYS]; const char *start[MOST_ARRAYS], *stop[MOST_ARRAYS]; int held; } Views;
+
+/* Fill the struct of a call. 0: it may be made; `is_double` says by which kernel. 1: its arrays or numbers are not served. −1: an error is set. */
+int check_call(const Declaration *row, const char *name, PyObject *const *values, Py_ssize_t count, void *call, Views *views, int *is_double);
+int check_numbers(const Declaration *row, const char *name, PyObject *const *values, Py_ssize_t count, void *call);
+void release_views(Views *views);
+
+/* ── for the conditions of the rows ── */
+
+static inline long times(long a, long b) { long product; return a && b && __builtin_mul_overflow(a, b, &product) ? INT64_MAX : a * b; }
+
+/* Whether the windows of `kernel` elements, `apart` from each other, all end within n elements and a border on either side. */
+static inline int reaches(long windows, long step, long kernel, long apart, long n, long border)
+{
+    long first = times(windows - 1, step), within = times(kernel - 1, apart), all = n + 2 * border;
+    return first < all && within < all && first + within < all;
+}
+
+/* Whether they all begin before the end, and the first ends after the border. */
+static inline int starts_within(long windows, long step, long kernel, long apart, long n, long border)
+{
+    return times(windows - 1, step) < n + border && times(kernel - 1, apart) >= border;
+}
+
+/* Whether planes with their borders are of a size that a machine has memory for. */
+static inline int is_modest(long planes, long h, long border_h, long w, long border_w)
+{
+    return times(planes, times(h + 2 * border_h, w + 2 * border_w)) < MOST;
+}
+
+static inline int is_aligned(const void *memory, size_t bytes) { return (uintptr_t)memory % bytes == 0; }
+
+static inline int all_within(const int64_t *places, long count, long n)
+{
+    int outside = 0;
+    for (long i = 0; i < count; i++) outside |= (places[i] < 0) | (places[i] >= n);
+    return !outside;
+}
+
+/* Whether the rows of each step, (first, how many), are rows of the sequences, and no more than there are in the batch. */
+static inline int all_steps_within(const int64_t *order, long steps, long rows, long batch)
+{
+    int outside = 0;
+    for (long s = 0; s < steps; s++) {
+        int64_t first = order[2 * s], count = order[2 * s + 1];
+        outside |= (first < 0) | (count < 0) | (count > batch) | (first > rows - count);
+    }
+    return !outside;
+}
+
+#endif

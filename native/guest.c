@@ -1,0 +1,114 @@
+/* NumPy's state while the package computes: what it does about overflow, how long its buffer is, where it takes memory from, and how many threads its BLAS
+has. All of that is the program's own, so it is set where NumPy is called and put back right after. The first two are one value of a context variable: to
+set one that was prepared and to put back the one before takes some 70 ns, which kernels of ours never spend. */
+#include "guest.h"
+
+extern PyObject *PyContextVar_Set(PyObject *, PyObject *);                      /* beyond the limited API, and the same since Python 3.7 */
+extern int PyContextVar_Reset(PyObject *, PyObject *);
+
+static PyObject *state, *ours;                  /* NumPy's variable, and what it holds here */
+static void (*set_blas)(int);                   /* how many threads BLAS has */
+static int (*get_blas)(void);
+static int regions, before;                     /* how many regions there are that hold BLAS to one thread, and how many it had; with the interpreter's lock */
+static _Thread_local int mine;                  /* those of this thread */
+
+/* use_state(variable, value, set, get): NumPy's context variable, what it holds in regions, and the addresses of BLAS's functions, or 0. */
+PyObject *use_state(PyObject *self, PyObject *args)
+{
+    PyObject *variable, *value;
+    unsigned long long set, get;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OOKK:use_state", &variable, &value, &set, &get)) return NULL;
+    Py_XDECREF(state), Py_XDECREF(ours);
+    state = Py_NewRef(variable), ours = Py_NewRef(value);
+    if (set && get) set_blas = (void (*)(int))(uintptr_t)set, get_blas = (int (*)(void))(uintptr_t)get;
+    Py_RETURN_NONE;
+}
+
+static int begin_single(void)
+{
+    if (!set_blas) return 0;
+    if (!regions++ && (before = get_blas()) > 1) set_blas(1);
+    return ++mine;
+}
+
+static void end_single(void)
+{
+    mine--;
+    if (!--regions && before > 1 && get_blas() == 1) set_blas(before);          /* unless somebody chose another number meanwhile */
+}
+
+int is_large(PyObject *const *values, Py_ssize_t count)
+{
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyTypeObject *type = Py_TYPE(values[i]);
+        if (type == array_type ? size_of((Array *)values[i]) >= LARGE_SIDE : type == &PyTuple_Type || type == &PyList_Type) return 1;
+    }
+    return 0;
+}
+
+int region_enter(Region *region, int large)
+{
+    *region = (Region){0};
+    if (state && !(region->token = PyContextVar_Set(state, ours))) return -1;
+    if (large && memory_handler && !(region->handler = swap_handler(memory_handler))) return region_leave(region), -1;
+    region->single = begin_single();
+    return 0;
+}
+
+int region_leave(Region *region)
+{
+    PyObject *type, *value, *trace, *handler = NULL;
+    PyErr_Fetch(&type, &value, &trace);
+    if (region->single) end_single();
+    int failed = region->handler && !(handler = swap_handler(region->handler));
+    failed |= region->token && PyContextVar_Reset(state, region->token);
+    Py_XDECREF(handler);
+    Py_XDECREF(region->handler);
+    Py_XDECREF(region->token);
+    if (!type) return failed ? -1 : 0;
+    PyErr_Restore(type, value, trace);
+    return -1;
+}
+
+/* compute(function, *args, **params): a call of it in a region. */
+PyObject *compute(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    Region region;
+    (void)self;
+    if (count < 1) return PyErr_SetString(PyExc_TypeError, "compute(function, *args, **params)"), NULL;
+    Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0;
+    if (region_enter(&region, count + named == 1 || is_large(args + 1, count - 1 + named))) return NULL;
+    PyObject *found = PyObject_Vectorcall(args[0], args + 1, count - 1, keywords);
+    if (region_leave(&region)) Py_CLEAR(found);
+    return found;
+}
+
+/* enter_region(), leave_region(handler): the memory and BLAS of a region that Python enters, which sets the context variable itself. */
+PyObject *enter_region(PyObject *self, PyObject *nothing)
+{
+    (void)self, (void)nothing;
+    PyObject *handler = memory_handler ? swap_handler(memory_handler) : Py_NewRef(Py_None);
+    if (handler) begin_single();
+    return handler;
+}
+
+PyObject *leave_region(PyObject *self, PyObject *handler)
+{
+    (void)self;
+    if (set_blas) end_single();
+    if (handler == Py_None) Py_RETURN_NONE;
+    PyObject *last = swap_handler(handler);
+    if (!last) return NULL;
+    Py_DECREF(last);
+    Py_RETURN_NONE;
+}
+
+/* In a child of fork there is this thread alone. */
+PyObject *regions_forked(PyObject *self, PyObject *nothing)
+{
+    (void)self, (void)nothing;
+    if (regions && !mine && before > 1) set_blas(before);
+    regions = mine;
+    Py_RETURN_NONE;
+}

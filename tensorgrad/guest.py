@@ -1,0 +1,113 @@
+"""NumPy's state while the package computes, and only then: whoever else is in the process finds it as they left it.
+
+Floating point errors are silent, as in PyTorch: infinities and NaN just come. NumPy's buffer is short. With the compiled kernels, large arrays come from
+memory that is kept (native/memory.c), and NumPy's BLAS computes with one thread, since the kernels' pool has the others and two pools would wait for each
+other's processors: whoever calls NumPy in another thread meanwhile has one thread of BLAS, too.
+
+All of that is set for a region: one kernel that calls NumPy (`compute`), or a whole way back (`Region`). Kernels that do not call NumPy need none, so the
+compiled lanes set nothing (native/guest.c has the same in C). Code of the program's own that is called from a region, such as a hook, runs in the
+program's own state (`outside`), and what it changes there lasts.
+"""
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from numpy._core import umath
+
+from ._blas import addresses
+from ._native import native
+
+# Numbers that go with whole rows, as those of channels, NumPy copies for each element of as many rows as its buffer holds if that is two or more: with rows of
+# 600 to 4,096 elements two to three times slower than without. Found with NumPy 2.0 to 2.5; shorter rows take up to a fifth longer without copies.
+BUFFER = 1024                       # elements, not 8,192
+
+variable = umath._extobj_contextvar             # of NumPy 2: what it does about errors, and its buffer
+STATE = umath._make_extobj(all="ignore", bufsize=BUFFER)
+begin, end = variable.set, variable.reset
+
+
+def _compute(function: Callable[..., Any], *args: Any, **params: Any) -> Any:
+    """A call of the function in a region."""
+    token = begin(STATE)
+    try:
+        return function(*args, **params)
+    finally:
+        end(token)
+
+
+if native is not None:
+    native.use_state(variable, STATE, *addresses())
+    compute, _enter, _leave = native.compute, native.enter_region, native.leave_region
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=native.regions_forked)
+else:
+    compute = _compute
+
+    def _enter() -> Any:
+        return None
+
+    def _leave(handler: Any) -> None:
+        pass
+
+
+class Here(threading.local):
+    region: Any = None              # the one that this thread is in
+
+
+here = Here()
+
+
+class Region:
+    """The state that the package computes in, for the length of a `with` block. One inside another changes nothing."""
+
+    __slots__ = ("outer", "token", "handler", "found", "theirs")
+
+    outer: Any
+    token: Any
+    handler: Any        # NumPy's memory handler, outside
+    found: Any          # the program's own state, when the region began,
+    theirs: Any         # and now
+
+    def __enter__(self) -> None:
+        self.outer = here.region
+        if self.outer is None:
+            self.found = self.theirs = variable.get()
+            self.token, self.handler = begin(STATE), _enter()
+            here.region = self
+
+    def __exit__(self, *error: object) -> None:
+        if self.outer is None:
+            here.region = None
+            _leave(self.handler)
+            end(self.token)
+            if self.theirs is not self.found:
+                variable.set(self.theirs)
+
+
+def outside(function: Callable[..., Any], *args: Any, **params: Any) -> Any:
+    """A call of the program's own function, in its own state, wherever it is made."""
+    region = here.region
+    if region is None:
+        return function(*args, **params)
+    here.region = None
+    _leave(region.handler)
+    token = begin(region.theirs)
+    try:
+        return function(*args, **params)
+    finally:
+        region.theirs = variable.get()
+        end(token)
+        region.handler = _enter()
+        here.region = region
+
+
+def computing(function: Any) -> Any:
+    """A decorator: the function runs in a region, and calls no code of the program's own."""
+    @wraps(function)
+    def computed(*args: Any, **params: Any) -> Any:
+        return compute(function, *args, **params)
+    return computed

@@ -1,0 +1,41 @@
+"""Memory that runs out, in PyTorch's words: NumPy's MemoryError, and its ValueError for sizes beyond all memory, become one RuntimeError.
+
+Nothing looks ahead: kernels are asked, and what they raise is translated where ops, steps of the tape and public functions let errors pass.
+"""
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+BEYOND = ("array is too big", "Maximum allowed dimension exceeded", "Maximum allowed size exceeded", "iterator is too large")
+
+
+class HostMemoryError(RuntimeError, MemoryError):
+    """Main memory that was asked for and is not there: PyTorch's RuntimeError, and Python's MemoryError for programs that wait for that."""
+
+
+def in_words(bytes_: int | None, name: str = "") -> HostMemoryError:
+    """PyTorch's error for memory that the system refuses."""
+    asked = "" if bytes_ is None else f": you tried to allocate {bytes_} bytes. Error code 12 (Cannot allocate memory)"
+    return HostMemoryError(f"[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory{asked}" + (f" (in {name})" if name else ""))
+
+
+def overflowed(shape: Any = None, name: str = "") -> RuntimeError:
+    """PyTorch's error for a size in bytes that no number holds."""
+    sizes = "" if shape is None else f" with sizes={list(shape)}"
+    return RuntimeError(f"Storage size calculation overflowed{sizes}" + (f" (in {name})" if name else ""))
+
+
+def beyond(error: BaseException) -> bool:
+    """Whether this is NumPy's error for an array of more bytes than there are addresses."""
+    return isinstance(error, ValueError) and str(error).startswith(BEYOND)
+
+
+def memory_error(error: BaseException, name: str = "", shape: Any = None) -> RuntimeError | None:
+    """What an error about memory is in PyTorch's words; None for errors about something else, and for those that are in these words already."""
+    if isinstance(error, MemoryError):
+        if isinstance(error, RuntimeError):
+            return None
+        wanted, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
+        return in_words(None if wanted is None or dtype is None else prod(wanted) * dtype.itemsize, name)
+    return overflowed(shape, name) if beyond(error) else None
