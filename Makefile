@@ -2,6 +2,8 @@
 #   DEVICE=cuda make test     run the tests on a GPU (CUDA=12 or 13 chooses CuPy's build); without one, on simulated devices
 #   PYTHON=python3.12 make …  choose the interpreter
 #   WORKERS=0 make test       run the tests in one process
+#   make campaign             hours of random trials, a line of figures for each script of tests/campaign (their docstrings say what each tries);
+#                             SEED=1 makes other trials. It fails where a script finds something, and keeps what that prints in out/campaign.
 
 PYTHON  ?=
 DEVICE  ?= cpu
@@ -14,7 +16,7 @@ RUN     := .venv/bin/python
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 CUPY    := $(if $(GPU),.venv/.cuda$(CUDA))
 
-.PHONY: demo test lint bench docs wheel clean distclean
+.PHONY: demo test lint bench docs wheel campaign clean distclean
 
 demo: .venv/.demo
 	@$(RUN) -m examples.mnist.cnn.train --epochs 6
@@ -35,6 +37,29 @@ docs: .venv/.demo
 
 wheel: .venv/.test
 	@$(RUN) -m pip wheel . --quiet --no-deps --wheel-dir dist
+
+SEED    ?= 0
+# Scripts of tests/campaign, each with its full figures. The last line of each, its figures, is shown.
+define TRIALS
+kernels.py --level public --calls 1000000 --seed $(SEED) --sanitizers
+kernels.py --level direct --calls 1000000 --seed $(SEED) --sanitizers
+kernels.py --level memory --calls 100000 --seed $(SEED)
+differential.py --calls 1000000 --seed $(SEED)
+files.py --cases 200000 --seed $(SEED)
+low_memory.py
+thread_sanitizer.py
+endef
+export TRIALS
+
+campaign: .venv/.test
+	@mkdir -p out/campaign; echo "$$TRIALS" | { \
+	    failed=0; \
+	    while read -r script given; do \
+	        log="out/campaign/$$script $$given.txt"; \
+	        $(ONE_THREAD) $(RUN) tests/campaign/$$script $$given > "$$log" 2>&1 < /dev/null || { failed=1; echo "see $$log"; }; \
+	        tail -n 1 "$$log"; \
+	    done; \
+	    exit $$failed; }
 
 clean:
 	@rm -rf out dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

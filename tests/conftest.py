@@ -9,6 +9,8 @@ import os
 import pytest
 from support import CHOICES, DEVICE
 
+collect_ignore = ["campaign"]       # scripts that run for hours: `make campaign`
+
 
 def pytest_configure(config):
     if DEVICE not in CHOICES:

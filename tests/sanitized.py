@@ -37,6 +37,6 @@ def build(folder, flags=FLAGS, debug=False):
 
 
 def again(debug=False, sanitizers=True):
-    """Run this program once more, in this process, with kernels made for it."""
-    folder = tempfile.mkdtemp(prefix="kernels")
-    os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | build(folder, FLAGS if sanitizers else (), debug))
+    """Run this program once more, with kernels made for it; how it ends."""
+    with tempfile.TemporaryDirectory() as folder:
+        return subprocess.run([sys.executable, *sys.argv], env=os.environ | build(folder, FLAGS if sanitizers else (), debug)).returncode

@@ -43,7 +43,7 @@ def main():
     given = arguments()
     import sanitized
     if os.environ.get("SANITIZED_KERNELS") is None and (given.sanitizers or given.level == "memory"):
-        sanitized.again(debug=given.level == "memory", sanitizers=given.sanitizers)
+        return sanitized.again(debug=given.level == "memory", sanitizers=given.sanitizers)
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     import public_calls

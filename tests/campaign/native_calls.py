@@ -7,6 +7,7 @@ import importlib.util
 import random
 import re
 import sys
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +18,19 @@ NATIVE = Path(__file__).resolve().parents[2] / "native"
 LAYOUTS = ["expanded", "overlapping", "sliced", "transposed", "reversed", "unaligned", "offset", "swapped", "readonly"]
 DTYPES = ["f4", "f8", "f8", "f2", "i8", "i4", "u1", "i1", "?", "c8", "S4", "u8"]
 DTYPE = {"int64": "i8", "bytes": "u1"}
-OBJECTS = ["None", "0", "1", "-1", "2**31", "2**63", "-2**63", "2**80", "1.5", "float('nan')", "True", "'x'", "'map_exp'", "'two_add'", "'sgd'", "b'xyz'",
-           "bytearray(8)", "()", "(1,)", "(None, None)", "[]", "[1]", "{}", "{1: 2}", "object()", "int", "type", "tg.Tensor", "tg.ones(2)", "tg.ones(2, requires_grad=True)",
-           "(tg.ones(2, requires_grad=True) * 2)", "(tg.ones(2, requires_grad=True) * 2).grad_fn", "tg.ones(2).untyped_storage()", "print", "len", "iter([])", "...",
-           "NotImplemented", "np.float32(1)", "np.ones(3, 'f4')", "np.ones((2, 3), 'f8')", "np.ones(3, 'i8')", "np.ones(0, 'f4')", "capsules[0]", "capsules[1]", "capsules[2]",
-           "memoryview(b'abc')", "range(3)", "tg.float32", "native", "Awkward()", "Odd()", "slice(1)"]
-NUMBERS = ["-1", "0", "1", "2", "3", "7", "2**20", "2**31-1", "2**31", "2**32", "2**39+1", "2**40-1", "2**40", "2**61", "2**62", "2**63-1", "-2**31", "-2**40+1",
-           "-2**63", "2**63", "2**70", "1.5", "None", "'x'", "True", "np.int64(2)", "np.float32(2)", "Awkward()", "Odd()"]
+OBJECTS = [text.strip() for text in """
+    None; 0; 1; -1; 2**31; 2**63; -2**63; 2**80; 1.5; float('nan'); True; 'x'; 'map_exp'; 'two_add'; 'sgd'; b'xyz';
+    bytearray(8); (); (1,); (None, None); []; [1]; {}; {1: 2}; object(); int; type; tg.Tensor; tg.ones(2);
+    tg.ones(2, requires_grad=True); (tg.ones(2, requires_grad=True) * 2);
+    (tg.ones(2, requires_grad=True) * 2).grad_fn; tg.ones(2).untyped_storage(); print; len; iter([]); ...;
+    NotImplemented; np.float32(1); np.ones(3, 'f4'); np.ones((2, 3), 'f8'); np.ones(3, 'i8'); np.ones(0, 'f4');
+    capsules[0]; capsules[1]; capsules[2]; memoryview(b'abc'); range(3); tg.float32; native; Awkward(); Odd();
+    slice(1)
+""".split(";")]
+NUMBERS = [text.strip() for text in """
+    -1; 0; 1; 2; 3; 7; 2**20; 2**31-1; 2**31; 2**32; 2**39+1; 2**40-1; 2**40; 2**61; 2**62; 2**63-1; -2**31;
+    -2**40+1; -2**63; 2**63; 2**70; 1.5; None; 'x'; True; np.int64(2); np.float32(2); Awkward(); Odd()
+""".split(";")]
 POWERS = ["2**10", "2**15", "2**20", "2**23", "2**31", "2**32", "2**39", "2**39+1", "2**40-1"]
 PROCESS = ("learn", "learn_steps", "results", "use_arrays", "use_memory", "when_started", "set_threads", "fail_allocation")
 
@@ -98,8 +105,8 @@ class Draw:
         rng, n = self.rng, {}
         for a in row.arguments:
             if not a.is_array:
-                n[a.name] = {"flag": rng.randint(0, 1), "count": rng.choice((0, 0, 1, 2)), "range": rng.randint(*a.limits), "integer": rng.choice((-100, 0, 1, 2)),
-                             "real": 0.5, "real?": 0.5, "step": 1}.get(a.kind, self.amount())
+                n[a.name] = {"flag": rng.randint(0, 1), "count": rng.choice((0, 0, 1, 2)), "range": rng.randint(*a.limits),
+                             "integer": rng.choice((-100, 0, 1, 2)), "real": 0.5, "real?": 0.5, "step": 1}.get(a.kind, self.amount())
         if "oh" in n:
             for axis in "hw":
                 n[f"k{axis}"], n[f"step_{axis}"], n[f"apart_{axis}"] = rng.randint(1, 4), rng.randint(1, 3), rng.choice((1, 1, 2))
@@ -132,15 +139,14 @@ class Draw:
             if a.name == "order": return self.name(a.name, self.order(n))
         if a.strided:
             layout = rng.choice(("plain", "plain", "transposed", "expanded", "sliced", "reversed"))
+            if self.flags & set(steps) and layout != "expanded": layout = "plain"
             if layout != "plain" and steps[-1] == "1": layout = "expanded" if layout == "expanded" and len(shape) > 1 else "plain"
             if a.written and layout == "expanded": layout = "transposed" if steps[-1] != "1" else "plain"
             strides = self.strides(shape, layout)
             for step, stride in zip(steps, strides):
                 if step in n: n[step] = stride
-        elif "*" not in " ".join(a.axes) and rng.random() < 0.3 and len(shape) == 1 and shape[0] % 2 == 0:
-            shape = [2, shape[0] // 2]
-        elif rng.random() < 0.4:
-            shape = [self.length("*".join(lengths), n)]
+        elif self.told and rng.random() < 0.4:                          # only the number of elements counts
+            shape = [prod(shape)]
         return self.name(a.name, self.written(shape, DTYPE.get(a.kind, dtype), layout, values))
 
     def strides(self, shape, layout):
@@ -160,7 +166,9 @@ class Draw:
             count = self.rng.randint(0, min(n["batch"], max(n["rows"] - first, 0)))
             found.append((first, count))
             first += count
-        if self.rng.random() < 0.2: found[-1] = self.rng.choice(((-1, 1), (0, n["rows"] + 1), (n["rows"], 1), (2**62, 2**62), (1, -1), (-2**63, 1), (2**63 - 1, 1)))
+        if self.rng.random() < 0.2:
+            rows = n["rows"]
+            found[-1] = self.rng.choice(((-1, 1), (0, rows + 1), (rows, 1), (2**62, 2**62), (1, -1), (-2**63, 1), (2**63 - 1, 1)))
         return f"np.array({found}, 'i8')"
 
     def written(self, shape, dtype, layout="plain", values="range"):
@@ -195,6 +203,8 @@ class Draw:
     def kernel(self, kernel):
         rng, row = self.rng, ROWS[kernel]
         n, dtype, given = self.sizes(row), rng.choice(("f4", "f8")), []
+        self.told = any(a.kind == "size" for a in row.arguments)        # or else the shapes tell sizes
+        self.flags = {a.name for a in row.arguments if a.kind == "flag"}
         if row.of_rows: return self.steps(kernel, row, n, dtype)
         for a in row.arguments:
             if a.is_array: given.append("None" if a.optional and rng.random() < 0.4 else self.array(a, n, dtype))
@@ -239,12 +249,13 @@ class Draw:
         rng = self.rng
         given = [rng.choice(OBJECTS) for _ in range(rng.choice((0, 1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 13)))]
         if function == "map":
-            arrays = [f"array({tuple(rng.choice((1, 2, 3, 64)) for _ in range(rng.randint(0, 3)))}, {rng.choice(('f4', 'f4', 'f8', *DTYPES))!r}, {rng.choice(('plain', *LAYOUTS))!r})"
-                      for _ in range(3)]
+            arrays = [self.written([rng.choice((1, 2, 3, 64)) for _ in range(rng.randint(0, 3))], rng.choice(("f4", "f4", "f8", *DTYPES)),
+                                   rng.choice(("plain", *LAYOUTS))) for _ in range(3)]
             inside = [rng.choice((*arrays, *arrays, rng.choice(OBJECTS))) for _ in range(rng.randint(0, 4))]
             named = rng.choice(("", "", f", out={arrays[0]}", f", out={rng.choice(OBJECTS)}", ", axis=1"))
-            return f"native.map({rng.choice(('map_exp', 'map_gelu', 'two_add', 'two_lerp', 'pull_relu', 'softmax', 'sgd'))!r}, {rng.choice(('None', 'np.add', 'np.exp', '3'))}, " \
-                   f"{rng.choice(('0', '1', '2', '-1', '2**40'))})({', '.join(inside)}{named if inside else ''})"
+            kernel = rng.choice(("map_exp", "map_gelu", "two_add", "two_lerp", "pull_relu", "softmax", "sgd"))
+            before, least = rng.choice(("None", "np.add", "np.exp", "3")), rng.choice(("0", "1", "2", "-1", "2**40"))
+            return f"native.map({kernel!r}, {before}, {least})({', '.join(inside)}{named if inside else ''})"
         text = f"found = native.{function}({', '.join(given)})"
         if changes_the_process(text):
             return text + "\ntg.ones(3, requires_grad=True).exp().sum().backward()"

@@ -20,6 +20,11 @@ REDUCTIONS = "sum mean prod amax amin var std norm logsumexp any all argmax argm
 LOSSES = """mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div poisson_nll_loss soft_margin_loss""".split()
 
 
+def lines(text):
+    """Templates, one a line."""
+    return [line.strip() for line in text.strip().splitlines()]
+
+
 def maps():
     for name in MAPS:
         function, _, extra = name.partition(":")
@@ -74,13 +79,34 @@ def reductions():
 
 
 def products():
-    yield from ("y = <N K> @ <K M>", "y = <B N K> @ <K M>", "y = <B N K> @ <B K M>", "y = <N K> @ <K>", "y = <K> @ <K M>", "y = <K> @ <K>",
-                "y = tg.matmul(<B 1 N K>, <G K M>)", "y = tg.mm(<N K>, <K M>)", "y = tg.bmm(<B N K>, <B K M>)", "y = tg.mv(<N K>, <K>)",
-                "y = tg.addmm(<N M>, <N K>, <K M>, beta=real, alpha=real)", "y = tg.baddbmm(<B N M>, <B N K>, <B K M>)", "y = tg.outer(<N>, <M>)",
-                "y = F.linear(<B N>, <M N>, <M>)", "y = F.linear(<B L N>, <M N>)", "y = tg.nn.Linear({N}, {M})(<B N>)",
-                "y = F.bilinear(<B N>, <B M>, <K N M>, <K>)", "y = tg.einsum('bnk,bkm->bnm', <B N K>, <B K M>)", "y = tg.tensordot(<N K>, <K M>, dims=1)",
-                "tg.mm(<N K>, <K M>, out=<out N M>)", "tg.matmul(<N N>, a.T, out=a)", "y = <N K>.T @ <N M>", "y = tg.chain_matmul(<N K>, <K M>)",
-                "y = <N M> @ <M N>[:, ::2]", "y = tg.addmv(<N>, <N K>, <K>)", "y = tg.dot(<K>, <K>)")
+    yield from lines("""
+        y = <N K> @ <K M>
+        y = <B N K> @ <K M>
+        y = <B N K> @ <B K M>
+        y = <N K> @ <K>
+        y = <K> @ <K M>
+        y = <K> @ <K>
+        y = tg.matmul(<B 1 N K>, <G K M>)
+        y = tg.mm(<N K>, <K M>)
+        y = tg.bmm(<B N K>, <B K M>)
+        y = tg.mv(<N K>, <K>)
+        y = tg.addmm(<N M>, <N K>, <K M>, beta=real, alpha=real)
+        y = tg.baddbmm(<B N M>, <B N K>, <B K M>)
+        y = tg.outer(<N>, <M>)
+        y = F.linear(<B N>, <M N>, <M>)
+        y = F.linear(<B L N>, <M N>)
+        y = tg.nn.Linear({N}, {M})(<B N>)
+        y = F.bilinear(<B N>, <B M>, <K N M>, <K>)
+        y = tg.einsum('bnk,bkm->bnm', <B N K>, <B K M>)
+        y = tg.tensordot(<N K>, <K M>, dims=1)
+        tg.mm(<N K>, <K M>, out=<out N M>)
+        tg.matmul(<N N>, a.T, out=a)
+        y = <N K>.T @ <N M>
+        y = tg.chain_matmul(<N K>, <K M>)
+        y = <N M> @ <M N>[:, ::2]
+        y = tg.addmv(<N>, <N K>, <K>)
+        y = tg.dot(<K>, <K>)
+    """)
 
 
 def convolutions():
@@ -130,52 +156,69 @@ def normalizations():
         yield f"y = F.batch_norm(<B C{axes}>, None, None, training=True)"
         yield f"y = F.group_norm(<B 2*C{axes}>, number(1, 2), <2*C>, <2*C>, eps=real)"
         yield f"y = F.instance_norm(<B C{axes}>, <stat C>, <stat C>, <C>, <C>, use_input_stats=flag)"
-        yield f"y = F.layer_norm(<B C{axes}>, ({{C}},{axes.replace(' ', ' {').replace('} ', '}, ') and ' '.join('{' + a + '},' for a in axes.split())}), None, None)"
+        sizes = " ".join("{" + letter + "}," for letter in ["C", *axes.split()])
+        yield f"y = F.layer_norm(<B C{axes}>, ({sizes}), None, None)"
         yield f"y = F.local_response_norm(<B C{axes} L>, number(1, 3))"
-    yield from ("y = F.layer_norm(<B L N>, ({N},), <N>, <N>, eps=real)", "y = F.rms_norm(<B L N>, ({N},), <N>, eps=real)",
-                "y = F.layer_norm(<B N M>, ({N}, {M}), <N M>, <N M>)", "y = F.normalize(<B N>, p=real, dim=axis)",
-                "module = tg.nn.BatchNorm2d({C}); module.running_mean = <C>; module.running_var = <C>; y = module(<B C H W>)",
-                "module = tg.nn.BatchNorm1d({C}).eval(); module.weight.data = <C>; y = module(<B C>)",
-                "module = tg.nn.LayerNorm({N}); module.bias.data = <N>; y = module(<B N>)", "module = tg.nn.GroupNorm(number(1, 2), 2 * {C}); y = module(<B 2*C L>)")
+    yield from lines("""
+        y = F.layer_norm(<B L N>, ({N},), <N>, <N>, eps=real)
+        y = F.rms_norm(<B L N>, ({N},), <N>, eps=real)
+        y = F.layer_norm(<B N M>, ({N}, {M}), <N M>, <N M>)
+        y = F.normalize(<B N>, p=real, dim=axis)
+        module = tg.nn.BatchNorm2d({C}); module.running_mean = <C>; module.running_var = <C>; y = module(<B C H W>)
+        module = tg.nn.BatchNorm1d({C}).eval(); module.weight.data = <C>; y = module(<B C>)
+        module = tg.nn.LayerNorm({N}); module.bias.data = <N>; y = module(<B N>)
+        module = tg.nn.GroupNorm(number(1, 2), 2 * {C}); y = module(<B 2*C L>)
+    """)
 
 
 def losses():
     for name in LOSSES:
         yield f"y = F.{name}(<N M>, <unit N M>, reduction=choice('mean', 'sum', 'none', 'x'))"
         yield f"y = F.{name}(<N M>, <unit ~N M>)"
-    yield from ("y = F.binary_cross_entropy(<unit N M>, <unit N M>, <N M>)",
-                "y = F.binary_cross_entropy_with_logits(<N M>, <unit N M>, <~N M>, pos_weight=<M>)",
-                "y = F.smooth_l1_loss(<N M>, <N M>, beta=real)", "y = F.huber_loss(<N M>, <N M>, delta=real)",
-                "y = F.cross_entropy(<N C>, <i C : N>, <unit C>, ignore_index=number(-100, 1), label_smoothing=choice(0.0, 0.1, 2.0))",
-                "y = F.cross_entropy(<N C>, <i C : N>, reduction=choice('mean', 'sum', 'none'))", "y = F.cross_entropy(<N C L>, <i C : N L>)",
-                "y = F.cross_entropy(<N C>, <unit N C>)", "y = F.nll_loss(<N C>, <i C : N>, <unit C>, ignore_index=number(-100, 1))",
-                "y = F.nll_loss(<N C H W>, <i C : N H W>)", "y = F.gaussian_nll_loss(<N M>, <N M>, <unit N M>)",
-                "y = F.margin_ranking_loss(<N>, <N>, <N>)", "y = F.multi_margin_loss(<N C>, <i C : N>)", "y = F.cosine_embedding_loss(<N M>, <N M>, <N>)",
-                "y = F.triplet_margin_loss(<N M>, <N M>, <N M>, p=real)", "y = F.ctc_loss(<L N C>, <i C : N K>, <i L : N>, <i K : N>)")
+    yield from lines("""
+        y = F.binary_cross_entropy(<unit N M>, <unit N M>, <N M>)
+        y = F.binary_cross_entropy_with_logits(<N M>, <unit N M>, <~N M>, pos_weight=<M>)
+        y = F.smooth_l1_loss(<N M>, <N M>, beta=real)
+        y = F.huber_loss(<N M>, <N M>, delta=real)
+        y = F.cross_entropy(<N C>, <i C : N>, <unit C>, ignore_index=number(-100, 1), label_smoothing=choice(0.0, 0.1, 2.0))
+        y = F.cross_entropy(<N C>, <i C : N>, reduction=choice('mean', 'sum', 'none'))
+        y = F.cross_entropy(<N C L>, <i C : N L>)
+        y = F.cross_entropy(<N C>, <unit N C>)
+        y = F.nll_loss(<N C>, <i C : N>, <unit C>, ignore_index=number(-100, 1))
+        y = F.nll_loss(<N C H W>, <i C : N H W>)
+        y = F.gaussian_nll_loss(<N M>, <N M>, <unit N M>)
+        y = F.margin_ranking_loss(<N>, <N>, <N>)
+        y = F.multi_margin_loss(<N C>, <i C : N>)
+        y = F.cosine_embedding_loss(<N M>, <N M>, <N>)
+        y = F.triplet_margin_loss(<N M>, <N M>, <N M>, p=real)
+        y = F.ctc_loss(<L N C>, <i C : N K>, <i L : N>, <i K : N>)
+    """)
 
 
 def attentions():
-    yield from ("y = F.scaled_dot_product_attention(<B G N K>, <B G M K>, <B G M O>, choice(None, <N M>, <b N M>, <B G N M>, <b B 1 N M>), is_causal=flag)",
-                "y = F.scaled_dot_product_attention(<B G N K>, <B G N K>, <B G N K>, is_causal=True, scale=real)",
-                "y = F.scaled_dot_product_attention(<B N K>, <B M K>, <B M K>, dropout_p=choice(0.0, 0.5, 1.0))",
-                "y = F.scaled_dot_product_attention(<B 2*G N K>, <B G M K>, <B G M K>, enable_gqa=flag)",
-                "y = tg.nn.MultiheadAttention(2 * {K}, number(1, 2), batch_first=flag)(<B N 2*K>, <B M 2*K>, <B M 2*K>, key_padding_mask=choice(None, <b B M>))",
-                "y = tg.nn.TransformerEncoderLayer(2 * {K}, number(1, 2), {M}, batch_first=True)(<B N 2*K>)")
+    yield from lines("""
+        y = F.scaled_dot_product_attention(<B G N K>, <B G M K>, <B G M O>, choice(None, <N M>, <b N M>, <B G N M>, <b B 1 N M>), is_causal=flag)
+        y = F.scaled_dot_product_attention(<B G N K>, <B G N K>, <B G N K>, is_causal=True, scale=real)
+        y = F.scaled_dot_product_attention(<B N K>, <B M K>, <B M K>, dropout_p=choice(0.0, 0.5, 1.0))
+        y = F.scaled_dot_product_attention(<B 2*G N K>, <B G M K>, <B G M K>, enable_gqa=flag)
+        y = tg.nn.MultiheadAttention(2 * {K}, number(1, 2), batch_first=flag)(<B N 2*K>, <B M 2*K>, <B M 2*K>, key_padding_mask=choice(None, <b B M>))
+        y = tg.nn.TransformerEncoderLayer(2 * {K}, number(1, 2), {M}, batch_first=True)(<B N 2*K>)
+    """)
 
 
 def recurrent():
     for kind, states in (("LSTM", "(<k B H>, <k B H>)"), ("GRU", "<k B H>"), ("RNN", "<k B H>")):
-        k = "choice(1, 1, 2)"
-        yield f"y = tg.nn.{kind}({{I}}, {{H}}, num_layers={k}, bidirectional=flag, bias=flag, batch_first=flag)(<L B I>)"
+        for layers in (1, 2, 0, -1):
+            yield f"y = tg.nn.{kind}({{I}}, {{H}}, num_layers={layers}, bidirectional=flag, bias=flag, batch_first=flag)(<L B I>)"
         yield f"y = tg.nn.{kind}({{I}}, {{H}})(<L B I>, {states.replace('k', '1')})"
         yield f"y = tg.nn.{kind}({{I}}, {{H}})(<L I>, {states.replace('k B', '1')})"
         yield f"y = tg.nn.{kind}({{I}}, {{H}})(rnn.pack_padded_sequence(<L B I>, <i L : B> + 1, enforce_sorted=flag))"
         yield f"y = tg.nn.{kind}({{I}}, {{H}})(rnn.pack_sequence([<L I>, <K I>], enforce_sorted=False), {states.replace('k B', '1 2')})"
         yield f"y = tg.nn.{kind}({{I}}, {{H}})(rnn.PackedSequence(<L I>, <i L : K>, choice(None, <i K : B>)))"
         rows = {"LSTM": 4, "GRU": 3, "RNN": 1}[kind]
-        for name, shape in ((f"weight_hh_l0", f"{rows}*H H"), ("weight_ih_l0", f"{rows}*H I"), ("bias_hh_l0", f"{rows}*H")):
+        for name, shape in (("weight_hh_l0", f"{rows}*H H"), ("weight_ih_l0", f"{rows}*H I"), ("bias_hh_l0", f"{rows}*H")):
             yield f"module = tg.nn.{kind}({{I}}, {{H}}); module.{name}.data = <{shape}>; y = module(<L B I>)"
-        yield f"module = tg.nn.{kind}({{I}}, {{H}}); module.hidden_size = number(1, 4); module.num_layers = number(1, 2); y = module(<L B I>)"
+        yield f"module = tg.nn.{kind}({{I}}, {{H}}); module.hidden_size = number(1, 4); module.num_layers = 2; y = module(<L B I>)"
         cell = "(<B H>, <B H>)" if kind == "LSTM" else "<B H>"
         yield f"y = tg.nn.{kind}Cell({{I}}, {{H}})(<B I>, {cell})"
         yield f"y = tg.nn.{kind}Cell({{I}}, {{H}})(<I>)"
@@ -183,50 +226,120 @@ def recurrent():
 
 
 def indexings():
-    yield from ("y = tg.index_select(<N M>, axis, <i N : K>)", "y = tg.index_select(<*>, axis, <i 3 : K>)", "y = tg.take(<N M>, <i N*M : K>)",
-                "y = tg.gather(<N M>, 0, <i N : K M>)", "y = tg.gather(<N M>, 1, <i M : N K>)", "y = tg.gather(<*>, axis, <i 2 : *>)",
-                "y = tg.take_along_dim(<N M>, <i M : N K>, 1)", "y = tg.scatter_add(<N M>, 0, <i N : K M>, <K M>)",
-                "y = tg.scatter_add(<N M>, axis, <i 2 : N M>, <N M>)", "y = tg.scatter(<N M>, 1, <i M : N K>, <N K>)", "y = tg.scatter(<N M>, 1, <i M : N K>, real)",
-                "y = tg.scatter_reduce(<N M>, 0, <i N : K M>, <K M>, choice('sum', 'prod', 'mean', 'amax', 'amin'), include_self=flag)",
-                "y = tg.index_add(<N M>, 0, <i N : K>, <K M>, alpha=real)", "y = tg.index_add(<N M>, 1, <i M : K>, <N K>)",
-                "y = tg.index_copy(<N M>, 0, <i N : K>, <K M>)", "y = tg.index_fill(<N M>, axis, <i 2 : K>, real)",
-                "y = tg.index_put(<N M>, (<i N : K>,), <K M>, accumulate=flag)", "y = tg.index_put(<N M>, (<i N : K>, <i M : K>), <K>, accumulate=flag)",
-                "y = <N M>[<i N : K>]", "y = <N M>[:, <i M : K>]", "y = <N M>[<i N : K>, <i M : K>]", "y = <N M>[<b N>]", "y = <*>[<b *>]",
-                "a = <N M>.clone(); a[<i N : K>] = <K M>; y = a", "a = <N M>.clone(); a[<b N M>] = real; y = a",
-                "y = F.embedding(<i N : K L>, <N M>, padding_idx=choice(None, 0, -1, 99))", "y = F.embedding(<i N : K>, <N M>, max_norm=real, norm_type=real)",
-                "y = F.embedding(<i N : K>, <N M>, scale_grad_by_freq=True)", "y = tg.nn.Embedding({N}, {M}, padding_idx=number(0, 1))(<i N : K>)",
-                "y = F.embedding_bag(<i N : K L>, <N M>, mode=choice('sum', 'mean', 'max'))",
-                "y = F.embedding_bag(<i N : K>, <N M>, <i K : L>, mode=choice('sum', 'mean', 'max'), include_last_offset=flag)",
-                "y = F.embedding_bag(<i N : K>, <N M>, <i K : L>, mode='sum', per_sample_weights=<K>)", "y = tg.masked_select(<N M>, <b N M>)",
-                "y = tg.masked_fill(<*>, <b *>, real)", "y = F.one_hot(<i 5 : N>, number(1, 6))", "y = tg.bincount(<i 5 : N>, minlength=number(0, 9))",
-                "y = tg.searchsorted(<N>, <K>)", "y = tg.sort(<*>, dim=axis)", "y = tg.topk(<*>, number(1, 2), dim=axis)", "y = tg.unique(<N>)",
-                "tg.gather(<N N>, 0, <i N : N N>, out=<out N N>)", "tg.index_select(<N M>, 0, <i N : N>, out=<out N M>)", "y = tg.repeat_interleave(<N M>, <i 3 : N>, 0)",
-                "<N M>.scatter_add_(0, <i N : K M>, a[:2])", "<N M>.index_add_(0, <i N : N>, a)", "<N M>.index_copy_(0, <i N : N>, a.flip(0))")
+    yield from lines("""
+        y = tg.index_select(<N M>, axis, <i N : K>)
+        y = tg.index_select(<*>, axis, <i 3 : K>)
+        y = tg.take(<N M>, <i N*M : K>)
+        y = tg.gather(<N M>, 0, <i N : K M>)
+        y = tg.gather(<N M>, 1, <i M : N K>)
+        y = tg.gather(<*>, axis, <i 2 : *>)
+        y = tg.take_along_dim(<N M>, <i M : N K>, 1)
+        y = tg.scatter_add(<N M>, 0, <i N : K M>, <K M>)
+        y = tg.scatter_add(<N M>, axis, <i 2 : N M>, <N M>)
+        y = tg.scatter(<N M>, 1, <i M : N K>, <N K>)
+        y = tg.scatter(<N M>, 1, <i M : N K>, real)
+        y = tg.scatter_reduce(<N M>, 0, <i N : K M>, <K M>, choice('sum', 'prod', 'mean', 'amax', 'amin'), include_self=flag)
+        y = tg.index_add(<N M>, 0, <i N : K>, <K M>, alpha=real)
+        y = tg.index_add(<N M>, 1, <i M : K>, <N K>)
+        y = tg.index_copy(<N M>, 0, <i N : K>, <K M>)
+        y = tg.index_fill(<N M>, axis, <i 2 : K>, real)
+        y = tg.index_put(<N M>, (<i N : K>,), <K M>, accumulate=flag)
+        y = tg.index_put(<N M>, (<i N : K>, <i M : K>), <K>, accumulate=flag)
+        y = <N M>[<i N : K>]
+        y = <N M>[:, <i M : K>]
+        y = <N M>[<i N : K>, <i M : K>]
+        y = <N M>[<b N>]
+        y = <*>[<b *>]
+        a = <N M>.clone(); a[<i N : K>] = <K M>; y = a
+        a = <N M>.clone(); a[<b N M>] = real; y = a
+        y = F.embedding(<i N : K L>, <N M>, padding_idx=choice(None, 0, -1, 99))
+        y = F.embedding(<i N : K>, <N M>, max_norm=real, norm_type=real)
+        y = F.embedding(<i N : K>, <N M>, scale_grad_by_freq=True)
+        y = tg.nn.Embedding({N}, {M}, padding_idx=number(0, 1))(<i N : K>)
+        y = F.embedding_bag(<i N : K L>, <N M>, mode=choice('sum', 'mean', 'max'))
+        y = F.embedding_bag(<i N : K>, <N M>, <i K : L>, mode=choice('sum', 'mean', 'max'), include_last_offset=flag)
+        y = F.embedding_bag(<i N : K>, <N M>, <i K : L>, mode='sum', per_sample_weights=<K>)
+        y = tg.masked_select(<N M>, <b N M>)
+        y = tg.masked_fill(<*>, <b *>, real)
+        y = F.one_hot(<i 5 : N>, number(1, 6))
+        y = tg.bincount(<i 5 : N>, minlength=number(0, 9))
+        y = tg.searchsorted(<N>, <K>)
+        y = tg.sort(<*>, dim=axis)
+        y = tg.topk(<*>, number(1, 2), dim=axis)
+        y = tg.unique(<N>)
+        tg.gather(<N N>, 0, <i N : N N>, out=<out N N>)
+        tg.index_select(<N M>, 0, <i N : N>, out=<out N M>)
+        y = tg.repeat_interleave(<N M>, <i 3 : N>, 0)
+        <N M>.scatter_add_(0, <i N : K M>, a[:2])
+        <N M>.index_add_(0, <i N : N>, a)
+        <N M>.index_copy_(0, <i N : N>, a.flip(0))
+    """)
 
 
 def copies():
-    yield from ("y = <*>.contiguous()", "y = <N M>.T.contiguous()", "y = <B N M>.transpose(axis, axis).contiguous()", "y = <*>.flip(axes)", "y = <*>.roll(number(0, 3), axis)",
-                "y = <*>.to(getattr(tg, choice('half', 'bfloat16', 'float', 'double', 'int', 'bool', 'cfloat')))", "y = tg.cat([<N M>, <K M>], 0)",
-                "y = tg.cat([<N M>, <N K>], axis)", "y = tg.stack([<N M>, <N M>], axis)", "y = <B N M>.permute(2, 0, 1).reshape(-1, {N})", "y = <*>.reshape(axes)",
-                "y = <B C H W>.contiguous(memory_format=tg.channels_last)", "y = <*>.expand(number(1, 3), -1, -1)", "y = <N M>.unfold(axis, number(1, 3), number(1, 2))",
-                "y = tg.as_strided(<N M>, (number(1, 3), number(1, 3)), (number(0, 2), number(0, 2)), number(0, 2))", "y = <N M>.repeat(number(0, 3), number(1, 2))",
-                "y = tg.tril(<N M>, number(-2, 2))", "y = tg.rot90(<N M>, number(0, 3))", "y = tg.diagonal(<N M>, number(-1, 1))", "y = <N M>.view(dtype)",
-                "<N N>.copy_(a.T)", "<N M>[1:].copy_(a[:-1])", "<N M>[:, 1:].copy_(a[:, :-1].flip(1))", "<*>.as_strided_((number(1, 3),), (number(0, 2),), number(0, 2)).add_(1)",
-                "<*>.copy_(<~*>.to(dtype))", "y = tg.meshgrid(<N>, <M>, indexing='ij')", "y = <*>.split(number(1, 2), axis)", "y = tg.from_numpy(<N M>.detach().numpy()[::-1].copy())")
+    yield from lines("""
+        y = <*>.contiguous()
+        y = <N M>.T.contiguous()
+        y = <B N M>.transpose(axis, axis).contiguous()
+        y = <*>.flip(axes)
+        y = <*>.roll(number(0, 3), axis)
+        y = <*>.to(getattr(tg, choice('half', 'bfloat16', 'float', 'double', 'int', 'bool', 'cfloat')))
+        y = tg.cat([<N M>, <K M>], 0)
+        y = tg.cat([<N M>, <N K>], axis)
+        y = tg.stack([<N M>, <N M>], axis)
+        y = <B N M>.permute(2, 0, 1).reshape(-1, {N})
+        y = <*>.reshape(axes)
+        y = <B C H W>.contiguous(memory_format=tg.channels_last)
+        y = <*>.expand(choice(3, 1, -1, 0, -2, 2**63), -1, choice(-1, 2))
+        y = <N M>.unfold(axis, number(1, 3), number(1, 2))
+        y = tg.as_strided(<N M>, (choice(1, 2, 3, -1, 2**63), number(0, 2)), (number(0, 2), choice(0, 1, -1, 2**62)), number(0, 2))
+        y = <N M>.repeat(number(0, 3), number(1, 2))
+        y = tg.tril(<N M>, number(-2, 2))
+        y = tg.rot90(<N M>, number(0, 3))
+        y = tg.diagonal(<N M>, number(-1, 1))
+        y = <N M>.view(dtype)
+        <N N>.copy_(a.T)
+        <N M>[1:].copy_(a[:-1])
+        <N M>[:, 1:].copy_(a[:, :-1].flip(1))
+        <*>.as_strided_((choice(1, 2, 3, -1),), (choice(0, 1, -1, 2**62),), number(0, 2)).add_(1)
+        <*>.copy_(<~*>.to(dtype))
+        y = tg.meshgrid(<N>, <M>, indexing='ij')
+        y = <*>.split(number(1, 2), axis)
+        y = tg.from_numpy(<N M>.detach().numpy()[::-1].copy())
+    """)
 
 
 def streams():
-    yield from ("tg.manual_seed(number(0, 9)); y = tg.rand(number(0, 40), dtype=dtype)", "y = tg.randn(number(0, 40), {N}, dtype=dtype)",
-                "y = tg.randint(number(-3, 0), number(1, 9), ({N}, {M}), dtype=dtype)", "y = tg.randperm(number(0, 40))", "<*>.normal_(real, real)", "<*>.uniform_(real, real)",
-                "<*>.exponential_(real)", "<*>.bernoulli_(real)", "y = tg.bernoulli(<unit *>)", "y = tg.multinomial(<unit N M>, number(1, 2), replacement=flag)",
-                "y = F.dropout(<*>, real)", "y = F.dropout2d(<B C H W>, real)", "<*>.random_(number(-5, 0), number(1, 9))", "<N M>[:, ::2].normal_()", "<N M>.T.uniform_()",
-                "source = tg.Generator(); source.set_state(<byte>); y = tg.rand(3, generator=source)", "tg.set_rng_state(<byte>)", "<*>.cauchy_(real, real)", "<*>.log_normal_(real, real)",
-                "y = tg.normal(<N M>, <unit N M>)", "y = tg.rrelu(<*>, real, real, training=True)", "tg.nn.init.trunc_normal_(<N M>, real, real, real, real)", "y = F.gumbel_softmax(<N M>, real)")
+    yield from lines("""
+        tg.manual_seed(number(0, 9)); y = tg.rand(number(0, 40), dtype=dtype)
+        y = tg.randn(number(0, 40), {N}, dtype=dtype)
+        y = tg.randint(number(-3, 0), number(1, 9), ({N}, {M}), dtype=dtype)
+        y = tg.randperm(number(0, 40))
+        <*>.normal_(real, real)
+        <*>.uniform_(real, real)
+        <*>.exponential_(real)
+        <*>.bernoulli_(real)
+        y = tg.bernoulli(<unit *>)
+        y = tg.multinomial(<unit N M>, number(1, 2), replacement=flag)
+        y = F.dropout(<*>, real)
+        y = F.dropout2d(<B C H W>, real)
+        <*>.random_(number(-5, 0), number(1, 9))
+        <N M>[:, ::2].normal_()
+        <N M>.T.uniform_()
+        source = tg.Generator(); source.set_state(<byte>); y = tg.rand(3, generator=source)
+        tg.set_rng_state(<byte>)
+        <*>.cauchy_(real, real)
+        <*>.log_normal_(real, real)
+        y = tg.normal(<N M>, <unit N M>)
+        y = tg.rrelu(<*>, real, real, training=True)
+        tg.nn.init.trunc_normal_(<N M>)
+        y = F.gumbel_softmax(<N M>, real)
+    """)
 
 
 def optimizers():
-    kinds = ["SGD(ps, lr=real)", "SGD(ps, lr=0.1, momentum=real, nesterov=flag, dampening=0)", "Adam(ps, lr=real, amsgrad=flag)", "AdamW(ps, weight_decay=real)",
-             "Adam(ps, betas=(real, 0.9))"]
+    kinds = ["SGD(ps, lr=real)", "SGD(ps, lr=0.1, momentum=real, nesterov=flag, dampening=0)", "Adam(ps, lr=real, amsgrad=flag)",
+             "AdamW(ps, weight_decay=real)", "Adam(ps, betas=(real, 0.9))"]
     for kind in kinds:
         made = f"ps = [w.requires_grad_() for w in (<N M>, <K>, <N>)]\noptim = tg.optim.{kind[:-1]}, foreach=choice(None, True, False))"
         yield f"{made}\ntrained(optim, *ps)"
@@ -243,8 +356,8 @@ def optimizers():
     yield "ps = [<N M>.requires_grad_()]; ps[0].grad = <N M>; y = tg.nn.utils.clip_grad_norm_(ps, real, norm_type=real)"
 
 
-FAMILIES = [list(family()) for family in (maps, pairs, reductions, products, convolutions, poolings, normalizations, losses, attentions, recurrent, indexings, copies,
-                                          streams, optimizers)]
+FAMILIES = [list(family()) for family in (maps, pairs, reductions, products, convolutions, poolings, normalizations, losses, attentions,
+                                          recurrent, indexings, copies, streams, optimizers)]
 PLACE = re.compile(r"<([^<>=]+)>|\{(\w)\}|\b(number|choice|real|flag|axis|axes|dtype)\b(?!=)(\(((?:[^()]|\([^()]*\))*)\))?")
 
 
@@ -351,7 +464,8 @@ class Draw:
         shape = tuple(rng.randint(0, 4) for _ in range(rng.randint(0, 3)))
         return rng.choice((f"{name}.data = tensor({shape}, {rng.choice(DTYPES)!r})", f"{name}.data = {name}.data[:0]", f"{name}.data = {name}.data.double()",
                            f"{name}.detach().resize_({shape})", f"{name}.data.set_(tensor({shape}))", f"{name}.detach().numpy()[...] = 2**20",
-                           f"{name}.data.fill_(float('nan'))", f"{name}.data = {name}.data.mT", f"{name}.detach().zero_()", f"{name}.data = {name}.data.flatten()",
+                           f"{name}.data.fill_(float('nan'))", f"{name}.data = {name}.data.mT",
+                           f"{name}.detach().zero_()", f"{name}.data = {name}.data.flatten()",
                            f"{name}.requires_grad_(False)", f"{name}.detach_()", f"{name}.data.resize_(1).resize_({shape})"))
 
     def text(self):

@@ -1,10 +1,9 @@
 """Calls while memory is short: the n-th request for it fails, for some n. They raise MemoryError, or their results are those of enough memory."""
 import numpy as np
-import values
 import workers
-from tensorgrad._native import native
 
 import tensorgrad as tg
+from tensorgrad._native import native
 
 REQUESTS = (1, 2, 3, 5, 8)
 
@@ -25,6 +24,9 @@ def run(program, names):
     expected, error = numbers(program, names)
     if error is not None:
         return None, True
+    again, _ = numbers(program, names)
+    if any(not same(value, again[name]) for name, value in expected.items()):       # of memory that nobody wrote to
+        return None, False
     raised = False
     for n in REQUESTS:
         native.fail_allocation(n)
@@ -42,5 +44,3 @@ def run(program, names):
 def same(a, b):
     return a.shape == b.shape and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
 
-
-del values

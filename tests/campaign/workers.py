@@ -18,7 +18,7 @@ import time
 import traceback
 from dataclasses import dataclass, field
 
-SECONDS = 20                        # that a call may take
+SECONDS = 12                        # that a call may take
 MEMORY = 3 << 30                    # that a worker may map, beside what a sanitizer maps
 NOW, CALLS, RAISED = range(3)       # what a worker notes
 NEVER = (SystemError, RecursionError, NameError, SyntaxError)       # what no call may end with
