@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tables.inc"
@@ -112,7 +113,7 @@ static int reach_of(const Py_buffer *view, long *before, long *behind)
     for (int k = 0; k < view->ndim; k++) {
         long step = view->strides[k] / view->itemsize, far;
         if (view->strides[k] % view->itemsize || __builtin_mul_overflow(view->shape[k] - 1, step, &far)) return 0;
-        if (far < 0) *before += far; else *behind += far;
+        if (far < 0 ? __builtin_add_overflow(*before, far, before) : __builtin_add_overflow(*behind, far, behind)) return 0;
     }
     return 1;
 }
@@ -125,7 +126,7 @@ static int steps_fit(const Check *c, const Argument *a, long before, long behind
         long others, length = length_of(c, &a->axis[k], &which, &others), far;
         long step = a->axis[k].step == STEP_OF_1 ? 1 : *(long *)(c->call + c->row->argument[(int)a->axis[k].step].at);
         if (length == UNKNOWN || __builtin_mul_overflow(length - 1, step, &far)) return 0;
-        if (far < 0) before -= far; else behind -= far;
+        if (far < 0 ? __builtin_sub_overflow(before, far, &before) : __builtin_sub_overflow(behind, far, &behind)) return 0;
     }
     return before <= 0 && behind >= 0;
 }
@@ -168,6 +169,9 @@ static int check_array(Check *c, int which, PyObject *value)
     if (a->strided && !steps_fit(c, a, before, behind)) return misfit(c, a, view);
     c->views->start[which] = (char *)view->buf + before * view->itemsize, c->views->stop[which] = (char *)view->buf + (behind + 1) * view->itemsize;
     *to = view->buf;
+    if (!a->copied) return 0;
+    if (!(*to = c->views->copy = malloc(view->len))) return PyErr_NoMemory(), -1;
+    memcpy(*to, view->buf, view->len);
     return 0;
 }
 
@@ -186,7 +190,7 @@ static int disturbs(const Check *c)
 int check_call(const Declaration *row, const char *name, PyObject *const *values, Py_ssize_t count, void *call, Views *views, int *is_double)
 {
     Check c = {row, name, call, views, 0};
-    views->held = 0;
+    views->held = 0, views->copy = NULL;
     if (count < row->arrays) return PyErr_Format(PyExc_TypeError, "%s takes %d arrays, not %zd", name, row->arrays, count), -1;
     memset(call, 0, row->bytes);
     for (int i = 0; i < row->sizes; i++) *size_at(&c, i) = UNKNOWN;
@@ -204,4 +208,5 @@ int check_call(const Declaration *row, const char *name, PyObject *const *values
 void release_views(Views *views)
 {
     while (views->held) PyBuffer_Release(&views->view[--views->held]);
+    free(views->copy);
 }

@@ -21,7 +21,7 @@ typedef struct Axis { short factor; signed char count, sizes[4], step; } Axis;
 
 typedef struct Argument {
     const char *name, *says;
-    unsigned char kind, written, optional, strided, counts;
+    unsigned char kind, written, optional, strided, counts, copied;
     unsigned over;                      /* the arrays whose memory it may be, a bit each */
     long least, most;                   /* of a RANGE */
     size_t at;                          /* its place in the struct */
@@ -45,7 +45,12 @@ typedef struct Declaration {
 extern const Declaration declarations[];
 
 /* Views of the arrays of a call, which it holds until they are released. */
-typedef struct Views { Py_buffer view[MOST_ARRAYS]; const char *start[MOST_ARRAYS], *stop[MOST_ARRAYS]; int held; } Views;
+typedef struct Views {
+    Py_buffer view[MOST_ARRAYS];
+    const char *start[MOST_ARRAYS], *stop[MOST_ARRAYS];
+    int held;
+    void *copy;                         /* of the one array that is copied */
+} Views;
 
 /* Fill the struct of a call. 0: it may be made; `is_double` says by which kernel. 1: its arrays or numbers are not served. −1: an error is set. */
 int check_call(const Declaration *row, const char *name, PyObject *const *values, Py_ssize_t count, void *call, Views *views, int *is_double);

@@ -19,7 +19,7 @@ PyObject *use_state(PyObject *self, PyObject *args)
     unsigned long long set, get;
     (void)self;
     if (!PyArg_ParseTuple(args, "OOKK:use_state", &variable, &value, &set, &get)) return NULL;
-    Py_XDECREF(state), Py_XDECREF(ours);
+    if (state) Py_RETURN_NONE;                  /* once for the process: the addresses are believed */
     state = Py_NewRef(variable), ours = Py_NewRef(value);
     if (set && get) set_blas = (void (*)(int))(uintptr_t)set, get_blas = (int (*)(void))(uintptr_t)get;
     Py_RETURN_NONE;
@@ -96,7 +96,8 @@ PyObject *enter_region(PyObject *self, PyObject *nothing)
 PyObject *leave_region(PyObject *self, PyObject *handler)
 {
     (void)self;
-    if (set_blas) end_single();
+    if (handler != Py_None && !PyCapsule_IsValid(handler, "mem_handler")) return PyErr_SetString(PyExc_TypeError, "leave_region(handler)"), NULL;
+    if (set_blas && mine) end_single();
     if (handler == Py_None) Py_RETURN_NONE;
     PyObject *last = swap_handler(handler);
     if (!last) return NULL;

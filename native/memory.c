@@ -232,11 +232,13 @@ static PyObject *(*set_handler)(PyObject *);
 
 PyObject *swap_handler(PyObject *new) { return set_handler(new); }
 
-/* use_memory(table): have a handler ready for regions; whether it is one that this NumPy understands. The table is that of NumPy's functions, `_ARRAY_API`. */
-PyObject *use_memory(PyObject *self, PyObject *capsule)
+extern void **numpy_functions(void);
+
+/* use_memory(): have a handler ready for regions; whether it is one that this NumPy understands. */
+PyObject *use_memory(PyObject *self, PyObject *nothing)
 {
-    (void)self;
-    void **table = PyCapsule_GetPointer(capsule, NULL);
+    (void)self, (void)nothing;
+    void **table = numpy_functions();
     if (!table) return NULL;
     if (memory_handler) Py_RETURN_TRUE;
     PyObject *before = ((PyObject *(*)(void))table[GET_HANDLER])();             /* for ever: its functions are called as long as there are arrays */

@@ -149,6 +149,16 @@ static PyObject *twister(PyObject *self, PyObject *engine)
     return (PyObject *)state;
 }
 
+/* NumPy's functions, a table of pointers: `_ARRAY_API`, by its documentation of the C API. */
+void **numpy_functions(void)
+{
+    PyObject *module = PyImport_ImportModule("numpy._core._multiarray_umath"), *capsule = module ? PyObject_GetAttrString(module, "_ARRAY_API") : NULL;
+    void **table = capsule ? PyCapsule_GetPointer(capsule, NULL) : NULL;
+    Py_XDECREF(module);
+    Py_XDECREF(capsule);
+    return table;
+}
+
 extern PyObject *use_memory(PyObject *, PyObject *), *empty_memory(PyObject *, PyObject *), *memory_use(PyObject *, PyObject *);    /* memory.c */
 extern PyObject *use_state(PyObject *, PyObject *), *enter_region(PyObject *, PyObject *), *leave_region(PyObject *, PyObject *);        /* guest.c */
 extern PyObject *regions_forked(PyObject *, PyObject *), *compute(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
@@ -166,9 +176,9 @@ static PyMethodDef functions[] = {
                                     {"fail_allocation", fail_allocation, METH_O, NULL},
 #endif
                                     {"set_threads", set_threads, METH_O, NULL}, {"when_started", when_started, METH_O, NULL},
-                                    {"started", has_started, METH_NOARGS, NULL}, {"twister", twister, METH_O, NULL}, {"use_memory", use_memory, METH_O, NULL},
+                                    {"started", has_started, METH_NOARGS, NULL}, {"twister", twister, METH_O, NULL}, {"use_memory", use_memory, METH_NOARGS, NULL},
                                     {"empty_memory", empty_memory, METH_NOARGS, NULL}, {"memory_use", memory_use, METH_NOARGS, NULL},
-                                    {"use_arrays", use_arrays, METH_O, NULL}, {"map", new_map, METH_VARARGS, NULL},
+                                    {"use_arrays", use_arrays, METH_NOARGS, NULL}, {"map", new_map, METH_VARARGS, NULL},
                                     {"learn", learn, METH_VARARGS, NULL}, {"results", results_are, METH_O, NULL}, {"lane", new_lane, METH_VARARGS, NULL},
                                     FAST("wrap", wrap), FAST("fresh", fresh), FAST("record", record_step), FAST("record_careful", record_careful),
                                     {"learn_steps", learn_steps, METH_VARARGS, NULL}, FAST("step_back", step_back),

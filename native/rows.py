@@ -24,6 +24,7 @@ class Argument:
     optional: bool = False
     strided: bool = False
     counts: bool = False                # a number that a step of an optimizer counts up
+    copied: bool = False
     over: list[str] = field(default_factory=list)
     limits: tuple[int, int] = (0, 0)
 
@@ -58,8 +59,9 @@ class Row:
 
 
 def argument(word: str, kind: str, **more: object) -> Argument:
-    name, marks = re.fullmatch(r"(\w+)([!?+]*)", word).groups()  # type: ignore[union-attr]
-    return Argument(name, kind, written="!" in marks, optional="?" in marks, counts="+" in marks, **more)  # type: ignore[arg-type]
+    name, marks = re.fullmatch(r"(\w+)([!?+&]*)", word).groups()  # type: ignore[union-attr]
+    return Argument(name, kind, written="!" in marks, optional="?" in marks, counts="+" in marks, copied="&" in marks,
+                    **more)  # type: ignore[arg-type]
 
 
 def arrays(names: str, axes: str) -> list[Argument]:
@@ -152,7 +154,7 @@ def entry(row: Row, a: Argument) -> str:
     at = "0" if row.of_rows and a.is_array else f"offsetof({row.name}_call, {a.name})"
     axes = ", ".join(axis_of(row, text) for text in a.axes)
     says = " ".join(a.axes)
-    return (f'    {{"{a.name}", "{says}", {kind}, {int(a.written)}, {int(a.optional or a.kind == "real?")}, {int(a.strided)}, {int(a.counts)}, {over}, '
+    return (f'    {{"{a.name}", "{says}", {kind}, {int(a.written)}, {int(a.optional or a.kind == "real?")}, {int(a.strided)}, {int(a.counts)}, {int(a.copied)}, {over}, '
             f"{a.limits[0]}, {a.limits[1]}, {at}, {len(a.axes)}, {{{axes or '{0}'}}}}},")
 
 

@@ -36,10 +36,9 @@ except ImportError:
 
 def _use_memory() -> None:
     if native is not None:
-        from numpy._core import _multiarray_umath
-        native.use_arrays(_multiarray_umath._ARRAY_API)
+        native.use_arrays()
     if not _setting("TENSORGRAD_MEMORY", "system") and native is not None:
-        native.use_memory(_multiarray_umath._ARRAY_API)
+        native.use_memory()
 
 
 def empty_memory() -> int:

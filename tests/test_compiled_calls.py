@@ -88,6 +88,41 @@ def test_other_arguments(call):
         native.softmax(*call)
 
 
+def test_kernels_that_would_write_nothing_or_read_what_is_not_there():
+    x = floats(6, 4)
+    with pytest.raises(ValueError, match=r"gx \|\| gw"):
+        native.row_norm_back(x, x, floats(6), floats(6), None, None, None, None, 6, 4)
+    with pytest.raises(ValueError, match="kind != 1"):
+        native.reduce(x, None, floats(4), 1, 6, 4, 1, 1.0)
+    with pytest.raises(ValueError, match="this does not hold"):
+        native.window_sum(x, floats(6, 4), 1, 6, 4, 2 ** 39, 1, 6, 4, 1, 1, 0, 0, 1, 1, 1.0)
+    with pytest.raises(ValueError, match="copy: x has the shape"):                   # steps that come to 0 in 64 bits
+        native.copy(x, floats(24), *(2 ** 39,) * 4, 1, *(2 ** 23,) * 4, 1, *(0,) * 5)
+
+
+def test_what_takes_numpys_own_objects_looks_at_them():
+    for wrong in (1, native.lstm.__self__, np._core._multiarray_umath._ARRAY_API):
+        with pytest.raises(TypeError, match="leave_region"):
+            native.leave_region(wrong)
+    assert native.use_arrays() is None and native.use_memory() in (True, False)
+
+
+class Odd:
+    """A number that empties a list while it is read."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __float__(self):
+        self.rows.clear()
+        return 0.5
+
+
+def test_rows_that_go_away_while_a_number_is_read():
+    rows = [(floats(4), None, floats(4))]
+    assert native.sgd(rows, 0, Odd(rows), 0.5, 0.0, 1.0) == []
+
+
 def test_random_numbers_of_another_engine():
     for other in (np.random.PCG64(0), np.random.MT19937(0).capsule, None):
         with pytest.raises(TypeError, match="the engine is no MT19937"):

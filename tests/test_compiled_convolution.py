@@ -176,3 +176,29 @@ def test_the_switch():
             y = tg.nn.functional.conv2d(x, w, **other)
             with flags(True, winograd=False):
                 assert tg.equal(y, tg.nn.functional.conv2d(x, w, **other))
+
+
+@pytest.mark.parametrize("size, kernel, more", [
+    ((2,), (1,), {"stride": 2}), ((5,), (1,), {"stride": 7}), ((3, 4), (1, 1), {"stride": (1, 9)}), ((3, 4), (1, 1), {"stride": 2 ** 31 - 1}),
+    ((6, 5), (2, 3), {"stride": 2 ** 40}), ((70, 70), (3, 3), {"stride": 67})])
+def test_strides_that_leave_few_results(size, kernel, more):
+    x, w = tg.randn(3, 2, *size, dtype=tg.float64), tg.randn(4, 2, *kernel, dtype=tg.float64)
+    given = [t.requires_grad_() for t in (x, w)]
+    function = tg.nn.functional.conv1d if len(size) == 1 else tg.nn.functional.conv2d
+    found = []
+    for on in (True, False):
+        with flags(on):
+            y = function(*given, **more)
+            found.append((y, *tg.autograd.grad(y, given, tg.arange(y.numel(), dtype=y.dtype).view(y.shape))))
+    for ours, exact in zip(*found, strict=True):
+        tg.testing.assert_close(ours, exact)
+
+
+@pytest.mark.parametrize("more", [{"dilation": 2, "output_padding": 1}, {"dilation": 3, "output_padding": 2}, {"stride": 3, "output_padding": 2}])
+@pytest.mark.parametrize("kernel", [1, 3])
+def test_results_beyond_the_last_window(kernel, more):
+    y, w, b = tg.randn(4, 1, 4, dtype=tg.float64), tg.randn(1, 5, kernel, dtype=tg.float64), tg.randn(5, dtype=tg.float64)
+    with flags(True):
+        ours = tg.nn.functional.conv_transpose1d(y, w, b, **more)
+    with flags(False):
+        tg.testing.assert_close(ours, tg.nn.functional.conv_transpose1d(y, w, b, **more))

@@ -28,6 +28,11 @@ def served(shape: Any, kernel: Any, widths: Any) -> bool:
     return len(kernel) < 3 and 0 not in shape and min(map(min, widths)) >= 0
 
 
+def wide(size: Any, kernel: Any, widths: Any) -> bool:
+    """Whether a window is wider than a plane with its border on both sides."""
+    return any(k > n + 2 * before for n, k, (before, _) in zip(size, kernel, widths, strict=True))
+
+
 def lengths(size: Any, kernel: Any, stride: Any, widths: Any, dilation: Any) -> tuple[int, ...]:
     reach = tuple(d + a + b for d, (a, b) in zip(size, widths, strict=True))
     return window_count(reach, tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)), stride)
@@ -90,7 +95,7 @@ def summed(shape: Any, kernel: Any, stride: Any, widths: Any) -> Any:
         return None
     lead, size = shape[:-len(kernel)], shape[-len(kernel):]
     length = lengths(size, kernel, stride, widths, (1, 1)[:len(kernel)])
-    if 0 in length:
+    if 0 in length or wide(size, kernel, widths):
         return None
     return (*lead, *length), geometry(prod(lead), size, kernel, length, stride, widths)
 
@@ -99,7 +104,7 @@ def summed(shape: Any, kernel: Any, stride: Any, widths: Any) -> Any:
 def window_spread(x: Any, *, size: Any, kernel: Any, stride: Any, widths: Any, scale: float = 1) -> Any:
     n = len(kernel)
     out = np.empty((*x.shape[:-n], *size), x.dtype)
-    if not served(x.shape, kernel, widths) or not out.size:
+    if not served(x.shape, kernel, widths) or not out.size or wide(size, kernel, widths):
         return NotImplemented
     return done(native.window_spread(whole(x), out, *geometry(prod(x.shape[:-n]), size, kernel, x.shape[-n:], stride, widths), scale), out)
 
