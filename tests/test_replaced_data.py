@@ -15,11 +15,13 @@ OPS = {
     "mul": lambda t, x, w: x * w, "linear": lambda t, x, w: t.nn.functional.linear(x, w.expand(5, 6)), "matmul": lambda t, x, w: x @ w,
     "smooth_l1_loss": lambda t, x, w: t.nn.functional.smooth_l1_loss(x, w.expand(4, 6)), "logsumexp": lambda t, x, w: t.logsumexp(x, -1) + w.sum(),
     "var": lambda t, x, w: x.var(-1) + w.sum(), "conv1d": lambda t, x, w: t.nn.functional.conv1d(x[None], w.reshape(1, 1, 6).expand(4, 4, 6)),
-    "max_pool1d": lambda t, x, w: t.nn.functional.max_pool1d(x[None], 2) * w[:3], "embedding": lambda t, x, w: t.nn.functional.embedding(t.tensor([3, 0]), x) * w,
+    "max_pool1d": lambda t, x, w: t.nn.functional.max_pool1d(x[None], 2) * w[:3],
+    "embedding": lambda t, x, w: t.nn.functional.embedding(t.tensor([3, 0]), x) * w,
     "attention": lambda t, x, w: t.nn.functional.scaled_dot_product_attention(x[None], x[None], w.expand(1, 4, 6)), "sin": lambda t, x, w: x.sin() + w,
 }
 OTHERS = {"shorter": lambda t, v: v[:3], "small": lambda t, v: t.ones(2), "large": lambda t, v: t.ones(70, 90), "empty": lambda t, v: t.ones(0),
-          "double": lambda t, v: v.double(), "half": lambda t, v: v.half(), "turned": lambda t, v: v.t().contiguous().t(), "wide": lambda t, v: t.ones(1).expand(v.shape)}
+          "double": lambda t, v: v.double(), "half": lambda t, v: v.half(), "turned": lambda t, v: v.t().contiguous().t(),
+          "wide": lambda t, v: t.ones(1).expand(v.shape)}
 
 
 def operands(t, leaves):

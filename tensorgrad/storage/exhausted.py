@@ -19,7 +19,8 @@ class HostMemoryError(RuntimeError, MemoryError):
 def in_words(bytes_: int | None, name: str = "") -> HostMemoryError:
     """PyTorch's error for memory that the system refuses."""
     asked = "" if bytes_ is None else f": you tried to allocate {bytes_} bytes. Error code 12 (Cannot allocate memory)"
-    return HostMemoryError(f"[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory{asked}" + (f" (in {name})" if name else ""))
+    place = f" (in {name})" if name else ""
+    return HostMemoryError(f"[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory{asked}{place}")
 
 
 def overflowed(shape: Any = None, name: str = "") -> RuntimeError:
