@@ -81,7 +81,7 @@ def leaf(*size): return torch.randn(*size).requires_grad_()
 {before}
 def inputs(): return {{k: zlib.crc32(v.detach().numpy().tobytes()) for k, v in globals().items() if type(v) is torch.Tensor and k != "kept"}}
 kept = inputs() if {watched} else None
-with open("/proc/self/statm") as f: now = int(f.read().split()[0]) * resource.getpagesize()
+with open("/proc/self/statm") as statm: now = int(statm.read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (now + extra, resource.RLIM_INFINITY))
 try:
     {call}
