@@ -33,7 +33,8 @@ def test_sizes_beyond_all_memory(name):
 
 REFUSED = {
     "empty": lambda t: t.empty(HUGE), "zeros": lambda t: t.zeros(HUGE), "randn": lambda t: t.randn(HUGE), "arange": lambda t: t.arange(HUGE),
-    "an op": lambda t: t.ones(1).expand(HUGE).exp(), "two operands": lambda t: t.ones(1).expand(HUGE) + t.ones(1), "a copy": lambda t: t.ones(1).expand(HUGE).clone(),
+    "an op": lambda t: t.ones(1).expand(HUGE).exp(), "two operands": lambda t: t.ones(1).expand(HUGE) + t.ones(1),
+    "a copy": lambda t: t.ones(1).expand(HUGE).clone(),
     "a product": lambda t: t.ones(1 << 25, 1) @ t.ones(1, 1 << 25), "cat": lambda t: t.cat([t.ones(1).expand(HUGE)] * 2),
     "a pair": lambda t: t.nn.functional.gelu(t.ones(1, requires_grad=True).expand(HUGE)), "adaptive_avg_pool1d": lambda t:
     t.nn.functional.adaptive_avg_pool1d(t.ones(1, 1, 4), HUGE), "interpolate": lambda t: t.nn.functional.interpolate(t.ones(1, 1, 4), HUGE),
@@ -45,7 +46,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_memory_that_the_system_refuses(name):
-    with pytest.raises(RuntimeError, match=r"DefaultCPUAllocator: can't allocate memory: you tried to allocate \d+ bytes. Error code 12 \(Cannot allocate") as found:
+    with pytest.raises(RuntimeError, match=r"Allocator: can't allocate memory: you tried to allocate \d+ bytes. Error code 12 \(Cannot allocate mem") as found:
         REFUSED[name](tg)
     assert isinstance(found.value, MemoryError)
 
@@ -133,7 +134,8 @@ def test_selections_that_have_no_room():
 @pytest.mark.parametrize("stride", [5, 10 ** 6, 3 * 10 ** 8])
 def test_strides_that_lead_beyond_the_input(n, stride):
     torch = pytest.importorskip("torch")
-    for name, given in (("conv", {"padding": 1}), ("max_pool", {"padding": 1}), ("max_pool", {"ceil_mode": True}), ("avg_pool", {"ceil_mode": True, "padding": 1})):
+    for name, given in (("conv", {"padding": 1}), ("max_pool", {"padding": 1}), ("max_pool", {"ceil_mode": True}),
+                        ("avg_pool", {"ceil_mode": True, "padding": 1})):
         found = []
         for t in (tg, torch):
             x = t.arange(4.0 ** n).reshape(1, 1, *[4] * n).requires_grad_()

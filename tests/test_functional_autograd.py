@@ -118,6 +118,18 @@ def all_columns_at_once(torch):
 
 
 @program
+def derivatives_by_a_number(torch):
+    x, functional, func, found = torch.tensor(2.), torch.autograd.functional, torch.func, []
+    for f in (lambda x: x ** 2, lambda x: torch.stack([x, x ** 3]), lambda x: x * torch.ones(2, 3)):
+        for options in ({}, {"vectorize": True}, {"vectorize": True, "strategy": "forward-mode"}):
+            found.append(functional.jacobian(f, x, **options))
+        found += [func.jacrev(f)(x), func.jacfwd(f)(x), func.hessian(f)(x)]
+    for options in ({}, {"vectorize": True}):
+        found.append(functional.hessian(lambda x: x ** 3, x, **options))
+    return found
+
+
+@program
 def one_number_needs_no_vector(torch):
     x, functional = torch.tensor(2.), torch.autograd.functional
     return [getattr(functional, name)(lambda x: x ** 3, x) for name in ("vjp", "jvp", "vhp", "hvp")]

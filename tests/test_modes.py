@@ -66,6 +66,26 @@ def tensors_made_without_tape(torch):
 
 
 @program
+def results_written_without_tape(torch):
+    p, found = leaf(torch, 1., 2., 3.), []
+    with torch.no_grad():
+        for made in (torch.add(p, 1, out=p), torch.mul(p, p, out=p), torch.matmul(torch.ones(3, 3), p.clone(), out=p),
+                     torch.exp(torch.zeros(3), out=p)):
+            found.append((made is p, p.requires_grad, p.is_leaf, p.tolist(), p._version))
+    y = p * 2
+    with torch.no_grad():
+        torch.add(y, 1, out=y)
+    y.sum().backward()
+    return [*found, y, p.grad]
+
+
+@program
+def results_written_on_tape(torch):
+    p = leaf(torch, 1.)
+    torch.add(torch.ones(1), 1, out=p)
+
+
+@program
 def set_grad_enabled_works_at_once(torch):
     found = []
     torch.set_grad_enabled(False)

@@ -567,3 +567,52 @@ def test_steps_at_once_count_as_writes():
     tg.optim.Adam([weight, other]).step()
     with pytest.raises(RuntimeError, match='modified by an inplace operation'):
         loss.backward()
+
+
+# ── state from a file that does not fit ───────────────────────────────────────────────────────────────────────────────
+
+RULES = {'Adam': {'amsgrad': True}, 'AdamW': {}, 'SGD': {'momentum': 0.9}, 'RMSprop': {'momentum': 0.9, 'centered': True}, 'Adagrad': {}, 'Adadelta': {},
+         'Adamax': {}, 'ASGD': {}, 'NAdam': {}, 'RAdam': {}, 'Rprop': {}, 'Adafactor': {}}
+UNFIT = {'None': lambda v: None, 'short': lambda v: tg.ones(2), 'long': lambda v: tg.ones(70, 90), 'a number': lambda v: 0.5, 'a word': lambda v: 'x',
+         'a list': lambda v: [1.0, 2.0], 'missing': None}
+
+
+@pytest.mark.parametrize('name', RULES)
+def test_loaded_state_that_does_not_fit(name):
+    """An error, and parameters and state as before; or a step, where the rule does without."""
+    first, second = tg.nn.Parameter(tg.ones(300, 40)), tg.nn.Parameter(tg.ones(40, 300))
+    optimizer = getattr(optim, name)([first, second], **RULES[name])
+
+    def gradients():
+        first.grad, second.grad = tg.ones(300, 40), tg.ones(40, 300)
+    gradients()
+    optimizer.step()
+    good, errors = copy.deepcopy(optimizer.state_dict()), 0
+    for key in good['state'][1]:
+        for change in UNFIT.values():
+            bad = copy.deepcopy(good)
+            if change is None:
+                del bad['state'][1][key]
+            else:
+                bad['state'][1][key] = change(bad['state'][1][key])
+            before = first.tolist(), second.tolist()
+            gradients()
+            try:
+                optimizer.load_state_dict(bad)
+                optimizer.step()
+            except (AttributeError, KeyError, RuntimeError, TypeError, ValueError):
+                errors += 1
+                assert (first.tolist(), second.tolist()) == before
+            optimizer.load_state_dict(good)
+    assert errors
+    optimizer.step()
+
+
+def test_state_that_a_program_takes_away():
+    weight = tg.nn.Parameter(tg.ones(3))
+    optimizer = optim.Adam([weight])
+    weight.grad = tg.ones(3)
+    optimizer.step()
+    optimizer.state[weight]['exp_avg'] = None
+    with pytest.raises(AttributeError, match="'NoneType' object has no attribute 'lerp_'"):
+        optimizer.step()

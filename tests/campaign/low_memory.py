@@ -26,7 +26,8 @@ CASES = {
     "matmul backward": ("a, b = leaf(n, n), leaf(n, n)", "(a @ b).sum().backward()"),
     "batched matmul": ("a, b = randn(8, n, n // 4), randn(8, n // 4, n)", "torch.bmm(a, b)"),
     "linear": ("x, w, b = leaf(n, n), leaf(n, n), leaf(n)", "F.linear(x, w, b).sum().backward()"),
-    "attention": ("q, k, v = leaf(2, 4, n, 32), leaf(2, 4, n, 32), leaf(2, 4, n, 32)", "F.scaled_dot_product_attention(q, k, v, is_causal=True).sum().backward()"),
+    "attention": ("q, k, v = leaf(2, 4, n, 32), leaf(2, 4, n, 32), leaf(2, 4, n, 32)",
+                  "F.scaled_dot_product_attention(q, k, v, is_causal=True).sum().backward()"),
     "layer_norm": ("x, w, b = leaf(n, n), leaf(n), leaf(n)", "F.layer_norm(x, (n,), w, b).square().sum().backward()"),
     "rms_norm": ("x, w = leaf(n, n), leaf(n)", "F.rms_norm(x, (n,), w).square().sum().backward()"),
     "group_norm": ("x, w = leaf(8, 32, n // 4, 16), leaf(32)", "F.group_norm(x, 8, w, w).square().sum().backward()"),
@@ -80,7 +81,7 @@ def leaf(*size): return torch.randn(*size).requires_grad_()
 {before}
 def inputs(): return {{k: zlib.crc32(v.detach().numpy().tobytes()) for k, v in globals().items() if type(v) is torch.Tensor and k != "kept"}}
 kept = inputs() if {watched} else None
-with open("/proc/self/statm") as f: now = int(f.read().split()[0]) * resource.getpagesize()
+with open("/proc/self/statm") as statm: now = int(statm.read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (now + extra, resource.RLIM_INFINITY))
 try:
     {call}
