@@ -84,25 +84,44 @@ PyObject *compute(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObj
     return found;
 }
 
-/* enter_region(), leave_region(handler): the memory and BLAS of a region that Python enters, which sets the context variable itself. */
+/* The region that Python's code is in, in this thread. */
+static _Thread_local struct { Region region; int open; } here;
+
+/* enter_region(): begin one, unless there is one; whether it began, which leave_region(began) is to be given. */
 PyObject *enter_region(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;
-    PyObject *handler = memory_handler ? swap_handler(memory_handler) : Py_NewRef(Py_None);
-    if (handler) begin_single();
-    return handler;
+    if (here.open) Py_RETURN_FALSE;
+    if (region_enter(&here.region, 1)) return NULL;
+    here.open = 1;
+    Py_RETURN_TRUE;
 }
 
-PyObject *leave_region(PyObject *self, PyObject *handler)
+PyObject *leave_region(PyObject *self, PyObject *began)
 {
     (void)self;
-    if (handler != Py_None && !PyCapsule_IsValid(handler, "mem_handler")) return PyErr_SetString(PyExc_TypeError, "leave_region(handler)"), NULL;
-    if (set_blas && mine) end_single();
-    if (handler == Py_None) Py_RETURN_NONE;
-    PyObject *last = swap_handler(handler);
-    if (!last) return NULL;
-    Py_DECREF(last);
+    if (began != Py_True || !here.open) Py_RETURN_NONE;
+    here.open = 0;
+    if (region_leave(&here.region)) return NULL;
     Py_RETURN_NONE;
+}
+
+/* outside(function, *args, **params): a call of the program's own function, in its own state, which is what it leaves then. */
+PyObject *outside(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
+{
+    (void)self;
+    if (count < 1) return PyErr_SetString(PyExc_TypeError, "outside(function, *args, **params)"), NULL;
+    int open = here.open;
+    here.open = 0;
+    PyObject *type, *value, *trace, *found = open && region_leave(&here.region) ? NULL : PyObject_Vectorcall(args[0], args + 1, count - 1, keywords);
+    if (!open) return found;
+    PyErr_Fetch(&type, &value, &trace);
+    here.open = 1;
+    if (region_enter(&here.region, 1)) {
+        Py_CLEAR(found);
+        Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace);
+    } else PyErr_Restore(type, value, trace);
+    return found;
 }
 
 /* In a child of fork there is this thread alone. */

@@ -162,6 +162,7 @@ void **numpy_functions(void)
 extern PyObject *use_memory(PyObject *, PyObject *), *empty_memory(PyObject *, PyObject *), *memory_use(PyObject *, PyObject *);    /* memory.c */
 extern PyObject *use_state(PyObject *, PyObject *), *enter_region(PyObject *, PyObject *), *leave_region(PyObject *, PyObject *);        /* guest.c */
 extern PyObject *regions_forked(PyObject *, PyObject *), *compute(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
+extern PyObject *outside(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 extern PyObject *use_arrays(PyObject *, PyObject *), *new_map(PyObject *, PyObject *);                                              /* maps.c */
 extern PyObject *learn(PyObject *, PyObject *), *results_are(PyObject *, PyObject *), *new_lane(PyObject *, PyObject *);             /* lane.c */
 extern PyObject *wrap(PyObject *, PyObject *const *, Py_ssize_t), *fresh(PyObject *, PyObject *const *, Py_ssize_t);
@@ -184,6 +185,7 @@ static PyMethodDef functions[] = {
                                     {"learn_steps", learn_steps, METH_VARARGS, NULL}, FAST("step_back", step_back),
                                     {"use_state", use_state, METH_VARARGS, NULL}, {"regions_forked", regions_forked, METH_NOARGS, NULL},
                                     {"enter_region", enter_region, METH_NOARGS, NULL}, {"leave_region", leave_region, METH_O, NULL},
+                                    {"outside", (PyCFunction)(void (*)(void))outside, METH_FASTCALL | METH_KEYWORDS, NULL},
                                     {"compute", (PyCFunction)(void (*)(void))compute, METH_FASTCALL | METH_KEYWORDS, NULL}, {0}};
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, fill}, {0, NULL}};
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_compiled", NULL, 0, functions, slots, NULL, NULL, NULL};

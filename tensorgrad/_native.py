@@ -2,9 +2,11 @@
 
 With it comes the memory of the package's large arrays, which is kept for the next ones when it is freed (native/memory.c); a program's own arrays, and all
 others without the compiled part, come from the system. With `TENSORGRAD_MEMORY=system` the package's do, too. `TENSORGRAD_INSTRUCTIONS` (AVX-512, AVX2 or
-baseline) names the best instructions to use where the processor has them. With `TENSORGRAD_PURE=1` there is no compiled part, installed or not.
+baseline) names the best instructions to use where the processor has them. With `TENSORGRAD_PURE=1`, and on free-threaded Python, there is no compiled part,
+installed or not.
 """
 import os
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -25,7 +27,7 @@ def _setting(name: str, *values: str) -> str:
 
 _setting("TENSORGRAD_INSTRUCTIONS", "AVX-512", "AVX2", "baseline")           # read by native/module.c
 try:
-    if os.environ.get("TENSORGRAD_PURE", "0") not in ("", "0"):
+    if os.environ.get("TENSORGRAD_PURE", "0") not in ("", "0") or "free-threading" in sys.version:     # its objects are laid out in another way
         raise ImportError
     _compiled = import_module("._compiled", __package__)
     if not os.path.isdir(SOURCE) or os.stat(_compiled.__file__).st_mtime >= _newest(SOURCE):

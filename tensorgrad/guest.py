@@ -30,79 +30,60 @@ STATE = umath._make_extobj(all="ignore", bufsize=BUFFER)
 begin, end = variable.set, variable.reset
 
 
-def _compute(function: Callable[..., Any], *args: Any, **params: Any) -> Any:
-    """A call of the function in a region."""
-    token = begin(STATE)
-    try:
-        return function(*args, **params)
-    finally:
-        end(token)
-
-
 if native is not None:
     native.use_state(variable, STATE, *addresses())
-    compute, _enter, _leave = native.compute, native.enter_region, native.leave_region
+    compute, outside, enter, leave = native.compute, native.outside, native.enter_region, native.leave_region
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=native.regions_forked)
 else:
-    compute = _compute
+    class Here(threading.local):
+        token: Any = None               # of the region that this thread is in
 
-    def _enter() -> Any:
-        return None
+    here = Here()
 
-    def _leave(handler: Any) -> None:
-        pass
+    def enter() -> bool:
+        """Begin a region, unless there is one; whether it began, which `leave` is to be given."""
+        if here.token is not None:
+            return False
+        here.token = begin(STATE)
+        return True
 
+    def leave(began: bool) -> None:
+        if began:
+            token, here.token = here.token, None
+            end(token)
 
-class Here(threading.local):
-    region: Any = None              # the one that this thread is in
+    def compute(function: Callable[..., Any], *args: Any, **params: Any) -> Any:
+        """A call of the function in a region of its own."""
+        token = begin(STATE)
+        try:
+            return function(*args, **params)
+        finally:
+            end(token)
 
-
-here = Here()
+    def outside(function: Callable[..., Any], *args: Any, **params: Any) -> Any:
+        """A call of the program's own function, in its own state, which is what it leaves then."""
+        if here.token is None:
+            return function(*args, **params)
+        leave(True)
+        try:
+            return function(*args, **params)
+        finally:
+            enter()
 
 
 class Region:
     """The state that the package computes in, for the length of a `with` block. One inside another changes nothing."""
 
-    __slots__ = ("outer", "token", "handler", "found", "theirs")
+    __slots__ = ("began",)
 
-    outer: Any
-    token: Any
-    handler: Any        # NumPy's memory handler, outside
-    found: Any          # the program's own state, when the region began,
-    theirs: Any         # and now
+    began: bool
 
     def __enter__(self) -> None:
-        self.outer = here.region
-        if self.outer is None:
-            self.found = self.theirs = variable.get()
-            self.token, self.handler = begin(STATE), _enter()
-            here.region = self
+        self.began = enter()
 
     def __exit__(self, *error: object) -> None:
-        if self.outer is None:
-            here.region = None
-            _leave(self.handler)
-            end(self.token)
-            if self.theirs is not self.found:
-                variable.set(self.theirs)
-
-
-def outside(function: Callable[..., Any], *args: Any, **params: Any) -> Any:
-    """A call of the program's own function, in its own state, wherever it is made."""
-    region = here.region
-    if region is None:
-        return function(*args, **params)
-    here.region = None
-    _leave(region.handler)
-    token = begin(region.theirs)
-    try:
-        return function(*args, **params)
-    finally:
-        region.theirs = variable.get()
-        end(token)
-        region.handler = _enter()
-        here.region = region
+        leave(self.began)
 
 
 def computing(function: Any) -> Any:

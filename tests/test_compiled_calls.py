@@ -101,9 +101,8 @@ def test_kernels_that_would_write_nothing_or_read_what_is_not_there():
 
 
 def test_what_takes_numpys_own_objects_looks_at_them():
-    for wrong in (1, native.lstm.__self__, np._core._multiarray_umath._ARRAY_API):
-        with pytest.raises(TypeError, match="leave_region"):
-            native.leave_region(wrong)
+    for wrong in (1, True, native.lstm.__self__, np._core._multiarray_umath._ARRAY_API):
+        assert native.leave_region(wrong) is None            # of no region: nothing to put back
     assert native.use_arrays() is None and native.use_memory() in (True, False)
 
 

@@ -134,8 +134,7 @@ def run(program, **variables):
                           env={**os.environ, "OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2", **variables})
 
 
-@pytest.mark.parametrize("choice", CHOICES)
-@pytest.mark.parametrize("pure", ["0", "1"])
+@pytest.mark.parametrize(("pure", "choice"), [*(("0", choice) for choice in CHOICES), ("1", CHOICES[1])])
 def test_the_process_is_as_it_was_found(pure, choice):
     done = run(PROGRAM.replace("CHOICES", choice), TENSORGRAD_PURE=pure)
     assert done.stdout == "as found\n", done.stdout[-2000:] + done.stderr[-3000:]
@@ -172,7 +171,7 @@ def test_an_error_in_a_kernel_leaves_the_state_as_it_was():
     x.register_hook(lambda g: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         (x * 2).sum().backward()
-    assert state() == before and guest.here.region is None
+    assert state() == before
 
 
 def test_what_a_hook_changes_lasts():

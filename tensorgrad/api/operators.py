@@ -12,6 +12,7 @@ from .._tensor import Tensor
 from ..autograd.inplace import in_place
 from ..autograd.mode import mode
 from ..dispatch import NUMBERS, PLAIN, binary, fresh, unary, xp
+from ..guest import compute
 from ..ops.base import OPS
 from ..storage import NumpyStorage
 from . import comparison, math, matrix, pointwise
@@ -87,11 +88,15 @@ def directly(op: str, a: Any, b: Any, alpha: Any = 1) -> bool:
     if x.dtype.kind != "f" and not (x.dtype.kind == "i" and op in WHOLE and (tensor or type(y) is int and y in SMALL)):
         return False
     ufunc = OPS[op].kernels[backend]
-    if not hasattr(ufunc, "writes") and ufunc is not getattr(backend.module, op, None):
+    ours = hasattr(ufunc, "writes")
+    if not ours and ufunc is not getattr(backend.module, op, None):
         return False
     if alpha == 1:
         try:
-            ufunc(x, y, out=x)
+            if ours:
+                ufunc(x, y, out=x)
+            else:
+                compute(ufunc, x, y, out=x)
         except TypeError:       # bits of floating-point numbers: the usual way has the error
             return False
     elif type(alpha) not in NUMBERS or not getattr(ufunc, "scaled", None) or not ufunc.scaled(x, y, alpha):

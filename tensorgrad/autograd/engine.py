@@ -15,7 +15,7 @@ from .. import dispatch
 from .._warnings import warn
 from ..dispatch import apply, namespace, wrap, xp
 from ..dtype import FROM_NUMPY
-from ..guest import Region, compute, outside
+from ..guest import compute, enter, leave, outside
 from ..lanes import lanes
 from ..ops.base import OPS, Op
 from ..storage.exhausted import memory_error
@@ -256,8 +256,11 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
     {node: gradient} of what reached them is returned; or, if `adding`, the wanted leaves add it to their .grad.
     `owned` collects the leaves whose gradient is memory that nobody else holds.
     """
-    with Region():
+    began = enter()
+    try:
         return _sweep(grads, create_graph, retain_graph, wanted, adding, set() if owned is None else owned)
+    finally:
+        leave(began)
 
 
 def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted: Any, adding: bool, owned: set[Any]) -> dict[Any, Any]:

@@ -41,36 +41,32 @@ assert torch.rand(2).tolist() == [0.49625658988952637, 0.7682217955589294]
 
 **bfloat16** is stored and rounded as in PyTorch, and computes in float32; it needs the package ml_dtypes (extra `bfloat16`).
 
-**NumPy's floating point warnings** are off in threads that compute with tensors: infinities and NaN come silently, as in PyTorch. `numpy.errstate` turns
-them on where they are wanted.
+**NumPy's state** is the program's own: what it does about floating point errors, its buffer, where it takes memory from and how many threads its BLAS has
+are as the program left them after an import, a forward, a backward and a step of an optimizer, and in its hooks. While the package itself computes,
+infinities and NaN come silently, as in PyTorch, whatever `numpy.seterr` says.
 
 ```python
 import numpy
 
-torch.ones(1)
-assert numpy.geterr()["divide"] == "ignore"
 with numpy.errstate(divide="raise"), pytest.raises(FloatingPointError):
+    assert (torch.ones(1) / 0).item() == torch.inf
     numpy.ones(1) / 0
 ```
 
-In these threads NumPy's buffer (`numpy.setbufsize`) is 1,024 elements, unless it was set before, and not 8,192: what goes with whole rows of 513 to 4,096
-elements, such as a number for each channel, is then computed with in half the time.
-
 **Threads.** With the compiled kernels one pool computes products and loops alike, with as many threads as `set_num_threads` says; a loop comes in parts,
-and whoever is free takes the next, so that it does not wait for a processor that another program keeps. NumPy's own BLAS keeps to one thread from the
-first loop on that the pool shares: two pools would wait for each other's processors. A program's own `numpy.linalg` calls have one thread then, too;
-`TENSORGRAD_KERNELS=numpy` leaves BLAS its threads. Without compiled kernels, threads of Python share what takes a millisecond or more, and, where there
-are no hooks, compute the gradients of the kernels of convolutions while `backward` goes on. Threads of OpenBLAS sleep one or two milliseconds after their
-last work, not 30 and more as they do by default: until then they hold processors that others compute on (`OPENBLAS_THREAD_TIMEOUT`, a power of two of
-cycles, says otherwise). NumPy 2.5's OpenBLAS can only be told so before it is loaded: with it, import tensorgrad before NumPy, or set the variable to 22;
-else threads of Python share nothing, which costs a DCGAN's step a sixth of its time where there are no compiled kernels. Threads that help are kept
+and whoever is free takes the next, so that it does not wait for a processor that another program keeps. How a loop is parted follows from its sizes and that
+number alone: results have the same bits whatever other threads do. Where the package calls NumPy, the latter's BLAS has one thread meanwhile, since two pools
+would wait for each other's processors. Without compiled kernels `set_num_threads` is about BLAS's threads, and, where these sleep soon after their last work,
+threads of Python share what takes a millisecond or more, and, where there are no hooks, compute the gradients of the kernels of convolutions while `backward`
+goes on. By default OpenBLAS's threads look out for work for 30 ms and more and hold processors that others compute on: `OPENBLAS_THREAD_TIMEOUT=22` in the
+environment has them sleep after one or two, which saves a DCGAN's step a sixth of its time where there are no compiled kernels. Threads that help are kept
 off the processor that their caller runs on, on Linux: woken there, they may wait for it, and it for them, for as long as a step takes. The caller itself goes
 where the system likes. Workers of a DataLoader have one thread each. `show_config()` says which processors OpenBLAS's kernels are for:
-`OPENBLAS_CORETYPE` in the environment may hold it to older ones.
+`OPENBLAS_CORETYPE` in the environment may hold it to older ones. On free-threaded Python there are no compiled kernels.
 
-**Memory** of large NumPy arrays that are freed is kept for the next ones, as much as was needed at once; `TENSORGRAD_MEMORY=system` gives it back
-each time. `TENSORGRAD_INSTRUCTIONS` (AVX-512, AVX2, baseline) names the best instructions that the kernels may use. `torch.__config__.show()` says what
-is in use.
+**Memory** of the package's large arrays that are freed is kept for the next ones, as much as was needed at once, where there are compiled kernels;
+`TENSORGRAD_MEMORY=system` gives it back each time. `TENSORGRAD_INSTRUCTIONS` (AVX-512, AVX2, baseline) names the best instructions that the kernels may
+use. `torch.__config__.show()` says what is in use.
 
 **NumPy arrays** may be operands, where PyTorch raises.
 
