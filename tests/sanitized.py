@@ -24,10 +24,9 @@ def libraries(names=LIBRARIES):
     return [path for path in found if os.path.isabs(path)]
 
 
-def build(folder, flags=FLAGS, debug=False):
+def build(folder, flags=FLAGS, debug=False, only="AVX2" if platform.machine() in ("x86_64", "AMD64") else "baseline"):
     """The kernels in a folder, for one set of instructions, with these flags; and the environment of a process that uses them."""
-    instructions = "AVX2" if platform.machine() in ("x86_64", "AMD64") else "baseline"
-    subprocess.run([sys.executable, ROOT / "native" / "build.py", folder, f"only={instructions}", *flags], check=True, capture_output=True,
+    subprocess.run([sys.executable, ROOT / "native" / "build.py", folder, f"only={only}", *flags], check=True, capture_output=True,
                    env=os.environ | {"TENSORGRAD_DEBUG": str(int(debug))})
     found = {"SANITIZED_KERNELS": str(Path(folder, "_compiled.abi3.so"))}
     if flags:           # arrays from malloc, Python's objects as well, so that each has its own borders
