@@ -13,7 +13,9 @@ __all__ = ["gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", 
 
 
 def _layers(mode: str, name: str) -> Any:
-    def function(*args: Any) -> Any:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        from .api._parsing import parse, signatures
+        args = tuple(parse(signatures(name) or (), name, args, kwargs)[1].values())
         if isinstance(args[3], Tensor) or isinstance(args[3], (list, tuple)):       # data, batch_sizes, hx, params, …
             data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional = args
             out, hidden = _rnn(mode, data, hx, params, has_biases, num_layers, dropout, train, bidirectional, False, batch_sizes)
@@ -29,6 +31,8 @@ def _layers(mode: str, name: str) -> Any:
 
 def _cell(mode: str, name: str) -> Any:
     def function(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+        from .api._parsing import parse, signatures
+        parse(signatures(name) or (), name, (input, hx, w_ih, w_hh, b_ih, b_hh), {})
         return _rnn_cell(mode, input, hx, w_ih, w_hh, b_ih, b_hh)
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"One step: the new state. See nn.{mode.partition('_')[0]}Cell."

@@ -13,10 +13,12 @@ FLAGS = """
     log_input log_target non_blocking normalized onesided out_int32 periodic pin_memory pivot replacement requires_grad return_complex
     return_counts return_inverse right scale_grad_by_freq sorted sparse_grad stable train training transpose unbiased unitriangular
     unpack_data unpack_pivots with_replacement zero_infinity
+    batch_first bidirectional full has_biases
 """
 INTEGERS = """
-    chunks col decimals diagonal dim0 dim1 dim2 edge_order end_dim groups hop_length ignore_index k length m minlength n n_fft num_classes
-    num_groups num_samples offset row sections split_size start_dim steps storage_offset win_length
+    chunks col decimals diagonal dim0 dim1 dim2 edge_order end_dim groups hop_length ignore_index k length low m minlength n n_fft num_classes
+    num_groups num_layers num_samples offset row sections split_size start_dim steps storage_offset
+    upscale_factor downscale_factor win_length
 """
 LISTS = """dilation dims kernel_size normalized_shape output_padding output_size pad padding repeats shifts size sizes split_size_or_sections split_sizes
     stride"""

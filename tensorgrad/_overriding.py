@@ -15,6 +15,7 @@ from ._keywords import odd, places
 from .dispatch import PLAIN
 from .guest import outside
 from .lanes import FUNCTIONS
+from .storage.exhausted import check_error
 
 
 class State(threading.local):
@@ -197,10 +198,12 @@ def overridable(function: Any, namespace: str, name: str) -> Any:
     return call
 
 
-def instead(error: Exception | None, *call: Any) -> Any:
+def instead(error: Exception | None, function: Any, namespace: str, name: str, args: Any, kwargs: Any) -> Any:
     """What comes in place of a function's error, if PyTorch says something else of the call."""
+    if check_error(error, name):
+        return None
     from .api._parsing import function_instead
-    return function_instead(error, *call)
+    return function_instead(error, function, namespace, name, args, kwargs)
 
 
 def namespaced(functions: dict[str, Any], namespace: str) -> dict[str, Any]:

@@ -145,7 +145,7 @@ def refused(op: type[Op], value: Any) -> TypeError:
     return TypeError(f"{op.opname}(): expected a Tensor or a number, got {got}")
 
 
-def explained(op: type[Op], arrays: Any, error: ValueError | MemoryError) -> Exception:
+def explained(op: type[Op], arrays: Any, error: Exception) -> Exception:
     """PyTorch's error for memory that is not there and for shapes that do not broadcast, or the error itself."""
     if isinstance(error, MemoryError) or beyond(error):
         return memory_error(error, op.opname) or error
@@ -161,6 +161,12 @@ def explained(op: type[Op], arrays: Any, error: ValueError | MemoryError) -> Exc
                 return RuntimeError(f"The size of tensor a ({sizes[0]}) must match the size of tensor b ({other}) at non-singleton "
                                     f"dimension {ndim + axis}")
     return error
+
+
+def unsupported(op: type[Op], arrays: Any, dtype: str) -> Exception:
+    """The error of an op that has no kernel for a dtype; shapes that do not broadcast are told first, as PyTorch does."""
+    error = NotImplementedError(f'"{op.kernel_name}" not implemented for \'{dtype}\'')
+    return explained(op, arrays, error) if op.elementwise else error
 
 
 def view(op: type[Op], args: Any, edges: Any, needs: int, params: Any, y: Any) -> Any:
@@ -268,14 +274,14 @@ def common(op: type[Op], args: Any, arrays: list[Any], backend: Any) -> tuple[li
     if op.casts is None:
         narrow = next((a.dtype for a in arrays if getattr(a, "dtype", None) is not None and a.dtype.kind == "V"), None)
         if narrow is None:
-            raise NotImplementedError(f'"{op.kernel_name}" not implemented for \'{_scalar_type(args)}\'')
+            raise unsupported(op, arrays, _scalar_type(args))
         return [a.astype("float32") if getattr(a, "dtype", None) == narrow else a for a in arrays], narrow
     target = result_type(*[a for a in args if a is not None])
     if op.casts == "float" and target.category < dtypes.FLOATING:
         target = dtypes.get_default_dtype()
     compute = dtypes.float32 if target is dtypes.bfloat16 and "V" not in op.kinds else target
     if compute.numpy.kind not in op.kinds:
-        raise NotImplementedError(f'"{op.kernel_name}" not implemented for \'{SCALAR_TYPES[target.name]}\'')
+        raise unsupported(op, arrays, SCALAR_TYPES[target.name])
     dtype = compute.numpy
     cast = [None if a is None else a.astype(dtype, copy=False) if isinstance(t, TensorBase) else number_array(a, dtype, backend)
             for t, a in zip(args, arrays, strict=True)]

@@ -240,6 +240,9 @@ def of_number(kind: type) -> dtype:
 
 def can_cast(from_: dtype, to: dtype) -> Any:
     """Whether the cast keeps to PyTorch's rule that a category is never lowered. https://pytorch.org/docs → can_cast"""
+    for place, (name, value) in enumerate((("from_", from_), ("to", to)), 1):
+        if not isinstance(value, dtype):
+            raise TypeError(f"can_cast(): argument '{name}' (position {place}) must be torch.dtype, not {type(value).__name__}")
     return from_.category <= to.category
 
 

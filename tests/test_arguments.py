@@ -82,7 +82,37 @@ F.cross_entropy(x, torch.ones(7)) ; F.conv2d(v, torch.ones(1, 5, 1, 1)) ; torch.
 torch.unflatten(torch.tensor(1.), 0, (1,)) ; torch.tensor_split(x, torch.tensor(2.5))
 x.view(-2, -1) ; x.view(-3, -2) ; x.view(-1, -1, -2) ; x.reshape(-2, 3) ; F.avg_pool3d(v, 5, 1, ceil_mode=True) ; F.avg_pool3d(v, (3, 2, 2), 1, 1)
 
+# places
+x.index_add(0, i - 1, x) ; x.index_copy(0, i - 1, x) ; x.index_fill(0, i - 1, 1.) ; x.index_select(0, i - 1)
+x.index_add(0, i + 1, x) ; x.index_copy(0, i + 1, x) ; x.index_fill(0, i + 1, 1.) ; x.index_fill(0, i - 9, 1.) ; x.gather(0, j - 1)
+x.scatter(0, j - 1, 1.) ; x.scatter_add(0, j - 1, x) ; x.scatter_reduce(0, j - 1, x, 'sum') ; x.scatter_reduce(0, j - 1, x, 'amax')
+x.scatter_add(0, j, None) ; x.scatter_add(0, j[:0], 1.) ; x.take(i - 9) ; x.take(i - 1) ; x.put(i - 9, x[0, :2]) ; F.embedding(i - 1, x)
+torch.embedding(x, i + 1) ; F.embedding_bag(j - 1, x) ; F.embedding_bag(i, x, i - 1) ; F.embedding_bag(i, x, torch.tensor([0, -1]))
+F.embedding_bag(i, x, torch.tensor([0, 9])) ; F.embedding_bag(i, x, torch.tensor([0, -1]), mode='max')
+F.embedding_bag(j[0], x, torch.tensor([0, 2, 1]), mode='max')
+F.embedding_bag(j[0], x, torch.tensor([0, 2, 2]), include_last_offset=True, mode='sum')
+
+# what PyTorch refuses, or takes
+x.logaddexp(n) ; n.logaddexp(n) ; torch.meshgrid(x[0], n[0], indexing='ij') ; torch.cartesian_prod(x[0], n[0]) ; torch.linalg.cross(x, x.double())
+torch.matrix_power(x[:, :2], n[0, 2]) ; torch.isin(1.5, n) ; torch.isin(n, 1.5) ; torch.detach_copy(r) ; torch.kl_div(n, n) ; torch.adjoint(x[0])
+torch.group_norm(x, 1, x[0].double()) ; F.embedding_bag(j, n) ; torch.frombuffer('a', dtype=torch.int8) ; torch.nonzero_static(x, size=-1)
+torch.matmul(x, x[0, 0]) ; torch.alpha_dropout(x, -1., True) ; torch.repeat_interleave(x) ; torch.repeat_interleave(n[0, 0]) ; x.put(i.int(), x[0, :2])
+x.index_fill(0, n, 1.) ; x.index_fill(0, i, torch.tensor(1j)) ; (x + 0j).abs_() ; x.cumsum_(0, dtype=torch.float64) ; x.float_power_(2)
+n.bitwise_or_(torch.ones(4, 2, 3).int()) ; x.__ior__(x) ; x.bitwise_and_(torch.ones(4, 2, 3)) ; torch.bitwise_and(x, torch.ones(2, 2))
+F.lp_pool3d(v, 2., (2, 2)) ; F.fractional_max_pool2d(x, 2) ; torch.can_cast(1, torch.int8) ; torch.tril_indices(3, -1) ; torch.triu_indices(2**63, 1)
+torch.norm_except_dim(x, 2, -3) ; torch.norm_except_dim(x[0, 0]) ; F.dropout2d(n) ; torch.native_dropout(n, .5, True) ; x[0, 0].squeeze(-3)
+torch.cosine_similarity(x + 0j, x) ; F.adaptive_avg_pool2d(v, 0) ; torch.mvlgamma(m, 1) ; torch.trapezoid(m) ; torch.randint_like(x, n)
+torch.grid_sampler(x, x, 3, 3, False) ; torch.lstm(x, x) ; torch.gru(x, x, [x], True, 'a', 0., True, False, False) ; torch.lstm_cell(x, x, x, x)
+torch.softmax(x, 2**63) ; x.sum(2**63) ; torch.zeros((2, 2**63)) ; torch.abs_(1) ; torch.tensor_split(x, 5)
+
+# views of other widths
+x.view(torch.float64) ; n.int()[:, 1:].view(torch.int64) ; n.int().view(-1)[1:5].view(torch.int64) ; n.byte().view(-1)[2:4].view(torch.int16)
+torch.zeros(3, 6, dtype=torch.uint8)[:, :4].view(torch.int32) ; torch.zeros(9, dtype=torch.uint8)[1:].view(torch.int64)
+
 # numbers out of range
+torch.randint(0, 2**63, (2,)) ; torch.randint(2**64, (2,)) ; torch.randint(-2**64, 5, (2,)) ; n.random_(0, 2**63)
+torch.remainder(torch.arange(-300., 300.), torch.tensor(float('inf'))) ; torch.remainder(torch.arange(1., 300.), -float('inf'))
+torch.fmod(torch.arange(-300., 300.), torch.tensor(float('inf'))) ; torch.floor_divide(torch.arange(1., 300.), torch.tensor(float('inf')))
 x.clamp(-2, 1e300) ; x.clamp(max=1e39) ; x.clamp_min(-1e39) ; x.half().clamp(0, 1e6) ; x.bfloat16().clamp(-1e39, 2) ; n.clamp(0, 1e300)
 x.double().clamp(-1, 1e300) ; x.clamp(-float('inf'), 2) ; F.hardtanh(x, -1e300, 1.) ; F.hardtanh(x, -float('inf'), 2.)
 

@@ -179,3 +179,21 @@ def test_a_tensor_of_no_dimensions_is_written_through_its_views():
     y[None] = 5.
     (y * 7).backward()
     assert y.item() == 5 and x.grad.item() == 0
+
+
+FORMS = """x[:, i] ; x[:, :, i] ; x[:, i, i] ; x[i, :, i] ; x[:, m] ; x[:, k] ; x[:, k.t()] ; x[:, i, ::2] ; x[None, :, i] ; x[1:, i]
+    t[:, i] ; t[i] ; t[:, :, i] ; x[:, i].view(-1) ; t[:, i].view(-1) ; w[:, i, :, i] ; w[:, i, i] ; w[:, :, i, i] ; e[:, i]
+    x.nonzero() ; x.argwhere() ; x[:, [1]] ; x[x > 9]"""
+
+
+@cpu_only
+@pytest.mark.parametrize("form", FORMS.replace("\n    ", " ; ").split(" ; "))
+def test_strides_of_what_is_indexed(form):
+    """In memory the elements are in PyTorch's order, so that a view of them is possible where it is there."""
+    def program(torch):
+        x, i = torch.arange(60.).reshape(3, 4, 5), torch.tensor([0, 2, 1])
+        names = {"x": x, "i": i, "t": x.permute(2, 0, 1), "w": torch.arange(120.).reshape(2, 3, 4, 5), "e": x[:1, :, :1].expand(3, 4, 5),
+                 "m": torch.tensor([True, False, True, True]), "k": torch.tensor([[0, 1], [1, 2], [0, 0]])}
+        out = eval(form, names)
+        return out, out.stride()
+    same(program)

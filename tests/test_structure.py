@@ -12,7 +12,8 @@ PACKAGE = ROOT / "tensorgrad"
 
 # From the ground up. A module may import from its own layer and from those before it.
 LAYERS = [
-    "_missing _companions _blas _native guest _unsupported _warnings _escaping torch_version dtype device size threads affinity sharing generator _streams _printing",
+    "_missing _companions _blas _native guest _unsupported _warnings _escaping torch_version dtype device size threads affinity sharing "
+    "generator _streams _printing",
     "storage",
     "ops",
     "const",

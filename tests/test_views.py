@@ -3,6 +3,7 @@ import random
 
 import numpy as np
 import pytest
+from side_by_side import same
 from support import needed
 
 import tensorgrad
@@ -124,3 +125,13 @@ def test_a_quotient_may_be_written_to():
     y += 1
     y.sum().backward()
     assert x.grad.tolist() == [-0.25, -0.03125]
+
+
+def test_gradient_of_as_strided_where_elements_share_memory():
+    """What comes to a place of memory is shared among the elements that lie there."""
+    def program(torch):
+        x, y = torch.tensor([2.], requires_grad=True), torch.arange(6., requires_grad=True)
+        (x.expand(2, 2, 2).as_strided((2,), (0,)) * torch.tensor([3., 4.])).sum().backward()
+        (y.as_strided((3, 2), (1, 1)).as_strided((2, 2), (1, 2)) * torch.tensor([[1., 2.], [3., 5.]])).sum().backward()
+        return x.grad, y.grad
+    same(program)

@@ -36,6 +36,13 @@ def integer(value: Any, argument: str) -> int:
     return int(value.__index__())
 
 
+def check_long(*values: int) -> None:
+    """ValueError for integers that do not fit in 64 bits."""
+    for value in values:
+        if not -1 << 63 <= value < 1 << 63:
+            raise ValueError("Overflow when unpacking long long")
+
+
 def normalize_dims(dims: Any, ndim: int) -> tuple[int, ...]:
     """Several axes, or one; RuntimeError if one is named twice."""
     if not isinstance(dims, (tuple, list)):

@@ -22,7 +22,6 @@ from ..dtype import can_cast, dtype, layout, memory_format
 from ..generator import Generator
 from ..size import Size
 from ..storage.base import NoValues
-from ..storage.exhausted import memory_error
 from . import _signatures
 from ._arguments import warn
 
@@ -93,17 +92,19 @@ def signatures(name: str, method: bool = False) -> tuple[Signature, ...] | None:
     """What PyTorch's parser accepts for a compiled function or method; None where there is none of that name."""
     functions, methods = _table("FUNCTIONS"), _table("METHODS")
     if not method:
+        if name not in functions and name.endswith("_") and name[:-1] in functions:      # a function that writes into its input
+            return tuple(_without(s, "out") for s in signatures(name[:-1]) or () if s.parameters[0].kind == "Tensor") or None
         return tuple(map(_signature, functions[name].split("|"))) if name in functions else None
     if name in methods:
         return tuple(map(_signature, methods[name].split("|")))
-    found = None if name in BY_PYTHON else signatures(name)
+    found = signatures(name) if name in functions and name not in BY_PYTHON else None
     if found is None:
         return signatures(name[:-1], True) if name.endswith("_") else None
-    return tuple(_without_input(s) for s in found if any(p.name == "input" and p.kind == "Tensor" for p in s.parameters))
+    return tuple(_without(s, "input", "out") for s in found if any(p.name == "input" and p.kind == "Tensor" for p in s.parameters))
 
 
-def _without_input(signature: Signature) -> Signature:
-    return signature._replace(parameters=tuple(p for p in signature.parameters if p.name not in ("input", "out")))
+def _without(signature: Signature, *names: str) -> Signature:
+    return signature._replace(parameters=tuple(p for p in signature.parameters if p.name not in names))
 
 
 def _signature(text: str) -> Signature:
@@ -303,6 +304,9 @@ def _later_element(bound: dict[str, Any], name: str) -> TypeError | None:
     for argument, value in bound.items():
         if isinstance(value, (tuple, list)) and value and _is_index(value[0]) and not all(isinstance(v, TensorBase) for v in value):
             for place, element in enumerate(value, 1):
+                if type(element) is int and not -1 << 63 <= element < 1 << 63:
+                    return TypeError(f"{name}(): argument '{argument}' failed to unpack the object at pos {place} with error "
+                                     '"Overflow when unpacking long long')
                 if not _is_index(element):
                     return TypeError(f"{name}(): argument '{argument}' failed to unpack the object at pos {place} with error "
                                      f'"type must be tuple of ints,but got {typename(element)}"')
@@ -352,8 +356,6 @@ def function_instead(error: Exception | None, function: Any, namespace: str, nam
     """What comes in place of a function's error; None if the error stands."""
     if isinstance(error, NoValues):
         return None
-    if error is not None and (exhausted := memory_error(error, name)) is not None:
-        return Refusal(exhausted)
     inner = namespace.partition(".")[2]
     if inner in PREFIXES or inner == "nn.functional" and name in COMPILED:
         known = signatures(full := PREFIXES.get(inner, "") + name)
@@ -403,8 +405,6 @@ def method_instead(error: Exception | None, function: Any, name: str, args: Any,
     """What comes in place of a method's error; None if the error stands."""
     if isinstance(error, NoValues) or kwargs.get("inplace"):        # PyTorch's signatures have no `inplace`
         return None
-    if error is not None and (exhausted := memory_error(error, name)) is not None:
-        return Refusal(exhausted)
     known = signatures(name, True)
     if known is None or not args or not isinstance(args[0], TensorBase):
         return None
@@ -420,6 +420,12 @@ def method_instead(error: Exception | None, function: Any, name: str, args: Any,
 def _does_not_fit(instance: Any, others: list[Any]) -> Refusal | None:
     """A method that writes in place minds the dtype of its result before it looks for a kernel of that dtype."""
     operands = [o for place, o in enumerate(others) if isinstance(o, TensorBase) or not place and _is_number(o)]
+    shapes = [tuple(o.array.shape) for o in (instance, *operands) if isinstance(o, TensorBase)]
+    try:
+        if (shape := np.broadcast_shapes(*shapes)) != shapes[0]:
+            return Refusal(RuntimeError(f"output with shape {list(shapes[0])} doesn't match the broadcast shape {list(shape)}"))
+    except ValueError:
+        return None
     target = result_type(instance, *operands)
     if can_cast(target, instance.dtype):
         return None
@@ -433,6 +439,9 @@ def _instead(error: Exception | None, function: Any, known: Any, name: str, args
         return Refusal(refusal.with_traceback(None))
     if (later := _later_element(bound, name)) is not None:
         return Refusal(later)
+    if any(type(v) is int and not -1 << 63 <= v < 1 << 63 and p.kind in ("int", "index", "ints") for p in signature.parameters
+           for v in (bound.get(p.name),)):
+        return Refusal(ValueError("Overflow when unpacking long long"))
     if not isinstance(error, (TypeError, AttributeError)):
         return None
     if signature.hidden:

@@ -16,6 +16,7 @@ from ..autograd import inplace
 from ..autograd.mode import mode
 from ..autograd.tape import TensorBase
 from ..dtype import SCALAR_TYPES, as_dtype, can_cast, strided
+from ..storage.exhausted import check_error
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}    # everything that becomes a name of the root package
 C_NAMES = {"bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
@@ -145,9 +146,28 @@ def _given_dtype(out: Any, dtype: Any) -> Any:
     return out.dtype
 
 
+OWN_DTYPE = {    # methods that write in place only what has their dtype, and what they say of other results
+    "abs": "In-place abs is not supported for complex tensors.", "absolute": "In-place abs is not supported for complex tensors.",
+    "cumsum": "Bad in-place call: input tensor dtype {0} and output tensor dtype {1} should match",
+    "cumprod": "Bad in-place call: input tensor dtype {0} and output tensor dtype {1} should match",
+    "float_power": "the base given to float_power_ has dtype {2} but the operation's result requires dtype {3}",
+}
+
+
+def _keeping_dtype(call: Any, name: str) -> Any:
+    @wraps(call)
+    def kept(self: Any, *args: Any, **kwargs: Any) -> Any:
+        out = call(self, *args, **kwargs)
+        if out.dtype is not self.dtype:
+            raise RuntimeError(OWN_DTYPE[name].format(*(names[t.dtype.name] for names in (C_NAMES, SCALAR_TYPES) for t in (self, out))))
+        return out
+    return kept
+
+
 def in_place_form(call: Any, name: str) -> Any:
     """The method with a trailing underscore."""
     counted: Any = None         # looked up at the first call
+    kept = _keeping_dtype(call, name) if name in OWN_DTYPE else call
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         nonlocal counted
@@ -156,7 +176,7 @@ def in_place_form(call: Any, name: str) -> Any:
         try:
             if (kwargs or counted) and odd((self, *args), kwargs, counted) and (better := instead(None, method, f"{name}_", (self, *args), kwargs)):
                 return better.result()
-            return inplace.in_place(self, call, *args, **kwargs)
+            return inplace.in_place(self, kept, *args, **kwargs)
         except Exception as error:
             better = instead(error, method, f"{name}_", (self, *args), kwargs)
             if better is None:
@@ -170,6 +190,8 @@ def in_place_form(call: Any, name: str) -> Any:
 
 def instead(error: Exception | None, method: Any, name: str, args: Any, kwargs: Any) -> Any:
     """What comes in place of a method's error, if PyTorch says something else of the call, or the class of an argument does."""
+    if check_error(error, name):
+        return None
     from ._parsing import Result, method_instead
     if error is not None and (answer := answer_of_method(name, args, kwargs)) is not NotImplemented:
         return Result(answer)

@@ -397,6 +397,17 @@ unsafe_split: Tensor input, index split_size, int dim=0
 unsqueeze: Tensor input, int dim
 vander: Tensor x, int? N=None, bool increasing=False
 view_copy: Tensor input, dtype dtype, *, out | Tensor input, ints size, *, out
+native_dropout: Tensor input, float p, bool? train
+norm_except_dim: Tensor v, int pow=2, int dim=0
+nuclear_norm: Tensor input, bool keepdim=False, *, out | Tensor input, ints dim, bool keepdim=False, *, out
+is_same_size: Tensor input, Tensor other
+lstm_cell: Tensor input, Tensors hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None
+gru_cell rnn_tanh_cell rnn_relu_cell: Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None
+lstm: Tensor data, Tensor batch_sizes, Tensors hx, Tensors params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional |
+    Tensor input, Tensors hx, Tensors params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool batch_first
+gru rnn_tanh rnn_relu: Tensor data, Tensor batch_sizes, Tensor hx, Tensors params, bool has_biases, int num_layers, float dropout, bool train, bool
+    bidirectional | Tensor input, Tensor hx, Tensors params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional, bool
+    batch_first
 where: Tensor condition | Tensor condition, Tensor input, Tensor other, *, out | Tensor condition, Number self, Tensor other | Tensor condition,
     Tensor input, Number other | Tensor condition, Number self, Number other
 """
@@ -446,11 +457,11 @@ view: dtype dtype | ints size
 """
 
 INTERPRETED = """
-adaptive_avg_pool2d -> adaptive_avg_pool2d: .size input, ints output_size
-adaptive_avg_pool3d -> adaptive_avg_pool3d: .size input, ints output_size
+adaptive_avg_pool2d -> adaptive_avg_pool2d: .size input, ints2 output_size
+adaptive_avg_pool3d -> adaptive_avg_pool3d: .size input, ints3 output_size
 adaptive_max_pool1d -> adaptive_max_pool1d: Tensor input, ints1 output_size
-adaptive_max_pool2d -> adaptive_max_pool2d: .size input, ints output_size
-adaptive_max_pool3d -> adaptive_max_pool3d: .size input, ints output_size
+adaptive_max_pool2d -> adaptive_max_pool2d: .size input, ints2 output_size
+adaptive_max_pool3d -> adaptive_max_pool3d: .size input, ints3 output_size
 alpha_dropout -> alpha_dropout: Tensor input, float p, bool train<training
 atleast_1d -> atleast_1d: Tensor tensors | Tensors tensors
 atleast_2d -> atleast_2d: Tensor tensors | Tensors tensors

@@ -5,7 +5,7 @@ from math import sqrt
 from typing import Any
 
 from ..dispatch import fresh, xp
-from ..dtype import as_dtype
+from ..dtype import SCALAR_TYPES, as_dtype
 from ..ops.shape import inverse
 from ._arguments import check_tensor, in_dtype, normalize_dim
 from ._register import FUNCTIONS, in_place_form, public
@@ -167,6 +167,12 @@ def noise_for(input: Any, draw: Any) -> Any:
     return tensor_of(draw(tuple(array.shape[axis] for axis in axes)).transpose(inverse(axes)), backend)
 
 
+def check_floating(input: Any) -> None:
+    """RuntimeError for integers and bools, which cannot hold scaled elements."""
+    if input.array.dtype.kind in "biu":
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {SCALAR_TYPES[input.dtype.name]}")
+
+
 def _check_probability(p: float) -> None:
     if not 0 <= p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
@@ -178,7 +184,10 @@ def _drop(input: Any, p: float, train: bool, noise: Any, combine: Any) -> Any:
     _check_probability(p)
     if p == 0 or not train or not input.array.size:
         return input
-    return input * input.new_zeros(()) if p == 1 else combine(input, noise())
+    if p == 1:
+        return input * input.new_zeros(())
+    check_floating(input)
+    return combine(input, noise())
 
 
 def _generator(input: Any) -> Any:
@@ -229,7 +238,7 @@ def alpha_dropout(input: Any, p: float, train: bool) -> Any:
     """Dropout that keeps mean and variance of what selu gives. https://pytorch.org/docs → torch.nn.functional.alpha_dropout"""
     def noise() -> Any:
         return noise_for(input, lambda shape: _generator(input).bernoulli(1 - p, shape, input.array.dtype))
-    return _drop(input, p, train, noise, _alpha(p) if p < 1 else None)
+    return _drop(input, p, train, noise, _alpha(p) if 0 <= p < 1 else None)
 
 
 @public(method=False)
@@ -237,7 +246,7 @@ def feature_alpha_dropout(input: Any, p: float, train: bool) -> Any:
     """Alpha dropout of whole channels (axis 1). https://pytorch.org/docs → torch.nn.functional.feature_alpha_dropout"""
     def noise() -> Any:
         return _for_channels(input, lambda shape: _generator(input).bernoulli(1 - p, shape, input.array.dtype))
-    return _drop(input, p, train, noise, _alpha(p) if p < 1 else None)
+    return _drop(input, p, train, noise, _alpha(p) if 0 <= p < 1 else None)
 
 
 for _f in (relu, threshold, rrelu, selu, celu, dropout, feature_dropout, alpha_dropout, feature_alpha_dropout):

@@ -5,7 +5,7 @@ from typing import Any
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
-from ..dispatch import SCALAR_TYPES, xp
+from ..dispatch import SCALAR_TYPES, result_type, xp
 from ._arguments import check_tensor, check_tensors, in_dtype, promoted
 from ._register import public
 
@@ -144,9 +144,9 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     tensor([False,  True, False])
     """
     if not isinstance(test_elements, Tensor):
-        test_elements = elements.new_tensor(test_elements)
+        test_elements = elements.new_tensor(test_elements, dtype=result_type(elements, test_elements))
     if not isinstance(elements, Tensor):
-        elements = test_elements.new_tensor(elements)
+        elements = test_elements.new_tensor(elements, dtype=result_type(test_elements, elements))
     for t in (elements, test_elements):
         if t.array.dtype.kind in "bc":
             raise RuntimeError(f"Unsupported input type encountered for isin(): {SCALAR_TYPES[t.dtype.name]}")

@@ -7,6 +7,7 @@ from typing import Any
 from ..dispatch import SCALAR_TYPES, xp
 from ._arguments import integer
 from ._register import public
+from .pooling import step_within
 
 PLAIN = frozenset((int,))
 
@@ -97,6 +98,7 @@ def _convolve(n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: 
     if type(padding) is not str:
         padding = several(padding, n, "padding")
     padding, uneven = _padding(x[-n:], w[2:], stride, padding, dilation)
+    stride = step_within(stride, x[-n:], padding)
     batched = input if len(x) == n + 2 else input.unsqueeze(0)
     whole = xp.pad_constant(batched, widths=((0, 0), (0, 0), *uneven)) if uneven else batched
     out = xp.convolution(whole, weight, bias, stride=stride, padding=padding, dilation=dilation, groups=groups)
@@ -179,7 +181,7 @@ def conv3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: 
 @public(method=False)
 def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
     """conv1d of (time, batch, channels) with a weight (K, C, O). https://pytorch.org/docs → torch.nn.functional.conv_tbc"""
-    return conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1)
+    return conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1).contiguous()
 
 
 # ── transposed convolution ────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,6 +1,7 @@
 """Copies of views: `f_copy(x, …)` is `f(x, …)` in memory of its own. And what repeats elements, selects them or unravels their numbers."""
 from __future__ import annotations
 
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -8,11 +9,12 @@ import numpy as np
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..autograd.tape import TensorBase
-from ..dispatch import fresh, xp
+from ..dispatch import SCALAR_TYPES, fresh, xp
+from ..storage.exhausted import check_room
 from ._arguments import each_example, in_batch, normalize_dim
 from ._register import FUNCTIONS, public
 
-VIEWS = {"alias": lambda input: input, "as_strided": Tensor.as_strided, "detach": Tensor.detach, "diagonal": Tensor.diagonal,  # type: ignore[attr-defined]
+VIEWS = {"alias": lambda input: input, "as_strided": Tensor.as_strided, "detach": lambda input: input, "diagonal": Tensor.diagonal,  # type: ignore[attr-defined]
          "expand": lambda input, size, *, implicit=False: input.expand(size), "permute": Tensor.permute, "select": Tensor.select,  # type: ignore[attr-defined]
          "slice": lambda input, dim=0, start=None, end=None, step=1: input[
              (slice(None),) * normalize_dim(dim, input.dim()) + (slice(start, end, step),)],
@@ -22,10 +24,15 @@ VIEWS = {"alias": lambda input: input, "as_strided": Tensor.as_strided, "detach"
          "view_as_real": lambda input: FUNCTIONS["view_as_real"](input), "view_as_complex": lambda input: FUNCTIONS["view_as_complex"](input)}
 
 
+def _in_rows(x: Any) -> Any:
+    """A copy whose elements are in order in memory."""
+    return xp.clone(x) if x.array.flags.c_contiguous else xp.contiguous(x)
+
+
 def _copier(name: str, look: Any) -> None:
     def function(input: Any, *args: Any, **kwargs: Any) -> Any:
         found = look(input, *args, **kwargs)
-        return tuple(xp.clone(f) for f in found) if isinstance(found, tuple) else xp.clone(found)
+        return tuple(map(_in_rows, found)) if isinstance(found, tuple) else _in_rows(found)
     function.__name__ = function.__qualname__ = f"{name}_copy"
     function.__doc__ = f"`{name}`, in memory of its own. https://pytorch.org/docs → torch.{name}_copy"
     public(method=False, out="same")(function)
@@ -47,6 +54,10 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: Any = None, *, outpu
         return each_example(repeat_interleave, input, repeats, dim)
     if repeats is None:                          # the numbers of the repeats: [2, 1] → [0, 0, 1]
         counts = input
+        if counts.array.dtype not in (np.int64, np.int32):
+            raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{SCALAR_TYPES[counts.dtype.name]}'")
+        if counts.array.ndim != 1:
+            raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
         return fresh(type(counts._storage).xp.repeat(type(counts._storage).xp.arange(counts.array.size), counts.array), type(counts._storage))
     x = input.reshape(-1) if dim is None else input
     d = normalize_dim(0 if dim is None else dim, x.array.ndim)
@@ -75,7 +86,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     for n in reversed(shape):
         out.append(rest % n)
         rest = rest // n
-    return tuple(reversed(out))
+    return FUNCTIONS["stack"](out[::-1], -1).unbind(-1) if out else ()
 
 
 @public(method=False, out=True)
@@ -96,7 +107,9 @@ def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
     """`nonzero` cut or filled to a number of rows. https://pytorch.org/docs → torch.nonzero_static"""
     if in_batch(input):
         return each_example(nonzero_static, input, size=size, fill_value=fill_value)
-    found = FUNCTIONS["nonzero"](input)[:size]
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    found = FUNCTIONS["nonzero"](input)[:size].contiguous()
     missing = size - found.array.shape[0]
     return FUNCTIONS["cat"]([found, found.new_full((missing, input.array.ndim), fill_value)]) if missing > 0 else found
 
@@ -112,6 +125,8 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if not r:
         return input.new_empty(0)
+    n = input.array.size + (r - 1 if with_replacement else 0)
+    check_room((comb(n, r) if r <= n else 0, r), 8, "combinations")
     rows = list((pick_again if with_replacement else pick)(range(input.array.size), r))
     places = FUNCTIONS["tensor"](rows, dtype=dtypes.int64, device=input.device).reshape(len(rows), r)
     return xp.embedding(input, places)

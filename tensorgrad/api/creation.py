@@ -18,8 +18,8 @@ from ..dispatch import fresh, level_of, wrap, xp
 from ..dtype import FROM_NUMPY, as_dtype
 from ..guest import Region, compute
 from ..storage.base import backend_of
-from ..storage.exhausted import memory_error
-from ._arguments import converted, each_example, in_batch, warn
+from ..storage.exhausted import check_room, memory_error
+from ._arguments import check_long, converted, each_example, in_batch, warn
 from ._register import check_layout, public
 
 # ── from values ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -313,7 +313,10 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: Any = None) -> Any
 @public(method=False)
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Any:
     """A tensor in the memory of a buffer. https://pytorch.org/docs → torch.frombuffer"""
-    view = memoryview(buffer)
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
     size, item = view.nbytes, as_dtype(dtype).itemsize
     if size == 0:
         raise ValueError("both buffer length (0) and count (-1) must not be 0")
@@ -568,6 +571,7 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, dtype: Any = No
         if not step:
             raise ValueError("step must be nonzero")
     count = _math.ceil((end - start) / step)
+    check_room((count,), kind.itemsize, "arange")
     out = fresh(compute(_steps, backend.xp, start, step, count, kind.numpy), backend)
     return as_leaf(out, requires_grad)
 
@@ -603,6 +607,7 @@ def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None, layout: Any
     steps = steps.__index__()
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
+    check_room((steps,), 4, "linspace")
     complex_ = isinstance(start, complex) or isinstance(end, complex)
     kind = (dtypes.default_complex() if complex_ else dtypes.get_default_dtype()) if dtype is None else as_dtype(dtype)
     backend = backend_of(device)
@@ -654,15 +659,28 @@ def eye(n: int, m: Any = None, *, dtype: Any = None, layout: Any = None, device:
     return as_leaf(out, requires_grad)
 
 
+def _check_sides(row: int, col: int) -> None:
+    check_long(row, col)
+    for name, n in (("row", row), ("col", col)):
+        if n < 0:
+            raise RuntimeError(f"{name} must be non-negative, got{n}")
+
+
 @public(method=False)
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None, layout: Any = None) -> Any:
     """The places on and below a diagonal, as a 2 × n tensor. https://pytorch.org/docs → torch.tril_indices"""
+    _check_sides(row, col)
+    col = min(col, max(row + offset, 0))            # what lies to the right has none of them
+    check_room((row, col), 1, "tril_indices")
     return _placed(np.stack(np.tril_indices(row, offset, col)).astype(as_dtype(dtype).numpy), device)
 
 
 @public(method=False)
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None, layout: Any = None) -> Any:
     """The places on and above a diagonal, as a 2 × n tensor. https://pytorch.org/docs → torch.triu_indices"""
+    _check_sides(row, col)
+    row = min(row, max(col - offset, 0))            # what lies below has none of them
+    check_room((row, col), 1, "triu_indices")
     return _placed(np.stack(np.triu_indices(row, offset, col)).astype(as_dtype(dtype).numpy), device)
 
 

@@ -3,9 +3,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dispatch import xp
+import numpy as np
+
+from ..dispatch import SCALAR_TYPES, xp
+from ..storage.exhausted import check_room
 from ._arguments import normalize_dim, promoted
 from ._register import public
+from .creation import as_tensor
 from .shape import broadcast_shapes
 
 
@@ -18,7 +22,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     tensor([0.7071])
     """
     x1, x2 = promoted(x1, x2)
-    if not (x1.is_floating_point() or x1.is_complex()):
+    if not x1.is_floating_point():
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {_c_name(x1)}")
     axis = normalize_dim(dim, max(x1.ndim, x2.ndim))
     shape = broadcast_shapes(x1.shape, x2.shape)
@@ -29,7 +33,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
 
 
 def _c_name(t: Any) -> str:
-    return {"int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}[t.dtype.name]
+    return SCALAR_TYPES[t.dtype.name]
 
 
 def _length(x: Any, axis: int, eps: float) -> Any:
@@ -64,6 +68,9 @@ def pdist(input: Any, p: float = 2.0) -> Any:
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
     n = input.shape[0]
-    first = input.new_tensor([i for i in range(n) for _ in range(i + 1, n)]).long()
-    second = input.new_tensor([j for i in range(n) for j in range(i + 1, n)]).long()
-    return xp.vector_norm(xp.embedding(input, first) - xp.embedding(input, second), ord=p, axis=(1,))
+    check_room((n * (n - 1) // 2,), 8, "pdist")
+    rows, later = np.arange(n), np.arange(n)[::-1]          # of each row, how many come after it
+    first = np.repeat(rows, later)
+    second = np.arange(first.size) - np.repeat(later.cumsum() - later - rows - 1, later)
+    left, right = (xp.embedding(input, as_tensor(places, device=input.device)) for places in (first, second))
+    return xp.vector_norm(left - right, ord=p, axis=(1,))

@@ -173,6 +173,8 @@ def put_(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
 @public(function=True)
 def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     """The same, out of place. https://pytorch.org/docs → torch.put"""
+    if index.array.dtype != np.int64:
+        raise RuntimeError(f"put_(): Expected a long tensor for index, but got {_scalar(index)}")
     if index.array.size != source.array.size:
         raise IndexError(f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source.array.size}, "
                            f"index.numel() = {index.array.size}")
@@ -221,6 +223,7 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
 @public(inplace=True, out="same")
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     """x with src added at index along an axis. https://pytorch.org/docs → torch.scatter_add"""
+    check_tensor(src, "scatter_add", "src", 4)
     if not index.array.size:
         return xp.clone(input)
     d = _check_gather(input, dim, index, "scatter_add")
@@ -264,8 +267,11 @@ def _slices(input: Any, dim: int, index: Any, source: Any, name: str) -> tuple[A
     d = normalize_dim(dim, input.array.ndim)
     index = xp.reshape(index, shape=(index.array.size,))
     n = input.array.shape[d] if input.array.ndim else 1
-    if index.array.size and not (-n <= int(index.array.min()) and int(index.array.max()) < n):
-        wrong = next(int(i) for i in index.array.ravel() if not -n <= i < n)
+    least = -n if name == "index_fill_" else 0
+    if index.array.size and not (least <= int(index.array.min()) and int(index.array.max()) < n):
+        if name == "index_reduce_":
+            raise IndexError("index out of range in self")
+        wrong = next(int(i) for i in index.array.ravel() if not least <= i < n)
         kind, start = {"index_add": (RuntimeError, ""), "index_copy_": (IndexError, "index_copy_(): ")}.get(name, (IndexError, ""))
         raise kind(f"{start}index {wrong} is out of bounds for dimension {d} with size {n}")
     if source is not None and isinstance(source, TensorBase):
@@ -305,10 +311,15 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
 @public(inplace=True)
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     """x with a value written at numbers of an axis. https://pytorch.org/docs → torch.index_fill"""
+    _check_index(index, "index_fill_")
+    if index.array.ndim > 1:
+        raise RuntimeError("Index has to be a vector/scalar")
     d, index, _ = _slices(input, dim, index, None, "index_fill_")
     if isinstance(value, TensorBase):
         if value.array.ndim:
             raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.array.ndim} dimension(s).")
+        if value.array.dtype.kind == "c" and input.array.dtype.kind != "c":
+            raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
         value = cast(value, dtypes.FROM_NUMPY[input.array.dtype])
     elif isinstance(value, complex) and input.array.dtype.kind != "c":
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
@@ -433,11 +444,11 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     if input.is_meta:
         raise NotImplementedError("nonzero() of a meta tensor: how many elements are not zero depends on values, which it does not have")
     if as_tuple:
-        return tuple(fresh(i, backend) for i in (array if array.ndim else array.reshape(1)).nonzero())
+        return tuple(fresh(backend.xp.ascontiguousarray(i), backend) for i in (array if array.ndim else array.reshape(1)).nonzero())
     found = array.nonzero() if array.ndim else ()
     if not array.ndim:
         return fresh(backend.xp.zeros((int(bool(input)), 0), dtype="int64"), backend)
-    return fresh(backend.xp.stack(found, 1), backend)
+    return fresh(backend.xp.stack(found, 0).T, backend)
 
 
 @public(out=True)

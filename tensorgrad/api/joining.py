@@ -174,6 +174,8 @@ def meshgrid(*tensors: Any, indexing: Any = None) -> tuple[Any, ...]:
     if any(t.array.ndim > 1 for t in tensors):
         raise RuntimeError("torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: "
                            f"{next(t for t in tensors if t.array.ndim > 1)}")
+    if any(t.array.dtype != tensors[0].array.dtype for t in tensors):
+        raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     swap = indexing == "xy" and len(tensors) >= 2
     order = (1, 0, *range(2, len(tensors))) if swap else tuple(range(len(tensors)))
     shape = tuple(tensors[i].array.size for i in order)

@@ -166,12 +166,15 @@ def embedding_bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: b
     if in_batch(indices, offsets):
         return each_example(embedding_bag, weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset,
                             padding_idx)
-    _check_bags(weight, indices, offsets, padding_idx)
+    _check_bags(weight, indices, offsets, padding_idx, mode)
     bags = offsets.shape[0] - (1 if include_last_offset else 0)
-    all_bags = bag = bag_numbers(offsets[:bags], indices.shape[0])
+    all_bags = bag = bag_numbers(offsets[:bags] if mode != 2 else offsets[:bags].sort()[0], indices.shape[0])
     padded, quick = padding_idx is not None, _is_quick(weight, per_sample_weights)
-    if padding_idx is not None and not is_hollow(indices):
-        kept = indices != padding_idx % weight.shape[0]
+    kept = indices != padding_idx % weight.shape[0] if padding_idx is not None else None
+    if include_last_offset and bags and not is_hollow(offsets) and int(offsets[-1]) < indices.shape[0]:      # what comes after the last is in no bag
+        inside = bag.new_tensor(range(indices.shape[0])) < offsets[-1]
+        kept = inside if kept is None else kept & inside
+    if kept is not None and not is_hollow(indices):
         indices, bag = indices[kept], bag[kept]
         per_sample_weights = None if per_sample_weights is None else per_sample_weights[kept]
     sizes = xp.embedding_add(bag.new_ones(bag.shape), bag, rows=bags)
@@ -198,8 +201,11 @@ def _is_quick(weight: Any, scale: Any) -> bool:
     return weight.dtype.name in ("float32", "float16", "bfloat16") and weight.stride(1) == 1 and (scale is None or scale.stride(0) == 1)
 
 
-def _check_bags(weight: Any, indices: Any, offsets: Any, padding_idx: int | None) -> None:
+def _check_bags(weight: Any, indices: Any, offsets: Any, padding_idx: int | None, mode: int) -> None:
     _check_indices(weight, indices, offsets, function="embedding_bag")
+    if not weight.is_floating_point():
+        raise RuntimeError("Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, Double; but got "
+                           f"{weight.type()} instead (while checking arguments for embedding_bag)")
     count, rows = indices.shape[0], weight.shape[0]
     if offsets.shape[0] and not is_hollow(offsets):
         if int(offsets[0]) != 0:
@@ -207,6 +213,11 @@ def _check_bags(weight: Any, indices: Any, offsets: Any, padding_idx: int | None
                                f"{int(offsets[0])}")
         if int(offsets[-1]) > count:
             raise RuntimeError(f"offsets[-1] can not be greater than input's length {count} but got offsets[-1] of {int(offsets[-1])}")
+        starts = offsets.array
+        if int(starts.min()) < 0 or int(starts.max()) > count:
+            raise IndexError("index out of range in self")
+        if mode != 2 and bool((starts[1:] < starts[:-1]).any()):
+            raise RuntimeError(f"embedding_bag: offsets must not decrease, but got {offsets.tolist()}")
     if padding_idx is not None and not -rows <= padding_idx < rows:
         raise RuntimeError(f"padding_idx must be within the number of embeddings, -{rows} through {rows - 1}, but got {padding_idx}")
     if _outside(indices, rows):

@@ -50,6 +50,8 @@ def kl_div(input: Any, target: Any, reduction: int = 0, *, log_target: bool = Fa
     """
     if input.is_complex() or target.is_complex():
         raise RuntimeError("kl_div: Complex inputs not supported.")
+    if not (input.is_floating_point() and target.is_floating_point()):
+        raise RuntimeError("kl_div: Integral inputs not supported.")
     return reduced(target.exp() * (target - input) if log_target else target.xlogy(target) - target * input, reduction)
 
 

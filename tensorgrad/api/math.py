@@ -6,7 +6,7 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, result_type, xp
-from ._arguments import LEAST_LARGEST, check_tensor, check_tensors, converted, in_dtype
+from ._arguments import LEAST_LARGEST, broadcast_shape, check_tensor, check_tensors, converted, in_dtype
 from ._register import C_NAMES, public
 
 # ── sums and differences ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -289,7 +289,7 @@ def logaddexp(input: Any, other: Any) -> Any:
     tensor([100.6931])
     """
     check_tensors(input, other, "logaddexp")
-    return xp.logaddexp(_floats(input, "logaddexp"), other)
+    return xp.logaddexp(_floats(input, other, "logaddexp"), other)
 
 
 @public(out=True)
@@ -301,12 +301,13 @@ def logaddexp2(input: Any, other: Any) -> Any:
     tensor([4.])
     """
     check_tensors(input, other, "logaddexp2")
-    return xp.logaddexp2(_floats(input, "logaddexp2"), other)
+    return xp.logaddexp2(_floats(input, other, "logaddexp2"), other)
 
 
-def _floats(input: Any, name: str) -> Any:
-    if input.array.dtype.kind in "biu":
-        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+def _floats(input: Any, other: Any, name: str) -> Any:
+    if input.array.dtype.kind in "biu" and other.array.dtype.kind in "biu":
+        broadcast_shape(input, other)
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{SCALAR_TYPES[result_type(input, other).name]}'")
     return input
 
 

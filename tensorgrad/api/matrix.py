@@ -7,7 +7,7 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, namespace, xp
-from ._arguments import check_tensor, in_dtype, normalize_dim, promoted, warn
+from ._arguments import check_tensor, in_dtype, integer, normalize_dim, promoted, warn
 from ._register import C_NAMES, public
 
 # ── products ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -30,6 +30,8 @@ def matmul(input: Any, other: Any) -> Any:
     check_tensor(input, "matmul", "input", 1)
     check_tensor(other, "matmul", "other", 2)
     _same_dtype(input, other)
+    if not input.array.ndim or not other.array.ndim:
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {input.array.ndim}D and {other.array.ndim}D")
     return xp.matmul(input, other)
 
 
@@ -357,6 +359,7 @@ def matrix_power(input: Any, n: int) -> Any:
     tensor([[1., 5.],
             [0., 1.]])
     """
+    n = integer(n, "n")
     shape = input.array.shape
     if len(shape) < 2:
         raise RuntimeError("linalg.matrix_power: The input tensor A must have at least 2 dimensions.")
@@ -467,7 +470,10 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     sizes = [t.array.shape[axis] for t in (input, other)]
     if sizes != [3, 3]:
         raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {sizes[0]} and {sizes[1]}")
-    return xp.cross(*_broadcast(input, other), axis=axis)
+    input, other = _broadcast(input, other)
+    if input.dtype is not other.dtype:
+        raise RuntimeError(f"expected scalar type {SCALAR_TYPES[input.dtype.name]} but found {SCALAR_TYPES[other.dtype.name]}")
+    return xp.cross(input, other, axis=axis)
 
 
 def _broadcast(*tensors: Any) -> Any:

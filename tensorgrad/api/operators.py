@@ -90,7 +90,10 @@ def directly(op: str, a: Any, b: Any, alpha: Any = 1) -> bool:
     if not hasattr(ufunc, "writes") and ufunc is not getattr(backend.module, op, None):
         return False
     if alpha == 1:
-        ufunc(x, y, out=x)
+        try:
+            ufunc(x, y, out=x)
+        except TypeError:       # bits of floating-point numbers: the usual way has the error
+            return False
     elif type(alpha) not in NUMBERS or not getattr(ufunc, "scaled", None) or not ufunc.scaled(x, y, alpha):
         return False
     a._storage.wrote()

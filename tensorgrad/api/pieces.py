@@ -7,9 +7,12 @@ from typing import Any
 from .._tensor import Tensor
 from ..autograd.tape import TensorBase
 from ..dispatch import SCALAR_TYPES, xp
+from ..storage.exhausted import check_room
 from ._arguments import normalize_dim
 from ._register import FUNCTIONS, public
 from .shape import ravel
+
+PIECE = 400         # bytes that a view takes at least
 
 
 @public()
@@ -119,7 +122,8 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0, *, indices:
     if isinstance(where, int):
         if where <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {where}")
-        ends = [sum(n // where + (j < n % where) for j in range(i + 1)) for i in range(where - 1)]
+        check_room((where,), PIECE, "tensor_split")
+        ends = [i * (n // where) + min(i, n % where) for i in range(1, where)]
     else:
         ends = list(where)
     starts = [0, *ends]

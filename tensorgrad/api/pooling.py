@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..dispatch import SCALAR_TYPES, fresh, xp
+from ..storage.exhausted import check_room
 from ._register import public
 
 COUNT = {1: "one int", 2: "two ints", 3: "three ints"}
@@ -86,8 +87,21 @@ def windows_of(shape: tuple[int, ...], n: int, kernel_size: Any, stride: Any, pa
     check_shape(shape, n, function)
     kernel = per_dimension(kernel_size, n, "kernel_size", function)
     omitted = stride is None or (isinstance(stride, (tuple, list)) and not stride)
-    return Windows(shape[-n - 1:], kernel, kernel if omitted else per_dimension(stride, n, "stride", function),
-                   per_dimension(padding, n, "padding", function), per_dimension(dilation, n, "dilation", function), ceil_mode, function)
+    step = kernel if omitted else per_dimension(stride, n, "stride", function)
+    pad, dilation = per_dimension(padding, n, "padding", function), per_dimension(dilation, n, "dilation", function)
+    if max(map(abs, (*kernel, *step, *pad, *dilation))) >= 1 << 31:
+        raise RuntimeError("value cannot be converted to type int without overflow")
+    return Windows(shape[-n - 1:], kernel, step_within(step, shape[-n:], pad), pad, dilation, ceil_mode, function)
+
+
+LONGEST_STEP = 1 << 12      # up to which a stride stays what was asked for
+
+
+def step_within(stride: tuple[int, ...], size: tuple[int, ...], padding: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides that lead beyond the input, wherever they begin, as those that just do: kernels need not count with absurd ones."""
+    if max(stride) <= LONGEST_STEP:
+        return stride
+    return tuple(min(s, max(d + 2 * p, LONGEST_STEP)) for s, d, p in zip(stride, size, padding, strict=True))
 
 
 known_windows = lru_cache(1 << 10)(windows_of)
@@ -292,13 +306,15 @@ def adaptive_size(input: Any, output_size: Any, n: int, name: str) -> tuple[int,
     return out
 
 
-def bounds(d: int, out: int) -> list[tuple[int, int]]:
-    """Where each of `out` windows over d elements starts and ends."""
-    return [(i * d // out, -(-(i + 1) * d // out)) for i in range(out)]
+def bounds(d: int, out: int) -> tuple[Any, Any]:
+    """Where each of `out` windows over d elements starts, and where it ends."""
+    places = np.arange(out)
+    return places * d // out, -(-(places + 1) * d // out)
 
 
 def adaptive_avg_pool(n: int, input: Any, output_size: Any) -> Any:
     size = adaptive_size(input, output_size, n, f"adaptive_avg_pool{n}d")
+    check_room((*input.shape[:-n], *size), input.array.itemsize, f"adaptive_avg_pool{n}d")
     if not input.is_floating_point():
         raise NotImplementedError(f"\"adaptive_avg_pool{max(n, 2)}d\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     if all(s == 1 for s in size):
@@ -306,6 +322,9 @@ def adaptive_avg_pool(n: int, input: Any, output_size: Any) -> Any:
     if all(s and d % s == 0 for s, d in zip(size, input.shape[-n:], strict=True)):
         kernel = tuple(d // s for s, d in zip(size, input.shape[-n:], strict=True))
         return xp.window_sum(input, kernel=kernel, stride=kernel, widths=((0, 0),) * n, scale=1 / prod(kernel))
+    if 0 in size:
+        return input[(..., *(slice(0, s) for s in size))] if all(s <= d for s, d in zip(size, input.shape[-n:], strict=True)) else input.new_zeros(
+            *input.shape[:-n], *size)
     out, backend = input, type(input._storage)
     for axis, s in enumerate(size, input.ndim - n):        # a product with an averaging matrix along each axis
         means = averages(input.shape[axis], s)
@@ -317,7 +336,9 @@ def adaptive_avg_pool(n: int, input: Any, output_size: Any) -> Any:
 @lru_cache(maxsize=64)
 def averages(d: int, out: int) -> Any:
     """The means of `out` windows over d elements, as a matrix."""
-    return np.array([[1 / (b - a) if a <= j < b else 0.0 for j in range(d)] for a, b in bounds(d, out)])
+    starts, ends = (places[:, None] for places in bounds(d, out))
+    inner = np.arange(d)
+    return np.where((starts <= inner) & (inner < ends), 1 / (ends - starts), 0.0)
 
 
 @public(method=False)
@@ -331,29 +352,30 @@ def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
     return adaptive_avg_pool(1, input, output_size)
 
 
-def window_table(starts: Any, ends: Any) -> list[list[int]]:
+def window_table(starts: Any, ends: Any) -> Any:
     """The places that each window along an axis covers; short windows repeat their last place."""
-    longest = max((b - a for a, b in zip(starts, ends, strict=True)), default=1)
-    return [[min(a + j, b - 1) for j in range(longest)] for a, b in zip(starts, ends, strict=True)]
+    starts, ends = np.asarray(starts, np.int64)[:, None], np.asarray(ends, np.int64)[:, None]
+    longest = int((ends - starts).max(initial=0)) if len(starts) else 1
+    return np.minimum(starts + np.arange(longest), ends - 1)
 
 
-def window_places(input: Any, tables: list[list[list[int]]]) -> Any:
+def window_places(input: Any, tables: list[Any]) -> Any:
     """The places in the flattened plane that each window covers, along a last axis."""
     backend = type(input._storage)
     return fresh(backend.asarray(covered(tuple(input.shape[-len(tables):]), tables)), backend)
 
 
-def covered(shape: tuple[int, ...], tables: list[list[list[int]]]) -> Any:
+def covered(shape: tuple[int, ...], tables: list[Any]) -> Any:
     n, place = len(tables), np.int64(0)
     for i, table in enumerate(tables):
-        count, span = len(table), len(table[0]) if table else 1
-        t = np.array(table, np.int64).reshape([1] * i + [count] + [1] * (n - 1) + [span] + [1] * (n - 1 - i))
-        place = place + t * prod(shape[i + 1:])
+        count, span = table.shape
+        place = place + table.reshape([1] * i + [count] + [1] * (n - 1) + [span] + [1] * (n - 1 - i)) * prod(shape[i + 1:])
     return place.reshape(*place.shape[:n], prod(place.shape[n:]))
 
 
 def adaptive_max_pool(n: int, input: Any, output_size: Any) -> tuple[Any, Any]:
     size = adaptive_size(input, output_size, n, f"adaptive_max_pool{n}d")
+    check_room((*input.shape[:-n], *size), 8, f"adaptive_max_pool{n}d")       # the places are of int64
     backend = type(input._storage)
     places = adaptive_places(tuple(input.shape[-n:]), size)
     return tuple(xp.region_max(input, fresh(backend.asarray(places), backend), ndim=n))
@@ -362,7 +384,7 @@ def adaptive_max_pool(n: int, input: Any, output_size: Any) -> tuple[Any, Any]:
 @lru_cache(maxsize=64)
 def adaptive_places(shape: tuple[int, ...], size: tuple[int, ...]) -> Any:
     """What each of so many windows over a plane covers of it."""
-    return covered(shape, [window_table(*zip(*bounds(d, s), strict=True)) if s else [] for s, d in zip(size, shape, strict=True)])
+    return covered(shape, [window_table(*bounds(d, s)) for s, d in zip(size, shape, strict=True)])
 
 
 @public(method=False)

@@ -24,6 +24,7 @@ from ..dtype import as_dtype
 from ..generator import Generator, default_generator
 from ..ops.shape import inverse
 from ..storage.base import backend_of
+from ._arguments import check_long
 from ._register import public, write_out
 from .creation import as_leaf, axes_in_memory, empty_like, shape_of, unmade
 
@@ -242,6 +243,7 @@ def randint(low: Any = None, high: Any = None, size: Any = None, *, generator: A
     elif high is None:
         low, high = 0, low
     low, high = int(low or 0), int(high)
+    check_long(low, high)
     if high <= low:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     kind = dtypes.int64 if dtype is None and out is None else out.dtype if dtype is None else as_dtype(dtype)
@@ -260,6 +262,8 @@ def randint_like(input: Any, low: Any = None, high: Any = None, *, generator: An
     if low is None and high is None:
         raise TypeError("randint_like() missing 1 required positional argument: 'high'")
     low, high = (0, low) if high is None else (low, high)
+    if isinstance(high, TensorBase) and high.array.ndim:
+        raise RuntimeError("high must be a scalar tensor and on CPU")
     kind, device = input.dtype if dtype is None else dtype, input.device if device is None else device
     if memory_format is not None or not input.is_contiguous():
         made = empty_like(input, dtype=kind, device=device, memory_format=memory_format)
@@ -322,7 +326,7 @@ def _of(source: Any, drawn: Any) -> Any:
 def multinomial(input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
     """Indices drawn in proportion to the weights of each row. https://pytorch.org/docs → torch.multinomial"""
     backend = type(input._storage)
-    return tensor_of(generator_of(backend, generator).multinomial(_host(input), num_samples, replacement), backend)
+    return tensor_of(np.ascontiguousarray(generator_of(backend, generator).multinomial(_host(input), num_samples, replacement)), backend)
 
 
 @public(method=False)
@@ -439,6 +443,7 @@ def random_(input: Any, *args: Any, generator: Any = None, to: Any = None, **key
         low, to = 0 if to is None else args[0], args[0] if to is None else to
     elif to is not None and low is None:
         low = 0
+    check_long(*(int(v) for v in (low, to) if v is not None))
     return filled(input, lambda own, shape, dtype: (own if generator is None else generator_of(type(input._storage), generator)).random_(
         shape, dtype, low, to))
 

@@ -22,6 +22,8 @@ def grid_sampler(input: Any, grid: Any, interpolation_mode: int, padding_mode: i
     >>> torch.grid_sampler(torch.tensor([[[[1., 3.]]]]), torch.zeros(1, 1, 1, 2), 0, 0, False)
     tensor([[[[2.]]]])
     """
+    if interpolation_mode not in range(len(MODES)) or padding_mode not in range(len(PADDING_MODES)):
+        _check(input, grid, "")
     mode, padding = MODES[interpolation_mode], PADDING_MODES[padding_mode]
     _check(input, grid, mode)
     n, sizes = input.ndim - 2, input.shape[2:]
@@ -58,6 +60,8 @@ def _check_rank(input: Any, grid: Any, rank: int) -> None:
 
 def _check(input: Any, grid: Any, mode: str) -> None:
     shapes = f"but got input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
+    if not input.ndim or not grid.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     if input.shape[0] != grid.shape[0]:
         raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, {shapes}")
     if grid.shape[-1] != input.ndim - 2:

@@ -8,8 +8,9 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..autograd.tape import node_of
 from ..dtype import FROM_NUMPY
-from ._arguments import check_tensor
+from ._arguments import check_tensor, normalize_dim
 from ._register import public
+from .activation import check_floating
 from .conversion import copy_
 from .creation import empty, empty_like, from_numpy, ones_like, tensor
 from .reduction import norm
@@ -230,6 +231,8 @@ def frobenius_norm(input: Any, dim: Any, keepdim: bool = False) -> Any:
 def nuclear_norm(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """The sum of the singular values. https://pytorch.org/docs → torch.linalg.matrix_norm"""
     _warn_of_norm("nuclear_norm", "matrix_norm(A, 'nuc', dim, keepdim)")
+    if isinstance(dim, bool):       # the first of two signatures: (input, keepdim)
+        dim, keepdim = None, dim
     return norm(input, "nuc", dim, keepdim)
 
 
@@ -243,7 +246,10 @@ def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
     """Norms over all axes but one, which keep their places; over all for dim = −1. Weight normalization uses it."""
     if dim == -1:
         return norm(v, pow)
-    return norm(v, pow, [d for d in range(v.array.ndim) if d != dim % v.array.ndim], True)
+    if not v.array.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    dim = normalize_dim(dim, v.array.ndim)
+    return norm(v, pow, [d for d in range(v.array.ndim) if d != dim], True)
 
 
 @public(method=False)
@@ -251,6 +257,7 @@ def native_dropout(input: Any, p: float, train: Any) -> tuple[Any, Any]:
     """`dropout`, and the mask of the elements that are left. https://pytorch.org/docs → torch.nn.functional.dropout"""
     if train is False or p == 0:
         return input.clone(), ones_like(input, dtype=dtypes.bool)
+    check_floating(input)
     mask = empty_like(input).bernoulli_(1 - p)
     return input * mask * (0.0 if p == 1 else 1 / (1 - p)), mask.bool()
 

@@ -99,16 +99,20 @@ def _view(self: Any, *shape: Any, **keywords: Any) -> Any:
 
 
 def _view_as_dtype(self: Any, dtype: dtypes.dtype) -> Any:
+    was, asked, larger = SCALAR_TYPES[self.dtype.name], SCALAR_TYPES[dtype.name], dtype.itemsize // self.array.itemsize
     try:
         array = self.array.view(dtype.numpy)
     except ValueError:
-        was, asked = (SCALAR_TYPES[d.name] for d in (self.dtype, dtype))
         if not self.array.ndim:
             raise RuntimeError(f"self.dim() cannot be 0 to view {was} as {asked} (different element sizes)") from None
         if self.stride(-1) != 1:
             raise RuntimeError(f"self.stride(-1) must be 1 to view {was} as {asked} (different element sizes), but got {self.stride(-1)}") from None
-        raise RuntimeError(f"self.size(-1) must be divisible by {dtype.itemsize // self.array.itemsize} to view {was} as {asked} (different "
-                           f"element sizes), but got {self.array.shape[-1] if self.array.ndim else 1}") from None
+        raise RuntimeError(f"self.size(-1) must be divisible by {larger} to view {was} as {asked} (different element sizes), but got "
+                           f"{self.array.shape[-1]}") from None
+    if larger > 1:      # NumPy reads misaligned numbers, too; nothing else does
+        for what, n in (("storage_offset()", self.storage_offset()), *((f"stride({i})", s) for i, s in enumerate(self.stride()[:-1]))):
+            if n % larger:
+                raise RuntimeError(f"self.{what} must be divisible by {larger} to view {was} as {asked} (different element sizes), but got {n}")
     return wrap(array, shared(self))
 
 
@@ -173,8 +177,8 @@ def unsqueeze(input: Any, dim: int) -> Any:
 def squeeze(input: Any, dim: Any = None) -> Any:
     """Axes of length 1 left out: all, or those named. https://pytorch.org/docs → torch.squeeze"""
     shape = input.array.shape
-    dims = range(len(shape)) if dim is None else normalize_dims(dim, len(shape)) if shape else ()
-    return xp.squeeze(input, axis=tuple(d for d in dims if shape[d] == 1))
+    dims = range(len(shape)) if dim is None else normalize_dims(dim, len(shape))
+    return xp.squeeze(input, axis=tuple(d for d in dims if shape[d] == 1) if shape else ())
 
 
 @public("swapdims", inplace=True)
@@ -236,6 +240,10 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
 @public(function=True)
 def adjoint(input: Any) -> Any:
     """Matrices transposed and conjugated. https://pytorch.org/docs → torch.adjoint"""
+    if input.array.ndim == 1:
+        raise RuntimeError("tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.")
+    if not input.array.ndim:
+        return xp.conj(input)
     out = transpose(input, -2, -1)
     return xp.conj(out) if out.array.dtype.kind == "c" else out
 

@@ -106,6 +106,8 @@ def mvlgamma(input: Any, p: int) -> Any:
     """
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
+    if input.array.dtype.kind == "b":
+        raise RuntimeError("The input tensor may not be a boolean tensor.")
     input = floating(input)
     halves = xp.multiply(xp.arange(p, dtype=input.dtype), 0.5)
     terms = xp.lgamma(xp.subtract(xp.expand_dims(input, -1), halves))

@@ -8,6 +8,7 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, xp
+from ..storage.exhausted import check_room
 from . import return_types
 from ._arguments import anywhere, each_example, floating, in_batch, in_dtype, normalize_dim
 from ._register import public
@@ -187,6 +188,8 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
         raise RuntimeError("minlength should be >= 0")
     if input.array.ndim != 1 or input.array.size and int(input.array.min()) < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if input.array.size:
+        check_room((int(input.array.max()) + 1,), 8, "bincount")
     if weights is None:
         return xp.bincount(input, None, minlength=minlength)
     if weights.array.shape != input.array.shape:

@@ -29,7 +29,7 @@ class Residual:
         self.checked = tuple([a for _, a in self.borrowed] + [alias(o) for o in outs if id(o.array) in held])
 
     def values(self) -> Any:
-        """What the forward kernel kept, None if an argument has other memory now, of another shape, dtype or layout: the backward kernel was not made for it."""
+        """The values that the forward kernel kept; None if an argument has other memory now, whose shape, dtype or layout no longer fit the backward kernel."""
         if not self.borrowed:
             return self.kept
         several = isinstance(self.kept, (tuple, list))

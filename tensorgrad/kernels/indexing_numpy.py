@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..dispatch import OpDispatch
-from ..ops.indexing import ARRAY, IndexAddInto, ScatterAdd
+from ..ops.indexing import ARRAY, IndexAddInto, ScatterAdd, filled
 
 BLOCK = 1 << 16
+FULL = slice(None)
 
 
 def register(op: str) -> Any:
@@ -22,6 +23,60 @@ def register(op: str) -> Any:
 @register("embedding")
 def embedding(x: Any, index: Any, *, padding: Any = None, by_frequency: bool = False) -> Any:
     return x.take(index, axis=0)
+
+
+@register("index")
+def index(x: Any, *indices: Any, template: Any) -> Any:
+    """x[…, i, …], laid out in memory as PyTorch does, so that a view of it is possible where it is there."""
+    places = [axis for axis, part in enumerate(template) if part is ARRAY]
+    if any(part is not ARRAY and part != FULL for part in template):
+        return x[filled(template, indices)]
+    if len(indices) == 1 and x.flags.c_contiguous and indices[0].flags.c_contiguous and indices[0].dtype.kind == "i":
+        return x.take(indices[0], axis=places[0])
+    out = x[filled(template, indices)]
+    if out.flags.c_contiguous:
+        return out
+    return in_order(out, memory_order(out.shape, _operands(x, indices, places, out.ndim)))
+
+
+def _operands(x: Any, indices: Any, places: list[int], ndim: int) -> list[list[int]]:
+    """The steps of x and of the index arrays along the axes of a result; 0 along those that an operand does not have."""
+    spread = np.broadcast_arrays(*indices)
+    width = spread[0].ndim
+    rest = [s for axis, s in enumerate(x.strides) if axis not in places]
+    at = places[0] if places == list(range(places[0], places[0] + len(places))) else 0
+    return [[*rest[:at], *[0] * width, *rest[at:]], *([*[0] * at, *i.strides, *[0] * (ndim - at - width)] for i in spread)]
+
+
+def memory_order(shape: Any, operands: list[list[int]]) -> list[int]:
+    """The axes of a result from the innermost in memory to the outermost: by the steps of the first operand that tells two axes apart."""
+    order = list(range(len(shape)))[::-1]
+    for last in range(1, len(order)):
+        place = last
+        for before in range(last - 1, -1, -1):
+            comes = _comes_after(order[before], order[place], shape, operands)
+            if comes < 0:
+                break
+            if comes:
+                order[before], order[place], place = order[place], order[before], before
+    return order
+
+
+def _comes_after(a: int, b: int, shape: Any, operands: list[list[int]]) -> int:
+    for steps in operands:
+        if steps[a] and steps[b]:
+            if steps[a] != steps[b]:
+                return 1 if steps[a] > steps[b] else -1
+            if shape[a] > shape[b]:
+                return 1
+    return 0
+
+
+def in_order(x: Any, order: list[int]) -> Any:
+    """x with its axes in an order in memory, the innermost first."""
+    out = np.empty([x.shape[axis] for axis in reversed(order)], x.dtype).transpose(np.argsort(order[::-1]))
+    out[...] = x
+    return out
 
 
 @register("embedding_add")

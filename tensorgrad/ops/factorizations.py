@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ._lapack import cholesky, ldl, ldl_solved, lu, matrix_by_matrix
 from .elementwise import is_complex
-from .linalg import LinAlgError, OnMatrices, adjoint, diagonal_of, on_diagonal, singular
+from .linalg import LinAlgError, OnMatrices, adjoint, diagonal_of, on_diagonal, singular, without_infinities
 from .matrix import transposed
 
 
@@ -167,7 +167,8 @@ class EighPairs(Factorization):
     def grad_a(xp, g, eigenvalues, eigenvectors):
         back = adjoint(xp, eigenvectors)
         inner = over(xp, xp.matmul(back, g[1]), gaps(xp, eigenvalues)) + on_diagonal(xp, g[0], g[0].shape[-1])
-        return xp.matmul(eigenvectors, xp.matmul(inner, back))
+        out = xp.matmul(eigenvectors, xp.matmul(inner, back))
+        return (out + adjoint(xp, out)) / 2
 
 
 class EighValues(OnMatrices):
@@ -257,7 +258,7 @@ class SingularValues(OnMatrices):
 
     def forward(xp, a):
         try:
-            return xp.linalg.svd(a, compute_uv=False)
+            return xp.linalg.svd(without_infinities(xp, a), compute_uv=False)
         except ValueError:
             return singular(xp, a, False)[1]
 

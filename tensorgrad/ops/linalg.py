@@ -141,11 +141,16 @@ def spectral(xp, a, hermitian):
 
 
 def singular(xp, a, full):
-    """U, S, Vᴴ; the error if they are not found."""
+    """U, S, Vᴴ; the error if they are not found. OpenBLAS never ends where a number is infinite: it gets NaN instead."""
+    a = without_infinities(xp, a)
     try:
         return tuple(xp.linalg.svd(a, full_matrices=full))
     except ValueError:
         raise not_converged("svd", bool(xp.all(xp.isfinite(a)))) from None
+
+
+def without_infinities(xp, a):
+    return xp.where(xp.isinf(a), xp.nan, a)
 
 
 def not_converged(name, finite):

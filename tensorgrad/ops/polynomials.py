@@ -20,6 +20,8 @@ def recurrence(xp, x, n, first, following):
     for k in range(1, int(xp.max(n)) if n.size else 1):
         before, here = here, following(k, here, before)
         out = xp.where(n == k + 1, here, out)
+        if not k % 1024 and not xp.any(here == here):      # NaN from here on, however long that is
+            return xp.where(n > k, here, out)
     return out
 
 

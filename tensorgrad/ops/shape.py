@@ -184,7 +184,11 @@ class AsStrided(Viewing):
         return strided(xp, (x if memory is None else memory).ravel("K"), size, stride, offset)
 
     def grad_x(xp, g, size, stride, offset, layout, length):
-        return xp.restride(g, source=(size, stride, offset), target=layout, length=length)
+        out = xp.restride(g, source=(size, stride, offset), target=layout, length=length)
+        if not overlapping(*layout[:2]):
+            return out
+        times = xp.restride(xp.ones(layout[0], dtype=g.dtype), source=layout, target=layout, length=length)
+        return out / times          # elements of x that share memory share what came to it
 
 
 class Restride(Movement):
@@ -200,6 +204,16 @@ class Restride(Movement):
 
     def grad_x(xp, g, source, target, length):
         return xp.restride(g, source=target, target=source, length=length)
+
+
+def overlapping(size, stride):
+    """Whether several elements of a geometry may share memory."""
+    reach = 0
+    for step, count in sorted((step, count) for count, step in zip(size, stride) if count > 1):
+        if step <= reach:
+            return True
+        reach += step * (count - 1)
+    return False
 
 
 def strided(xp, flat, size, stride, offset):

@@ -7,6 +7,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy as np
+
 BEYOND = ("array is too big", "Maximum allowed dimension exceeded", "Maximum allowed size exceeded", "iterator is too large")
 
 
@@ -17,7 +19,8 @@ class HostMemoryError(RuntimeError, MemoryError):
 def in_words(bytes_: int | None, name: str = "") -> HostMemoryError:
     """PyTorch's error for memory that the system refuses."""
     asked = "" if bytes_ is None else f": you tried to allocate {bytes_} bytes. Error code 12 (Cannot allocate memory)"
-    return HostMemoryError(f"[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory{asked}" + (f" (in {name})" if name else ""))
+    place = f" (in {name})" if name else ""
+    return HostMemoryError(f"[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory{asked}{place}")
 
 
 def overflowed(shape: Any = None, name: str = "") -> RuntimeError:
@@ -39,3 +42,28 @@ def memory_error(error: BaseException, name: str = "", shape: Any = None) -> Run
         wanted, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
         return in_words(None if wanted is None or dtype is None else prod(wanted) * dtype.itemsize, name)
     return overflowed(shape, name) if beyond(error) else None
+
+
+def check_error(error: BaseException | None, name: str) -> bool:
+    """Raise an error about memory in PyTorch's words; whether it was one already. Nothing is imported for it: there may be no room."""
+    if error is None:
+        return False
+    if (found := memory_error(error, name)) is not None:
+        raise found from None
+    return isinstance(error, MemoryError)
+
+
+ASKED_FROM = 1 << 26        # bytes from which on it is worth asking whether there is room
+
+
+def check_room(shape: Any, itemsize: int, name: str = "") -> None:
+    """Raise PyTorch's error for a result that memory does not hold, before anything is made on the way to it. Memory is asked for, and not touched."""
+    size = prod(shape) * itemsize
+    if size < ASKED_FROM:
+        return
+    if size >= 1 << 63:
+        raise overflowed(shape, name)
+    try:
+        np.empty(size, np.uint8)
+    except MemoryError:
+        raise in_words(size, name) from None

@@ -6,6 +6,7 @@ from typing import Any
 from ... import api as tg
 from ...api._arguments import converted
 from ...dispatch import xp
+from ...storage.exhausted import check_room
 
 __all__ = ["channel_shuffle", "native_channel_shuffle", "pad", "pixel_shuffle", "pixel_unshuffle"]
 
@@ -35,6 +36,8 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
     if value is not None and value != 0:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     _check_border(input, widths, mode)
+    lengths = [n + before + after for n, (before, after) in zip(input.shape[::-1], widths)]
+    check_room((*input.shape[:input.ndim - len(widths)], *lengths[::-1]), input.array.itemsize, "pad")
     for i, (before, after) in enumerate(widths):
         if before or after:
             axis = input.ndim - 1 - i

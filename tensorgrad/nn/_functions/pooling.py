@@ -124,6 +124,9 @@ def avg_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 
 
 
 def _lp_pool(n: int, input: Any, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool) -> Any:
+    if n > 1 and isinstance(kernel_size, (tuple, list)) and len(kernel_size) != n:
+        raise ValueError(f"not enough values to unpack (expected {n}, got {len(kernel_size)})" if len(kernel_size) < n else
+                         f"too many values to unpack (expected {n})")
     mean = avg_pool(n, input ** norm_type, kernel_size, stride, 0, ceil_mode, True, None)
     return (tg.sign(mean) * tg.relu(tg.abs(mean)) * prod(per_dimension(kernel_size, n, "kernel_size", f"lp_pool{n}d"))) ** (1.0 / norm_type)
 
@@ -188,13 +191,10 @@ adaptive_max_pool3d, adaptive_max_pool3d_with_indices = _make_adaptive_max(3)
 
 
 def _fractional_size(input: Any, n: int, output_size: Any, output_ratio: Any, name: str) -> tuple[int, ...]:
-    if output_size is None and output_ratio is None:
-        raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
     if output_size is None:
-        ratio = output_ratio if isinstance(output_ratio, (tuple, list)) else (output_ratio,) * n
-        if len(ratio) > n:
+        if len(output_ratio) > n:
             raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
-        return tuple(int(d * r) for d, r in zip(input.shape[-n:], ratio, strict=True))
+        return tuple(int(d * r) for d, r in zip(input.shape[-n:], output_ratio, strict=True))
     if isinstance(output_size, (tuple, list)) and len(output_size) != n:
         raise RuntimeError(f"{name}: output_size must either be a single Int or tuple of Ints")
     return per_dimension(output_size, n, "output_size", name)
@@ -214,6 +214,10 @@ def _check_fractional(input: Any, kernel: Any, outs: Any, samples: Any, n: int, 
 def _fractional(n: int, input: Any, kernel_size: Any, output_size: Any, output_ratio: Any, samples: Any) -> tuple[Any, Any]:
     """Windows whose starts are spread at random but evenly: B. Graham, Fractional Max-Pooling (2014)."""
     name = f"fractional_max_pool{n}d"
+    if output_size is None and output_ratio is None:
+        raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+    if output_size is None and not isinstance(output_ratio, (tuple, list)):
+        output_ratio = (output_ratio,) * n
     if input.ndim < n + 1:
         raise IndexError(f"Dimension out of range (expected to be in range of [-{input.ndim}, {input.ndim - 1}], but got {-n - 1})")
     kernel, size = per_dimension(kernel_size, n, "kernel_size", name), tuple(input.shape[-n:])

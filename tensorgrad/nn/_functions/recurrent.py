@@ -4,10 +4,12 @@ from __future__ import annotations
 from typing import Any
 
 from ... import api as tg
-from ...dispatch import xp
+from ...dispatch import SCALAR_TYPES, xp
 from .. import functional as F
 
 __all__ = ["_rnn", "_rnn_cell"]
+
+GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
 def _rnn(mode: str, input: Any, hx: Any, weights: Any, has_biases: bool, num_layers: int, dropout: float, training: bool, bidirectional: bool,
@@ -21,6 +23,13 @@ def _rnn(mode: str, input: Any, hx: Any, weights: Any, has_biases: bool, num_lay
     if sizes is None and not x.shape[0]:
         raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
     first = hx[0] if lstm else hx
+    for state in hx if lstm else (hx,):
+        if state.shape[0] < num_layers * directions or state.ndim != 3:
+            raise RuntimeError("Expected more hidden states in stacked_rnn")
+    if per_layer not in (((4, 5) if lstm else (4,)) if has_biases else (2, 3) if lstm else (2,)) or len(weights) % per_layer:
+        raise RuntimeError("got an incorrect number of RNN parameters" if weights else "Expected more weights in stacked_rnn")
+    if sizes is not None:
+        x = _packed(x, sizes, first.shape[1])
     last_h, last_c = [], []
     for layer in range(num_layers):
         outputs = []
@@ -28,9 +37,10 @@ def _rnn(mode: str, input: Any, hx: Any, weights: Any, has_biases: bool, num_lay
             k = layer * directions + direction
             given = weights[k * per_layer:(k + 1) * per_layer]
             w_ih, w_hh, b_ih, b_hh = given[:4] if has_biases else (*given[:2], None, None)
+            w_hr = given[-1] if lstm and per_layer == (5 if has_biases else 3) else None
             options = {"reverse": direction == 1, "sizes": sizes}
+            b_ih, b_hh = _check_layer(x, first[k], hx[1][k] if lstm else None, w_ih, w_hh, b_ih, b_hh, w_hr, GATES[mode])
             if lstm:
-                w_hr = given[-1] if per_layer == (5 if has_biases else 3) else None
                 y, h, c = xp.lstm_layer(x, first[k], hx[1][k], w_ih, w_hh, b_ih, b_hh, w_hr, **options)
                 last_c.append(c)
             elif mode == "GRU":
@@ -47,23 +57,89 @@ def _rnn(mode: str, input: Any, hx: Any, weights: Any, has_biases: bool, num_lay
     return out, (hidden, tg.stack(last_c)) if lstm else hidden
 
 
+def _packed(x: Any, sizes: tuple[int, ...], batch: int) -> Any:
+    """The rows that belong to the steps of a packed sequence; RuntimeError if there are fewer, or if a batch grows."""
+    start = 0
+    for n in sizes:
+        if n < 0:
+            raise RuntimeError("narrow(): length must be non-negative.")
+        if start + n > x.shape[0]:
+            raise RuntimeError(f"start ({start}) + length ({n}) exceeds dimension size ({x.shape[0]}).")
+        start += n
+    for before, n in zip((batch, *sizes), sizes, strict=False):
+        if n > before:
+            raise RuntimeError(f"The size of tensor a ({before}) must match the size of tensor b ({n}) at non-singleton dimension 0")
+    if not sizes or sizes[0] != batch:
+        raise RuntimeError(f"The size of tensor a ({batch}) must match the size of tensor b ({sizes[0] if sizes else 0}) at non-singleton dimension 0")
+    return x if start == x.shape[0] else x[:start]
+
+
+def _check_layer(x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, gates: int) -> tuple[Any, Any]:
+    """RuntimeError if states, weights and inputs of a layer do not fit; the biases, repeated for each gate if they are numbers."""
+    if x.ndim == 3 and h.shape[0] != x.shape[1]:
+        raise RuntimeError(f"output with shape {list(h.shape)} doesn't match the broadcast shape {[x.shape[1], h.shape[1]]}" if h.shape[0] == 1 else
+                           f"The size of tensor a ({h.shape[0]}) must match the size of tensor b ({x.shape[1]}) at non-singleton dimension 0")
+    _check_product(x, w_ih)
+    _check_product(h, w_hh)
+    b_ih, b_hh = _bias(b_ih, x.shape[:-1].numel(), w_ih), _bias(b_hh, h.shape[0], w_hh)
+    hidden = (h if c is None else c).shape[-1]
+    for size in (w_ih.shape[0], w_hh.shape[0]):
+        if size != gates * hidden:
+            raise RuntimeError(f"The size of tensor a ({hidden}) must match the size of tensor b ({size // gates}) at non-singleton dimension 1")
+    if c is not None and c.shape[0] != h.shape[0]:
+        raise RuntimeError(f"The size of tensor a ({h.shape[0]}) must match the size of tensor b ({c.shape[0]}) at non-singleton dimension 0")
+    if w_hr is not None and w_hr.shape != (h.shape[-1], hidden):
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({h.shape[0]}x{hidden} and {'x'.join(map(str, reversed(w_hr.shape)))})")
+    if w_hr is None and h.shape[-1] != hidden:
+        raise RuntimeError("got an incorrect number of RNN parameters")
+    return b_ih, b_hh
+
+
+def _check_product(x: Any, weight: Any) -> None:
+    """RuntimeError if x cannot be multiplied by the transpose of a weight."""
+    if weight.ndim != 2:
+        raise RuntimeError(f"mat2 must be a matrix, got {weight.ndim}-D tensor")
+    if x.shape[-1] != weight.shape[1]:
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({x.shape[:-1].numel()}x{x.shape[-1]} and {weight.shape[1]}x{weight.shape[0]})")
+    if x.dtype is not weight.dtype:
+        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {SCALAR_TYPES[x.dtype.name]} and {SCALAR_TYPES[weight.dtype.name]}")
+
+
+def _bias(bias: Any, rows: int, weight: Any) -> Any:
+    """A bias with an element for each row of its weight; RuntimeError for other sizes."""
+    if bias is None or bias.shape == weight.shape[:1]:
+        return bias
+    return bias.expand(rows, weight.shape[0])[0]
+
+
 def _rnn_cell(mode: str, input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Any:
     """One step: the new hidden state, for an LSTM (h, c)."""
-    first = hx[0] if mode == "LSTM" else hx
-    _check_cell(input, first, w_ih, w_hh)
+    states = hx if mode == "LSTM" else (hx,)
+    if len(states) != 2 and mode == "LSTM":
+        raise RuntimeError("lstm_cell expects two hidden states")
+    b_ih, b_hh = _check_cell(input, states, w_ih, w_hh, b_ih, b_hh, GATES[mode])
     x = input.unsqueeze(0)
     if mode == "LSTM":
-        _, h, c = xp.lstm_layer(x, first, hx[1], w_ih, w_hh, b_ih, b_hh, None)
+        _, h, c = xp.lstm_layer(x, *states, w_ih, w_hh, b_ih, b_hh, None)
         return h, c
     if mode == "GRU":
-        return xp.gru_layer(x, first, w_ih, w_hh, b_ih, b_hh)[1]
-    return xp.rnn_layer(x, first, w_ih, w_hh, b_ih, b_hh, relu=mode == "RNN_RELU")[1]
+        return xp.gru_layer(x, hx, w_ih, w_hh, b_ih, b_hh)[1]
+    return xp.rnn_layer(x, hx, w_ih, w_hh, b_ih, b_hh, relu=mode == "RNN_RELU")[1]
 
 
-def _check_cell(input: Any, hidden: Any, w_ih: Any, w_hh: Any) -> None:
-    if input.size(-1) != w_ih.size(1):
-        raise RuntimeError(f"input has inconsistent input_size: got {input.size(-1)} expected {w_ih.size(1)}")
-    if hidden.size(-1) != w_hh.size(1):
-        raise RuntimeError(f"hidden0 has inconsistent hidden_size: got {hidden.size(-1)}, expected {w_hh.size(1)}")
-    if input.size(0) != hidden.size(0):
-        raise RuntimeError(f"Input batch size {input.size(0)} doesn't match hidden0 batch size {hidden.size(0)}")
+def _check_cell(input: Any, states: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, gates: int) -> tuple[Any, Any]:
+    """RuntimeError if states, weights and inputs of a cell do not fit; the biases, repeated for each gate if they are numbers."""
+    if input.size(1) != w_ih.size(1):
+        raise RuntimeError(f"input has inconsistent input_size: got {input.size(1)} expected {w_ih.size(1)}")
+    hidden = w_hh.size(1)
+    for place, state in enumerate(states):
+        if input.size(0) != state.size(0):
+            raise RuntimeError(f"Input batch size {input.size(0)} doesn't match hidden{place} batch size {state.size(0)}")
+        if state.size(1) != hidden:
+            raise RuntimeError(f"hidden{place} has inconsistent hidden_size: got {state.size(1)}, expected {hidden}")
+    for name, weight in (("weight_ih", w_ih), ("weight_hh", w_hh)):
+        if weight.size(0) != gates * hidden:
+            raise RuntimeError(f"{name} first dim must be {gates} * hidden_size = {gates * hidden}, but got {weight.size(0)}")
+    for x, weight in ((input, w_ih), (states[0], w_hh)):
+        _check_product(x, weight)
+    return _bias(b_ih, input.size(0), w_ih), _bias(b_hh, input.size(0), w_hh)
