@@ -9,6 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARIES = [f"lib{name}.so" for name in ("asan", "ubsan")]
+INSTRUCTIONS = "AVX2" if platform.machine() in ("x86_64", "AMD64") else "baseline"
 # Not: reading a vector from where its type would not lie, which is meant; and what AddressSanitizer sees in any case, and takes half the time to compile.
 FLAGS = ["-g1", "-O1", "-fsanitize=address,undefined", "-fno-sanitize=alignment,object-size,null,pointer-overflow", "-fno-sanitize-recover=undefined"]
 
@@ -24,10 +25,9 @@ def libraries(names=LIBRARIES):
     return [path for path in found if os.path.isabs(path)]
 
 
-def build(folder, flags=FLAGS, debug=False):
+def build(folder, flags=FLAGS, debug=False, only=INSTRUCTIONS):
     """The kernels in a folder, for one set of instructions, with these flags; and the environment of a process that uses them."""
-    instructions = "AVX2" if platform.machine() in ("x86_64", "AMD64") else "baseline"
-    subprocess.run([sys.executable, ROOT / "native" / "build.py", folder, f"only={instructions}", *flags], check=True, capture_output=True,
+    subprocess.run([sys.executable, ROOT / "native" / "build.py", folder, f"only={only}", *flags], check=True, capture_output=True,
                    env=os.environ | {"TENSORGRAD_DEBUG": str(int(debug))})
     found = {"SANITIZED_KERNELS": str(Path(folder, "_compiled.abi3.so"))}
     if flags:           # arrays from malloc, Python's objects as well, so that each has its own borders

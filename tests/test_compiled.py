@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+import sanitized
 from support import ROOT, cpu_only, fresh_process
 
 import tensorgrad as tg
@@ -17,7 +18,6 @@ built = pytest.mark.skipif(native is None, reason="the kernels are not built")
 
 KERNEL_TESTS = [str(path) for path in sorted((ROOT / "tests").glob("test_compiled_*.py"))]
 OTHER_TESTS = [f"tests/test_{name}.py" for name in ("ops", "layers", "functional", "attention", "memory", "optimizers", "compiled_indexing")]
-SANITIZERS = [f"lib{name}.so" for name in ("asan", "ubsan")]
 
 
 def run_tests(*arguments, **environment):
@@ -96,28 +96,22 @@ def test_unknown_instructions():
     assert "it may be 'AVX-512', 'AVX2', 'baseline' or nothing" in fresh_process("import tensorgrad", fails=True, TENSORGRAD_INSTRUCTIONS="AVX-1024")
 
 
-def sanitizer_libraries():
-    """Where the compiler has them, as far as it has."""
-    found = [subprocess.run(["cc", f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip() for name in SANITIZERS]
-    return [path for path in found if os.path.isabs(path)]
-
-
 @pytest.mark.long
 @cpu_only
 @built
 @compiler
 @pytest.mark.skipif(sys.platform != "linux", reason="the sanitizers are preloaded as on Linux")
 def test_under_the_sanitizers(tmp_path):
-    """AddressSanitizer and UBSan, over arrays from malloc, so that each has its own borders. Not: reading a vector from where its type would not lie,
-    which is meant; what the first sees in any case, and takes half the time to compile; and how exact results are, since these loops are
-    compiled otherwise: they add in one line what is added in sixteen, and round products before they add them."""
-    libraries = sanitizer_libraries()
-    if len(libraries) < len(SANITIZERS):
+    """AddressSanitizer and UBSan, over arrays from malloc, so that each has its own borders. Not how exact results are, since these loops are compiled
+    otherwise: they add in one line what is added in sixteen, and round products before they add them. And calls at random."""
+    if len(sanitized.libraries()) < len(sanitized.LIBRARIES):
         pytest.skip("the compiler has no sanitizers")
-    flags = "-g1 -O1 -fsanitize=address,undefined -fno-sanitize=alignment,object-size,null,pointer-overflow -fno-sanitize-recover=undefined"
-    subprocess.run([sys.executable, BUILD, tmp_path, f"only={native.instructions}", *flags.split()], check=True, capture_output=True)
-    run_tests(*KERNEL_TESTS, "-p", "sanitized", "-k", "not digits and not units", LD_PRELOAD=" ".join(libraries), PYTHONPATH=str(ROOT / "tests"),
-              TENSORGRAD_MEMORY="system", ASAN_OPTIONS="detect_leaks=0", SANITIZED_KERNELS=str(tmp_path / "_compiled.abi3.so"))
+    environment = sanitized.build(tmp_path, only=native.instructions)
+    run_tests(*KERNEL_TESTS, "-p", "sanitized", "-k", "not digits and not units", **environment, PYTHONPATH=str(ROOT / "tests"))
+    for level in ("public", "direct"):
+        command = [sys.executable, ROOT / "tests" / "campaign" / "kernels.py", "--level", level, "--calls", "2000", "--jobs", "1"]
+        done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)
+        assert not done.returncode, done.stdout[-3000:] + done.stderr[-3000:]
 
 
 def test_without_the_compiled_part_nothing_asks_for_it():

@@ -112,7 +112,7 @@ def products():
 def convolutions():
     for n, axes in ((1, "L"), (2, "H W"), (3, "D H W")):
         window = " ".join("3321"[k] for k in range(n)) if n > 1 else "3"
-        for kernel in (window, " ".join("1" * n), "P " * n):
+        for kernel in (window, " ".join("1" * n), " ".join("214"[:n])):
             about = "stride=number(1, 3), padding=number(0, 2), dilation=number(1, 2)"
             yield f"y = F.conv{n}d(<B C {axes}>, <O C {kernel}>, <O>, {about})"
             yield f"y = F.conv{n}d(<B 2*C {axes}>, <2*O C {kernel}>, <2*O>, {about}, groups=number(2, 2))"
@@ -290,9 +290,13 @@ def copies():
         y = <B N M>.permute(2, 0, 1).reshape(-1, {N})
         y = <*>.reshape(axes)
         y = <B C H W>.contiguous(memory_format=tg.channels_last)
-        y = <*>.expand(choice(3, 1, -1, 0, -2, 2**63), -1, choice(-1, 2))
+        y = <N M>.expand(3, -1, -1)
+        y = <1 M>.expand(0, -1)
+        y = <N 1>.expand(2, -1, 3)
+        y = <N M>.expand(-1, 2**63)
+        y = <*>.expand(-2, -1)
         y = <N M>.unfold(axis, number(1, 3), number(1, 2))
-        y = tg.as_strided(<N M>, (choice(1, 2, 3, -1, 2**63), number(0, 2)), (number(0, 2), choice(0, 1, -1, 2**62)), number(0, 2))
+        y = tg.as_strided(<N M>, (2, 3), (choice(0, 1, 2, -1, 2**62), choice(0, 1, -1, 2**62)), number(0, 2))
         y = <N M>.repeat(number(0, 3), number(1, 2))
         y = tg.tril(<N M>, number(-2, 2))
         y = tg.rot90(<N M>, number(0, 3))
@@ -301,7 +305,7 @@ def copies():
         <N N>.copy_(a.T)
         <N M>[1:].copy_(a[:-1])
         <N M>[:, 1:].copy_(a[:, :-1].flip(1))
-        <*>.as_strided_((choice(1, 2, 3, -1),), (choice(0, 1, -1, 2**62),), number(0, 2)).add_(1)
+        <*>.as_strided_((3,), (choice(0, 1, -1, 2**62),), number(0, 2)).add_(1)
         <*>.copy_(<~*>.to(dtype))
         y = tg.meshgrid(<N>, <M>, indexing='ij')
         y = <*>.split(number(1, 2), axis)
