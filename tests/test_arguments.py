@@ -103,6 +103,7 @@ F.lp_pool3d(v, 2., (2, 2)) ; F.fractional_max_pool2d(x, 2) ; torch.can_cast(1, t
 torch.norm_except_dim(x, 2, -3) ; torch.norm_except_dim(x[0, 0]) ; F.dropout2d(n) ; torch.native_dropout(n, .5, True) ; x[0, 0].squeeze(-3)
 torch.cosine_similarity(x + 0j, x) ; F.adaptive_avg_pool2d(v, 0) ; torch.mvlgamma(m, 1) ; torch.trapezoid(m) ; torch.randint_like(x, n)
 torch.grid_sampler(x, x, 3, 3, False) ; torch.lstm(x, x) ; torch.gru(x, x, [x], True, 'a', 0., True, False, False) ; torch.lstm_cell(x, x, x, x)
+F.fold(0, 4, 2) ; F.grid_sample(v, v, align_corners=1)
 torch.softmax(x, 2**63) ; x.sum(2**63) ; torch.zeros((2, 2**63)) ; torch.abs_(1) ; torch.tensor_split(x, 5)
 
 # views of other widths

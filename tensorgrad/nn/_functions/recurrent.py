@@ -106,7 +106,9 @@ def _check_product(x: Any, weight: Any) -> None:
 
 
 def _bias(bias: Any, rows: int, weight: Any) -> Any:
-    """A bias with an element for each row of its weight; RuntimeError for other sizes."""
+    """A bias with an element for each row of its weight; RuntimeError for other sizes and dtypes."""
+    if bias is not None and bias.dtype is not weight.dtype:
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {SCALAR_TYPES[bias.dtype.name]} and {SCALAR_TYPES[weight.dtype.name]}")
     if bias is None or bias.shape == weight.shape[:1]:
         return bias
     return bias.expand(rows, weight.shape[0])[0]
