@@ -16,6 +16,8 @@ def _rnn(mode: str, input: Any, hx: Any, weights: Any, has_biases: bool, num_lay
          batch_first: bool, batch_sizes: Any = None) -> tuple[Any, Any]:
     """All layers of an RNN, LSTM or GRU: (outputs, last hidden state)."""
     lstm = mode == "LSTM"
+    if lstm and len(hx) != 2:
+        raise RuntimeError("lstm expects two hidden states")
     directions = 2 if bidirectional else 1
     per_layer = len(weights) // (num_layers * directions)
     sizes = None if batch_sizes is None else tuple(batch_sizes.tolist())
