@@ -106,6 +106,7 @@ torch.grid_sampler(x, x, 3, 3, False) ; torch.lstm(x, x) ; torch.gru(x, x, [x], 
 F.fold(0, 4, 2) ; F.grid_sample(v, v, align_corners=1)
 torch.ldexp(x.bfloat16(), n.byte()) ; F.max_unpool2d(v, v.long(), -3) ; F.max_unpool3d(x, n, (2, 2, 2), (2, 2)) ; F.bilinear(x, n, x) ; m.__ior__(x)
 torch.lstm(v[0], (x,), [x], True, 1, 0., True, False, False) ; torch.embedding_renorm_(r, i, 1., 2.) ; torch.polygamma(n[0, 0], x)
+torch.vander(x[0].bfloat16()) ; torch.as_strided_scatter(x[:, ::2], y, (2, 2), (4, 1)) ; torch.as_strided_scatter(x.t(), y, (2, 2), (3, 1), 1)
 torch.broadcast_shapes(x) ; torch.softmax(x, 2**63) ; x.sum(2**63) ; torch.zeros((2, 2**63)) ; torch.abs_(1) ; torch.tensor_split(x, 5)
 
 # views of other widths
