@@ -489,7 +489,7 @@ class Generator:
             race = weights / self.exponential(weights.shape, 1.0, weights.dtype)
         if n == 1:
             return race.argmax(-1, keepdims=True)
-        return np.argsort(-race, axis=-1, kind="stable")[..., :n]
+        return np.ascontiguousarray(np.argsort(-race, axis=-1, kind="stable")[..., :n])
 
     def _multinomial_lookup(self, weights: Array, n: int) -> Array:
         rows = weights.reshape(-1, weights.shape[-1])

@@ -103,7 +103,11 @@ F.lp_pool3d(v, 2., (2, 2)) ; F.fractional_max_pool2d(x, 2) ; torch.can_cast(1, t
 torch.norm_except_dim(x, 2, -3) ; torch.norm_except_dim(x[0, 0]) ; F.dropout2d(n) ; torch.native_dropout(n, .5, True) ; x[0, 0].squeeze(-3)
 torch.cosine_similarity(x + 0j, x) ; F.adaptive_avg_pool2d(v, 0) ; torch.mvlgamma(m, 1) ; torch.trapezoid(m) ; torch.randint_like(x, n)
 torch.grid_sampler(x, x, 3, 3, False) ; torch.lstm(x, x) ; torch.gru(x, x, [x], True, 'a', 0., True, False, False) ; torch.lstm_cell(x, x, x, x)
-torch.softmax(x, 2**63) ; x.sum(2**63) ; torch.zeros((2, 2**63)) ; torch.abs_(1) ; torch.tensor_split(x, 5)
+F.fold(0, 4, 2) ; F.grid_sample(v, v, align_corners=1)
+torch.ldexp(x.bfloat16(), n.byte()) ; F.max_unpool2d(v, v.long(), -3) ; F.max_unpool3d(x, n, (2, 2, 2), (2, 2)) ; F.bilinear(x, n, x) ; m.__ior__(x)
+torch.lstm(v[0], (x,), [x], True, 1, 0., True, False, False) ; torch.embedding_renorm_(r, i, 1., 2.) ; torch.polygamma(n[0, 0], x)
+torch.vander(x[0].bfloat16()) ; torch.as_strided_scatter(x[:, ::2], y, (2, 2), (4, 1)) ; torch.as_strided_scatter(x.t(), y, (2, 2), (3, 1), 1)
+torch.broadcast_shapes(x) ; torch.softmax(x, 2**63) ; x.sum(2**63) ; torch.zeros((2, 2**63)) ; torch.abs_(1) ; torch.tensor_split(x, 5)
 
 # views of other widths
 x.view(torch.float64) ; n.int()[:, 1:].view(torch.int64) ; n.int().view(-1)[1:5].view(torch.int64) ; n.byte().view(-1)[2:4].view(torch.int16)

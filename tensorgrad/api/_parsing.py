@@ -413,11 +413,11 @@ def method_instead(error: Exception | None, function: Any, name: str, args: Any,
         return Refusal(TypeError(f"TensorBase.{name}() takes no " + ("keyword arguments" if kwargs else f"arguments ({len(rest)} given)")))
     found = _instead(error, partial(function, instance), known, name, rest, kwargs)
     if found is None and isinstance(error, NotImplementedError) and name.endswith("_"):
-        return _does_not_fit(instance, [*rest, *kwargs.values()])
+        return does_not_fit(instance, [*rest, *kwargs.values()])
     return found
 
 
-def _does_not_fit(instance: Any, others: list[Any]) -> Refusal | None:
+def does_not_fit(instance: Any, others: list[Any]) -> Refusal | None:
     """A method that writes in place minds the dtype of its result before it looks for a kernel of that dtype."""
     operands = [o for place, o in enumerate(others) if isinstance(o, TensorBase) or not place and _is_number(o)]
     shapes = [tuple(o.array.shape) for o in (instance, *operands) if isinstance(o, TensorBase)]

@@ -487,7 +487,7 @@ fractional_max_pool2d -> fractional_max_pool2d: .dim input, ints2 kernel_size
 fractional_max_pool3d -> fractional_max_pool3d: .dim input, ints3 kernel_size
 gaussian_nll_loss -> gaussian_nll_loss: .size input
 glu -> glu: .dim input, int dim
-grid_sample -> grid_sampler: Tensor input, Tensor grid
+grid_sample -> grid_sampler: Tensor input, Tensor grid, object? _, object? _, bool? align_corners
 group_norm -> group_norm: .dim input, int num_groups, Tensor? weight, Tensor? bias, float eps
 hardsigmoid -> hardsigmoid: Tensor input
 hardswish -> hardswish: Tensor input
@@ -533,7 +533,12 @@ tensordot -> tensordot: .dim a, .dim b
 threshold -> threshold: Tensor input, Number threshold, Number value
 triplet_margin_loss -> triplet_margin_loss: Tensor anchor, Tensor positive, Tensor negative, float margin
 triplet_margin_with_distance_loss -> pairwise_distance: Tensor x1<anchor, Tensor x2<positive
-unfold -> im2col: Tensor input
+unfold -> im2col: Tensor input, ints2 kernel_size, ints2 dilation, ints2 padding, ints2 stride
+fold -> col2im: Tensor input, ints2 output_size, ints2 kernel_size, ints2 dilation, ints2 padding, ints2 stride
+max_pool1d_with_indices -> max_pool1d_with_indices: Tensor input, ints1 kernel_size, ints1? stride, ints1 padding, ints1 dilation, bool ceil_mode
+max_pool2d_with_indices -> max_pool2d_with_indices: Tensor input, ints2 kernel_size, ints2? stride, ints2 padding, ints2 dilation, bool ceil_mode
+max_pool3d_with_indices -> max_pool3d_with_indices: Tensor input, ints3 kernel_size, ints3? stride, ints3 padding, ints3 dilation, bool ceil_mode
+rrelu_ -> rrelu_: Tensor input, Number lower, Number upper, bool training
 unique -> _unique2: Tensor input, *, bool sorted, bool return_inverse, bool return_counts
 unique_consecutive -> unique_consecutive: Tensor input, *, bool return_inverse, bool return_counts, int? dim
 upsample_bilinear -> interpolate: .dim input

@@ -99,7 +99,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
         raise RuntimeError("N must be non-negative.")
     powers = FUNCTIONS["arange"](n, device=x.device)
     out = x.unsqueeze(-1) ** (powers if increasing else powers.flip(0))
-    return out if x.array.dtype.kind in "fc" else out.to(dtypes.int64)
+    return out if x.array.dtype.kind in "fcV" else out.to(dtypes.int64)
 
 
 @public(out=True)

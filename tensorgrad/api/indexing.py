@@ -529,6 +529,10 @@ def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2:
 @public(method=True)
 def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
     """A copy of x with src in the place of a strided view. https://pytorch.org/docs → torch.as_strided_scatter"""
+    if not input.is_contiguous():           # the view is of the memory that the input lies in
+        whole = level_of(src, input).as_strided((input.untyped_storage().size() // input.element_size(),), (1,), 0)
+        offset = input.storage_offset() if storage_offset is None else storage_offset
+        return as_strided_scatter(whole, src, size, stride, offset).as_strided(input.shape, input.stride(), input.storage_offset())
     return _scattered(input, src, lambda x: x.as_strided(size, stride, storage_offset))
 
 

@@ -10,7 +10,7 @@ from ..dtype import int64
 from ..guest import Region
 from ..storage import NumpyStorage
 from ._arguments import each_example, in_batch, is_hollow
-from ._register import FUNCTIONS, public
+from ._register import C_NAMES, public
 
 # ── linear maps ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -70,6 +70,10 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     >>> torch.bilinear(torch.tensor([1., 2.]), torch.tensor([3.]), torch.ones(1, 2, 1))
     tensor([9.])
     """
+    given = {"input1": input1, "input2": input2, "weight": weight, "bias": bias}
+    if len({t.dtype for t in given.values() if t is not None}) > 1:
+        raise RuntimeError("All tensors must have the same dtype, got " + ", ".join(f"{k}: {C_NAMES[t.dtype.name]}" for k, t in given.items()
+                                                                                    if t is not None))
     if input1.ndim != input2.ndim:
         raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}")
     for i, (a, b) in enumerate(zip(input1.shape[:-1], input2.shape[:-1], strict=True)):
@@ -141,7 +145,12 @@ def embedding_renorm_(weight: Any, indices: Any, max_norm: float, norm_type: flo
     return weight
 
 
-FUNCTIONS["embedding_renorm_"] = embedding_renorm_
+@public(name="embedding_renorm_", method=False)
+def _embedding_renorm_(input: Any, indices: Any, max_norm: float, norm_type: float) -> Any:
+    """Rows that are named, scaled down in place to a norm of `max_norm`. https://pytorch.org/docs → torch.nn.functional.embedding"""
+    if mode.record and input.requires_grad:
+        inplace.check(input)
+    return embedding_renorm_(input, indices, max_norm, norm_type)
 
 
 def bag_numbers(offsets: Any, count: int) -> Any:

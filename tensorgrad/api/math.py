@@ -239,7 +239,8 @@ def ldexp(input: Any, other: Any) -> Any:
     tensor([8.])
     """
     check_tensors(input, other, "ldexp")
-    return xp.multiply(input, xp.exp2(other))
+    out = xp.multiply(input, xp.exp2(other))
+    return in_dtype(out, input.dtype) if other.array.dtype.kind in "biu" and input.array.dtype.kind not in "biu" else out
 
 
 @public(inplace=True, out=True)

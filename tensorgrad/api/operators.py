@@ -62,7 +62,15 @@ def in_its_place(op: str, function: Callable[..., Any]) -> Callable[[Any, Any], 
         if directly(op, a, b):
             return a
         b = operand(b)
-        return NotImplemented if b is NotImplemented else in_place(a, function, b)
+        if b is NotImplemented:
+            return b
+        try:
+            return in_place(a, function, b)
+        except NotImplementedError:
+            from ._parsing import does_not_fit
+            if (refusal := does_not_fit(a, [b])) is None:
+                raise
+        return refusal.result()
     return method
 
 

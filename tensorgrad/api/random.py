@@ -326,7 +326,7 @@ def _of(source: Any, drawn: Any) -> Any:
 def multinomial(input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
     """Indices drawn in proportion to the weights of each row. https://pytorch.org/docs → torch.multinomial"""
     backend = type(input._storage)
-    return tensor_of(np.ascontiguousarray(generator_of(backend, generator).multinomial(_host(input), num_samples, replacement)), backend)
+    return tensor_of(generator_of(backend, generator).multinomial(_host(input), num_samples, replacement), backend)
 
 
 @public(method=False)

@@ -10,7 +10,7 @@ from .._tensor import Tensor, _row_major
 from ..autograd import inplace as _inplace
 from ..autograd.inplace import address
 from ..autograd.mode import mode
-from ..autograd.tape import Leaf, node_of
+from ..autograd.tape import Leaf, TensorBase, node_of
 from ..dispatch import SCALAR_TYPES, explained, shared, view, wrap, xp
 from ..ops.base import OPS
 from ..size import Size
@@ -313,6 +313,9 @@ def broadcast_to(input: Any, size: Any) -> Any:
 @public(method=False)
 def broadcast_shapes(*shapes: Any) -> Size:
     """The shape that shapes broadcast to. https://pytorch.org/docs → torch.broadcast_shapes"""
+    for s in shapes:
+        if isinstance(s, TensorBase):
+            raise RuntimeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {s}")
     shapes = tuple((s,) if isinstance(s, int) else s for s in shapes)
     out = [1] * max(map(len, shapes), default=0)
     for position, shape in enumerate(shapes):

@@ -9,7 +9,7 @@ from typing import Any
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, xp
 from . import math, pointwise, reduction
-from ._arguments import check_tensor, floating
+from ._arguments import check_tensor, floating, integer
 from ._register import FUNCTIONS, _with_out, public
 
 SPECIAL: dict[str, Callable[..., Any]] = {}     # the names of `torch.special`
@@ -83,8 +83,7 @@ def polygamma(n: int, input: Any) -> Any:
     >>> torch.polygamma(1, torch.tensor([1., 0.5]))
     tensor([1.6449, 4.9348])
     """
-    if not isinstance(n, int):
-        raise TypeError(f"polygamma(): argument 'n' (position 1) must be int, not {type(n).__name__}")
+    n = integer(n, "n")
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     return xp.polygamma(input, n=n)

@@ -33,13 +33,14 @@ for _pool in ("OMP", "OPENBLAS", "MKL"):
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 
 import numpy as np  # noqa: E402
+import numpy.fft  # noqa: E402, F401  (before there is little memory)
 import torch  # noqa: E402
 from campaign.differential_allowed import ALLOWED  # noqa: E402
 from campaign.differential_arguments import Call, call_of, looked_up, made, targets  # noqa: E402
 
 import tensorgrad  # noqa: E402
 
-BATCH, SECONDS, ROOM = 250, 6.0, 3 << 30       # calls of a process, the time of a call, the memory of a process
+BATCH, SECONDS, ROOM = 250, 20.0, 3 << 30       # calls of a process, the time of a call, the memory of a process
 KINDS = "crash", "hang", "inputs", "values", "gradients", "strides", "missing error", "extra error", "type", "wider", "message"
 COUNTED = KINDS[:-2]
 

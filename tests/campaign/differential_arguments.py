@@ -149,7 +149,8 @@ RANDOM_ROWS = "add multiply sum softmax cumsum sin flip concat".split()
 TENSORS = frozenset("""input weight bias target other x x1 x2 y a b A B tensor tensors mat mat2 vec tensor1 tensor2 input1 input2 grid indices
     running_mean running_var anchor positive negative var end source index mask values pos_weight source src theta query key value self v hx data""".split())
 WORDS = {"reduction": "mean sum none", "mode": "constant reflect nearest bilinear mean sum reduced", "norm": "ortho forward backward",
-         "reduce": "sum prod mean amax amin", "approximate": "none tanh", "side": "left right", "UPLO": "L U", "rounding_mode": "floor trunc", "padding": "same valid", "ord": "fro nuc",
+         "reduce": "sum prod mean amax amin", "approximate": "none tanh", "side": "left right", "UPLO": "L U", "rounding_mode": "floor trunc",
+         "padding": "same valid", "ord": "fro nuc",
          "interpolation": "linear lower nearest", "indexing": "ij xy", "driver": "gelsd gesvd", "pad_mode": "reflect", "padding_mode": "zeros border"}
 
 

@@ -43,7 +43,11 @@ max_pool3d, max_pool3d_with_indices = _make_max_pool(3)
 
 
 def _unpooled_size(input: Any, n: int, kernel: Any, stride: Any, padding: Any, output_size: Any) -> list[int]:
-    default = [(d - 1) * s + k - 2 * p for d, s, k, p in zip(input.shape[-n:], stride, kernel, padding, strict=True)]
+    kernel, stride, padding = (v if isinstance(v, (tuple, list)) else (v,) * n for v in (kernel, stride, padding))
+    default = [(input.shape[place - len(kernel)] - 1) * stride[place] + kernel[place] - 2 * padding[place] for place in range(len(kernel))]
+    for place, size in enumerate(default if output_size is None else output_size):
+        if size < 0:
+            raise ValueError(f"max_unpooling: output_size must contain non-negative spatial dimensions, but got output_size[{place}]={size}")
     if output_size is None:
         return default
     if len(output_size) == n + 2:
@@ -77,9 +81,10 @@ def _check_unpool(input: Any, indices: Any, n: int, stride: Any, size: list[int]
 
 def _unpool(n: int, input: Any, indices: Any, kernel_size: Any, stride: Any, padding: Any, output_size: Any) -> Any:
     name = f"max_unpool{n}d"
+    size = _unpooled_size(input, n, kernel_size, kernel_size if stride is None else stride, padding, output_size)
     kernel = per_dimension(kernel_size, n, "kernel_size", name)
     stride = kernel if stride is None else per_dimension(stride, n, "stride", name)
-    size = _unpooled_size(input, n, kernel, stride, per_dimension(padding, n, "padding", name), output_size)
+    per_dimension(padding, n, "padding", name)
     _check_unpool(input, indices, n, stride, size)
     flat = (prod(input.shape[:-n]), prod(input.shape[-n:]))
     zeros = input.new_zeros(flat[0], prod(size))

@@ -16,6 +16,8 @@ def _rnn(mode: str, input: Any, hx: Any, weights: Any, has_biases: bool, num_lay
          batch_first: bool, batch_sizes: Any = None) -> tuple[Any, Any]:
     """All layers of an RNN, LSTM or GRU: (outputs, last hidden state)."""
     lstm = mode == "LSTM"
+    if lstm and len(hx) != 2:
+        raise RuntimeError("lstm expects two hidden states")
     directions = 2 if bidirectional else 1
     per_layer = len(weights) // (num_layers * directions)
     sizes = None if batch_sizes is None else tuple(batch_sizes.tolist())
@@ -106,7 +108,9 @@ def _check_product(x: Any, weight: Any) -> None:
 
 
 def _bias(bias: Any, rows: int, weight: Any) -> Any:
-    """A bias with an element for each row of its weight; RuntimeError for other sizes."""
+    """A bias with an element for each row of its weight; RuntimeError for other sizes and dtypes."""
+    if bias is not None and bias.dtype is not weight.dtype:
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {SCALAR_TYPES[bias.dtype.name]} and {SCALAR_TYPES[weight.dtype.name]}")
     if bias is None or bias.shape == weight.shape[:1]:
         return bias
     return bias.expand(rows, weight.shape[0])[0]
