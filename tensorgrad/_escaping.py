@@ -5,7 +5,7 @@ from typing import Any
 
 
 def escaped(text: Any, most: int | None = None, keep: str = "") -> str:
-    """A text of one line that a terminal prints as it is: characters that move the cursor, colour, hide or reorder what
+    r"""A text of one line that a terminal prints as it is: characters that move the cursor, colour, hide or reorder what
     is shown become escapes.
 
     most: characters of the text that are shown; keep: characters that stay what they are.

@@ -11,6 +11,7 @@ from ..autograd.function import FunctionNode
 from ..autograd.fused import Residual, plan_of
 from ..autograd.mode import mode
 from ..autograd.tape import Output, Packed, TensorBase
+from ..guest import Region
 from ..ops.base import OPS, arguments, input_name
 from .values import Value
 
@@ -54,6 +55,11 @@ class Backward(NamedTuple):
 
 def backward(tensor: Any, gradient: Any = None) -> Backward:
     """The steps that `tensor.backward(gradient)` would take. Raises its errors."""
+    with Region():
+        return _backward(tensor, gradient)
+
+
+def _backward(tensor: Any, gradient: Any) -> Backward:
     grads = engine._roots((tensor,), None if gradient is None else (gradient,), False)
     (root, start), = grads.items()
     if root._storage.rank:
