@@ -21,6 +21,8 @@ FLAGS = ["-std=gnu11", "-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "
          "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fopenmp-simd",
          "-Wall", "-Wextra", "-Wno-unknown-pragmas", "-Wno-unused-function"]
 BASELINE = {"baseline": ("baseline", [])}
+# On Linux a thread's variables come with its stack, so that a thread that has begun cannot lack the memory for them.
+OF_THREADS = ["-ftls-model=initial-exec"] if sys.platform == "linux" else []
 DEBUG = ["-DTENSORGRAD_DEBUG", "-g", "-O1"]
 X86 = {"AVX-512": ("avx512", ["-mavx512f", "-mavx512dq", "-mavx512vl", "-mavx512bw", "-mfma", "-mprefer-vector-width=512"]),
        "AVX2": ("avx2", ["-mavx2", "-mfma"])}
@@ -29,7 +31,7 @@ X86 = {"AVX-512": ("avx512", ["-mavx512f", "-mavx512dq", "-mavx512vl", "-mavx512
 def build(folder: Path, extra: list[str] | None = None, only: str | None = None) -> Path:
     """The module `_compiled` in a folder, for all instruction sets or only one. Raises OSError or CalledProcessError where that cannot be done."""
     debug = DEBUG if os.environ.get("TENSORGRAD_DEBUG", "0") not in ("", "0") else []
-    compiler = [*shlex.split(os.environ.get("CC", "cc")), *FLAGS, *debug, *(extra or []), *shlex.split(os.environ.get("CFLAGS", ""))]
+    compiler = [*shlex.split(os.environ.get("CC", "cc")), *FLAGS, *OF_THREADS, *debug, *(extra or []), *shlex.split(os.environ.get("CFLAGS", ""))]
     sets = BASELINE | (X86 if platform.machine() in ("x86_64", "AMD64") else {})
     if only is not None:
         sets = {only: sets[only]}

@@ -92,12 +92,11 @@ static inline int all_within(const int64_t *places, long count, long n)
 /* Whether the rows of each step, (first, how many), are rows of the sequences, and no more than there are in the batch. */
 static inline int all_steps_within(const int64_t *order, long steps, long rows, long batch)
 {
-    int outside = 0;
     for (long s = 0; s < steps; s++) {
         int64_t first = order[2 * s], count = order[2 * s + 1];
-        outside |= (first < 0) | (count < 0) | (count > batch) | (first > rows - count);
+        if (first < 0 || count < 0 || count > batch || first > rows - count) return 0;
     }
-    return !outside;
+    return 1;
 }
 
 #endif

@@ -34,6 +34,15 @@ def _load_numpy() -> bool:
 _watches_long = _load_numpy()
 
 
+def _settle() -> None:
+    """Have OpenBLAS take the memory that it works in now, a range of addresses: later, where there is none, it would end the process."""
+    from numpy.linalg import solve
+    solve([[1.0]], [1.0])
+
+
+_settle()
+
+
 class OpenBlas(NamedTuple):
     library: Any
     set: Callable[[int], Any]

@@ -24,6 +24,7 @@ from typing import Any
 
 from .._escaping import escape_error, escaped
 from ..device import device as Device
+from ..storage.exhausted import check_error
 from ..storages import ELEMENTS
 from . import _legacy, _tar
 from ._allowed import Passed, Refused, Unlisted, add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
@@ -71,6 +72,14 @@ def save(obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = D
     whole until the new one is.
     """
     how = pickle_protocol, _use_new_zipfile_serialization, pickle_module, not _disable_byteorder_record
+    try:
+        _save(obj, f, how)
+    except (MemoryError, ValueError) as error:      # ValueError: of closing an archive that memory ran out for
+        check_error(error if isinstance(error, MemoryError) else error.__context__, "save")
+        raise
+
+
+def _save(obj: Any, f: Any, how: Any) -> None:
     if isinstance(f, (str, os.PathLike)):
         folder = os.path.dirname(os.fspath(f))
         if folder and not os.path.isdir(folder):
@@ -134,6 +143,7 @@ def _explaining(safe: bool) -> Iterator[None]:
         advice = "{0}" if not safe else UNLISTED if isinstance(error, Unlisted) else REFUSED
         raise pickle.UnpicklingError(advice.format(escaped(error))) from None
     except Exception as error:
+        check_error(error, "load")
         if safe and isinstance(error, (struct.error, OverflowError)):
             raise damaged(escaped(error)) from None
         escape_error(error, keep="" if safe else "\n\t")
