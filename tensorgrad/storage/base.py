@@ -85,6 +85,7 @@ class Storage:
     module: ClassVar[Any] = None        # functions on arrays under NumPy's names
     array_type: ClassVar[Any] = None    # the class of the arrays
     row_major: ClassVar[Any] = None     # makes an array contiguous, where arrays have strides
+    column_major: ClassVar[Any] = None  # makes the matrices of an array contiguous column by column
     guard: ClassVar[Any] = None         # makes a function run with the right device current, where there is such a thing
     piece: ClassVar[int] = 0            # how many elements a write in place best takes at a time; 0: all at once
     lands: ClassVar[bool] = False       # whether kernels know of `mode.landing`

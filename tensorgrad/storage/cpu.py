@@ -17,6 +17,11 @@ class NumpyStorage(Storage):
     asarray = staticmethod(np.asarray)  # type: ignore[assignment]
     row_major = staticmethod(np.ascontiguousarray)
 
+    @staticmethod
+    def column_major(array: Any) -> Any:
+        turned = array.swapaxes(-1, -2)
+        return array if turned.flags.c_contiguous else np.ascontiguousarray(turned).swapaxes(-1, -2)
+
     @classmethod
     def host(cls, array: Any) -> np.ndarray[Any, Any]:
         return array  # type: ignore[no-any-return]
