@@ -88,6 +88,7 @@ class Op(Node):
     flat: ClassVar[bool] = False                  # the gradient is a function of the inputs, constant where it is one: differentiated again it is zero
     sequence: ClassVar[bool] = False              # the inputs come as one sequence: concat([a, b])
     row_major: ClassVar[bool] = False             # the results are contiguous, whatever the inputs' strides; others keep the order of their inputs' axes
+    in_order: ClassVar[bool] = False              # the results have their axes in the order of the first input's, whatever computes them
     column_major: ClassVar[bool] = False          # results that are stacks of matrices, as the inputs are, have them column by column; others are contiguous
     aside: ClassVar[str] = ""                     # the input, as a rule a parameter, whose gradient takes so long that another thread may compute it
     explain: ClassVar[Any] = None                 # explain(*shapes): the error for operands that do not fit together
@@ -210,10 +211,12 @@ class Kernels(dict[Any, Any]):
     def laid_out(self, kernel: Any, backend: type[Storage]) -> Any:
         """A kernel that copies results whose layout is not the one that the op promises: for the ops that do, where arrays have strides."""
         copied = backend.row_major
-        if copied is None or not (self.op.row_major or self.op.column_major):
+        if copied is None or not (self.op.row_major or self.op.column_major or self.op.in_order):
             return kernel
         if self.op.column_major:
             return in_columns(kernel, backend, self.op.several)
+        if self.op.in_order:
+            return as_first(kernel, backend.ordered, self.op.several)
         if isinstance(kernel, Pair):
             return Pair(first_in_rows(kernel.forward, copied), kernel.backward)
         if self.op.several:
@@ -249,6 +252,13 @@ def first_in_rows(kernel: Any, copied: Any) -> Any:
     def run(*args: Any, **params: Any) -> Any:
         found = kernel(*args, **params)
         return found if found is NotImplemented or found[0].flags.c_contiguous else (copied(found[0]), *found[1:])
+    return run
+
+
+def as_first(kernel: Any, ordered: Any, several: bool) -> Any:
+    def run(x: Any, *args: Any, **params: Any) -> Any:
+        found = kernel(x, *args, **params)
+        return tuple(ordered(y, (x,)) for y in found) if several else ordered(found, (x,))
     return run
 
 

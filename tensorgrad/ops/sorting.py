@@ -27,6 +27,7 @@ def part(x, axis, start, stop):
 class Sort(Choice):
     """The elements in order along an axis, and where each came from"""
 
+    in_order = True
     opname = "sort_dim"
 
     def forward(xp, x, *, axis, descending=False):

@@ -86,6 +86,7 @@ class Storage:
     array_type: ClassVar[Any] = None    # the class of the arrays
     row_major: ClassVar[Any] = None     # makes an array contiguous, where arrays have strides
     column_major: ClassVar[Any] = None  # makes the matrices of an array contiguous column by column
+    ordered: ClassVar[Any] = None       # puts the axes of a result in the order of its operands', where arrays have strides
     guard: ClassVar[Any] = None         # makes a function run with the right device current, where there is such a thing
     piece: ClassVar[int] = 0            # how many elements a write in place best takes at a time; 0: all at once
     lands: ClassVar[bool] = False       # whether kernels know of `mode.landing`

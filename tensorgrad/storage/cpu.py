@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from .base import Storage
+from .layout import ordered
 
 
 class NumpyStorage(Storage):
@@ -16,6 +17,7 @@ class NumpyStorage(Storage):
     lands = True
     asarray = staticmethod(np.asarray)  # type: ignore[assignment]
     row_major = staticmethod(np.ascontiguousarray)
+    ordered = staticmethod(ordered)
 
     @staticmethod
     def column_major(array: Any) -> Any:
