@@ -121,7 +121,7 @@ def _general(op: type[Op]) -> Callable[..., Any]:
         if result is not None and y.dtype.kind == "f":
             y = compute(y.astype, result)
         if laid and y.ndim > 1 and backend.ordered is not None:
-            y = backend.ordered(y, [a.array for a in args if isinstance(a, TensorBase)])
+            y = backend.ordered(y, [a for a in arrays if type(a) is backend.array_type])
         if shows and (shows == "always" or backend.aliases(y, arrays[0])):
             return view(op, args, edges, needs, params, y)
         out = fresh(y, backend)
@@ -277,7 +277,7 @@ def common(op: type[Op], args: Any, arrays: list[Any], backend: Any) -> tuple[li
         narrow = next((a.dtype for a in arrays if getattr(a, "dtype", None) is not None and a.dtype.kind == "V"), None)
         if narrow is None:
             raise unsupported(op, arrays, _scalar_type(args))
-        return [a.astype("float32") if getattr(a, "dtype", None) == narrow else a for a in arrays], narrow
+        return [backend.cast(a, "float32") if getattr(a, "dtype", None) == narrow else a for a in arrays], narrow
     target = result_type(*[a for a in args if a is not None])
     if op.casts == "float" and target.category < dtypes.FLOATING:
         target = dtypes.get_default_dtype()
@@ -285,7 +285,7 @@ def common(op: type[Op], args: Any, arrays: list[Any], backend: Any) -> tuple[li
     if compute.numpy.kind not in op.kinds:
         raise unsupported(op, arrays, SCALAR_TYPES[target.name])
     dtype = compute.numpy
-    cast = [None if a is None else a.astype(dtype, copy=False) if isinstance(t, TensorBase) else number_array(a, dtype, backend)
+    cast = [None if a is None else backend.cast(a, dtype) if isinstance(t, TensorBase) else number_array(a, dtype, backend)
             for t, a in zip(args, arrays, strict=True)]
     return cast, target.numpy if compute is not target else None
 

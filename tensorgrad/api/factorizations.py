@@ -636,7 +636,7 @@ def _root_svd(input: Any, some: bool = True, compute_uv: bool = True) -> Any:
         left, sizes, right = svd(input, not some)
         return return_types.svd(left, sizes, adjoint(right))
     *lead, m, n = input.array.shape
-    return return_types.svd(input.new_zeros((*lead, m, m)), svdvals(input), input.new_zeros((*lead, n, n)))
+    return return_types.svd(input.new_zeros((*lead, m, m)), svdvals(input), transposed(input.new_zeros((*lead, n, n))))
 
 
 # ── systems with a triangle, as they were ─────────────────────────────────────────────────────────────────────────────

@@ -146,7 +146,8 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 @public()
 def ravel(input: Any) -> Any:
     """All elements along one axis. https://pytorch.org/docs → torch.ravel"""
-    return xp.reshape(input, shape=(input.array.size,))
+    flat = xp.reshape(input, shape=(input.array.size,))
+    return flat if flat.array.flags.c_contiguous else xp.contiguous(flat)
 
 
 @public()

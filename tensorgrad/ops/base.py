@@ -220,7 +220,7 @@ class Kernels(dict[Any, Any]):
         if isinstance(kernel, Pair):
             return Pair(first_in_rows(kernel.forward, copied), kernel.backward)
         if self.op.several:
-            return first_in_rows(kernel, copied)
+            return lambda *args, **params: tuple(y if y.flags.c_contiguous else copied(y) for y in kernel(*args, **params))
 
         def run(*args: Any, **params: Any) -> Any:
             y = kernel(*args, **params)

@@ -199,6 +199,7 @@ class Distinct(Op):
 class DistinctSlices(Op):
     """The distinct slices along the first axis: of all of them, sorted, or of neighbours only; the place of each, their counts"""
 
+    row_major = True
     outputs = ("values", "inverse", "counts")
 
     def forward(xp, x, *, neighbours=False):

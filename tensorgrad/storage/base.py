@@ -143,6 +143,11 @@ class Storage:
         later = sum(date > time for date in self.dates)
         return None if later == RECALLED else self.version - later
 
+    @staticmethod
+    def cast(array: Any, dtype: Any) -> Any:
+        """The array in a dtype: itself if it has it."""
+        return array.astype(dtype, copy=False)
+
     # ── what a backend tells ──────────────────────────────────────────────────────────────────────────────────────
 
     @classmethod

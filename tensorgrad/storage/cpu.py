@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .base import Storage
-from .layout import ordered
+from .layout import like, ordered
 
 
 class NumpyStorage(Storage):
@@ -18,6 +18,10 @@ class NumpyStorage(Storage):
     asarray = staticmethod(np.asarray)  # type: ignore[assignment]
     row_major = staticmethod(np.ascontiguousarray)
     ordered = staticmethod(ordered)
+
+    @staticmethod
+    def cast(array: Any, dtype: Any) -> Any:
+        return like(array, dtype) if 0 in array.strides and array.dtype != dtype else array.astype(dtype, copy=False)
 
     @staticmethod
     def column_major(array: Any) -> Any:

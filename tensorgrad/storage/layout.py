@@ -15,7 +15,11 @@ def ordered(y: Any, operands: Sequence[Any]) -> Any:
     """A result, or a copy of it whose axes lie in the order that PyTorch gives a result of these operands."""
     if y.flags.c_contiguous and all(x.flags.c_contiguous for x in operands):
         return y
-    axes = slowest_first(y.shape, operands)
+    return in_axes(y, slowest_first(y.shape, operands))
+
+
+def in_axes(y: Any, axes: Sequence[int]) -> Any:
+    """An array, or a copy of it, with the axes in this order in memory, from the greatest stride to the least."""
     turned = y.transpose(axes)
     return y if turned.flags.c_contiguous else np.ascontiguousarray(turned).transpose(inverse(axes))
 
