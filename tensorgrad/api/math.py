@@ -215,7 +215,12 @@ def pow(input: Any, exponent: Any) -> Any:  # noqa: A001
     """
     if isinstance(exponent, int) and exponent < 0 and isinstance(input, Tensor) and input.array.dtype.kind in "biu":
         raise RuntimeError("Integers to negative integer powers are not allowed.")
-    return xp.power(input, exponent)
+    return xp.power(input, exponent) if isinstance(input, Tensor) else _in_rows(xp.power(input, exponent))
+
+
+def _in_rows(x: Any) -> Any:
+    """The powers of a number, which lie in rows whatever the order of the exponents is."""
+    return x if x.array.flags.c_contiguous else xp.contiguous(x)
 
 
 @public(inplace=True, out=True)
@@ -227,7 +232,7 @@ def float_power(input: Any, exponent: Any) -> Any:
     tensor([0.5000, 0.3333], dtype=torch.float64)
     """
     target = dtypes.complex128 if result_type(input, exponent).is_complex else dtypes.float64
-    return xp.power(*[in_dtype(t, target) if isinstance(t, Tensor) else t for t in (input, exponent)])
+    return pow(*[in_dtype(t, target) if isinstance(t, Tensor) else t for t in (input, exponent)])
 
 
 @public(inplace=True, out=True)
