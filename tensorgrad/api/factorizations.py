@@ -218,6 +218,8 @@ def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_piv
         raise RuntimeError(f"torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: {list(LU_data.array.shape)} instead")
     nothing = [LU_data.new_empty((0,)) for _ in range(3)]
     lower, upper = _triangles(LU_data) if unpack_data else nothing[1:]
+    if unpack_pivots:
+        LU_pivots = xp.broadcast_to(LU_pivots, shape=(*LU_data.array.shape[:-2], LU_pivots.array.shape[-1]))
     return return_types.lu_unpack(_permutation(LU_pivots, LU_data) if unpack_pivots else nothing[0], lower, upper)
 
 

@@ -430,6 +430,8 @@ def resize_(input: Any, *sizes: Any, memory_format: Any = None, **keywords: Any)
     if node_of(input) is not None:
         raise RuntimeError("cannot resize variables that require grad")
     shape = _sizes(_given(sizes, "resize_", "size", keywords))
+    if shape == input.array.shape and memory_format is None:
+        return input
     backend = type(input._storage)
     memory = input._storage.memory if input._storage.memory is not None else input.array
     flat = memory.ravel("K")[input.storage_offset():]

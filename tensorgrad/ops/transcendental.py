@@ -140,7 +140,10 @@ class Logit(Floating):
     kinds = "f"
 
     def forward(xp, x, *, eps=None):
-        return special.logit(xp, x if eps is None else xp.minimum(xp.maximum(x, eps), 1 - eps))
+        if eps is not None:
+            inner = xp.minimum(x, 1 - eps)
+            x = xp.maximum(inner, eps) if eps <= 0.5 else xp.where(x < eps, eps, inner)
+        return special.logit(xp, x)
 
     def grad_x(xp, g, x, eps=None):
         lo, hi = (0, 1) if eps is None else (eps, 1 - eps)
