@@ -486,7 +486,9 @@ class Generator:
         if replacement and n > 1:
             return self._multinomial_lookup(weights, n)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            race = weights / self.exponential(weights.shape, 1.0, weights.dtype)
+            columns = weights.ndim == 2 and not weights.flags.c_contiguous and 0 < weights.strides[0] < weights.strides[1]       # numbers are drawn
+            race = weights / (self.exponential(weights.shape[::-1], 1.0, weights.dtype).T if columns else                       # in the order of memory
+                              self.exponential(weights.shape, 1.0, weights.dtype))
         if n == 1:
             return race.argmax(-1, keepdims=True)
         return np.ascontiguousarray(np.argsort(-race, axis=-1, kind="stable")[..., :n])

@@ -658,4 +658,5 @@ def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = F
     check_kernel(input, "triangular_solve_cpu", "triangular_solve", "input")
     matrix, upper = (transposed(A), not upper) if transpose else (A, upper)
     solution = xp.solve_triangular(matrix, input, upper=upper, unit=unitriangular)
-    return return_types.triangular_solve(solution, xp.in_columns(xp.broadcast_to(A, shape=(*solution.array.shape[:-2], *A.array.shape[-2:]))))
+    kept = xp.in_columns(xp.broadcast_to(A, shape=(*solution.array.shape[:-2], *A.array.shape[-2:])))
+    return return_types.triangular_solve(solution, kept if solution._node is None or kept._node is not None else xp.copied(input, kept))

@@ -57,7 +57,8 @@ def neutral(value: Any, lib: Any) -> Any:
         x = value.detach().resolve_conj().resolve_neg()
         wide = x.float() if x.dtype in (lib.bfloat16, lib.float16) else x
         strides = [s for s, n in zip(value.stride(), value.shape) if n > 1] if value.numel() else []
-        return Array(str(x.dtype).replace("tensorgrad", "torch"), wide.numpy(force=True).copy(), strides, value.requires_grad)
+        grad = value.requires_grad and (x.dtype.is_floating_point or x.dtype.is_complex)      # that an integer requires one is an oversight of PyTorch's
+        return Array(str(x.dtype).replace("tensorgrad", "torch"), wide.numpy(force=True).copy(), strides, grad)
     if isinstance(value, dict):
         return {k: neutral(v, lib) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

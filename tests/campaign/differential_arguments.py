@@ -51,7 +51,7 @@ class T:
         rng = np.random.default_rng(self.seed)
         if self.given:
             values = np.resize(np.array(self.given), shape) if math.prod(shape) else np.zeros(shape)
-            return np.sort(values) if self.kind == "up" else values       # a sequence that is not sorted has no bounds
+            return np.sort(np.nan_to_num(values)) if self.kind == "up" else values       # among NaN, and what is not sorted, nothing is found
         values = {"i": lambda: rng.integers(0, max(self.high, 1), shape), "b": lambda: rng.random(shape) < .5, "p": lambda: rng.uniform(.1, 3, shape),
                   "m": lambda: rng.integers(0, 2, shape), "q": lambda: rng.random(shape), "up": lambda: np.sort(rng.normal(size=shape)),
                   "f": lambda: rng.normal(size=shape)}[self.kind]()
