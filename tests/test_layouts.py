@@ -54,6 +54,15 @@ def test_gradients_go_through_columns():
     same(program)
 
 
+def test_what_lies_in_columns_is_a_copy():
+    def program(torch):
+        a = matrices(torch, 3, 3).mT.contiguous().mT
+        _, kept = torch.triangular_solve(torch.ones(3, 1, dtype=a.dtype), a)
+        kept.zero_()
+        return a
+    same(program)
+
+
 def test_elementwise_results_follow_the_first_operand():
     """Operands that disagree: the first says in which order the axes lie, expanded axes say nothing."""
     def program(torch):

@@ -270,13 +270,13 @@ def _cot_pi(xp, r):
 
 @_on_floats
 def sinc(xp, x):
-    """sin(πx) / (πx), exactly 0 at the other integers, NaN at infinity, where sin has no value. Accuracy 3e-7, 4e-16."""
+    """sin(πx) / (πx), exactly 0 at the other integers and at infinity. Accuracy 3e-7, 4e-16."""
     a = xp.abs(x)
     a = xp.where(a == 0, 1.0, xp.minimum(a, 2.0**54))
     period = a - 2.0 * xp.floor(0.5 * a)
     odd = period >= 1
     y = _sin_pi(xp, period - odd) / (PI * a)
-    return xp.where(x == 0, 1.0, xp.where(xp.isinf(x), xp.nan, y - 2.0 * (y * odd)))
+    return xp.where(x == 0, 1.0, y - 2.0 * (y * odd))
 
 
 # ── the gamma function and its derivatives ────────────────────────────────────────────────────

@@ -222,12 +222,12 @@ def over_square(xp, x, a, b):
 
 
 class Sinc(Floating):
-    """sin(πx) / (πx), 1 at 0"""
+    """sin(πx) / (πx), 1 at 0, NaN at infinity, where the sine has no value"""
 
     native = False
 
     def forward(xp, x):
-        return special.sinc(xp, x) if x.dtype.kind == "f" else xp.sinc(x)
+        return xp.where(xp.isinf(x), xp.nan, special.sinc(xp, x)) if x.dtype.kind == "f" else xp.sinc(x)
 
     def grad_x(xp, g, x):
         y, below = x * pi, x * x * pi
