@@ -80,7 +80,8 @@ def test_copies_of_expanded_tensors_lie_in_rows():
     def program(torch):
         x = torch.ones(1, 4).expand(3, 4)
         wide = torch.ones(2, 1, 3).expand(2, 4, 3).permute(2, 0, 1)
-        return [[strides(f(e)) for f in (torch.Tensor.double, torch.Tensor.half, torch.clone, torch.sin, lambda e: e.int().sin(), lambda e: e.bfloat16().exp())]
+        return [[strides(f(e)) for f in (torch.Tensor.double, torch.Tensor.half, torch.clone, torch.sin, lambda e: e.int().sin(), lambda e: e.bfloat16().exp(),
+                                       torch.isreal, torch.ones_like)]
                 for e in (x, wide)]
     same(program)
 
@@ -93,6 +94,8 @@ def test_other_results():
         found = [f(x) for f in (torch.sort, torch.msort, torch.argsort, torch.flipud, torch.fliplr, lambda x: torch.rot90(x.contiguous(), -1),
                                 lambda x: torch.cummax(x, 1), lambda x: torch.cummin(x, 0), lambda x: torch.unique(x, dim=0))]
         found += [torch.gather(x, 1, index), x[:, ::2].ravel(), x[:1, :1].expand(1, 5).ravel(), torch.rrelu(x), *torch.unravel_index(x.long(), (4, 3))]
+        volume = torch.arange(128.).reshape(4, 4, 4, 2).permute(3, 2, 1, 0)
+        found += [f(volume, 2) for f in (torch.nn.functional.max_pool3d, torch.nn.functional.avg_pool3d)]
         return [strides(f) for f in found]
     same(program)
 

@@ -658,5 +658,7 @@ def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = F
     check_kernel(input, "triangular_solve_cpu", "triangular_solve", "input")
     matrix, upper = (transposed(A), not upper) if transpose else (A, upper)
     solution = xp.solve_triangular(matrix, input, upper=upper, unit=unitriangular)
-    kept = xp.in_columns(xp.broadcast_to(A, shape=(*solution.array.shape[:-2], *A.array.shape[-2:])))
-    return return_types.triangular_solve(solution, kept if solution._node is None or kept._node is not None else xp.copied(input, kept))
+    kept = xp.broadcast_to(A, shape=(*solution.array.shape[:-2], *A.array.shape[-2:]))
+    if solution._node is not None and A._node is None:
+        kept = xp.copied(input, kept)                   # a result of the same step, though its gradient is zero
+    return return_types.triangular_solve(solution, xp.in_columns(kept))

@@ -95,7 +95,7 @@ def outcome(call: Call, lib: Any) -> dict[str, Any]:
         return seen
     seen["inputs"] = [neutral(t, lib) for t in tensors]
     try:
-        outs = [o for o in _flat(result, lib) if o.requires_grad]
+        outs = [o for o in _flat(result, lib) if o.requires_grad and (o.dtype.is_floating_point or o.dtype.is_complex)]
         if leaves and outs:
             weights = [lib.cos(lib.arange(o.numel(), dtype=lib.float64)).to(o.dtype).reshape(o.shape) for o in outs]
             seen["gradients"] = [neutral(g, lib) for g in lib.autograd.grad(outs, leaves, weights, allow_unused=True)]
