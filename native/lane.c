@@ -185,7 +185,7 @@ typedef struct Lane {
     Vectorcall call;
     PyObject *otherwise, *op, *kernels, *plans, *plan[1 << MOST_OPERANDS], *dict, *weak;
     char kinds[16];
-    int operands, tracked, numbers, parameters, shows;          /* shows: 1 if the result may be a view, 2 if it always is */
+    int operands, tracked, numbers, parameters, shows, elementwise;     /* shows: 1 if the result may be a view, 2 if it always is */
 } Lane;
 
 static int is_plain(PyObject *value)
@@ -322,6 +322,43 @@ static PyObject *new_view(Call *call, PyObject *y)
     return out;
 }
 
+/* Whether the operands of an elementwise op lie differently. */
+static int differ(PyObject *const *values, int count)
+{
+    Array *first = NULL;
+    for (int i = 0; i < count; i++) {
+        Array *a = (Array *)values[i];
+        if (Py_TYPE(values[i]) != array_type || a->ndim < 2) continue;
+        if (!first) first = a;
+        else if (!(a->flags & first->flags & C_CONTIGUOUS) && (a->ndim != first->ndim || memcmp(a->strides, first->strides, a->ndim * sizeof *a->strides)))
+            return 1;
+    }
+    return 0;
+}
+
+/* Whether the axes of y lie in the order of those of x, which is not broadcast. */
+static int lie_alike(const Array *y, const Array *x)
+{
+    if (!same_shape(y, x)) return 0;
+    for (int i = 0; i < x->ndim; i++)
+        for (int j = x->shape[i] > 1 ? 0 : i; j < i; j++)
+            if (!x->strides[i] || (x->shape[j] > 1 && (x->strides[i] < x->strides[j]) != (y->strides[i] < y->strides[j]))) return 0;
+    return 1;
+}
+
+/* The result y of an elementwise op, with its axes in PyTorch's order: storage/layout.py knows that. It takes y. */
+static PyObject *in_order(PyObject *y, PyObject *const *values, int count)
+{
+    if (Py_TYPE(values[0]) == array_type && lie_alike((Array *)y, (Array *)values[0])) return y;
+    PyObject *arrays = PyList_New(0), *found = NULL;
+    int failed = !arrays;
+    for (int i = 0; i < count && !failed; i++) failed = Py_TYPE(values[i]) == array_type && PyList_Append(arrays, values[i]);
+    if (!failed) found = PyObject_CallMethod((PyObject *)cpu, "ordered", "OO", y, arrays);
+    Py_XDECREF(arrays);
+    Py_DECREF(y);
+    return found;
+}
+
 /* The result of a call whose operands are plain; NULL without an error if Python's lane is to find it. */
 static PyObject *result_of(Call *call, PyObject *kernel, PyObject **values, PyObject *keywords)
 {
@@ -329,6 +366,7 @@ static PyObject *result_of(Call *call, PyObject *kernel, PyObject **values, PyOb
     int plain = !call->record || call->record == own_record || call->record == careful, pair = Py_TYPE(kernel) == pair_type;
     if ((pair && !plain) || (lane->shows && call->needs && !(plain && call->record))) return NULL;
     PyObject *y = computed(call, kernel, values, lane->operands, keywords);
+    if (y && lane->elementwise && lane->operands > 1 && differ(values, lane->operands)) y = in_order(y, values, lane->operands);
     int seen = y && is_view(lane, y, values[0]);
     PyObject *out = !y ? NULL : seen ? new_view(call, y) : new_tensor(y, new_object(cpu), Py_None);
     if (out && (call->record ? recorded(call, out) : seen ? 0 : mark_inference(SLOT(out, tensor_at[STORAGE])))) Py_CLEAR(out);
@@ -450,15 +488,15 @@ static PyType_Spec spec = {"tensorgrad._compiled.Lane", sizeof(Lane), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_METHOD_DESCRIPTOR | VECTORCALL, slots};
 static PyTypeObject *lane_type;
 
-/* lane(otherwise, op, kernels, plans, kinds, operands, tracked, numbers, parameters, shows): `otherwise` is Python's lane. */
+/* lane(otherwise, op, kernels, plans, kinds, operands, tracked, numbers, parameters, shows, elementwise): `otherwise` is Python's lane. */
 PyObject *new_lane(PyObject *self, PyObject *args)
 {
     PyObject *otherwise, *op, *kernels, *plans;
     const char *kinds;
-    int operands, tracked, numbers, parameters, shows;
+    int operands, tracked, numbers, parameters, shows, elementwise;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOO!Osipppi:lane", &otherwise, &op, &PyDict_Type, &kernels, &plans, &kinds, &operands, &tracked, &numbers, &parameters,
-                          &shows)) return NULL;
+    if (!PyArg_ParseTuple(args, "OOO!Osipppip:lane", &otherwise, &op, &PyDict_Type, &kernels, &plans, &kinds, &operands, &tracked, &numbers, &parameters,
+                          &shows, &elementwise)) return NULL;
     if (!lane_type || operands < 1 || operands > MOST_OPERANDS || strlen(kinds) >= sizeof ((Lane *)0)->kinds)
         return PyErr_SetString(PyExc_ValueError, "no lane for such an op"), NULL;
     Lane *lane = (Lane *)new_object(lane_type);
@@ -466,6 +504,7 @@ PyObject *new_lane(PyObject *self, PyObject *args)
     lane->call = call_lane, lane->otherwise = Py_NewRef(otherwise), lane->op = Py_NewRef(op), lane->kernels = Py_NewRef(kernels), lane->plans = Py_NewRef(plans);
     strcpy(lane->kinds, kinds);
     lane->operands = operands, lane->tracked = tracked, lane->numbers = numbers, lane->parameters = parameters, lane->shows = shows;
+    lane->elementwise = elementwise;
     return (PyObject *)lane;
 }
 

@@ -56,7 +56,7 @@ def apply(op: type[Op], *args: Any, **params: Any) -> Any:
 def _general(op: type[Op]) -> Callable[..., Any]:
     """The way that is open to all ops and operands. What is known of the op is looked up once."""
     sequence, arity, kinds, casts, kernels, composite = op.sequence, op.arity, op.kinds, op.casts, op.kernels, op.composite
-    several, shows, tracked = op.several, op.view, op.differentiable
+    several, shows, tracked, laid = op.several, op.view, op.differentiable, op.elementwise and not op.row_major
 
     def call(*args: Any, **params: Any) -> Any:
         if sequence:
@@ -120,6 +120,8 @@ def _general(op: type[Op]) -> Callable[..., Any]:
             return outs
         if result is not None and y.dtype.kind == "f":
             y = compute(y.astype, result)
+        if laid and y.ndim > 1 and backend.ordered is not None:
+            y = backend.ordered(y, [a for a in arrays if type(a) is backend.array_type])
         if shows and (shows == "always" or backend.aliases(y, arrays[0])):
             return view(op, args, edges, needs, params, y)
         out = fresh(y, backend)
@@ -275,7 +277,7 @@ def common(op: type[Op], args: Any, arrays: list[Any], backend: Any) -> tuple[li
         narrow = next((a.dtype for a in arrays if getattr(a, "dtype", None) is not None and a.dtype.kind == "V"), None)
         if narrow is None:
             raise unsupported(op, arrays, _scalar_type(args))
-        return [a.astype("float32") if getattr(a, "dtype", None) == narrow else a for a in arrays], narrow
+        return [backend.cast(a, "float32") if getattr(a, "dtype", None) == narrow else a for a in arrays], narrow
     target = result_type(*[a for a in args if a is not None])
     if op.casts == "float" and target.category < dtypes.FLOATING:
         target = dtypes.get_default_dtype()
@@ -283,7 +285,7 @@ def common(op: type[Op], args: Any, arrays: list[Any], backend: Any) -> tuple[li
     if compute.numpy.kind not in op.kinds:
         raise unsupported(op, arrays, SCALAR_TYPES[target.name])
     dtype = compute.numpy
-    cast = [None if a is None else a.astype(dtype, copy=False) if isinstance(t, TensorBase) else number_array(a, dtype, backend)
+    cast = [None if a is None else backend.cast(a, dtype) if isinstance(t, TensorBase) else number_array(a, dtype, backend)
             for t, a in zip(args, arrays, strict=True)]
     return cast, target.numpy if compute is not target else None
 
@@ -369,7 +371,7 @@ def compiled(op: type[Op], operands: int, numbers: bool = False, parameters: boo
         if lanes is None:
             return lane
         return update_wrapper(lanes.lane(lane, op, op.kernels, op.plans, op.kinds, operands, op.differentiable, numbers, parameters,
-                                         2 if op.view == "always" else int(bool(op.view))), lane)
+                                         2 if op.view == "always" else int(bool(op.view)), op.elementwise), lane)
     return decorate
 
 
@@ -448,6 +450,8 @@ def binary(op: type[Op], otherwise: Any = None, numbers: Any = NUMBERS) -> Calla
                     end(token)
                 if type(z) is not backend.array_type:
                     z = backend.asarray(z)
+                elif z.ndim > 1 and (ordered := backend.ordered) is not None and type(y) is type(x):
+                    z = ordered(z, (x, y))
                 out = new(Tensor)
                 out.array, out._storage, out._node, out._grad, out.origin = z, backend(), None, None, None
                 n = a._node if a.origin is None else node_of(a)

@@ -486,7 +486,7 @@ class Generator:
         if replacement and n > 1:
             return self._multinomial_lookup(weights, n)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            race = weights / self.exponential(weights.shape, 1.0, weights.dtype)
+            race = weights / in_memory_order(weights, lambda shape: self.exponential(shape, 1.0, weights.dtype))
         if n == 1:
             return race.argmax(-1, keepdims=True)
         return np.ascontiguousarray(np.argsort(-race, axis=-1, kind="stable")[..., :n])
@@ -500,6 +500,13 @@ class Generator:
             sums[-1] = 1
             indices[:] = sums.astype(np.float64).searchsorted(fill(n, np.float64, self._doubles))
         return out.reshape(*weights.shape[:-1], n)
+
+
+def in_memory_order(like: Array, drawn: Callable[[tuple[int, ...]], Array]) -> Array:
+    """Random numbers in the shape of a matrix, drawn column by column if the matrix lies so."""
+    if like.ndim == 2 and not like.flags.c_contiguous and 0 < like.strides[0] < like.strides[1]:
+        return drawn(like.shape[::-1]).T
+    return drawn(like.shape)
 
 
 for _name in ("uniform", "normal", "normal_around", "log_normal", "exponential", "cauchy", "standard_gamma", "dirichlet", "random_", "randperm", "bernoulli",

@@ -214,6 +214,7 @@ DECOMPOSED = {
     "solve_linear": [S(square(3, 3), real(3, 2)), S(square(2, 3, 3), real(2, 3, 1))],
     "solve_triangular": [S(square(3, 3), real(3, 2), upper=True), S(square(3, 3), real(2, 3, 2), upper=False, unit=True)],
     "inverse_matrix": [S(square(2, 3, 3))],
+    "in_columns": [S(square(2, 3, 3))],
     "pseudo_inverse": [S(square(4, 3), 0.0, 1e-3), S(square(3, 3), 1e-3, 0.0, hermitian=True).through(hermitian)],
     "determinant": [S(square(3, 3)), S(square(2, 2, 2))],
     "cofactors": [S(square(3, 3))],

@@ -120,3 +120,36 @@ def test_there_are_only_strided_tensors(name, arguments):
     import tensorgrad
     with pytest.raises(RuntimeError, match="only torch.strided is"):
         getattr(tensorgrad, name)(*arguments, layout=tensorgrad.sparse_coo)
+
+
+def test_values_at_the_edges():
+    """Empty, infinite, narrow or wrongly bounded: what PyTorch makes of these."""
+    def program(torch):
+        nan, inf = float("nan"), float("inf")
+        empty, x = torch.zeros(0, 3, requires_grad=True), torch.tensor([.2, 3., nan])
+        found = [torch.median(empty), torch.nanmedian(torch.zeros(0, dtype=torch.int64)), torch.logit(x, eps=1.), torch.logit(x, eps=.1)]
+        found += [torch.trapezoid(torch.zeros(shape, dtype=torch.int16), dim=0) for shape in (0, 1, (0, 3))]
+        found += [f(torch.tensor([inf, -inf, 0.])) for f in (torch.sinc, torch.i0, torch.special.i1, torch.special.i0e)]
+        found += [f(x[:2], torch.tensor(2**63 - 1)) for f in (torch.special.hermite_polynomial_he, torch.special.shifted_chebyshev_polynomial_w)]
+        narrow, byte = torch.tensor([1.7, 3.3]).bfloat16(), torch.tensor([201, 77], dtype=torch.uint8)
+        found += [torch.addcmul(torch.ones(2).double(), byte, narrow), torch.addcdiv(torch.ones(2).double(), narrow, byte, value=.5)]
+        found += [torch.cosine_similarity(narrow[None], torch.tensor([[2.3, -1.1]])), torch.lu_unpack(torch.eye(3).expand(1, 3, 3), torch.ones(3).int()).P]
+        kept = torch.ones(4, 3).T
+        return found, kept.resize_(3, 4).stride(), torch.multinomial(torch.tensor([[.2, .7], [.8, .3], [.5, .5]]).T, 2)
+    same(program, rtol=1e-5)
+
+
+def test_gradients_at_the_edges():
+    """A comparison in place has a zero gradient, so has a Poisson number; NaN lets a gradient through relu's cell."""
+    def program(torch):
+        a, b = (torch.tensor(v, requires_grad=True) for v in ([1., 2.], [1., 3.]))
+        found = [f(a * 1, b) for f in (torch.Tensor.eq_, torch.Tensor.lt_, torch.Tensor.ge_)]
+        found += [torch.tensor([1., 5.]).ne_(b), torch.poisson(a)]
+        gradients = [torch.autograd.grad(f.sum(), (a, b), allow_unused=True) for f in found]
+        x = torch.tensor([float("nan"), .5], requires_grad=True)
+        gradients += [torch.autograd.grad(torch.special.i1(x).sum(), x)]
+        h = torch.ones(1, 2, requires_grad=True)
+        cell = torch.rnn_relu_cell(x.detach()[None], h, torch.eye(2), torch.eye(2) * 2)
+        solved = torch.triangular_solve(h.mT, torch.eye(2))
+        return found, gradients, torch.autograd.grad(cell.sum(), h), [s.requires_grad for s in solved]
+    same(program)

@@ -8,6 +8,7 @@ from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, result_type, xp
 from ._arguments import check_tensor, check_tensors, in_dtype, promoted
 from ._register import public
+from .creation import ones_like
 
 # ── orders ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -224,7 +225,7 @@ def isreal(input: Any) -> Any:
     >>> torch.isreal(torch.tensor([1+0j, 1j]))
     tensor([ True, False])
     """
-    return xp.equal(xp.imag(input), 0) if input.array.dtype.kind == "c" else xp.ones_like(input, dtype=dtypes.bool)
+    return xp.equal(xp.imag(input), 0) if input.array.dtype.kind == "c" else ones_like(input, dtype=dtypes.bool)
 
 
 @public()

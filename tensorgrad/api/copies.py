@@ -1,7 +1,7 @@
 """Copies of views: `f_copy(x, …)` is `f(x, …)` in memory of its own. And what repeats elements, selects them or unravels their numbers."""
 from __future__ import annotations
 
-from math import comb
+from math import comb, prod
 from typing import Any
 
 import numpy as np
@@ -82,11 +82,10 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     if any(n < 0 for n in shape):
         raise ValueError(f"'shape' cannot have negative values, but got {shape}")
-    out, rest = [], indices.long()
-    for n in reversed(shape):
-        out.append(rest % n)
-        rest = rest // n
-    return FUNCTIONS["stack"](out[::-1], -1).unbind(-1) if out else ()
+    if not shape:
+        return ()
+    steps = indices.new_tensor([prod(shape[i + 1:]) for i in range(len(shape))], dtype=dtypes.int64)
+    return (indices.long().unsqueeze(-1) // steps % indices.new_tensor(shape, dtype=dtypes.int64)).unbind(-1)  # type: ignore[no-any-return]
 
 
 @public(method=False, out=True)

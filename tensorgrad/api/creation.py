@@ -19,6 +19,7 @@ from ..dtype import FROM_NUMPY, as_dtype
 from ..guest import Region, compute
 from ..storage.base import backend_of
 from ..storage.exhausted import check_room, memory_error
+from ..storage.layout import slowest_first
 from ._arguments import check_long, converted, each_example, in_batch, warn
 from ._register import check_layout, public
 
@@ -440,12 +441,8 @@ def _beside(source: Any, made: Any) -> Any:
 
 
 def axes_in_memory(array: Any) -> list[int]:
-    """The axes of an array by decreasing stride; those along which nothing moves keep their places."""
-    moving = [i for i, (n, step) in enumerate(zip(array.shape, array.strides, strict=True)) if n > 1 and step]
-    axes = list(range(array.ndim))
-    for place, axis in zip(moving, sorted(moving, key=lambda i: -array.strides[i]), strict=True):
-        axes[place] = axis
-    return axes
+    """The axes of an array by decreasing stride."""
+    return slowest_first(array.shape, (array,))
 
 
 def laid_out(tensor: Any, like: Any, memory_format: Any = None) -> Any:

@@ -210,7 +210,8 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     tensor(10.5000)
     """
     areas, axis = _trapezoids(y, x, dx, dim, "trapezoid")
-    return xp.sum(areas, axis=(axis,), keepdims=False)
+    total = xp.sum(areas, axis=(axis,), keepdims=False)
+    return total if y.array.shape[axis + y.array.ndim - areas.array.ndim] else in_dtype(total, y.dtype)     # of no samples, zeros as they are
 
 
 @public(method=False)

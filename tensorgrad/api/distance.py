@@ -21,9 +21,10 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     >>> torch.cosine_similarity(torch.tensor([[1., 0.]]), torch.tensor([[1., 1.]]))
     tensor([0.7071])
     """
-    x1, x2 = promoted(x1, x2)
-    if not x1.is_floating_point():
-        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {_c_name(x1)}")
+    common = promoted(x1, x2)
+    if not common[0].is_floating_point():
+        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {_c_name(common[0])}")
+    x1, x2 = (x if x.is_floating_point() else wide for x, wide in zip((x1, x2), common, strict=True))       # each has its length in its own dtype
     axis = normalize_dim(dim, max(x1.ndim, x2.ndim))
     shape = broadcast_shapes(x1.shape, x2.shape)
     x1, x2 = x1.expand(shape), x2.expand(shape)

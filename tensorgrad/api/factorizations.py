@@ -117,7 +117,7 @@ def cholesky_inverse(input: Any, upper: bool = False) -> Any:
         check_info(first, "cholesky_inverse", SINGULAR)
     below = adjoint(input) if upper else input
     inverse = xp.solve_triangular(below, eye_beside(input, *input.array.shape[-2:]), upper=False)
-    return xp.matmul(adjoint(inverse), inverse)
+    return xp.in_columns(xp.matmul(adjoint(inverse), inverse))
 
 
 # ── LU ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -218,6 +218,8 @@ def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_piv
         raise RuntimeError(f"torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: {list(LU_data.array.shape)} instead")
     nothing = [LU_data.new_empty((0,)) for _ in range(3)]
     lower, upper = _triangles(LU_data) if unpack_data else nothing[1:]
+    if unpack_pivots:
+        LU_pivots = xp.broadcast_to(LU_pivots, shape=(*LU_data.array.shape[:-2], LU_pivots.array.shape[-1]))
     return return_types.lu_unpack(_permutation(LU_pivots, LU_data) if unpack_pivots else nothing[0], lower, upper)
 
 
@@ -273,7 +275,7 @@ def _lu_solve(packed: Any, pivots: Any, b: Any, turned: bool) -> Any:
     if turned:
         back = adjoint(packed)
         y = xp.solve_triangular(back, b, upper=False)
-        return moved(xp.solve_triangular(back, y, upper=True, unit=True))
+        return xp.in_columns(moved(xp.solve_triangular(back, y, upper=True, unit=True)))
     y = xp.solve_triangular(packed, moved(b), upper=False, unit=True)
     return xp.solve_triangular(packed, y, upper=True)
 
@@ -441,7 +443,7 @@ def householder_product(input: Any, tau: Any) -> Any:
         return eye_beside(input, m, n).expand(input.array.shape).clone().requires_grad_(input.requires_grad or tau.requires_grad)
     v, t = _reflections(input, tau)
     first = xp.get_slice(v, index=(..., slice(0, n), slice(None)))
-    return xp.subtract(eye_beside(input, m, n), xp.matmul(xp.matmul(v, t), adjoint(first)))
+    return xp.in_columns(xp.subtract(eye_beside(input, m, n), xp.matmul(xp.matmul(v, t), adjoint(first))))
 
 
 def _check_householder(input: Any, tau: Any, function: str) -> None:
@@ -488,8 +490,8 @@ def ormqr(input: Any, input2: Any, input3: Any, left: bool = True, transpose: bo
     if transpose:
         t = adjoint(t)
     if left:
-        return xp.subtract(input3, xp.matmul(v, xp.matmul(t, xp.matmul(adjoint(v), input3))))
-    return xp.subtract(input3, xp.matmul(xp.matmul(xp.matmul(input3, v), t), adjoint(v)))
+        return xp.in_columns(xp.subtract(input3, xp.matmul(v, xp.matmul(t, xp.matmul(adjoint(v), input3)))))
+    return xp.in_columns(xp.subtract(input3, xp.matmul(xp.matmul(xp.matmul(input3, v), t), adjoint(v))))
 
 
 def _check_ormqr(input: Any, tau: Any, other: Any, left: bool) -> None:
@@ -636,7 +638,7 @@ def _root_svd(input: Any, some: bool = True, compute_uv: bool = True) -> Any:
         left, sizes, right = svd(input, not some)
         return return_types.svd(left, sizes, adjoint(right))
     *lead, m, n = input.array.shape
-    return return_types.svd(input.new_zeros((*lead, m, m)), svdvals(input), input.new_zeros((*lead, n, n)))
+    return return_types.svd(input.new_zeros((*lead, m, m)), svdvals(input), transposed(input.new_zeros((*lead, n, n))))
 
 
 # ── systems with a triangle, as they were ─────────────────────────────────────────────────────────────────────────────
@@ -655,4 +657,8 @@ def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = F
     check_pair(input, A, "triangular_solve")
     check_kernel(input, "triangular_solve_cpu", "triangular_solve", "input")
     matrix, upper = (transposed(A), not upper) if transpose else (A, upper)
-    return return_types.triangular_solve(xp.solve_triangular(matrix, input, upper=upper, unit=unitriangular), xp.clone(A))
+    solution = xp.solve_triangular(matrix, input, upper=upper, unit=unitriangular)
+    kept = xp.broadcast_to(A, shape=(*solution.array.shape[:-2], *A.array.shape[-2:]))
+    if solution._node is not None and A._node is None:
+        kept = xp.copied(input, kept)                   # a result of the same step, though its gradient is zero
+    return return_types.triangular_solve(solution, xp.in_columns(kept))

@@ -226,7 +226,7 @@ def _to_half_of_many(input: Any, s: Any, dim: Any, norm: Any, name: str) -> Any:
         raise RuntimeError(f"{name} must transform at least one axis")
     norm = SWAPPED[norm] if name == "ihfftn" else norm
     half = xp.half_spectrum(resized(x, sizes, axes), axis=axes[-1], norm=norm)
-    return xp.fourier_transform(half, axes=axes[:-1], norm=norm) if len(axes) > 1 else half
+    return xp.fourier_transform(half, axes=axes[:-1], norm=norm, last=axes[-1] if name == "rfftn" else None) if len(axes) > 1 else half
 
 
 def _from_half_of_many(input: Any, s: Any, dim: Any, norm: Any, name: str) -> Any:

@@ -286,6 +286,7 @@ def _solve(a: Any, b: Any, left: bool, check_errors: bool, name: str) -> Any:
             raise _no_rows(a.array.shape[-1])
         result, info = xp.solve_linear(a, as_column(b))
         result = from_column(result)
+        result = xp.in_columns(result) if result.array.ndim > 1 else result
     elif left:
         result, info = xp.solve_linear(a, b)
     else:
@@ -337,7 +338,7 @@ def solve_triangular(input: Any, B: Any, *, upper: bool, left: bool = True, unit
         B = in_dtype(B, input.dtype)
     if left:
         return xp.solve_triangular(input, B, upper=upper, unit=unitriangular)
-    return transposed(xp.solve_triangular(transposed(input), transposed(B), upper=not upper, unit=unitriangular))
+    return xp.in_columns(transposed(xp.solve_triangular(transposed(input), transposed(B), upper=not upper, unit=unitriangular)))
 
 
 DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
@@ -366,7 +367,7 @@ def lstsq(input: Any, b: Any, rcond: float | None = None, *, driver: str | None 
         code = xp.where(short, xp.add(rank, 1), 0)
         check_info(code, "torch.linalg.lstsq", "The least squares solution could not be computed because the input matrix does not have full rank "
                    "(error code: {}).")
-    solution = xp.matmul(xp.pseudo_inverse(input, 0.0, rcond if driver != "gels" else 0.0), rows)
+    solution = xp.in_columns(xp.matmul(xp.pseudo_inverse(input, 0.0, rcond if driver != "gels" else 0.0), rows))
     residuals, full = xp.absolute(xp.reshape(solution, (-1,)).narrow(0, 0, 0)), bool((rank.array == n).all())
     if m > n and driver != "gelsy" and full:
         away = xp.subtract(xp.matmul(input, solution), rows)

@@ -6,7 +6,7 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, result_type, xp
-from ._arguments import LEAST_LARGEST, broadcast_shape, check_tensor, check_tensors, converted, in_dtype
+from ._arguments import LEAST_LARGEST, broadcast_shape, check_tensor, check_tensors, converted, in_dtype, promoted
 from ._register import C_NAMES, public
 
 # ── sums and differences ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -154,7 +154,7 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     >>> torch.addcmul(torch.tensor([1.]), torch.tensor([2.]), torch.tensor([3.]), value=10)
     tensor([61.])
     """
-    _check_addc(input, tensor1, tensor2, "addcmul")
+    input, tensor1, tensor2 = _check_addc(input, tensor1, tensor2, "addcmul")
     product = xp.multiply(tensor1, tensor2)
     if product.array.dtype.kind in "iu" and input.array.dtype.kind in "iu":
         value = int(value)
@@ -169,21 +169,25 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     >>> torch.addcdiv(torch.tensor([1.]), torch.tensor([3.]), torch.tensor([2.]))
     tensor([2.5000])
     """
-    _check_addc(input, tensor1, tensor2, "addcdiv")
+    check_tensor(tensor1, "addcdiv", "tensor1", 2)
+    check_tensor(tensor2, "addcdiv", "tensor2", 3)
     if all(t.array.dtype.kind in "biu" for t in (tensor1, tensor2)):
         raise RuntimeError("Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division "
                            "of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / "
                            "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future "
                            "addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes.")
+    input, tensor1, tensor2 = _check_addc(input, tensor1, tensor2, "addcdiv")
     quotient = xp.divide(tensor1, tensor2)
     return xp.add(input, quotient if value == 1 else xp.multiply(quotient, value))
 
 
-def _check_addc(input: Any, tensor1: Any, tensor2: Any, name: str) -> None:
+def _check_addc(input: Any, tensor1: Any, tensor2: Any, name: str) -> tuple[Any, ...]:
+    """The operands in the dtype of the result, in which all is computed."""
     check_tensor(tensor1, name, "tensor1", 2)
     check_tensor(tensor2, name, "tensor2", 3)
     if all(t.array.dtype.kind == "b" for t in (input, tensor1, tensor2)):
         raise NotImplementedError(f"\"{name}_cpu_out\" not implemented for 'Bool'")
+    return (input, tensor1, tensor2) if input.array.dtype == tensor1.array.dtype == tensor2.array.dtype else promoted(input, tensor1, tensor2)
 
 
 @public(inplace=True, out=True)
@@ -215,7 +219,12 @@ def pow(input: Any, exponent: Any) -> Any:  # noqa: A001
     """
     if isinstance(exponent, int) and exponent < 0 and isinstance(input, Tensor) and input.array.dtype.kind in "biu":
         raise RuntimeError("Integers to negative integer powers are not allowed.")
-    return xp.power(input, exponent)
+    return xp.power(input, exponent) if isinstance(input, Tensor) else _in_rows(xp.power(input, exponent))
+
+
+def _in_rows(x: Any) -> Any:
+    """The powers of a number, which lie in rows whatever the order of the exponents is."""
+    return x if x.array.flags.c_contiguous else xp.contiguous(x)
 
 
 @public(inplace=True, out=True)
@@ -227,7 +236,7 @@ def float_power(input: Any, exponent: Any) -> Any:
     tensor([0.5000, 0.3333], dtype=torch.float64)
     """
     target = dtypes.complex128 if result_type(input, exponent).is_complex else dtypes.float64
-    return xp.power(*[in_dtype(t, target) if isinstance(t, Tensor) else t for t in (input, exponent)])
+    return pow(*[in_dtype(t, target) if isinstance(t, Tensor) else t for t in (input, exponent)])
 
 
 @public(inplace=True, out=True)

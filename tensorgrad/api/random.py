@@ -333,7 +333,7 @@ def multinomial(input: Any, num_samples: int, replacement: bool = False, *, gene
 def poisson(input: Any, generator: Any = None) -> Any:
     """Poisson numbers, one for each rate. https://pytorch.org/docs → torch.poisson"""
     backend = type(input._storage)
-    return tensor_of(generator_of(backend, generator).poisson(_host(input)), backend)
+    return _of(input, tensor_of(generator_of(backend, generator).poisson(_host(input)), backend))
 
 
 @public(method=False)

@@ -146,7 +146,8 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 @public()
 def ravel(input: Any) -> Any:
     """All elements along one axis. https://pytorch.org/docs → torch.ravel"""
-    return xp.reshape(input, shape=(input.array.size,))
+    flat = xp.reshape(input, shape=(input.array.size,))
+    return flat if flat.array.flags.c_contiguous else xp.contiguous(flat)
 
 
 @public()
@@ -429,6 +430,8 @@ def resize_(input: Any, *sizes: Any, memory_format: Any = None, **keywords: Any)
     if node_of(input) is not None:
         raise RuntimeError("cannot resize variables that require grad")
     shape = _sizes(_given(sizes, "resize_", "size", keywords))
+    if shape == input.array.shape and memory_format is None:
+        return input
     backend = type(input._storage)
     memory = input._storage.memory if input._storage.memory is not None else input.array
     flat = memory.ravel("K")[input.storage_offset():]

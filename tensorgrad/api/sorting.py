@@ -102,7 +102,7 @@ def _middle(input: Any, dim: Any, keepdim: bool, name: str) -> Any:
     if dim is not None:
         return getattr(return_types, name)(*along(f"{name}_dim", input, dim, keepdim, name))
     if not input.array.size:
-        return input.new_full((), float("nan") if input.array.dtype.kind in "fV" else 0)
+        return xp.add(xp.sum(input), float("nan")) if input.array.dtype.kind in "fV" else input.new_full((), dtypes.iinfo(input.dtype).min)
     return getattr(xp, f"{name}_of_all")(input)
 
 

@@ -81,6 +81,8 @@ def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
             result = function(old, *args, **kwargs)
         if result is old:
             return target
+        if function.__name__ in COMPARISONS and type(result) is type(old):
+            result = compared(result, old, args)
         held = weakref.ref(old)
         del old
         if (old := held()) is not None:      # the tape keeps the old values: they must outlive the write
@@ -96,6 +98,19 @@ def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
     else:
         result = function(wrap(target.array, target._storage), *args, **kwargs)
     return overwrite(target, result)
+
+
+COMPARISONS = frozenset("eq ne lt le gt ge".split())
+
+
+def compared(result: Any, old: Any, others: tuple[Any, ...]) -> Any:
+    """The result of a comparison that is written over floating point numbers is a function of the tensors compared, whose gradient is zero."""
+    sources = [t for t in (old, *others) if isinstance(t, TensorBase) and node_of(t) is not None] if old.array.dtype.kind in "fcV" else []
+    if sources:
+        result = apply(OPS["cast"], result, dtype=old.array.dtype)
+    for source in sources:
+        result = apply(OPS["copied"], source, result)
+    return result
 
 
 SAVING_NONE = frozenset("add sub relu sigmoid tanh exp sqrt".split())       # functions of a tensor whose gradients do without it

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ..storage.layout import like
 from .compiled import HUGE, LARGE, copy_into, done, in_rows, native, put, quick_to_copy, register
 
 
@@ -44,11 +45,11 @@ def joined(op: str) -> None:
 
 
 def flip(x: Any, *, axis: Any) -> Any:
-    return in_rows(np.flip(x, axis))
+    return in_rows(np.flip(x, axis)) if x.flags.c_contiguous else np.flip(x, axis).copy("K")
 
 
 def clone(x: Any) -> Any:
-    return in_rows(x) if x.flags.c_contiguous else x.copy(order="K")
+    return in_rows(x) if x.flags.c_contiguous else like(x, x.dtype)
 
 
 # ── to half as many bits, and back ────────────────────────────────────────────────────────────────────────────────────
@@ -59,8 +60,10 @@ SINGLE, HALVES = np.dtype(np.float32), {"float16": 0, "bfloat16": 1}
 
 @register("cast")
 def cast(x: Any, *, dtype: Any) -> Any:
-    if x.size < SMALL or not x.flags.c_contiguous:
-        return NotImplemented
+    if not x.flags.c_contiguous:
+        return like(x, dtype)
+    if x.size < SMALL:
+        return x.astype(dtype)
     if x.dtype is SINGLE and (upper := HALVES.get((dtype := np.dtype(dtype)).name)) is not None:
         out = np.empty(x.shape, dtype)
         return done(native.narrow(x, out.view(np.uint8), upper), out)

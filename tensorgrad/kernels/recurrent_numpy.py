@@ -156,7 +156,7 @@ class rnn:
         for start, n in reversed(order):
             rows = slice(start, start + n)
             d = dh[:n] + dy[rows]
-            d *= (y[rows] > 0) if relu else 1 - y[rows] * y[rows]
+            d *= ~(y[rows] <= 0) if relu else 1 - y[rows] * y[rows]
             dz[rows] = d
             dh[:n] = of_few(d, pulled)
         dx, *weights = _weights(dz, dz, x, before, (needs[0], *needs[2:]), (w_ih,))

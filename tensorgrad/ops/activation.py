@@ -81,6 +81,7 @@ class Prelu(Bent):
 class RreluWithNoise(Bent):
     """x for x > 0, r · x elsewhere, with r drawn at random"""
 
+    row_major = True
     kernel_name = "leaky_relu_cpu"
 
     def forward(xp, x, r):      return xp.where(x > 0, x, x * r)

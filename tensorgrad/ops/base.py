@@ -88,6 +88,8 @@ class Op(Node):
     flat: ClassVar[bool] = False                  # the gradient is a function of the inputs, constant where it is one: differentiated again it is zero
     sequence: ClassVar[bool] = False              # the inputs come as one sequence: concat([a, b])
     row_major: ClassVar[bool] = False             # the results are contiguous, whatever the inputs' strides; others keep the order of their inputs' axes
+    in_order: ClassVar[bool] = False              # the results have their axes in the order of the first input's, whatever computes them
+    column_major: ClassVar[bool] = False          # results that are stacks of matrices, as the inputs are, have them column by column; others are contiguous
     aside: ClassVar[str] = ""                     # the input, as a rule a parameter, whose gradient takes so long that another thread may compute it
     explain: ClassVar[Any] = None                 # explain(*shapes): the error for operands that do not fit together
 
@@ -193,7 +195,7 @@ class Kernels(dict[Any, Any]):
                 break
         else:
             found = backend.native(self.op)
-        found = self.from_definition(backend) if found is None else self.in_rows(found, backend)
+        found = self.from_definition(backend) if found is None else self.laid_out(found, backend)
         if (guard := backend.guard) is not None:
             found = Pair(guard(found.forward), guard(found.backward)) if isinstance(found, Pair) else guard(found)
         self[backend] = found
@@ -204,17 +206,21 @@ class Kernels(dict[Any, Any]):
         if backend.module is None and (self.op.native or names_itself):
             raise NotImplementedError(f"Could not run '{self.op.opname}' on the device '{backend.device}': no kernel is registered "
                                       f"for it. OpDispatch.register('{self.op.opname}', '{backend.device}') adds one.")
-        return self.in_rows(partial(self.op.forward, backend.xp), backend)
+        return self.laid_out(partial(self.op.forward, backend.xp), backend)
 
-    def in_rows(self, kernel: Any, backend: type[Storage]) -> Any:
-        """A kernel that copies its result, or the first of several, unless that is contiguous: for the ops that say so, where arrays have strides."""
+    def laid_out(self, kernel: Any, backend: type[Storage]) -> Any:
+        """A kernel that copies results whose layout is not the one that the op promises: for the ops that do, where arrays have strides."""
         copied = backend.row_major
-        if copied is None or not self.op.row_major:
+        if copied is None or not (self.op.row_major or self.op.column_major or self.op.in_order):
             return kernel
+        if self.op.column_major:
+            return in_columns(kernel, backend, self.op.several)
+        if self.op.in_order:
+            return as_first(kernel, backend.ordered, self.op.several)
         if isinstance(kernel, Pair):
             return Pair(first_in_rows(kernel.forward, copied), kernel.backward)
         if self.op.several:
-            return first_in_rows(kernel, copied)
+            return lambda *args, **params: tuple(y if y.flags.c_contiguous else copied(y) for y in kernel(*args, **params))
 
         def run(*args: Any, **params: Any) -> Any:
             y = kernel(*args, **params)
@@ -246,6 +252,25 @@ def first_in_rows(kernel: Any, copied: Any) -> Any:
     def run(*args: Any, **params: Any) -> Any:
         found = kernel(*args, **params)
         return found if found is NotImplemented or found[0].flags.c_contiguous else (copied(found[0]), *found[1:])
+    return run
+
+
+def as_first(kernel: Any, ordered: Any, several: bool) -> Any:
+    def run(x: Any, *args: Any, **params: Any) -> Any:
+        found = kernel(x, *args, **params)
+        return tuple(ordered(y, (x,)) for y in found) if several else ordered(found, (x,))
+    return run
+
+
+def in_columns(kernel: Any, backend: type[Storage], several: bool) -> Any:
+    """Results with as many axes as the inputs are matrices, and lie as LAPACK leaves these."""
+    rows, columns = backend.row_major, backend.column_major
+
+    def run(*args: Any, **params: Any) -> Any:
+        ndim = max(getattr(a, "ndim", 0) for a in args)
+        found = kernel(*args, **params)
+        laid = [columns(y) if y.ndim == ndim else y if y.flags.c_contiguous else rows(y) for y in (found if several else (found,))]
+        return tuple(laid) if several else laid[0]
     return run
 
 

@@ -7,7 +7,7 @@ SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}      
 
 
 class FourierTransform(Op):
-    """out[k] = Σ x[j]·exp(∓2πi·jk/n) along axes, with + for the inverse; as a matrix it is symmetric"""
+    """out[k] = Σ x[j]·exp(∓2πi·jk/n) along axes, with + for the inverse; as a matrix it is symmetric. `last` is an axis that is to lie innermost"""
 
     torch_name = "FftC2C"
     kinds = "fc"
@@ -15,7 +15,7 @@ class FourierTransform(Op):
     def name(self):
         return f"Fft{'C' if self.edges[0].dtype.kind == 'c' else 'R'}2CBackward0"
 
-    def forward(xp, x, *, axes, inverse=False, norm="backward"):
+    def forward(xp, x, *, axes, inverse=False, norm="backward", last=None):
         if x.dtype.kind == "f":
             return mirrored(xp, x, axes, inverse, norm)
         if len(axes) == 1:

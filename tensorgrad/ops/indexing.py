@@ -67,6 +67,8 @@ class IndexSelect(Movement):
 class Gather(Movement):
     """out[…, i, …] = x[…, index[…, i, …], …]; the index may be shorter than x along the other axes"""
 
+    row_major = True
+
     def forward(xp, x, index, *, axis):
         return x[along(xp, index, axis)]
 

@@ -24,6 +24,7 @@ class OnMatrices(Op):
 
     __slots__ = ()
     kinds = "fc"
+    column_major = True
 
     def explain(*shapes):
         """PyTorch's error for stacks that do not broadcast; it looks at the right-hand sides first."""
@@ -110,6 +111,7 @@ class PseudoInverse(OnMatrices):
 
     torch_name = "LinalgPinv"
     analytic = False
+    column_major, row_major = False, True
 
     def forward(xp, a, atol, rtol, *, hermitian=False):
         u, size, vh = spectral(xp, a, hermitian)
@@ -156,6 +158,16 @@ def without_infinities(xp, a):
 def not_converged(name, finite):
     return LinAlgError(f"linalg.{name}: The algorithm failed to converge because the input matrix " + (
         "is ill-conditioned or has too many repeated singular values (error code: 1)." if finite else "contained non-finite values."))
+
+
+class InColumns(OnMatrices):
+    """A, with its matrices column by column in memory, as LAPACK's functions leave what is computed here without them"""
+
+    torch_name = "Clone"
+    kinds = "biufcV"
+
+    def forward(xp, a):       return xp.swapaxes(xp.swapaxes(a, -1, -2).copy(), -1, -2)
+    def grad_a(xp, g):        return g
 
 
 class PivotOrder(Op):
@@ -224,6 +236,7 @@ class MatrixExponential(OnMatrices):
     """eᴬ = Σ Aᵏ/k!; its derivative in the direction G is the upper right block of exp [A G; 0 A]"""
 
     torch_name = "LinalgMatrixExp"
+    column_major, row_major = False, True
 
     def forward(xp, a):
         return exponential(xp, a.astype("float32")).astype(a.dtype) if a.dtype.itemsize == 2 else exponential(xp, a)

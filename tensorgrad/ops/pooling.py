@@ -16,6 +16,7 @@ def dimensional(self):
 class WindowSum(Op):
     """out[l] = scale · Σ of x over the window at l. `widths` is the zero padding (before, after) of each dimension."""
 
+    row_major = True
     torch_name = "AvgPool2D"
     flat = True
     name = dimensional
@@ -62,6 +63,7 @@ def places_along(axis, kernel, stride, count):
 class MaxPool(Composite):
     """The largest value of each window."""
 
+    row_major = True
     torch_name = "MaxPool2DWithIndices"
     name = dimensional
     kinds = "fiu"
@@ -73,6 +75,7 @@ class MaxPool(Composite):
 class WindowMax(Op):
     """The largest value of each window, and its place in the plane that it is in (the first one of equals; NaN is largest)."""
 
+    row_major = True
     torch_name = "MaxPool2DWithIndices"
     name = dimensional
     kinds = "fiu"

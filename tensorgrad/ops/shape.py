@@ -284,7 +284,9 @@ class Stack(Movement):
 class Flip(Movement):
     """Axes run backwards."""
 
-    def forward(xp, x, *, axis):   return xp.flip(x, axis).copy()
+    in_order = True
+
+    def forward(xp, x, *, axis):   return xp.flip(x, axis).copy("K")
     def grad_x(xp, g, axis):       return xp.flip(g, axis)
 
 

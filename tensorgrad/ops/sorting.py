@@ -27,6 +27,7 @@ def part(x, axis, start, stop):
 class Sort(Choice):
     """The elements in order along an axis, and where each came from"""
 
+    in_order = True
     opname = "sort_dim"
 
     def forward(xp, x, *, axis, descending=False):
@@ -198,6 +199,7 @@ class Distinct(Op):
 class DistinctSlices(Op):
     """The distinct slices along the first axis: of all of them, sorted, or of neighbours only; the place of each, their counts"""
 
+    row_major = True
     outputs = ("values", "inverse", "counts")
 
     def forward(xp, x, *, neighbours=False):

@@ -174,7 +174,7 @@ class I0(Special):
 
     opname = "i0"
 
-    def forward(xp, x):    return bessel.i0(xp, x)
+    def forward(xp, x):    return xp.where(xp.isinf(x), xp.nan, bessel.i0(xp, x)).astype(x.dtype)
     def grad_x(xp, g, x):  return g * xp.i1(x)
 
 
@@ -194,8 +194,8 @@ class I1(Special):
     opname = "i1"
     torch_name = "SpecialI1"
 
-    def forward(xp, x):         return bessel.i1(xp, x)
-    def grad_x(xp, g, x, out):  return g * (xp.i0(x) - over(xp, out, x))
+    def forward(xp, x):         return xp.where(xp.isinf(x), xp.nan, bessel.i1(xp, x)).astype(x.dtype)
+    def grad_x(xp, g, x, out):  return g * xp.where(x == x, xp.i0(x) - over(xp, out, x), 0.5)
 
 
 class I1e(Special):

@@ -140,7 +140,10 @@ class Logit(Floating):
     kinds = "f"
 
     def forward(xp, x, *, eps=None):
-        return special.logit(xp, x if eps is None else xp.minimum(xp.maximum(x, eps), 1 - eps))
+        if eps is not None:
+            inner = xp.minimum(x, 1 - eps)
+            x = xp.maximum(inner, eps) if eps <= 0.5 else xp.where(x < eps, eps, inner)
+        return special.logit(xp, x)
 
     def grad_x(xp, g, x, eps=None):
         lo, hi = (0, 1) if eps is None else (eps, 1 - eps)
@@ -219,12 +222,12 @@ def over_square(xp, x, a, b):
 
 
 class Sinc(Floating):
-    """sin(πx) / (πx), 1 at 0"""
+    """sin(πx) / (πx), 1 at 0, NaN at infinity, where the sine has no value"""
 
     native = False
 
     def forward(xp, x):
-        return special.sinc(xp, x) if x.dtype.kind == "f" else xp.sinc(x)
+        return xp.where(xp.isinf(x), xp.nan, special.sinc(xp, x)) if x.dtype.kind == "f" else xp.sinc(x)
 
     def grad_x(xp, g, x):
         y, below = x * pi, x * x * pi

@@ -85,6 +85,8 @@ class Storage:
     module: ClassVar[Any] = None        # functions on arrays under NumPy's names
     array_type: ClassVar[Any] = None    # the class of the arrays
     row_major: ClassVar[Any] = None     # makes an array contiguous, where arrays have strides
+    column_major: ClassVar[Any] = None  # makes the matrices of an array contiguous column by column
+    ordered: ClassVar[Any] = None       # puts the axes of a result in the order of its operands', where arrays have strides
     guard: ClassVar[Any] = None         # makes a function run with the right device current, where there is such a thing
     piece: ClassVar[int] = 0            # how many elements a write in place best takes at a time; 0: all at once
     lands: ClassVar[bool] = False       # whether kernels know of `mode.landing`
@@ -140,6 +142,11 @@ class Storage:
         """The version that a step made at `time` saw, if that was not too many writes ago."""
         later = sum(date > time for date in self.dates)
         return None if later == RECALLED else self.version - later
+
+    @staticmethod
+    def cast(array: Any, dtype: Any) -> Any:
+        """The array in a dtype: itself if it has it."""
+        return array.astype(dtype, copy=False)
 
     # ── what a backend tells ──────────────────────────────────────────────────────────────────────────────────────
 

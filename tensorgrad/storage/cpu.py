@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from .base import Storage
+from .layout import like, ordered
 
 
 class NumpyStorage(Storage):
@@ -16,6 +17,16 @@ class NumpyStorage(Storage):
     lands = True
     asarray = staticmethod(np.asarray)  # type: ignore[assignment]
     row_major = staticmethod(np.ascontiguousarray)
+    ordered = staticmethod(ordered)
+
+    @staticmethod
+    def cast(array: Any, dtype: Any) -> Any:
+        return like(array, dtype) if 0 in array.strides and array.dtype != dtype else array.astype(dtype, copy=False)
+
+    @staticmethod
+    def column_major(array: Any) -> Any:
+        turned = array.swapaxes(-1, -2)
+        return array if turned.flags.c_contiguous else np.ascontiguousarray(turned).swapaxes(-1, -2)
 
     @classmethod
     def host(cls, array: Any) -> np.ndarray[Any, Any]:

@@ -5,7 +5,9 @@
 
 Two libraries agree about a call if both refuse it, with an exception of the same type, or both return: tensors of the same shapes, dtypes, strides
 and values, with the same gradients; and if a refusal leaves the arguments as they were. Counted apart are messages, and what is wider here: calls that
-PyTorch refuses for want of a kernel for a dtype, and gradients for which it has no derivative, or raises.
+PyTorch refuses for want of a kernel for a dtype, gradients for which it has no derivative, or raises, and those that are not the derivative of what it
+computes, where ours are: central differences decide. Where PyTorch's gradient is infinite or NaN there is none to compare with. Results that a function
+does not promise number by number are compared by what it does promise: see `differential_meaning`.
 
 Arguments come from the tables of valid calls (`differential_calls`), from the samples of the ops, and from the signatures of functions; then some are
 changed: to other shapes, dtypes, layouts and values, to absurd numbers, to values of other types. A call is a function of the seed and its number.
@@ -37,12 +39,13 @@ import numpy.fft  # noqa: E402, F401  (before there is little memory)
 import torch  # noqa: E402
 from campaign.differential_allowed import ALLOWED  # noqa: E402
 from campaign.differential_arguments import Call, call_of, looked_up, made, targets  # noqa: E402
+from campaign.differential_meaning import alike, derivative, wide  # noqa: E402
 
 import tensorgrad  # noqa: E402
 
 BATCH, SECONDS, ROOM = 250, 20.0, 3 << 30       # calls of a process, the time of a call, the memory of a process
-KINDS = "crash", "hang", "inputs", "values", "gradients", "strides", "missing error", "extra error", "type", "wider", "message"
-COUNTED = KINDS[:-2]
+KINDS = "crash", "hang", "inputs", "values", "gradients", "strides", "missing error", "extra error", "type", "wider", "derivative", "message"
+COUNTED = KINDS[:-3]
 
 
 # ── one call in both libraries ────────────────────────────────────────────────────────────────────────────────────────
@@ -54,7 +57,8 @@ def neutral(value: Any, lib: Any) -> Any:
         x = value.detach().resolve_conj().resolve_neg()
         wide = x.float() if x.dtype in (lib.bfloat16, lib.float16) else x
         strides = [s for s, n in zip(value.stride(), value.shape) if n > 1] if value.numel() else []
-        return Array(str(x.dtype).replace("tensorgrad", "torch"), wide.numpy(force=True).copy(), strides, value.requires_grad)
+        grad = value.requires_grad and (x.dtype.is_floating_point or x.dtype.is_complex)      # that an integer requires one is an oversight of PyTorch's
+        return Array(str(x.dtype).replace("tensorgrad", "torch"), wide.numpy(force=True).copy(), strides, grad)
     if isinstance(value, dict):
         return {k: neutral(v, lib) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -91,7 +95,7 @@ def outcome(call: Call, lib: Any) -> dict[str, Any]:
         return seen
     seen["inputs"] = [neutral(t, lib) for t in tensors]
     try:
-        outs = [o for o in _flat(result, lib) if o.requires_grad]
+        outs = [o for o in _flat(result, lib) if o.requires_grad and (o.dtype.is_floating_point or o.dtype.is_complex)]
         if leaves and outs:
             weights = [lib.cos(lib.arange(o.numel(), dtype=lib.float64)).to(o.dtype).reshape(o.shape) for o in outs]
             seen["gradients"] = [neutral(g, lib) for g in lib.autograd.grad(outs, leaves, weights, allow_unused=True)]
@@ -114,11 +118,11 @@ def _flat(result: Any, lib: Any) -> list[Any]:
 TOLERANCE = {"torch.float16": 2e-2, "torch.bfloat16": 8e-2, "torch.float32": 1e-3, "torch.complex64": 1e-3}
 
 
-def difference(ours: Any, theirs: Any, strict: bool = False) -> str | None:
-    """How two results differ."""
+def difference(ours: Any, theirs: Any, strict: bool = False, least: float = 0, rounding: float = 0, defined: bool = False) -> str | None:
+    """How two results differ, by more than a relative tolerance of at least `least`, and `rounding`; `defined`: where theirs are finite numbers."""
     if isinstance(theirs, (list, dict)) and type(ours) is type(theirs) and len(ours) == len(theirs):
         pairs = zip(ours.values(), theirs.values()) if isinstance(theirs, dict) else zip(ours, theirs)
-        return next((d for a, b in pairs if (d := difference(a, b, strict)) is not None), None)
+        return next((d for a, b in pairs if (d := difference(a, b, strict, least, rounding, defined)) is not None), None)
     if not isinstance(theirs, Array) or not isinstance(ours, Array):
         close = isinstance(theirs, (float, complex)) and isinstance(ours, type(theirs)) and np.isclose(ours, theirs, 1e-3, 1e-5, equal_nan=True)
         return None if type(ours) is type(theirs) and ours == theirs or close else f"{ours!r:.60} for {theirs!r:.60}"
@@ -129,9 +133,10 @@ def difference(ours: Any, theirs: Any, strict: bool = False) -> str | None:
     if strict or b.dtype.kind not in "fc":
         same = np.array_equal(a, b, equal_nan=b.dtype.kind in "fc")
     else:
-        tolerance = TOLERANCE.get(theirs.dtype, 1e-6)
+        tolerance = max(TOLERANCE.get(theirs.dtype, 1e-6), least)
         scale = np.abs(b[np.isfinite(b)]).max(initial=1) if b.size else 1
-        same = bool(np.isclose(a, b, tolerance, tolerance * .1 * min(scale, 1e4), equal_nan=True).all())
+        absolute = max(tolerance * .1 * min(scale, 1e4), rounding * tolerance)
+        same = bool((np.isclose(a, b, tolerance, absolute, equal_nan=True) | (defined & ~np.isfinite(b))).all())
     return None if same else f"values {np.array2string(a.reshape(-1)[:6], precision=5)} for {np.array2string(b.reshape(-1)[:6], precision=5)}"
 
 
@@ -143,7 +148,7 @@ WIDER = re.compile(r"not implemented for|not differentiable with respect to|deri
                    r"Autograd not support dtype")
 
 
-def verdict(ours: dict[str, Any], theirs: dict[str, Any]) -> tuple[str, str] | None:
+def verdict(ours: dict[str, Any], theirs: dict[str, Any], call: Call) -> tuple[str, str] | None:
     """The class of a difference, and what differs."""
     if "error" in theirs and "error" in ours:
         if not ours["kept"]:
@@ -156,17 +161,45 @@ def verdict(ours: dict[str, Any], theirs: dict[str, Any]) -> tuple[str, str] | N
         return "wider" if WIDER.search(theirs["error"][1]) else "missing error", f"{theirs['error'][0]}: {theirs['error'][1][:150]}"
     if "error" in ours:
         return "extra error", f"{ours['error'][0]}: {ours['error'][1][:150]}"
+    return differing(ours, theirs, call) or strided(ours, theirs)
+
+
+def differing(ours: dict[str, Any], theirs: dict[str, Any], call: Call) -> tuple[str, str] | None:
+    """How two results that are there differ in their values or gradients."""
+    given = _arrays(theirs["inputs"])
+    results = _arrays(theirs["result"])
+    huge = max((float(np.abs(x.values[np.isfinite(x.values)]).max(initial=0)) for x in given if x.values.dtype.kind in "fc"), default=0)
+    narrowest = max((TOLERANCE.get(x.dtype, 0) for x in results), default=0)
     for part, kind in (("result", "values"), ("inputs", "values"), ("gradients", "gradients")):
         a, b = ours.get(part), theirs.get(part)
         if part == "gradients" and (isinstance(a, tuple) or isinstance(b, tuple)) and a is not None and b is not None:
             if isinstance(a, tuple) and isinstance(b, tuple):
                 return None
             return "wider" if isinstance(b, tuple) else kind, f"gradients: {a!r:.80} for {b!r:.150}"
-        if (found := difference(a, b)) is not None:
+        last = part == "gradients"
+        if (found := difference(a, b, False, narrowest if last else 0, 0 if last else 1e-3 * huge, last)) is not None:
+            if not last and alike(call, given, *([x for x in _arrays(side[part])] for side in (ours, theirs))):
+                return None
+            if last and is_derivative(call):
+                return "derivative", found
             unkept = "requires_grad" in found and isinstance(grads := theirs.get("gradients"), tuple) and WIDER.search(grads[1])
             return "wider" if part == "gradients" and b is None or unkept or "requires_grad True for" in found else kind, f"{part}: {found}"
+    return None
+
+
+def strided(ours: dict[str, Any], theirs: dict[str, Any]) -> tuple[str, str] | None:
+    """How the layouts of two results differ. Strides along axes of length 1, and of what is empty, lead nowhere."""
     a, b = ([x.strides for x in _arrays(side["result"])] for side in (ours, theirs))
     return None if a == b else ("strides", f"{a} for {b}")
+
+
+def is_derivative(call: Call) -> bool:
+    """Whether our gradients are, in double precision, the derivatives of what PyTorch computes."""
+    try:
+        found = outcome(call := wide(call), tensorgrad).get("gradients")
+        return isinstance(found, list) and derivative(call, found)
+    except Exception:
+        return False
 
 
 def _arrays(value: Any) -> list[Array]:
@@ -192,7 +225,7 @@ def child(seed: int, numbers: list[int], paths: list[str], pipe: int) -> None:
         theirs = outcome(call, torch)
         os.write(pipe, pickle.dumps((number, "ours", "")))
         ours = outcome(call, tensorgrad)
-        os.write(pipe, pickle.dumps((number, "done", verdict(ours, theirs))))
+        os.write(pipe, pickle.dumps((number, "done", verdict(ours, theirs, call))))
     os._exit(0)
 
 

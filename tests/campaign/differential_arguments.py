@@ -50,7 +50,8 @@ class T:
         """The numbers, as many as a layout needs."""
         rng = np.random.default_rng(self.seed)
         if self.given:
-            return np.resize(np.array(self.given), shape) if math.prod(shape) else np.zeros(shape)
+            values = np.resize(np.array(self.given), shape) if math.prod(shape) else np.zeros(shape)
+            return np.sort(np.nan_to_num(values)) if self.kind == "up" else values       # among NaN, and what is not sorted, nothing is found
         values = {"i": lambda: rng.integers(0, max(self.high, 1), shape), "b": lambda: rng.random(shape) < .5, "p": lambda: rng.uniform(.1, 3, shape),
                   "m": lambda: rng.integers(0, 2, shape), "q": lambda: rng.random(shape), "up": lambda: np.sort(rng.normal(size=shape)),
                   "f": lambda: rng.normal(size=shape)}[self.kind]()
@@ -123,7 +124,7 @@ def _letter(kind: str) -> Any:
 LETTERS = {kind: _letter(kind) for kind in "f p m q up".split()} | {
     "b": lambda *s: T(s, "b", "bool"), "i": lambda high, *s: T(s, "i", "int64", high), "c": lambda *s: T(s, "f", "complex64"),
     "sq": lambda *s: T(s, given=(3., 1., .5, -1., 4., 1., .25, .75, 2.)), "spd": lambda *s: T(s, "f", given=(4., 1., .5, 1., 3., .25, .5, .25, 2.)),
-    "at": lambda *v: T((len(v),), "i", "int64", given=v), "pivots": lambda n: T((n,), "i", "int32", given=(1,) * n), "dtype": D}
+    "labels": lambda *s: T(s, "i", "int64", given=(1, 3, 2, 2, 1)), "at": lambda *v: T((len(v),), "i", "int64", given=v), "pivots": lambda n: T((n,), "i", "int32", given=(1,) * n), "dtype": D}
 
 
 def _valid() -> dict[str, list[Call]]:

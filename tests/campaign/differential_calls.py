@@ -2,7 +2,7 @@
 
 `f(2, 3)` is a tensor of float32 numbers, `p` of positive ones, `c` of complex ones, `b` of bools, `i(5, 2, 3)` of integers below 5, `sq` of
 matrices far from singular, `spd` of positive definite ones, `m` of zeros and ones, `q` of numbers between them, `up` of ascending ones, `at` of the
-integers given. A name with a dot is of a namespace, one that begins with a dot is a method.
+integers given, `labels` of numbers above 0, which is the blank. A name with a dot is of a namespace, one that begins with a dot is a method.
 """
 
 CALLS = """
@@ -96,7 +96,7 @@ nn.functional.gaussian_nll_loss: f(3, 4), f(3, 4), p(3, 4)
 nn.functional.margin_ranking_loss margin_ranking_loss: f(4), f(4), f(4)
 nn.functional.cosine_embedding_loss cosine_embedding_loss: f(4, 3), f(4, 3), f(4)
 nn.functional.triplet_margin_loss triplet_margin_loss nn.functional.triplet_margin_with_distance_loss: f(4, 3), f(4, 3), f(4, 3)
-nn.functional.ctc_loss ctc_loss: f(6, 2, 4), i(3, 2, 3), (6, 6), (3, 2)
+nn.functional.ctc_loss ctc_loss: f(6, 2, 4), labels(2, 3), (6, 6), (3, 2)
 nn.functional.cosine_similarity cosine_similarity nn.functional.pairwise_distance pairwise_distance: f(3, 4), f(3, 4)
 nn.functional.pdist pdist: f(4, 3)
 nn.functional.prelu prelu: f(2, 3), f(3)
