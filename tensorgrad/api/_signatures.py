@@ -6,7 +6,8 @@ that make up most of the rest. A method has the signatures of the function witho
 unless METHODS says otherwise.
 
 INTERPRETED is about functions that PyTorch writes in Python: what they hand to a compiled one, `function -> compiled: signature`, where `a<b` says that
-its argument `a` is the function's `b`, `.size` that they ask the argument for this attribute before, and `_` that a place is filled by themselves.
+its argument `a` is the function's `b`, `.size` that they ask the argument for this attribute before, and `_` that a place is filled by themselves. A `probability` is one,
+or they raise before; in `sizes`, None stands for the input's own.
 """
 
 SHORTHANDS = {
@@ -457,12 +458,12 @@ view: dtype dtype | ints size
 """
 
 INTERPRETED = """
-adaptive_avg_pool2d -> adaptive_avg_pool2d: .size input, ints2 output_size
-adaptive_avg_pool3d -> adaptive_avg_pool3d: .size input, ints3 output_size
-adaptive_max_pool1d -> adaptive_max_pool1d: Tensor input, ints1 output_size
-adaptive_max_pool2d -> adaptive_max_pool2d: .size input, ints2 output_size
-adaptive_max_pool3d -> adaptive_max_pool3d: .size input, ints3 output_size
-alpha_dropout -> alpha_dropout: Tensor input, float p, bool train<training
+adaptive_avg_pool2d -> adaptive_avg_pool2d: .size input, sizes2 output_size
+adaptive_avg_pool3d -> adaptive_avg_pool3d: .size input, sizes3 output_size
+adaptive_max_pool1d adaptive_max_pool1d_with_indices -> adaptive_max_pool1d: Tensor input, ints1 output_size
+adaptive_max_pool2d adaptive_max_pool2d_with_indices -> adaptive_max_pool2d: .size input, sizes2 output_size
+adaptive_max_pool3d adaptive_max_pool3d_with_indices -> adaptive_max_pool3d: .size input, sizes3 output_size
+alpha_dropout -> alpha_dropout: Tensor input, probability p, bool train<training
 atleast_1d -> atleast_1d: Tensor tensors | Tensors tensors
 atleast_2d -> atleast_2d: Tensor tensors | Tensors tensors
 atleast_3d -> atleast_3d: Tensor tensors | Tensors tensors
@@ -476,15 +477,15 @@ cdist -> cdist: Tensor x1, Tensor x2, float p
 celu -> celu: Tensor input, Number alpha
 cosine_embedding_loss -> cosine_embedding_loss: Tensor input1, Tensor input2, Tensor target, float margin
 cross_entropy -> cross_entropy_loss: Tensor input, Tensor target, Tensor? weight
-dropout -> dropout: Tensor input, float p, bool train<training
-dropout1d -> feature_dropout: .dim input, float p, bool train<training
-dropout2d -> feature_dropout: .dim input, float p, bool train<training
-dropout3d -> feature_dropout: .dim input, float p, bool train<training
+dropout -> dropout: Tensor input, probability p, bool train<training
+dropout1d -> feature_dropout: .dim input, probability p, bool train<training
+dropout2d -> feature_dropout: .dim input, probability p, bool train<training
+dropout3d -> feature_dropout: .dim input, probability p, bool train<training
 elu -> elu: Tensor input, Number alpha
 embedding -> embedding: Tensor weight, Tensor indices<input
-feature_alpha_dropout -> feature_alpha_dropout: Tensor input, float p, bool train<training
-fractional_max_pool2d -> fractional_max_pool2d: .dim input, ints2 kernel_size
-fractional_max_pool3d -> fractional_max_pool3d: .dim input, ints3 kernel_size
+feature_alpha_dropout -> feature_alpha_dropout: Tensor input, probability p, bool train<training
+fractional_max_pool2d fractional_max_pool2d_with_indices -> fractional_max_pool2d: .dim input, ints2 kernel_size, ints2? output_size
+fractional_max_pool3d fractional_max_pool3d_with_indices -> fractional_max_pool3d: .dim input, ints3 kernel_size, ints3? output_size
 gaussian_nll_loss -> gaussian_nll_loss: .size input
 glu -> glu: .dim input, int dim
 grid_sample -> grid_sampler: Tensor input, Tensor grid, object? _, object? _, bool? align_corners
@@ -528,7 +529,10 @@ softmax -> softmax: int? dim, *, dtype? dtype
 softmin -> softmax: int? dim, *, dtype? dtype
 log_softmax -> log_softmax: int? dim, *, dtype? dtype
 soft_margin_loss -> soft_margin_loss: Tensor input, Tensor target
-stft -> stft: .dim input
+stft -> stft: Tensor input, int n_fft, int? hop_length, int? win_length, Tensor? window, bool normalized, bool? onesided, bool? return_complex,
+    bool? align_to_window
+istft -> istft: Tensor input, int n_fft, int? hop_length, int? win_length, Tensor? window, bool center, bool normalized, bool? onesided, int? length,
+    bool return_complex
 tensordot -> tensordot: .dim a, .dim b
 threshold -> threshold: Tensor input, Number threshold, Number value
 triplet_margin_loss -> triplet_margin_loss: Tensor anchor, Tensor positive, Tensor negative, float margin
