@@ -22,7 +22,7 @@ INTEGERS = """
 """
 LISTS = """dilation dims kernel_size normalized_shape output_padding output_size pad padding repeats shifts size sizes split_size_or_sections split_sizes
     stride"""
-NUMBERS = "alpha atol beta dropout_p eps fill_value lambd margin median momentum p rcond rtol sigma threshold value"
+NUMBERS = "alpha atol beta dropout_p eps fill_value lambd margin median momentum nan neginf p posinf rcond rtol sigma threshold value"
 WORDS = "approximate compute_mode driver indexing mode norm padding_mode reduce reduction rounding_mode side"
 NONE = type(None)
 USUAL: dict[str, frozenset[type]] = {

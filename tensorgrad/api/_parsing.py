@@ -31,6 +31,8 @@ COMPILED = frozenset("""adaptive_avg_pool1d avg_pool1d avg_pool2d avg_pool3d bil
 BY_PYTHON = frozenset("istft lu split stft unique".split())      # methods that PyTorch writes in Python: what they hand on is in INTERPRETED
 PREFIXES = {"": "", "linalg": "linalg_", "fft": "fft_", "special": "special_"}
 SYNONYMS = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
+UNCAST = frozenset("""ge_ greater_ greater_equal_ gt_ le_ less_ less_equal_ lt_ bernoulli_ cauchy_ exponential_ geometric_ log_normal_ normal_ random_
+    threshold_ uniform_""".split())       # methods that write in place and look for their kernel first
 NUMBERS_COUNT = frozenset("add add_ div div_ divide divide_ mul mul_ multiply multiply_ sub sub_ subtract subtract_ true_divide true_divide_ copy_".split())
 EXPECTED = {"index": "int", "ints": "tuple of ints", "sizes": "tuple of ints", "probability": "float", "floats": "tuple of floats", "Tensors": "tuple of Tensors", "indices": "tuple of Tensors",
             "Numbers": "tuple of Scalars", "names": "tuple of names", "dtype": "torch.dtype", "device": "torch.device", "layout": "torch.layout",
@@ -377,7 +379,7 @@ def function_instead(error: Exception | None, function: Any, namespace: str, nam
 
 def _handed_on(error: Exception | None, function: Any, name: str, args: Any, kwargs: Any) -> Refusal | None:
     """The error of the compiled function that PyTorch's own, written in Python, calls: unless that one raises before it does."""
-    if name not in (rows := _interpreted()) or isinstance(error, (ValueError, IndexError)) and _frame(error).startswith("tensorgrad.nn."):
+    if name not in (rows := _interpreted()) or _comes_first(error):
         return None
     compiled, known, sources = rows[name]
     try:
@@ -400,6 +402,12 @@ def _handed_on(error: Exception | None, function: Any, name: str, args: Any, kwa
         return Refusal(refusal.with_traceback(None))
     unfit = _unfit(signature, bound, compiled)
     return None if unfit is None else Refusal(unfit)
+
+
+def _comes_first(error: Exception | None) -> bool:
+    """Whether PyTorch's Python code raises this before it calls anything."""
+    return (isinstance(error, (ValueError, IndexError)) and _frame(error).startswith("tensorgrad.nn.")
+            or isinstance(error, RuntimeError) and str(error).startswith("Boolean value of Tensor"))
 
 
 class _Unlikely(Exception):
@@ -443,7 +451,7 @@ def method_instead(error: Exception | None, function: Any, name: str, args: Any,
     if len(known) == 1 and not known[0].parameters and len(args) + len(kwargs) > 1:
         return Refusal(TypeError(f"TensorBase.{name}() takes no " + ("keyword arguments" if kwargs else f"arguments ({len(rest)} given)")))
     found = _instead(error, partial(function, instance), known, name, rest, kwargs)
-    if found is None and isinstance(error, NotImplementedError) and name.endswith("_"):
+    if found is None and isinstance(error, NotImplementedError) and name.endswith("_") and name not in UNCAST:
         return does_not_fit(instance, [*rest, *kwargs.values()])
     return found
 

@@ -477,6 +477,8 @@ cdist -> cdist: Tensor x1, Tensor x2, float p
 celu -> celu: Tensor input, Number alpha
 cosine_embedding_loss -> cosine_embedding_loss: Tensor input1, Tensor input2, Tensor target, float margin
 cross_entropy -> cross_entropy_loss: Tensor input, Tensor target, Tensor? weight
+ctc_loss -> ctc_loss: Tensor log_probs, Tensor targets, ints input_lengths, ints target_lengths | Tensor log_probs, Tensor targets, Tensor input_lengths,
+    Tensor target_lengths
 dropout -> dropout: Tensor input, probability p, bool train<training
 dropout1d -> feature_dropout: .dim input, probability p, bool train<training
 dropout2d -> feature_dropout: .dim input, probability p, bool train<training
@@ -486,7 +488,6 @@ embedding -> embedding: Tensor weight, Tensor indices<input
 feature_alpha_dropout -> feature_alpha_dropout: Tensor input, probability p, bool train<training
 fractional_max_pool2d fractional_max_pool2d_with_indices -> fractional_max_pool2d: .dim input, ints2 kernel_size, ints2? output_size
 fractional_max_pool3d fractional_max_pool3d_with_indices -> fractional_max_pool3d: .dim input, ints3 kernel_size, ints3? output_size
-gaussian_nll_loss -> gaussian_nll_loss: .size input
 glu -> glu: .dim input, int dim
 grid_sample -> grid_sampler: Tensor input, Tensor grid, object? _, object? _, bool? align_corners
 group_norm -> group_norm: .dim input, int num_groups, Tensor? weight, Tensor? bias, float eps
@@ -525,6 +526,7 @@ rrelu -> rrelu: Tensor input, Number lower, Number upper, bool training
 selu -> selu: Tensor input
 silu -> silu: Tensor input
 smooth_l1_loss -> smooth_l1_loss: .size target, .size input
+sigmoid -> sigmoid: .sigmoid input
 softmax -> softmax: int? dim, *, dtype? dtype
 softmin -> softmax: int? dim, *, dtype? dtype
 log_softmax -> log_softmax: int? dim, *, dtype? dtype
@@ -533,6 +535,7 @@ stft -> stft: Tensor input, int n_fft, int? hop_length, int? win_length, Tensor?
     bool? align_to_window
 istft -> istft: Tensor input, int n_fft, int? hop_length, int? win_length, Tensor? window, bool center, bool normalized, bool? onesided, int? length,
     bool return_complex
+tanh -> tanh: .tanh input
 tensordot -> tensordot: .dim a, .dim b
 threshold -> threshold: Tensor input, Number threshold, Number value
 triplet_margin_loss -> triplet_margin_loss: Tensor anchor, Tensor positive, Tensor negative, float margin

@@ -1,7 +1,7 @@
 """Activations and dropout that PyTorch has at its root. The others are in nn/_functions. https://pytorch.org/docs/stable/nn.functional.html"""
 from __future__ import annotations
 
-from math import sqrt
+from math import isfinite, sqrt
 from typing import Any
 
 from ..dispatch import fresh, xp
@@ -83,6 +83,9 @@ def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool
     >>> torch.rrelu(torch.tensor([-8., 3.]), 0.25, 0.75)
     tensor([-4.,  3.])
     """
+    for value, name in ((lower, "lower"), (upper, "upper")):
+        if not isfinite(value):
+            raise RuntimeError(f"rrelu: {name} bound must be finite, got {value}")
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:

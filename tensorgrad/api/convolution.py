@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..dispatch import SCALAR_TYPES, xp
-from ._arguments import integer
+from ._arguments import in_dtype, integer
 from ._register import public
 from .pooling import step_within
 
@@ -188,6 +188,10 @@ def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
 
 
 def _transposed(n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: int, dilation: Any) -> Any:
+    if input.array.dtype.kind in "biu" and input.array.ndim in (n + 1, n + 2):
+        raise NotImplementedError(f"\"slow_conv_transpose{max(n, 2)}d_out_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+    if bias is not None and input.array.dtype == "float64" and bias.array.dtype.kind != "c":
+        bias = in_dtype(bias, input.dtype)
     _check(input, weight, bias, n, groups, f"conv_transpose{n}d", True)
     stride, dilation = _positive(several(stride, n, "stride"), "stride"), _positive(several(dilation, n, "dilation"), "dilation")
     padding = _nonnegative(several(padding, n, "padding"), "padding")

@@ -6,7 +6,7 @@ from typing import Any
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, xp
 from . import return_types
-from ._arguments import floating, in_dtype, normalize_dim, normalize_dims
+from ._arguments import check_tensor, floating, in_dtype, normalize_dim, normalize_dims
 from ._register import public
 from .reduction import cast
 
@@ -53,6 +53,7 @@ def logcumsumexp(input: Any, dim: int) -> Any:
     >>> torch.logcumsumexp(torch.tensor([0., 0., 0.]), 0)
     tensor([0.0000, 0.6931, 1.0986])
     """
+    normalize_dim(dim, input.array.ndim)
     if input.array.dtype.kind in "biu":
         raise NotImplementedError(f"\"logcumsumexp_out_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     return along_axis("logcumsumexp", input, dim)
@@ -221,6 +222,8 @@ def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1
     >>> torch.cumulative_trapezoid(torch.tensor([1., 5., 10.]))
     tensor([ 3.0000, 10.5000])
     """
+    if x is not None:
+        check_tensor(x, "cumulative_trapezoid", "x", 2)
     areas, axis = _trapezoids(y, x, dx, dim, "cumulative_trapezoid")
     return xp.cumsum(areas, axis=axis)
 

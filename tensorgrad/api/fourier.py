@@ -330,6 +330,7 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, layout: Any = None, de
     >>> torch.fft.fftfreq(4)
     tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
     """
+    d = float(d)
     _check_frequencies(n, dtype, "fftfreq")
 
     def steps(dtype: Any, device: Any) -> Any:
@@ -346,6 +347,7 @@ def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, layout: Any = None, d
     >>> torch.fft.rfftfreq(4)
     tensor([0.0000, 0.2500, 0.5000])
     """
+    d = float(d)
     _check_frequencies(n, dtype, "rfftfreq")
     return _frequencies(lambda dtype, device: arange(n // 2 + 1, dtype=dtype, device=device), n, d, dtype, device, requires_grad)
 

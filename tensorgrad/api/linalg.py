@@ -43,6 +43,8 @@ def vector_norm(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False
     tensor(5.)
     """
     check_tensor(input, "linalg_vector_norm", "input", 1)
+    if isinstance(ord, TensorBase) and ord.array.ndim:
+        raise TypeError("linalg_vector_norm(): argument 'ord' (position 2) must be Number, not Tensor")
     return _reduction.vector_norm(input, ord, dim, keepdim, dtype=dtype)
 
 
@@ -654,6 +656,9 @@ def tensorsolve(input: Any, other: Any, dims: Any = None) -> Any:
     if rows != prod(last) or rows != prod(other.array.shape):
         raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got "
                            f"{prod(last)} != {rows if rows != prod(last) else prod(other.array.shape)}")
+    if input.array.dtype != other.array.dtype:
+        raise RuntimeError(f"linalg.solve: Expected A and B to have the same dtype, but found A of type {kind_of(input)} and B of type {kind_of(other)} "
+                           "instead")
     flat = solve(xp.reshape(input, (rows, rows)), xp.reshape(other, (rows,)))
     return xp.reshape(flat, last)
 

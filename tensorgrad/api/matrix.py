@@ -68,6 +68,8 @@ def bmm(input: Any, mat2: Any, out_dtype: Any = None) -> Any:
     """
     _check_ranks({"batch1": input, "batch2": mat2}, 3, "3D tensor")
     (count, _, k), shape = input.array.shape, mat2.array.shape
+    if input.array.dtype.kind == "b":
+        raise NotImplementedError("\"bmm\" not implemented for 'Bool'")
     if shape[:2] != (count, k):
         raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {k}] but got: [{shape[0]}, {shape[1]}].")
     return matmul(*_wider(out_dtype, input, mat2))
@@ -86,6 +88,8 @@ def mv(input: Any, vec: Any) -> Any:
 
 
 def _check_matrix_vector(matrix: Any, vec: Any) -> None:
+    if not matrix.array.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     if (matrix.array.ndim, vec.array.ndim) != (2, 1):
         raise RuntimeError(f"vector + matrix @ vector expected, got 1, {matrix.array.ndim}, {vec.array.ndim}")
 
@@ -492,8 +496,10 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = None) -> 
     >>> torch.cdist(torch.tensor([[0., 0.]]), torch.tensor([[3., 4.], [0., 1.]]))
     tensor([[5., 1.]])
     """
-    _check_points(x1, x2, p)
     modes = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
+    if compute_mode is not None and compute_mode not in modes:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    _check_points(x1, x2, p)
     mode = 0 if compute_mode is None else modes.index(compute_mode)
     many = max(x1.array.shape[-2], x2.array.shape[-2]) > 25
     if p == 2 and (mode == 1 or mode == 0 and many):      # the matrix product loses digits, but not time

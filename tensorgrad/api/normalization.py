@@ -47,7 +47,7 @@ def batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_va
         _check_count(t, channels, name)
     _check_count(weight, channels, "weight")
     _check_count(bias, channels, "bias")
-    if input.array.dtype.itemsize > 2:
+    if input.array.dtype.itemsize > 2 and input.array.dtype.kind == "f":
         _check_dtypes(input, weight, bias, running_mean, running_var, said="mixed dtype (CPU): all inputs must share same datatype.")
     if not training:
         return _in_the_dtype_of(input, xp.affine_by_channel(input, weight, bias, _off_the_tape(running_mean), _off_the_tape(running_var), eps=eps))
@@ -102,8 +102,14 @@ def instance_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running
     """
     if (running_mean is None or running_var is None) and not use_input_stats:
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+    if input.array.ndim < 2:
+        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
+    if use_input_stats and (running_mean is None) != (running_var is None):
+        raise RuntimeError("Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #0 'self'")
     samples, channels = input.shape[:2]
     mean, variance, w, b = (None if t is None else t.repeat(samples) for t in (running_mean, running_var, weight, bias))
+    if use_input_stats and mean is not None and mean.array.dtype != input.array.dtype and input.dtype is float32:
+        mean, variance = in_dtype(mean, float32), in_dtype(variance, float32)
     as_channels = input.reshape(1, samples * channels, *input.shape[2:])
     out = batch_norm(as_channels, w, b, mean, variance, use_input_stats, momentum, eps)
     for running, all_ in ((running_mean, mean), (running_var, variance)):
@@ -158,6 +164,8 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float |
     >>> torch.rms_norm(torch.tensor([[1., 7.]]), (2,))
     tensor([[0.2000, 1.4000]])
     """
+    if isinstance(normalized_shape, (tuple, list)) and len(normalized_shape) > input.array.ndim:
+        raise ValueError(f"Input tensor must have at least {len(normalized_shape)} dimensions, but got {input.array.ndim}")
     ndim = len(_shape_of(normalized_shape, input, "rms_norm", weight, star="*"))
     if input.array.dtype.kind in "biu":
         raise NotImplementedError(f"\"rms_norm\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")

@@ -101,6 +101,8 @@ def _middle(input: Any, dim: Any, keepdim: bool, name: str) -> Any:
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     if dim is not None:
         return getattr(return_types, name)(*along(f"{name}_dim", input, dim, keepdim, name))
+    if keepdim:
+        raise TypeError(f"{name}() received an invalid combination of arguments: keepdim needs a dim")
     if not input.array.size:
         return input.new_full((), float("nan") if input.array.dtype.kind in "fV" else 0)
     return getattr(xp, f"{name}_of_all")(input)

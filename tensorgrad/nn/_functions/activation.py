@@ -75,7 +75,7 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: b
 
 def hardtanh_(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     """hardtanh, in place."""
-    return hardtanh(input, min_val, max_val, inplace=True)
+    return in_place(input, _hardtanh, low=min_val, high=max_val)
 
 
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
@@ -172,9 +172,17 @@ def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     return run(xp.elu, inplace, input, alpha=alpha)
 
 
-def elu_(input: Any, alpha: float = 1.0) -> Any:
+def _scaled_elu(x: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    xp.elu(x)       # has a kernel for this dtype
+    below = tg.expm1(tg.clamp(x, max=0) * input_scale) * (alpha * scale)
+    return tg.where(x > 0, x * scale, below)
+
+
+def elu_(input: Any, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
     """elu, in place."""
-    return elu(input, alpha, inplace=True)
+    if scale == 1 and input_scale == 1:
+        return elu(input, alpha, inplace=True)
+    return in_place(input, _scaled_elu, float(alpha), float(scale), float(input_scale))
 
 
 def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:

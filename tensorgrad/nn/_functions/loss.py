@@ -307,11 +307,20 @@ def soft_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: 
     >>> torch.nn.functional.soft_margin_loss(torch.tensor([0., -1000.]), torch.tensor([1., 1.]))
     tensor(500.3466)
     """
+    _check_written(input, target)
     input, target = _broadcast(input, target)
     return xp.soft_margin_loss(input, target, reduction=reduction_of(reduction, size_average, reduce))
 
 
 # ── distances ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_written(input: Any, target: Any) -> None:
+    """RuntimeError for a loss that does not fit into memory like the input's, where PyTorch puts it."""
+    if input.dtype is not target.dtype or input.array.shape != target.array.shape:
+        from ...api._parsing import does_not_fit
+        if (refusal := does_not_fit(input, [target])) is not None:
+            raise refusal.error
 
 
 def _broadcast(input: Any, target: Any) -> Any:
@@ -393,6 +402,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     """
     reduction = reduction_of(reduction)
     input, target = _paired(input, target, weight)
+    _check_written(input, target)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     if weight is None:
@@ -510,7 +520,7 @@ def triplet_margin_with_distance_loss(anchor: Any, positive: Any, negative: Any,
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     check_triplet(anchor, positive, negative)
-    distance = distance_function or pairwise_distance
+    distance = pairwise_distance if distance_function is None else distance_function
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = far.minimum(distance(positive, negative))

@@ -5,6 +5,7 @@ from math import prod
 from typing import Any
 
 from ... import api as tg
+from ...api._arguments import integer
 from ...dispatch import SCALAR_TYPES, xp
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "normalize", "rms_norm"]
@@ -30,8 +31,6 @@ def batch_norm(input: Any, running_mean: Any, running_var: Any, weight: Any = No
         _check_batch(input.shape)
         if eps <= 0.0:
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
-        if (running_mean is None) != (running_var is None):
-            raise ValueError("running_mean and running_var must either both be None or neither be None")
     elif eps < 0.0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
     return tg.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
@@ -101,7 +100,7 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
         raise ValueError(f"Expected 3D or higher dimensionality                          input (got {input.ndim} dimensions)")
     if not input.numel():
         return input
-    if size <= 0:
+    if integer(size, "size") <= 0:
         raise RuntimeError(f"kernel size should be greater than zero, but got kH: {size} kW: 1")
     flat = (input * input).reshape(input.shape[0], input.shape[1], -1)
     whole = not (flat.is_floating_point() or flat.is_complex())

@@ -86,7 +86,7 @@ def _check_unpool(input: Any, indices: Any, n: int, stride: Any, size: list[int]
     if input.array.dtype.kind not in "fV":
         raise NotImplementedError(f"\"max_unpool{max(n, 2)}d\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     wrong = (indices < 0) | (indices >= prod(size))
-    if indices.numel() and anywhere(wrong):
+    if indices.numel() and prod(size) and anywhere(wrong):
         raise RuntimeError(f"Found an invalid max index: {int(indices[wrong][0])} (output volumes are of size {'x'.join(map(str, [*size, *column]))}")
 
 
