@@ -7,7 +7,7 @@ from typing import Any
 from ..dispatch import fresh, xp
 from ..dtype import SCALAR_TYPES, as_dtype
 from ..ops.shape import inverse
-from ._arguments import check_tensor, in_dtype, normalize_dim
+from ._arguments import check_tensor, converted, in_dtype, normalize_dim
 from ._register import FUNCTIONS, in_place_form, public
 from .creation import axes_in_memory
 from .random import generator_of, tensor_of
@@ -37,6 +37,8 @@ def threshold(input: Any, threshold: Any, value: Any) -> Any:
     >>> torch.threshold(torch.tensor([0.5, 2.]), 1, -7)
     tensor([-7.,  2.])
     """
+    if isinstance(threshold, complex) or isinstance(value, complex):
+        threshold, value = converted(threshold, input.dtype), converted(value, input.dtype)
     return xp.threshold(input, threshold=threshold, value=value)
 
 

@@ -14,6 +14,7 @@ from ..storage.exhausted import check_room
 from ._arguments import each_example, in_batch, integer, normalize_dim
 from ._register import FUNCTIONS, public
 
+
 def _step(step: int) -> int:
     if step <= 0:
         raise RuntimeError("slice step must be positive")
@@ -49,7 +50,13 @@ for _name, _look in VIEWS.items():
     _copier(_name, _look)
 
 
-@public()
+@public(function=False, name="repeat_interleave")
+def _repeated(input: Any, repeats: Any, dim: Any = None, *, output_size: Any = None) -> Any:
+    """`repeat_interleave` of this tensor, which cannot stand for the numbers of the repeats. https://pytorch.org/docs → torch.repeat_interleave"""
+    return repeat_interleave(input, repeats, dim, output_size=output_size)
+
+
+@public(method=False)
 def repeat_interleave(input: Any, repeats: Any = None, dim: Any = None, *, output_size: Any = None) -> Any:
     """Each element repeated, one after the other. https://pytorch.org/docs → torch.repeat_interleave
 

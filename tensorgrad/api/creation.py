@@ -91,8 +91,10 @@ def _from_python(data: Any, wanted: Any) -> Any:
     try:
         array = np.array(nested)
     except ValueError:
-        _explain_ragged(nested)
-        raise
+        if not isinstance(nested, (list, tuple)) or not any(isinstance(part, TensorBase) for part in nested):
+            _explain_ragged(nested)
+            raise
+        return _from_python([_plain(part)[0] if isinstance(part, TensorBase) else part for part in nested], wanted)
     except OverflowError:
         raise RuntimeError("Overflow when unpacking long long") from None
     if array.dtype == object and array.size and all(type(n) in dtypes.PYTHON for n in array.flat):      # integers of more than 64 bits

@@ -198,8 +198,7 @@ def _trapezoids(y: Any, x: Any, dx: Any, dim: int, name: str) -> tuple[Any, int]
         x = xp.reshape(x, tuple(-1 if d == axis else 1 for d in range(y.array.ndim)))
     elif x.array.ndim < y.array.ndim:
         x = xp.reshape(x, (1,) * (y.array.ndim - x.array.ndim) + x.array.shape)
-    along = axis + x.array.ndim - y.array.ndim
-    return heights * (stretch(x, along, 1, None) - stretch(x, along, None, -1)) / 2, along
+    return heights * (stretch(x, axis, 1, None) - stretch(x, axis, None, -1)) / 2, axis
 
 
 @public("trapz", method=False)

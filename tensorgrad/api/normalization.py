@@ -17,9 +17,11 @@ def _check_count(t: Any, count: int, name: str) -> None:
 
 
 def _check_dtypes(input: Any, *parameters: Any, said: str) -> None:
-    dtype = input.array.dtype
-    for p in parameters:
-        if p is not None and p.array.dtype is not dtype and p.array.dtype != dtype:
+    dtype, given = input.array.dtype, [p for p in parameters if p is not None]
+    if dtype.itemsize == 2 and given and given[0].array.dtype != dtype:         # of 16 bits: all parameters may have 32
+        dtype, input, said = float32.numpy, given[0].new_empty(0, dtype=float32), "mixed dtype (CPU): expect parameter to have scalar type of {}"
+    for p in given:
+        if p.array.dtype is not dtype and p.array.dtype != dtype:
             raise RuntimeError(said.format(SCALAR_TYPES[input.dtype.name]))
 
 
@@ -47,7 +49,7 @@ def batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_va
         _check_count(t, channels, name)
     _check_count(weight, channels, "weight")
     _check_count(bias, channels, "bias")
-    if input.array.dtype.itemsize > 2 and input.array.dtype.kind == "f":
+    if input.array.dtype.kind in "fV":
         _check_dtypes(input, weight, bias, running_mean, running_var, said="mixed dtype (CPU): all inputs must share same datatype.")
     if not training:
         return _in_the_dtype_of(input, xp.affine_by_channel(input, weight, bias, _off_the_tape(running_mean), _off_the_tape(running_var), eps=eps))
@@ -108,8 +110,8 @@ def instance_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running
         raise RuntimeError("Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #0 'self'")
     samples, channels = input.shape[:2]
     mean, variance, w, b = (None if t is None else t.repeat(samples) for t in (running_mean, running_var, weight, bias))
-    if use_input_stats and mean is not None and mean.array.dtype != input.array.dtype and input.dtype is float32:
-        mean, variance = in_dtype(mean, float32), in_dtype(variance, float32)
+    if use_input_stats and mean is not None and mean.array.dtype != input.array.dtype and input.array.dtype.itemsize > 2:
+        mean, variance = in_dtype(mean, input.dtype), in_dtype(variance, input.dtype)
     as_channels = input.reshape(1, samples * channels, *input.shape[2:])
     out = batch_norm(as_channels, w, b, mean, variance, use_input_stats, momentum, eps)
     for running, all_ in ((running_mean, mean), (running_var, variance)):
@@ -151,7 +153,7 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
             [-1.,  1.]])
     """
     shape = _shape_of(normalized_shape, input, "layer_norm", weight, bias)
-    if input.array.dtype.itemsize > 2:
+    if input.array.dtype.itemsize > 1:
         _check_dtypes(input, weight, bias, said="mixed dtype (CPU): expect parameter to have scalar type of {}")
     return _in_the_dtype_of(input, xp.native_layer_norm(input, weight, bias, ndim=len(shape), eps=eps))
 

@@ -193,7 +193,7 @@ def round(input: Any, *, decimals: int = 0) -> Any:  # noqa: A001
     """
     if input.array.dtype.kind in "iu" and not decimals:
         return xp.clone(input)
-    if abs(decimals) > 308 and input.array.dtype.kind in "fV":
+    if not -308 <= decimals <= 308 and input.array.dtype.kind in "fV":
         return xp.multiply(xp.round(input), float("nan"))       # no power of ten is that large
     return xp.round(input, decimals=decimals)
 

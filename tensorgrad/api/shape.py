@@ -294,6 +294,8 @@ def expand(input: Any, *size: Any, implicit: bool = False, **keywords: Any) -> A
         if own not in (None, 1, n) and n != -1:
             raise RuntimeError(f"The expanded size of the tensor ({n}) must match the existing size ({own}) at non-singleton dimension {i}.  Target "
                                f"sizes: {list(sizes)}.  Tensor sizes: {list(shape)}")
+        if n < -1:
+            raise RuntimeError(f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing dimension {i}")
         full.append(own if n == -1 else n)
     return xp.broadcast_to(input, shape=tuple(reversed(full)))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, xp
+from ..storage.exhausted import check_room
 from . import math, pointwise, reduction
 from ._arguments import check_long, check_tensor, floating, integer
 from ._register import FUNCTIONS, _with_out, public
@@ -109,6 +110,7 @@ def mvlgamma(input: Any, p: int) -> Any:
     if input.array.dtype.kind == "b":
         raise RuntimeError("The input tensor may not be a boolean tensor.")
     input = floating(input)
+    check_room((*input.array.shape, p), input.array.itemsize, "mvlgamma")
     halves = xp.multiply(xp.arange(p, dtype=input.dtype), 0.5)
     terms = xp.lgamma(xp.subtract(xp.expand_dims(input, -1), halves))
     return xp.add(xp.sum(terms, axis=(-1,), keepdims=False), p * (p - 1) / 4 * log(pi))

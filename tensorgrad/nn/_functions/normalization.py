@@ -31,6 +31,8 @@ def batch_norm(input: Any, running_mean: Any, running_var: Any, weight: Any = No
         _check_batch(input.shape)
         if eps <= 0.0:
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+        if (running_mean is None) != (running_var is None):
+            raise ValueError("running_mean and running_var must either both be None or neither be None")
     elif eps < 0.0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
     return tg.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
@@ -48,8 +50,6 @@ def instance_norm(input: Any, running_mean: Any = None, running_var: Any = None,
     if use_input_stats:
         if prod(input.shape[2:]) == 1:
             raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
-        if (running_mean is None) != (running_var is None):
-            raise ValueError("running_mean and running_var must either both be None or neither be None")
     return tg.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
 
 

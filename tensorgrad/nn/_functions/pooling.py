@@ -100,6 +100,8 @@ def _unpool(n: int, input: Any, indices: Any, kernel_size: Any, stride: Any, pad
     _check_unpool(input, indices, n, stride, size)
     flat = (prod(input.shape[:-n]), prod(input.shape[-n:]))
     zeros = input.new_zeros(flat[0], prod(size))
+    if not prod(size):
+        return zeros.reshape(*input.shape[:-n], *size)
     return xp.scatter(zeros, input.reshape(flat), indices.reshape(flat), axis=1).reshape(*input.shape[:-n], *size)
 
 
