@@ -28,7 +28,7 @@ adaptive_avg_pool1d adaptive_max_pool1d: Tensor input, ints1 output_size
 add sub: Tensor input, Tensor other, *, Number alpha=1, out | ~Tensor input, Number alpha, Tensor other, *, out
 addcdiv addcmul: Tensor input, Tensor tensor1, Tensor tensor2, *, Number value=1, out | ~Tensor input, Number value, Tensor tensor1, Tensor tensor2,
     *, out
-adjoint argwhere conj corrcoef det fliplr flipud imag is_complex is_conj is_floating_point is_neg is_nonzero isfinite isinf isnan isreal
+adjoint argwhere conj corrcoef det detach fliplr flipud imag is_complex is_conj is_floating_point is_neg is_nonzero isfinite isinf isnan isreal
     linalg_matrix_exp logdet matrix_exp numel positive ravel real relu relu6 relu_ resolve_conj resolve_neg selu selu_ t trace view_as_complex
     view_as_real zero_: Tensor input
 all any: Tensor input, *, out | Tensor input, ints? dim=None, bool keepdim=False, *, out | Tensor input, int dim, bool keepdim=False, *, out
@@ -463,6 +463,7 @@ adaptive_avg_pool3d -> adaptive_avg_pool3d: .size input, sizes3 output_size
 adaptive_max_pool1d adaptive_max_pool1d_with_indices -> adaptive_max_pool1d: Tensor input, ints1 output_size
 adaptive_max_pool2d adaptive_max_pool2d_with_indices -> adaptive_max_pool2d: .size input, sizes2 output_size
 adaptive_max_pool3d adaptive_max_pool3d_with_indices -> adaptive_max_pool3d: .size input, sizes3 output_size
+affine_grid -> affine_grid_generator: Tensor theta, ints size, bool? align_corners
 alpha_dropout -> alpha_dropout: Tensor input, probability p, bool train<training
 atleast_1d -> atleast_1d: Tensor tensors | Tensors tensors
 atleast_2d -> atleast_2d: Tensor tensors | Tensors tensors
@@ -484,13 +485,14 @@ dropout1d -> feature_dropout: .dim input, probability p, bool train<training
 dropout2d -> feature_dropout: .dim input, probability p, bool train<training
 dropout3d -> feature_dropout: .dim input, probability p, bool train<training
 elu -> elu: Tensor input, Number alpha
-embedding -> embedding: Tensor weight, Tensor indices<input
+embedding -> embedding: Tensor weight, Tensor indices<input, index? padding_idx
 feature_alpha_dropout -> feature_alpha_dropout: Tensor input, probability p, bool train<training
 fractional_max_pool2d fractional_max_pool2d_with_indices -> fractional_max_pool2d: .dim input, ints2 kernel_size, ints2? output_size
 fractional_max_pool3d fractional_max_pool3d_with_indices -> fractional_max_pool3d: .dim input, ints3 kernel_size, ints3? output_size
 glu -> glu: .dim input, int dim
 grid_sample -> grid_sampler: Tensor input, Tensor grid, object? _, object? _, bool? align_corners
 group_norm -> group_norm: .dim input, int num_groups, Tensor? weight, Tensor? bias, float eps
+gumbel_softmax -> empty_like: Tensor input<logits
 hardsigmoid -> hardsigmoid: Tensor input
 hardswish -> hardswish: Tensor input
 hardtanh -> hardtanh: Tensor input, Number min_val, Number max_val

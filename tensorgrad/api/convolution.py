@@ -4,7 +4,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, xp
+from ..dtype import can_cast
 from ._arguments import in_dtype, integer
 from ._register import public
 from .pooling import step_within
@@ -181,6 +183,8 @@ def conv3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: 
 @public(method=False)
 def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
     """conv1d of (time, batch, channels) with a weight (K, C, O). https://pytorch.org/docs → torch.nn.functional.conv_tbc"""
+    if isinstance(bias, Tensor) and bias.array.dtype != input.array.dtype and can_cast(bias.dtype, input.dtype):
+        bias = in_dtype(bias, input.dtype)
     return conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1).contiguous()
 
 
@@ -188,7 +192,7 @@ def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
 
 
 def _transposed(n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: int, dilation: Any) -> Any:
-    if input.array.dtype.kind in "biu" and input.array.ndim in (n + 1, n + 2):
+    if input.array.dtype.kind in "biu" and input.array.dtype != "int64" and input.array.ndim in (n + 1, n + 2):
         raise NotImplementedError(f"\"slow_conv_transpose{max(n, 2)}d_out_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     if bias is not None and input.array.dtype == "float64" and bias.array.dtype.kind != "c":
         bias = in_dtype(bias, input.dtype)

@@ -93,7 +93,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """Numbers of elements as their coordinates. https://pytorch.org/docs → torch.unravel_index"""
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     for n in shape:
-        if not hasattr(n, "__index__"):
+        if not hasattr(n, "__index__") or isinstance(n, TensorBase):
             raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
     if indices.array.dtype.kind not in "iu":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")

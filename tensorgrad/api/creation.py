@@ -604,11 +604,18 @@ def range_(start: Any, end: Any, step: Any = 1, *, dtype: Any = None, layout: An
     return out.to(dtype=dtypes.get_default_dtype() if dtype is None else as_dtype(dtype), device=device).requires_grad_(requires_grad)
 
 
+def _check_ends(function: str, start: Any, end: Any) -> None:
+    for name, value in (("start", start), ("end", end)):
+        if isinstance(value, TensorBase) and value.array.ndim:
+            raise RuntimeError(f"{function} only supports 0-dimensional start and end tensors, but got {name} with {value.array.ndim} dimension(s).")
+
+
 @public(method=False, out="given")
 def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """`steps` values from start to end, both included, evenly spaced. https://pytorch.org/docs → torch.linspace"""
     if in_batch(start, end):
         return each_example(linspace, start, end, steps, dtype=dtype, device=device)
+    _check_ends("linspace", start, end)
     start, end = (v.item() if isinstance(v, TensorBase) else v for v in (start, end))
     if not hasattr(steps, "__index__"):
         raise TypeError(f"linspace(): argument 'steps' must be int, not {type(steps).__name__}")
@@ -644,6 +651,7 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any
     """base to the powers linspace(start, end, steps). https://pytorch.org/docs → torch.logspace"""
     if in_batch(start, end, base):
         return each_example(logspace, start, end, steps, base, dtype=dtype, device=device)
+    _check_ends("logspace", start, end)
     base = base.item() if isinstance(base, TensorBase) else base
     kind = dtypes.get_default_dtype() if dtype is None else as_dtype(dtype)
     if kind.numpy.kind in "iu":

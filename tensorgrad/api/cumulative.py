@@ -209,6 +209,8 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     >>> torch.trapezoid(torch.tensor([1., 5., 10.]))
     tensor(10.5000)
     """
+    if x is not None:
+        check_tensor(x, "trapezoid", "x", 2)
     areas, axis = _trapezoids(y, x, dx, dim, "trapezoid")
     return xp.sum(areas, axis=(axis,), keepdims=False)
 

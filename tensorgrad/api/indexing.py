@@ -194,7 +194,7 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
 
 def _value_for(input: Any, index: Any, value: Any, name: str) -> Any:
     if not isinstance(value, TensorBase):
-        backend = type(input._storage)
+        backend, value = type(input._storage), converted(value, input.dtype)
         return fresh(compute(backend.xp.full, index.array.shape, value, dtype=input.array.dtype), backend)
     if value.array.dtype != input.array.dtype:
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")

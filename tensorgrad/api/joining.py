@@ -201,7 +201,8 @@ def cartesian_prod(*tensors: Any) -> Any:
 @public()
 def flip(input: Any, dims: Any) -> Any:
     """Axes run backwards. https://pytorch.org/docs → torch.flip"""
-    return xp.flip(input, axis=normalize_dims(tuple(dims), input.array.ndim))
+    axes = normalize_dims(tuple(dims), input.array.ndim)
+    return xp.flip(input, axis=axes if input.array.ndim else ())
 
 
 @public()
@@ -242,6 +243,8 @@ def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
 @public()
 def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
     """Elements pushed along axes, around the ends. https://pytorch.org/docs → torch.roll"""
+    if isinstance(shifts, (tuple, list)) and shifts and isinstance(shifts[0], bool):
+        raise TypeError("roll(): argument 'shifts' (position 1) must be tuple of ints, but found element of type bool at pos 0")
     shifts = tuple(map(index, shifts)) if isinstance(shifts, (tuple, list)) else (index(shifts),)
     dims = () if dims is None else tuple(dims) if isinstance(dims, (tuple, list)) else (index(dims),)
     if not dims:

@@ -8,7 +8,7 @@ from math import pi
 from typing import Any
 
 from ..dispatch import SCALAR_TYPES, fresh, xp
-from ._arguments import check_tensor, each_example, in_batch, in_dtype, integer, is_hollow
+from ._arguments import broadcast_shape, check_tensor, each_example, in_batch, in_dtype, integer, is_hollow
 from ._register import public
 from .distance import pairwise_distance
 
@@ -34,6 +34,9 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
         raise RuntimeError(f"result type {SCALAR_TYPES[target.dtype.name]} can't be cast to the desired output type {SCALAR_TYPES[input.dtype.name]}")
     if target.array.dtype.kind == "b":
         raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.")
+    for t in (weight, pos_weight):
+        if t is not None and t.array.shape != input.array.shape:
+            broadcast_shape(input, t)
     if all(t is None or t.array.dtype == target.array.dtype for t in (input, weight, pos_weight)):
         return xp.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction=NAMES[reduction])
     if target.array.dtype.kind in "iu":
@@ -188,6 +191,8 @@ def _lengths(value: Any, x: Any, name: str) -> Any:
         if value.array.dtype.kind not in "iu":
             raise RuntimeError(f"{name}_lengths must be integral")
         value = type(value._storage).host(value.array)
+    elif isinstance(value, (tuple, list)):
+        value = [int(v) for v in value]
     lengths = np.asarray(value, dtype=np.int64).reshape(-1)
     if len(lengths) != x.shape[1]:
         raise RuntimeError(f"{name}_lengths must be of size batch_size")

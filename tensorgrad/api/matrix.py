@@ -7,7 +7,7 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, namespace, xp
-from ._arguments import check_tensor, in_dtype, integer, normalize_dim, promoted, warn
+from ._arguments import check_list, check_tensor, in_dtype, integer, normalize_dim, promoted, warn
 from ._register import C_NAMES, public
 
 # ── products ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -15,6 +15,8 @@ from ._register import C_NAMES, public
 
 def _same_dtype(a: Any, b: Any) -> None:
     if a.array.dtype != b.array.dtype:
+        if a.array.dtype.kind == "b" and max(a.array.ndim, b.array.ndim) > 2:
+            raise NotImplementedError("\"bmm\" not implemented for 'Bool'")
         raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {C_NAMES[a.dtype.name]} != {C_NAMES[b.dtype.name]}")
 
 
@@ -167,6 +169,8 @@ def trace(input: Any) -> Any:
     >>> torch.trace(torch.tensor([[1., 2.], [3., 4.]]))
     tensor(5.)
     """
+    if input.array.dtype.kind == "b":
+        raise NotImplementedError("\"trace\" not implemented for 'Bool'")
     if input.array.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.array.ndim}")
     return xp.sum(xp.diagonal(input), axis=None, keepdims=False)
@@ -309,6 +313,7 @@ def multi_dot(tensors: Any) -> Any:
     >>> torch.linalg.multi_dot([torch.ones(2), torch.ones(2, 3), torch.ones(3)])
     tensor(6.)
     """
+    check_list(tensors, "linalg_multi_dot")
     _check_chain(tensors)
     chain = list(tensors)
     row, column = chain[0].array.ndim == 1, chain[-1].array.ndim == 1

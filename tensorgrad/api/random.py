@@ -275,6 +275,7 @@ def randint_like(input: Any, low: Any = None, high: Any = None, *, generator: An
 def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = dtypes.int64, layout: Any = None, device: Any = None,
              requires_grad: bool = False, pin_memory: bool = False) -> Any:
     """The numbers 0 … n − 1 in random order. https://pytorch.org/docs → torch.randperm"""
+    check_long(n)
     backend = backend_of(device if out is None else out.device)
     made = tensor_of(generator_of(backend, generator).randperm(n, (as_dtype(dtype) if out is None else out.dtype).numpy), backend)
     return made if out is None else write_out(made, out)
@@ -411,6 +412,8 @@ def _filler(name: str, what: str, **defaults: Any) -> None:
             raise TypeError(f"{name}_() takes {', '.join(names)} and generator")
         given = defaults | dict(zip(names, args, strict=False)) | keywords
         values = [given[n] for n in names]
+        if name != "bernoulli" and any(isinstance(v, TensorBase) and v.array.ndim for v in values):
+            raise TypeError(f"{name}_(): arguments must be float, not Tensor")
 
         def draw(own: Any, shape: Any, dtype: Any) -> Any:
             source = own if generator is None else generator_of(type(self._storage), generator)

@@ -302,6 +302,8 @@ def setitem(self: Any, index: Any, value: Any) -> None:
         index = None
     basic, waiting = split_index(self, index)
     view = self if _is_trivial(basic) and (waiting or not basic) else _viewed(self, basic)
+    if number and len(waiting) == 1 and waiting[0].array.dtype == np.uint8:
+        raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype unsigned char")
     if waiting:
         put(view, waiting, as_value(view, value) if number else without_ones(value))
     elif number:
@@ -351,8 +353,8 @@ def put(target: Any, waiting: Any, value: Any, accumulate: bool = False) -> None
         return
     if mode.record and node_of(target) is not None:
         _inplace.check(target)
-    if value.array.dtype != target.array.dtype:
-        chosen = [t for t in waiting if t is not None]
+    chosen = [t for t in waiting if t is not None]
+    if value.array.dtype != target.array.dtype and all(t.array.dtype.kind in "iub" for t in chosen):
         if accumulate or value.array.size != 1 or len(chosen) > 1 or chosen[0].array.dtype.kind != "b":        # one value at a mask is cast
             raise RuntimeError(f"Index put requires the source and destination dtypes match, got {SCALAR_TYPES[target.dtype.name]} for the destination "
                                f"and {SCALAR_TYPES[value.dtype.name]} for the source.")
