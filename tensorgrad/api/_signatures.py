@@ -400,6 +400,7 @@ vander: Tensor x, int? N=None, bool increasing=False
 view_copy: Tensor input, dtype dtype, *, out | Tensor input, ints size, *, out
 native_dropout: Tensor input, float p, bool? train
 norm_except_dim: Tensor v, int pow=2, int dim=0
+frobenius_norm: Tensor input, ints1 dim, bool keepdim=False, *, out
 nuclear_norm: Tensor input, bool keepdim=False, *, out | Tensor input, ints2 dim, bool keepdim=False, *, out
 is_same_size: Tensor input, Tensor other
 lstm_cell: Tensor input, Tensors hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None

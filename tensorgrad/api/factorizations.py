@@ -64,8 +64,9 @@ def cholesky(input: Any, *, upper: bool = False) -> Any:
 def _root_cholesky(input: Any, upper: bool = False) -> Any:
     """L of L·Lᴴ = A, or Lᴴ: `linalg.cholesky`. https://pytorch.org/docs → torch.cholesky"""
     if getattr(getattr(input, "array", None), "ndim", 0) > 1:
-        if input.array.size:
-            check_shape(input, "cholesky")
+        if not input.array.size:
+            return xp.clone(input)
+        check_shape(input, "cholesky")
         check_kernel(input, "cholesky_cpu", "cholesky", "input")
     return _cholesky(input, upper, True, "cholesky")[0]
 
@@ -219,8 +220,6 @@ def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_piv
     if unpack_pivots and LU_pivots.array.dtype != dtypes.int32.numpy:
         raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.")
     if LU_data.array.ndim < 2:
-        if unpack_pivots and LU_data.array.ndim == 1:
-            raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got -2)")
         raise RuntimeError(f"torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: {list(LU_data.array.shape)} instead")
     nothing = [LU_data.new_empty((0,)) for _ in range(3)]
     lower, upper = _triangles(LU_data) if unpack_data else nothing[1:]

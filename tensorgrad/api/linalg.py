@@ -203,6 +203,8 @@ def cross(input: Any, other: Any, *, dim: int = -1) -> Any:
     >>> torch.linalg.cross(torch.tensor([1., 0., 0.]), torch.tensor([0., 1., 0.]))
     tensor([0., 0., 1.])
     """
+    if input.array.dtype.kind == "b":
+        raise NotImplementedError("\"cross\" not implemented for 'Bool'")
     return _matrix.cross(input, other, dim)
 
 

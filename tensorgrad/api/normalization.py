@@ -200,5 +200,5 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
         if t is not None and t.array.shape != (shape[1],):
             raise RuntimeError(f"Expected {what} to be a vector of size equal to the number of channels in input, but got {what} of shape "
                                f"{list((weight if weight is not None else t).array.shape)} and input of shape {shape}")
-    _check_dtypes(input, weight, bias, said="mixed dtype (CPU): all inputs must share same datatype.")
+    _check_dtypes(input, weight, bias, said="mixed dtype (CPU): expect parameter to have scalar type of {}")
     return _in_the_dtype_of(input, xp.native_group_norm(input, weight, bias, groups=num_groups, eps=eps))

@@ -278,6 +278,8 @@ MANY = 1 << 24          # windows whose list takes longer than to ask for memory
 def adaptive_size(input: Any, output_size: Any, n: int, name: str) -> tuple[int, ...]:
     """How many windows were asked for along each dimension; None stands for the size of the input."""
     maximal = "max" in name
+    if output_size is None:
+        raise TypeError(f"{name}(): argument 'output_size' (position 2) must be tuple of ints, not NoneType")
     sizes = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * n
     if n == 1:
         if len(sizes) != 1:

@@ -83,6 +83,8 @@ def nll_loss(input: Any, target: Any, weight: Any = None, size_average: Any = No
     """
     reduction = reduction_of(reduction, size_average, reduce)
     if not input.is_floating_point() and input.ndim:
+        if target.dtype not in (tg.int64, tg.uint8):
+            raise RuntimeError(f"expected target dtype to be Long or Byte, but got {SCALAR_TYPES[target.dtype.name]}")
         raise NotImplementedError(f"\"nll_loss_out_frame\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     return _by_class(xp.nll_loss, input, target, weight, ignore_index, reduction)
 
