@@ -488,8 +488,8 @@ dropout3d -> feature_dropout: .dim input, probability p, bool train<training
 elu -> elu: Tensor input, Number alpha
 embedding -> embedding: Tensor weight, Tensor indices<input, index? padding_idx
 feature_alpha_dropout -> feature_alpha_dropout: Tensor input, probability p, bool train<training
-fractional_max_pool2d fractional_max_pool2d_with_indices -> fractional_max_pool2d: .dim input, ints2 kernel_size, ints2? output_size
-fractional_max_pool3d fractional_max_pool3d_with_indices -> fractional_max_pool3d: .dim input, ints3 kernel_size, ints3? output_size
+fractional_max_pool2d fractional_max_pool2d_with_indices -> fractional_max_pool2d: .dim input, ints2 kernel_size
+fractional_max_pool3d fractional_max_pool3d_with_indices -> fractional_max_pool3d: .dim input, ints3 kernel_size
 glu -> glu: .dim input, int dim
 grid_sample -> grid_sampler: Tensor input, Tensor grid, object? _, object? _, bool? align_corners
 group_norm -> group_norm: .dim input, int num_groups, Tensor? weight, Tensor? bias, float eps
@@ -507,6 +507,7 @@ layer_norm -> layer_norm: Tensor input, ints normalized_shape, Tensor? weight, T
 leaky_relu -> leaky_relu: Tensor input, Number negative_slope
 linear_cross_entropy -> linear: .dim input, .dim linear_weight
 local_response_norm -> local_response_norm: .dim input
+lp_pool1d -> avg_pool1d: .pow input, ints1 kernel_size, ints1? stride
 lu -> _lu_with_info: Tensor input<A, *, bool pivot
 margin_ranking_loss -> margin_ranking_loss: .dim input1, .dim input2, .dim target, float margin
 max_pool1d -> max_pool1d: Tensor input, ints1 kernel_size, ints1? stride, ints1 padding, ints1 dilation, bool ceil_mode

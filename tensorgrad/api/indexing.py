@@ -297,12 +297,12 @@ def _check_source(input: Any, source: Any, d: int, count: int, name: str) -> Non
                            f"{_scalar(input)} and (source) {_scalar(source)}")
     if name == "index_add" and input.array.ndim and not source.array.ndim and count != 1:
         raise IndexError(f"Dimension specified as {d} but tensor has no dimensions")
-    if name != "index_copy_" and source.array.ndim and input.array.ndim:
+    if name != "index_copy_" and source.array.ndim and (input.array.ndim or source.array.ndim > 1):
         _check_slices(input, source, d)
     rows = source.array.shape[d] if source.array.ndim else 1
     if rows != count:
-        if name == "index_add":
-            raise RuntimeError(f"index_add_(): Number of indices ({count}) should be equal to source.size(dim): ({rows}), for dim: {d}")
+        if name != "index_copy_":
+            raise RuntimeError(f"{name.rstrip('_')}_(): Number of indices ({count}) should be equal to source.size(dim): ({rows}), for dim: {d}")
         raise IndexError(f"{name}(): Number of indices ({count}) should be equal to source.size(dim) ({rows})")
     if name == "index_copy_" and source.array.ndim and input.array.ndim:
         _check_slices(input, source, d)

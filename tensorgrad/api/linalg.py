@@ -45,6 +45,9 @@ def vector_norm(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False
     check_tensor(input, "linalg_vector_norm", "input", 1)
     if isinstance(ord, TensorBase) and ord.array.ndim:
         raise TypeError("linalg_vector_norm(): argument 'ord' (position 2) must be Number, not Tensor")
+    if dtype is not None and input.array.dtype.kind in "fc" and dtypes.promote_types(input.dtype, wanted := dtypes.as_dtype(dtype)) is not wanted:
+        raise RuntimeError(f"linalg.vector_norm: the dtype of the input ({kind_of(input)}) should be convertible without narrowing to the specified dtype "
+                           f"({dtypes.SCALAR_TYPES[wanted.name]})")
     return _reduction.vector_norm(input, ord, dim, keepdim, dtype=dtype)
 
 
@@ -203,8 +206,6 @@ def cross(input: Any, other: Any, *, dim: int = -1) -> Any:
     >>> torch.linalg.cross(torch.tensor([1., 0., 0.]), torch.tensor([0., 1., 0.]))
     tensor([0., 0., 1.])
     """
-    if input.array.dtype.kind == "b":
-        raise NotImplementedError("\"cross\" not implemented for 'Bool'")
     return _matrix.cross(input, other, dim)
 
 

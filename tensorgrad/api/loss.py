@@ -34,7 +34,7 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
         raise RuntimeError(f"result type {SCALAR_TYPES[target.dtype.name]} can't be cast to the desired output type {SCALAR_TYPES[input.dtype.name]}")
     if target.array.dtype.kind == "b":
         raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.")
-    for t in (weight, pos_weight):
+    for t in (target, weight, pos_weight):
         if t is not None and t.array.shape != input.array.shape:
             broadcast_shape(input, t)
     if all(t is None or t.array.dtype == target.array.dtype for t in (input, weight, pos_weight)):

@@ -15,7 +15,7 @@ from ._register import C_NAMES, public
 
 def _same_dtype(a: Any, b: Any) -> None:
     if a.array.dtype != b.array.dtype:
-        if a.array.dtype.kind == "b" and max(a.array.ndim, b.array.ndim) > 2:
+        if a.array.dtype.kind == "b" and max(a.array.ndim, b.array.ndim) > 2 and a.array.shape[-1:] == b.array.shape[-2:][:1]:
             raise NotImplementedError("\"bmm\" not implemented for 'Bool'")
         raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {C_NAMES[a.dtype.name]} != {C_NAMES[b.dtype.name]}")
 
@@ -85,13 +85,13 @@ def mv(input: Any, vec: Any) -> Any:
     >>> torch.mv(torch.tensor([[1., 2.], [3., 4.]]), torch.tensor([1., 1.]))
     tensor([3., 7.])
     """
+    if not input.array.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     _check_matrix_vector(input, vec)
     return matmul(input, vec)
 
 
 def _check_matrix_vector(matrix: Any, vec: Any) -> None:
-    if not matrix.array.ndim:
-        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     if (matrix.array.ndim, vec.array.ndim) != (2, 1):
         raise RuntimeError(f"vector + matrix @ vector expected, got 1, {matrix.array.ndim}, {vec.array.ndim}")
 
@@ -466,6 +466,8 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     >>> torch.cross(torch.tensor([1., 0., 0.]), torch.tensor([0., 1., 0.]), dim=0)
     tensor([0., 0., 1.])
     """
+    if input.array.dtype.kind == "b":
+        raise NotImplementedError("\"cross\" not implemented for 'Bool'")
     check_tensor(other, "cross", "other", 2)
     if input.array.ndim != other.array.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")

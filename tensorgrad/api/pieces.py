@@ -36,10 +36,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, 
     d = normalize_dim(dim, tensor.array.ndim)
     n = tensor.array.shape[d]
     if isinstance(size, (list, tuple)):
-        for s in size:
-            if not hasattr(s, "__index__"):
-                raise TypeError("split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, but found element of type "
-                                f"{type(s).__name__}")
+        size = tuple(map(index, size))
         if sum(size) == n and any(s < 0 for s in size):
             raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(size)}")
         if sum(size) != n or any(s < 0 for s in size):

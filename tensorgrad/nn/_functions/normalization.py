@@ -5,7 +5,6 @@ from math import prod
 from typing import Any
 
 from ... import api as tg
-from ...api._arguments import integer
 from ...dispatch import SCALAR_TYPES, xp
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "normalize", "rms_norm"]
@@ -100,7 +99,9 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
         raise ValueError(f"Expected 3D or higher dimensionality                          input (got {input.ndim} dimensions)")
     if not input.numel():
         return input
-    if integer(size, "size") <= 0:
+    if isinstance(size, float):
+        raise TypeError("pad(): argument 'pad' must be tuple of ints, but found element of type float")
+    if size <= 0:
         raise RuntimeError(f"kernel size should be greater than zero, but got kH: {size} kW: 1")
     flat = (input * input).reshape(input.shape[0], input.shape[1], -1)
     whole = not (flat.is_floating_point() or flat.is_complex())

@@ -1,6 +1,7 @@
 """Pooling. https://pytorch.org/docs/stable/nn.functional.html#pooling-functions"""
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 from typing import Any
 
@@ -43,7 +44,7 @@ max_pool3d, max_pool3d_with_indices = _make_max_pool(3)
 
 
 def _unpooled_size(input: Any, n: int, kernel: Any, stride: Any, padding: Any, output_size: Any) -> list[int]:
-    kernel, stride, padding = (v if isinstance(v, (tuple, list)) else (v,) * n for v in (kernel, stride, padding))
+    kernel, stride, padding = (tuple(v) if isinstance(v, Iterable) else (v,) * n for v in (kernel, stride, padding))
     default = [(input.shape[place - len(kernel)] - 1) * stride[place] + kernel[place] - 2 * padding[place] for place in range(len(kernel))]
     for place, size in enumerate(default if output_size is None else output_size):
         if size < 0:
@@ -63,7 +64,7 @@ def _unpooled_size(input: Any, n: int, kernel: Any, stride: Any, padding: Any, o
 def _check_ints(function: str, **lists: Any) -> None:
     """TypeError for sizes that are no integers."""
     for name, values in lists.items():
-        for place, value in enumerate(values if isinstance(values, (tuple, list)) else ()):
+        for place, value in enumerate(values if isinstance(values, (tuple, list)) else (values,)):
             if not hasattr(value, "__index__"):
                 from ...api._parsing import typename
                 raise TypeError(f"{function}(): argument '{name}' must be tuple of ints, but found element of type {typename(value)} at pos {place}")
@@ -143,11 +144,11 @@ def avg_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 
 
 
 def _lp_pool(n: int, input: Any, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool) -> Any:
-    if n > 1 and isinstance(kernel_size, (tuple, list)) and len(kernel_size) != n:
+    if n > 1 and isinstance(kernel_size, Iterable):
+        kernel_size = tuple(kernel_size)
+    if n > 1 and isinstance(kernel_size, tuple) and len(kernel_size) != n:
         raise ValueError(f"not enough values to unpack (expected {n}, got {len(kernel_size)})" if len(kernel_size) < n else
                          f"too many values to unpack (expected {n})")
-    if n > 1 and not isinstance(kernel_size, int):
-        kernel_size = tuple(kernel_size)
     mean = avg_pool(n, input ** norm_type, kernel_size, stride, 0, ceil_mode, True, None)
     return (tg.sign(mean) * tg.relu(tg.abs(mean)) * prod(per_dimension(kernel_size, n, "kernel_size", f"lp_pool{n}d"))) ** (1.0 / norm_type)
 
@@ -213,8 +214,6 @@ adaptive_max_pool3d, adaptive_max_pool3d_with_indices = _make_adaptive_max(3)
 
 def _fractional_size(input: Any, n: int, output_size: Any, output_ratio: Any, name: str) -> tuple[int, ...]:
     if output_size is None:
-        if len(output_ratio) > n:
-            raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
         return tuple(int(d * r) for d, r in zip(input.shape[-n:], output_ratio, strict=True))
     _check_ints(name, output_size=output_size)
     if isinstance(output_size, (tuple, list)) and len(output_size) not in (1, n):
@@ -238,6 +237,8 @@ def _fractional(n: int, input: Any, kernel_size: Any, output_size: Any, output_r
     name = f"fractional_max_pool{n}d"
     if output_size is None and output_ratio is None:
         raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+    if output_size is None and len(output_ratio) > n:
+        raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
     if samples is None and input.ndim < n + 1:
         raise IndexError(f"Dimension out of range (expected to be in range of [-{input.ndim}, {input.ndim - 1}], but got {-n - 1})")
     _check_ints(name, kernel_size=kernel_size)
