@@ -31,10 +31,11 @@ COMPILED = frozenset("""adaptive_avg_pool1d avg_pool1d avg_pool2d avg_pool3d bil
 BY_PYTHON = frozenset("istft lu split stft unique".split())      # methods that PyTorch writes in Python: what they hand on is in INTERPRETED
 PREFIXES = {"": "", "linalg": "linalg_", "fft": "fft_", "special": "special_"}
 SYNONYMS = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
-UNCAST = frozenset("""ge_ greater_ greater_equal_ gt_ le_ less_ less_equal_ lt_ bernoulli_ cauchy_ celu_ elu_ exponential_ geometric_ leaky_relu_ lerp_
-    log_normal_ normal_ random_ rrelu_ selu_ threshold_ uniform_""".split())       # methods that write in place and look for their kernel first
+UNCAST = frozenset("""ge_ greater_ greater_equal_ gt_ le_ less_ less_equal_ lt_ bernoulli_ cauchy_ celu_ cumprod_ cumsum_ elu_ exponential_ geometric_
+    leaky_relu_ lerp_ log_normal_ normal_ random_ rrelu_ selu_ threshold_ uniform_""".split())    # methods that write in place, their kernel looked for first
 NUMBERS_COUNT = frozenset("add add_ div div_ divide divide_ mul mul_ multiply multiply_ sub sub_ subtract subtract_ true_divide true_divide_ copy_".split())
-EXPECTED = {"index": "int", "ints": "tuple of ints", "sizes": "tuple of ints", "probability": "float", "floats": "tuple of floats", "Tensors": "tuple of Tensors", "indices": "tuple of Tensors",
+EXPECTED = {"index": "int", "ints": "tuple of ints", "sizes": "tuple of ints", "probability": "float",
+            "floats": "tuple of floats", "Tensors": "tuple of Tensors", "indices": "tuple of Tensors",
             "Numbers": "tuple of Scalars", "names": "tuple of names", "dtype": "torch.dtype", "device": "torch.device", "layout": "torch.layout",
             "memory_format": "torch.memory_format", "Generator": "torch.Generator", "Storage": "torch.Storage"}
 

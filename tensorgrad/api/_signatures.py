@@ -6,8 +6,8 @@ that make up most of the rest. A method has the signatures of the function witho
 unless METHODS says otherwise.
 
 INTERPRETED is about functions that PyTorch writes in Python: what they hand to a compiled one, `function -> compiled: signature`, where `a<b` says that
-its argument `a` is the function's `b`, `.size` that they ask the argument for this attribute before, and `_` that a place is filled by themselves. A `probability` is one,
-or they raise before; in `sizes`, None stands for the input's own.
+its argument `a` is the function's `b`, `.size` that they ask the argument for this attribute before, and `_` that a place is filled by themselves.
+A `probability` is one, or they raise before; in `sizes`, None stands for the input's own.
 """
 
 SHORTHANDS = {

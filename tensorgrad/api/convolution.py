@@ -33,11 +33,17 @@ def several(value: Any, n: int, name: str) -> tuple[int, ...]:
 # ── checks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _slow(input: Any) -> bool:
+    """Whether PyTorch finds that it has no transposed convolution of a dtype before it looks at the others."""
+    return input.array.dtype.kind in "biu" and input.array.dtype != "int64"
+
+
 def _check(input: Any, weight: Any, bias: Any, n: int, groups: int, name: str, transposed: bool) -> None:
     x, w = input.array.shape, weight.array.shape
     if len(x) not in (n + 1, n + 2):
         raise RuntimeError(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {list(x)}")
-    _check_dtypes(input, weight, bias)
+    if not transposed or not _slow(input):
+        _check_dtypes(input, weight, bias)
     if len(w) != n + 2:
         raise RuntimeError(f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight {list(w)}, but got {n + 2}-dimensional input "
                            f"of size {list(x)} instead" if len(w) > n + 2 else
@@ -192,11 +198,11 @@ def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
 
 
 def _transposed(n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: int, dilation: Any) -> Any:
-    if input.array.dtype.kind in "biu" and input.array.dtype != "int64" and input.array.ndim in (n + 1, n + 2):
-        raise NotImplementedError(f"\"slow_conv_transpose{max(n, 2)}d_out_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     if bias is not None and input.array.dtype == "float64" and bias.array.dtype.kind != "c":
         bias = in_dtype(bias, input.dtype)
     _check(input, weight, bias, n, groups, f"conv_transpose{n}d", True)
+    if _slow(input):
+        raise NotImplementedError(f"\"slow_conv_transpose{max(n, 2)}d_out_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     stride, dilation = _positive(several(stride, n, "stride"), "stride"), _positive(several(dilation, n, "dilation"), "dilation")
     padding = _nonnegative(several(padding, n, "padding"), "padding")
     extra = _nonnegative(several(output_padding, n, "output_padding"), "output_padding")

@@ -29,6 +29,8 @@ def fft_function(raw: Any) -> Any:
 def _checked(input: Any, norm: Any, name: str) -> tuple[Any, str]:
     """The input in a floating point or complex dtype, and the norm."""
     check_tensor(input, f"fft_{name}", "input", 1)
+    if isinstance(norm, bytes):
+        norm = norm.decode(errors="replace")
     if norm is not None and not isinstance(norm, str):
         raise TypeError(f"fft_{name}(): argument 'norm' must be str, not {type(norm).__name__}")
     if norm is not None and norm not in SWAPPED:

@@ -335,13 +335,13 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
 @public(inplace=True)
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     """x with a value written at numbers of an axis. https://pytorch.org/docs → torch.index_fill"""
+    if isinstance(value, TensorBase) and value.array.ndim:
+        raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.array.ndim} dimension(s).")
     _check_index(index, "index_fill_")
     if index.array.ndim > 1:
         raise RuntimeError("Index has to be a vector/scalar")
     d, index, _ = _slices(input, dim, index, None, "index_fill_")
     if isinstance(value, TensorBase):
-        if value.array.ndim:
-            raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.array.ndim} dimension(s).")
         if value.array.dtype.kind == "c" and input.array.dtype.kind != "c":
             raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
         value = cast(value, dtypes.FROM_NUMPY[input.array.dtype])

@@ -223,6 +223,8 @@ def _check_bags(weight: Any, indices: Any, offsets: Any, padding_idx: int | None
     if not weight.is_floating_point():
         raise RuntimeError("Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, Double; but got "
                            f"{weight.type()} instead (while checking arguments for embedding_bag)")
+    if not indices.ndim:
+        raise RuntimeError("input has to be a 1D or 2D Tensor, but got Tensor of dimension 0")
     count, rows = indices.shape[0], weight.shape[0]
     if offsets.shape[0] and not is_hollow(offsets):
         if int(offsets[0]) != 0:

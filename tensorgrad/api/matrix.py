@@ -7,7 +7,7 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, namespace, xp
-from ._arguments import check_list, check_tensor, in_dtype, integer, normalize_dim, promoted, warn
+from ._arguments import check_elements, check_list, check_tensor, in_dtype, integer, normalize_dim, promoted, warn
 from ._register import C_NAMES, public
 
 # ── products ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -299,6 +299,7 @@ def chain_matmul(*matrices: Any) -> Any:
     matrices = matrices[0] if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)) else matrices
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    check_elements(matrices)
     for i, m in enumerate(matrices):
         if m.array.ndim != 2:
             raise RuntimeError(f"Tensor {i} must be a matrix" if len(matrices) > 1 else f"chain_matmul(): Tensor {i} must be a matrix")

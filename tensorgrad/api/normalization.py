@@ -107,6 +107,8 @@ def instance_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running
     if input.array.ndim < 2:
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     if use_input_stats and (running_mean is None) != (running_var is None):
+        if (running_var if running_mean is None else running_mean).array.dtype == input.array.dtype:
+            raise ValueError("running_mean and running_var must either both be None or neither be None")
         raise RuntimeError("Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #0 'self'")
     samples, channels = input.shape[:2]
     mean, variance, w, b = (None if t is None else t.repeat(samples) for t in (running_mean, running_var, weight, bias))

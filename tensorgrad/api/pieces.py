@@ -120,6 +120,8 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0, *, indices:
         if where.array.dtype.name != "int64":
             raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {SCALAR_TYPES[where.dtype.name]}")  # type: ignore[attr-defined]
         where = where.tolist()  # type: ignore[attr-defined]
+    if isinstance(where, bool):
+        raise TypeError("tensor_split() received an invalid combination of arguments")
     if isinstance(where, int):
         if where <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {where}")

@@ -154,6 +154,8 @@ def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: bool = False, r
     >>> torch.searchsorted(torch.tensor([1, 3, 5, 7]), torch.tensor([3, 6]), right=True)
     tensor([2, 3])
     """
+    if isinstance(input, complex) and sorted_sequence.array.ndim == 1:
+        raise NotImplementedError("\"searchsorted_out_cpu\" not implemented for 'ComplexFloat'")
     values = input if isinstance(input, Tensor) else sorted_sequence.new_tensor(input, dtype=None if isinstance(input, int) else dtypes.float64)
     _check_search(sorted_sequence, values, right, side, sorter)
     if sorter is not None:

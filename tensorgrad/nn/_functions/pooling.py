@@ -64,7 +64,7 @@ def _unpooled_size(input: Any, n: int, kernel: Any, stride: Any, padding: Any, o
 def _check_ints(function: str, **lists: Any) -> None:
     """TypeError for sizes that are no integers."""
     for name, values in lists.items():
-        for place, value in enumerate(values if isinstance(values, (tuple, list)) else (values,)):
+        for place, value in enumerate(values if isinstance(values, (tuple, list)) else () if values is None else (values,)):
             if not hasattr(value, "__index__"):
                 from ...api._parsing import typename
                 raise TypeError(f"{function}(): argument '{name}' must be tuple of ints, but found element of type {typename(value)} at pos {place}")
