@@ -16,6 +16,13 @@ def _layers(mode: str, name: str) -> Any:
     def function(*args: Any, **kwargs: Any) -> Any:
         from .api._parsing import parse, signatures
         args = tuple(parse(signatures(name) or (), name, args, kwargs)[1].values())
+        if args[-4 if isinstance(args[3], (tuple, list, Tensor)) else -5] <= 0:
+            raise RuntimeError("Expected more hidden states in stacked_rnn")
+        hx = args[2] if isinstance(args[2], (tuple, list)) and isinstance(args[1], Tensor) else args[1]
+        if mode == "LSTM" and len(hx) == 2 and hx[0].ndim < 3:
+            raise IndexError(f"Dimension out of range (expected to be in range of [-{hx[0].ndim}, {hx[0].ndim - 1}], but got 2)")
+        if mode == "LSTM" and hx is args[1] and isinstance(args[0], Tensor) and args[0].ndim == 2:
+            raise IndexError("Dimension out of range (expected to be in range of [-2, 1], but got 2)")
         if isinstance(args[3], Tensor) or isinstance(args[3], (list, tuple)):       # data, batch_sizes, hx, params, …
             data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional = args
             out, hidden = _rnn(mode, data, hx, params, has_biases, num_layers, dropout, train, bidirectional, False, batch_sizes)

@@ -8,6 +8,7 @@ from .dtype import dtype
 from .size import Size
 
 FLAGS = """
+    cudnn_enabled density enable_gqa some sparse swap unsafe wrap
     accumulate adjoint align_corners as_tuple assume_unique ceil_mode center check_errors compute_uv copy count_include_pad descending
     equal_nan full_matrices hermitian implicit include_last_offset include_self increasing invert is_causal keepdim keepdims largest left
     log_input log_target non_blocking normalized onesided out_int32 periodic pin_memory pivot replacement requires_grad return_complex
@@ -16,13 +17,17 @@ FLAGS = """
     batch_first bidirectional full has_biases
 """
 INTEGERS = """
+    N axis0 axis1 blank dimension divisor_override ind padding_idx r window_length
     chunks col decimals diagonal dim0 dim1 dim2 edge_order end_dim groups hop_length ignore_index k length low m minlength n n_fft num_classes
     num_groups num_layers num_samples offset row sections split_size start_dim steps storage_offset
     upscale_factor downscale_factor win_length
 """
 LISTS = """dilation dims kernel_size normalized_shape output_padding output_size pad padding repeats shifts size sizes split_size_or_sections split_sizes
     stride"""
-NUMBERS = "alpha atol beta dropout_p eps fill_value lambd margin median momentum p rcond rtol sigma threshold value"
+NUMBERS = """
+    alpha atol base beta correction d delta dropout_p dx eps fill_value initial input_scale lambd lower margin max_norm maxnorm median
+    momentum nan negative_slope neginf norm_type p posinf rcond rtol sigma threshold value
+"""
 WORDS = "approximate compute_mode driver indexing mode norm padding_mode reduce reduction rounding_mode side"
 NONE = type(None)
 USUAL: dict[str, frozenset[type]] = {

@@ -169,6 +169,8 @@ def poisson(rate: float, uniform: Draw) -> float:
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     if rate == 0:
         return 0.0
+    if rate > 1e18:         # no integer holds what comes of it
+        return -2.0**63
     if rate < 10:
         return poisson_product(rate, uniform)
     root, log_rate = math.sqrt(rate), math.log(rate)

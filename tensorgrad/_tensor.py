@@ -104,6 +104,10 @@ class Tensor(TensorBase):
             return self.shape
         ndim = self.array.ndim
         if not -max(ndim, 1) <= dim < max(ndim, 1) or not ndim:
+            if not hasattr(dim, "__index__"):
+                raise TypeError(f"size(): argument 'dim' (position 1) must be int, not {type(dim).__name__}")
+            if not -1 << 63 <= dim < 1 << 63:
+                raise ValueError("Overflow when unpacking long long")
             raise IndexError(f"Dimension out of range (expected to be in range of [{-max(ndim, 1)}, {max(ndim, 1) - 1}], but got {dim})"
                              if ndim else f"Dimension specified as {dim} but tensor has no dimensions")
         return self.array.shape[dim]

@@ -26,13 +26,16 @@ from . import _signatures
 from ._arguments import warn
 
 COMPILED = frozenset("""adaptive_avg_pool1d avg_pool1d avg_pool2d avg_pool3d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc
-    conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity elu_ gelu hardtanh_ leaky_relu_ linear logsigmoid native_channel_shuffle one_hot
-    pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu_ scaled_dot_product_attention selu_ softplus threshold_""".split())
-BY_PYTHON = frozenset(("istft",))      # methods that PyTorch writes in Python, though their functions are compiled
+    conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity elu_ gelu hardshrink hardtanh_ leaky_relu_ linear logsigmoid native_channel_shuffle
+    one_hot pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu_ scaled_dot_product_attention selu_ softplus softshrink threshold_""".split())
+BY_PYTHON = frozenset("istft lu split stft unique".split())      # methods that PyTorch writes in Python: what they hand on is in INTERPRETED
 PREFIXES = {"": "", "linalg": "linalg_", "fft": "fft_", "special": "special_"}
 SYNONYMS = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
+UNCAST = frozenset("""ge_ greater_ greater_equal_ gt_ le_ less_ less_equal_ lt_ bernoulli_ cauchy_ celu_ cumprod_ cumsum_ elu_ exponential_ geometric_
+    leaky_relu_ lerp_ log_normal_ normal_ random_ rrelu_ selu_ threshold_ uniform_""".split())    # methods that write in place, their kernel looked for first
 NUMBERS_COUNT = frozenset("add add_ div div_ divide divide_ mul mul_ multiply multiply_ sub sub_ subtract subtract_ true_divide true_divide_ copy_".split())
-EXPECTED = {"index": "int", "ints": "tuple of ints", "floats": "tuple of floats", "Tensors": "tuple of Tensors", "indices": "tuple of Tensors",
+EXPECTED = {"index": "int", "ints": "tuple of ints", "sizes": "tuple of ints", "probability": "float",
+            "floats": "tuple of floats", "Tensors": "tuple of Tensors", "indices": "tuple of Tensors",
             "Numbers": "tuple of Scalars", "names": "tuple of names", "dtype": "torch.dtype", "device": "torch.device", "layout": "torch.layout",
             "memory_format": "torch.memory_format", "Generator": "torch.Generator", "Storage": "torch.Storage"}
 
@@ -159,6 +162,7 @@ CHECKS: dict[str, Any] = {
     "int": _is_int,
     "index": _is_index,
     "float": _is_float,
+    "probability": _is_float,
     "bool": lambda v: isinstance(v, bool),
     "str": lambda v: isinstance(v, (str, bytes)),
     "dtype": lambda v: isinstance(v, dtype) or any(v is t for t in (float, int, bool, complex)),
@@ -169,7 +173,7 @@ CHECKS: dict[str, Any] = {
     "Storage": lambda v: hasattr(v, "_as_tensor"),
     "object": lambda v: True,
 }
-ELEMENTS: dict[str, Any] = {"ints": _is_index, "floats": lambda v: isinstance(v, (int, float, np.number)), "Numbers": _is_number}
+ELEMENTS: dict[str, Any] = {"ints": _is_index, "sizes": _is_index, "floats": lambda v: isinstance(v, (int, float, np.number)), "Numbers": _is_number}
 
 
 def _fits(parameter: Parameter, value: Any) -> tuple[bool, int]:
@@ -299,17 +303,27 @@ def parse(known: tuple[Signature, ...], name: str, args: Any, kwargs: Any) -> tu
     raise TypeError(f"{name}() received an invalid combination of arguments - {_combination(shown, args, kwargs)}")
 
 
-def _later_element(bound: dict[str, Any], name: str) -> TypeError | None:
-    """The error for an element of a list of integers that is none: only the first is looked at when signatures are told apart."""
+def _later_element(signature: Signature, bound: dict[str, Any], name: str) -> TypeError | None:
+    """The error for an element of a list of integers that is none: only the first is looked at when signatures are told apart. Later ones may be bools."""
     for argument, value in bound.items():
-        if isinstance(value, (tuple, list)) and value and _is_index(value[0]) and not all(isinstance(v, TensorBase) for v in value):
+        if isinstance(value, (tuple, list)) and any(p.name == argument and p.kind in ("ints", "sizes") for p in signature.parameters):
             for place, element in enumerate(value, 1):
                 if type(element) is int and not -1 << 63 <= element < 1 << 63:
                     return TypeError(f"{name}(): argument '{argument}' failed to unpack the object at pos {place} with error "
                                      '"Overflow when unpacking long long')
-                if not _is_index(element):
+                if not isinstance(element, (bool, np.bool_)) and not _is_index(element):
                     return TypeError(f"{name}(): argument '{argument}' failed to unpack the object at pos {place} with error "
                                      f'"type must be tuple of ints,but got {typename(element)}"')
+    return None
+
+
+def _unfit(signature: Signature, bound: dict[str, Any], name: str) -> Exception | None:
+    """The error for what fits the signature, but not in 64 bits, or as an element of a list."""
+    if (later := _later_element(signature, bound, name)) is not None:
+        return later
+    whole = (bound.get(p.name) for p in signature.parameters if p.kind in ("int", "index", "ints", "sizes"))
+    if any(type(v) is int and not -1 << 63 <= v < 1 << 63 for v in whole):
+        return ValueError("Overflow when unpacking long long")
     return None
 
 
@@ -361,12 +375,12 @@ def function_instead(error: Exception | None, function: Any, namespace: str, nam
         known = signatures(full := PREFIXES.get(inner, "") + name)
         if known is not None:
             return _instead(error, function, known, full, args, kwargs)
-    return _handed_on(function, name, args, kwargs) if inner in ("", "nn.functional") else None
+    return _handed_on(error, function, name, args, kwargs) if inner in ("", "nn.functional") else None
 
 
-def _handed_on(function: Any, name: str, args: Any, kwargs: Any) -> Refusal | None:
-    """The error of the compiled function that PyTorch's own, written in Python, calls."""
-    if name not in (rows := _interpreted()):
+def _handed_on(error: Exception | None, function: Any, name: str, args: Any, kwargs: Any) -> Refusal | None:
+    """The error of the compiled function that PyTorch's own, written in Python, calls: unless that one raises before it does."""
+    if name not in (rows := _interpreted()) or _comes_first(error):
         return None
     compiled, known, sources = rows[name]
     try:
@@ -378,26 +392,50 @@ def _handed_on(function: Any, name: str, args: Any, kwargs: Any) -> Refusal | No
     given = {p.name: call.arguments.get(sources.get(p.name, p.name)) for p in parameters}
     if parameters[0].name == "tensors" and len(args) == 1 and (len(known) > 1 or isinstance(args[0], (tuple, list))):
         given["tensors"] = args[0]
-    for p in parameters:
-        if p.kind.startswith(".") and not hasattr(given[p.name], p.kind[1:]) and not (p.nullable and given[p.name] is None):
-            value = given[p.name]
-            subject = f"type object '{value.__name__}'" if isinstance(value, type) else f"'{typename(value)}' object"
-            return Refusal(AttributeError(f"{subject} has no attribute '{p.kind[1:]}'"))
     try:
-        parse(known, compiled, [given[p.name] for p in parameters if not p.keyword_only], {p.name: given[p.name] for p in parameters if p.keyword_only})
-    except TypeError as refusal:
+        for p in sorted(parameters, key=lambda p: p.kind != "probability"):
+            given[p.name] = _looked_at(p, given[p.name])
+        signature, bound = parse(known, compiled, [given[p.name] for p in parameters if not p.keyword_only],
+                                 {p.name: given[p.name] for p in parameters if p.keyword_only})
+    except _Unlikely:
+        return None
+    except (AttributeError, TypeError) as refusal:
         return Refusal(refusal.with_traceback(None))
-    return None
+    unfit = _unfit(signature, bound, compiled)
+    return None if unfit is None else Refusal(unfit)
+
+
+def _comes_first(error: Exception | None) -> bool:
+    """Whether PyTorch's Python code raises this before it calls anything."""
+    return (isinstance(error, (ValueError, IndexError)) and _frame(error).startswith("tensorgrad.nn.")
+            or isinstance(error, RuntimeError) and str(error).startswith("Boolean value of Tensor"))
+
+
+class _Unlikely(Exception):
+    """A probability that is none: PyTorch's Python code says so before it calls anything."""
+
+
+def _looked_at(p: Parameter, value: Any) -> Any:
+    """An argument as PyTorch's Python code hands it on, after a look at it."""
+    if p.kind.startswith(".") and not hasattr(value, p.kind[1:]) and not (p.nullable and value is None):
+        subject = f"type object '{value.__name__}'" if isinstance(value, type) else f"'{typename(value)}' object"
+        raise AttributeError(f"{subject} has no attribute '{p.kind[1:]}'")
+    if p.kind == "probability" and (value < 0 or value > 1):
+        raise _Unlikely
+    if p.kind == "sizes" and not isinstance(value, int):
+        return [1 if v is None else v for v in value[:len(value)]]      # None stands for the input's own size
+    return value
 
 
 @cache
 def _interpreted() -> dict[str, tuple[str, tuple[Signature, ...], dict[str, str]]]:
     found = {}
-    for row in _signatures.INTERPRETED.strip().splitlines():
-        name, _, rest = row.partition(" -> ")
+    for row in _signatures.INTERPRETED.replace("\n    ", " ").strip().splitlines():
+        names, _, rest = row.partition(" -> ")
         compiled, _, text = rest.partition(": ")
         sources = dict(pair.split("<") for pair in text.replace(",", "").split() if "<" in pair)
-        found[name] = compiled, tuple(map(_signature, re.sub(r"<\w+", "", text).split("|"))), sources
+        for name in names.split():
+            found[name] = compiled, tuple(map(_signature, re.sub(r"<\w+", "", text).split("|"))), sources
     return found
 
 
@@ -406,13 +444,15 @@ def method_instead(error: Exception | None, function: Any, name: str, args: Any,
     if isinstance(error, NoValues) or kwargs.get("inplace"):        # PyTorch's signatures have no `inplace`
         return None
     known = signatures(name, True)
-    if known is None or not args or not isinstance(args[0], TensorBase):
+    if not args or not isinstance(args[0], TensorBase):
         return None
+    if known is None:
+        return _handed_on(error, function, name, args, kwargs) if name in BY_PYTHON else None
     instance, *rest = args
     if len(known) == 1 and not known[0].parameters and len(args) + len(kwargs) > 1:
         return Refusal(TypeError(f"TensorBase.{name}() takes no " + ("keyword arguments" if kwargs else f"arguments ({len(rest)} given)")))
     found = _instead(error, partial(function, instance), known, name, rest, kwargs)
-    if found is None and isinstance(error, NotImplementedError) and name.endswith("_"):
+    if found is None and isinstance(error, NotImplementedError) and name.endswith("_") and name not in UNCAST:
         return does_not_fit(instance, [*rest, *kwargs.values()])
     return found
 
@@ -437,11 +477,8 @@ def _instead(error: Exception | None, function: Any, known: Any, name: str, args
         signature, bound = parse(known, name, args := tuple(args), kwargs)
     except TypeError as refusal:
         return Refusal(refusal.with_traceback(None))
-    if (later := _later_element(bound, name)) is not None:
-        return Refusal(later)
-    if any(type(v) is int and not -1 << 63 <= v < 1 << 63 and p.kind in ("int", "index", "ints") for p in signature.parameters
-           for v in (bound.get(p.name),)):
-        return Refusal(ValueError("Overflow when unpacking long long"))
+    if (unfit := _unfit(signature, bound, name)) is not None:
+        return Refusal(unfit)
     if not isinstance(error, (TypeError, AttributeError)):
         return None
     if signature.hidden:
@@ -474,9 +511,14 @@ def _plain(kind: str, value: Any) -> Any:
     return value.real if kind in ("float", "Number") and isinstance(value, complex) and not value.imag else value
 
 
-def _unbound(error: Exception) -> bool:
+def _unbound(error: Exception | None) -> bool:
     """Whether Python could not bind the arguments: the error then comes from one of the wrappers, not from inside the function."""
-    trace = error.__traceback__
+    return _frame(error).endswith(("_register", "_overriding", ".inplace"))
+
+
+def _frame(error: Exception | None) -> str:
+    """The module that an error comes from."""
+    trace = error.__traceback__ if error is not None else None
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return trace is not None and trace.tb_frame.f_globals.get("__name__", "").endswith(("_register", "_overriding", ".inplace"))
+    return "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")

@@ -157,6 +157,10 @@ OWN_DTYPE = {    # methods that write in place only what has their dtype, and wh
 def _keeping_dtype(call: Any, name: str) -> Any:
     @wraps(call)
     def kept(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if name in ("cumsum", "cumprod") and kwargs.get("dtype") in (None, self.dtype):
+            if self.array.dtype.kind == "b":
+                raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
+            kwargs["dtype"] = self.dtype
         out = call(self, *args, **kwargs)
         if out.dtype is not self.dtype:
             raise RuntimeError(OWN_DTYPE[name].format(*(names[t.dtype.name] for names in (C_NAMES, SCALAR_TYPES) for t in (self, out))))

@@ -7,6 +7,7 @@ unless METHODS says otherwise.
 
 INTERPRETED is about functions that PyTorch writes in Python: what they hand to a compiled one, `function -> compiled: signature`, where `a<b` says that
 its argument `a` is the function's `b`, `.size` that they ask the argument for this attribute before, and `_` that a place is filled by themselves.
+A `probability` is one, or they raise before; in `sizes`, None stands for the input's own.
 """
 
 SHORTHANDS = {
@@ -27,7 +28,7 @@ adaptive_avg_pool1d adaptive_max_pool1d: Tensor input, ints1 output_size
 add sub: Tensor input, Tensor other, *, Number alpha=1, out | ~Tensor input, Number alpha, Tensor other, *, out
 addcdiv addcmul: Tensor input, Tensor tensor1, Tensor tensor2, *, Number value=1, out | ~Tensor input, Number value, Tensor tensor1, Tensor tensor2,
     *, out
-adjoint argwhere conj corrcoef det fliplr flipud imag is_complex is_conj is_floating_point is_neg is_nonzero isfinite isinf isnan isreal
+adjoint argwhere conj corrcoef det detach fliplr flipud imag is_complex is_conj is_floating_point is_neg is_nonzero isfinite isinf isnan isreal
     linalg_matrix_exp logdet matrix_exp numel positive ravel real relu relu6 relu_ resolve_conj resolve_neg selu selu_ t trace view_as_complex
     view_as_real zero_: Tensor input
 all any: Tensor input, *, out | Tensor input, ints? dim=None, bool keepdim=False, *, out | Tensor input, int dim, bool keepdim=False, *, out
@@ -399,7 +400,8 @@ vander: Tensor x, int? N=None, bool increasing=False
 view_copy: Tensor input, dtype dtype, *, out | Tensor input, ints size, *, out
 native_dropout: Tensor input, float p, bool? train
 norm_except_dim: Tensor v, int pow=2, int dim=0
-nuclear_norm: Tensor input, bool keepdim=False, *, out | Tensor input, ints dim, bool keepdim=False, *, out
+frobenius_norm: Tensor input, ints1 dim, bool keepdim=False, *, out
+nuclear_norm: Tensor input, bool keepdim=False, *, out | Tensor input, ints2 dim, bool keepdim=False, *, out
 is_same_size: Tensor input, Tensor other
 lstm_cell: Tensor input, Tensors hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None
 gru_cell rnn_tanh_cell rnn_relu_cell: Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None
@@ -457,12 +459,13 @@ view: dtype dtype | ints size
 """
 
 INTERPRETED = """
-adaptive_avg_pool2d -> adaptive_avg_pool2d: .size input, ints2 output_size
-adaptive_avg_pool3d -> adaptive_avg_pool3d: .size input, ints3 output_size
-adaptive_max_pool1d -> adaptive_max_pool1d: Tensor input, ints1 output_size
-adaptive_max_pool2d -> adaptive_max_pool2d: .size input, ints2 output_size
-adaptive_max_pool3d -> adaptive_max_pool3d: .size input, ints3 output_size
-alpha_dropout -> alpha_dropout: Tensor input, float p, bool train<training
+adaptive_avg_pool2d -> adaptive_avg_pool2d: .size input, sizes2 output_size
+adaptive_avg_pool3d -> adaptive_avg_pool3d: .size input, sizes3 output_size
+adaptive_max_pool1d adaptive_max_pool1d_with_indices -> adaptive_max_pool1d: Tensor input, ints1 output_size
+adaptive_max_pool2d adaptive_max_pool2d_with_indices -> adaptive_max_pool2d: .size input, sizes2 output_size
+adaptive_max_pool3d adaptive_max_pool3d_with_indices -> adaptive_max_pool3d: .size input, sizes3 output_size
+affine_grid -> affine_grid_generator: Tensor theta, ints size, bool? align_corners
+alpha_dropout -> alpha_dropout: Tensor input, probability p, bool train<training
 atleast_1d -> atleast_1d: Tensor tensors | Tensors tensors
 atleast_2d -> atleast_2d: Tensor tensors | Tensors tensors
 atleast_3d -> atleast_3d: Tensor tensors | Tensors tensors
@@ -476,19 +479,21 @@ cdist -> cdist: Tensor x1, Tensor x2, float p
 celu -> celu: Tensor input, Number alpha
 cosine_embedding_loss -> cosine_embedding_loss: Tensor input1, Tensor input2, Tensor target, float margin
 cross_entropy -> cross_entropy_loss: Tensor input, Tensor target, Tensor? weight
-dropout -> dropout: Tensor input, float p, bool train<training
-dropout1d -> feature_dropout: .dim input, float p, bool train<training
-dropout2d -> feature_dropout: .dim input, float p, bool train<training
-dropout3d -> feature_dropout: .dim input, float p, bool train<training
+ctc_loss -> ctc_loss: Tensor log_probs, Tensor targets, ints input_lengths, ints target_lengths | Tensor log_probs, Tensor targets, Tensor input_lengths,
+    Tensor target_lengths
+dropout -> dropout: Tensor input, probability p, bool train<training
+dropout1d -> feature_dropout: .dim input, probability p, bool train<training
+dropout2d -> feature_dropout: .dim input, probability p, bool train<training
+dropout3d -> feature_dropout: .dim input, probability p, bool train<training
 elu -> elu: Tensor input, Number alpha
-embedding -> embedding: Tensor weight, Tensor indices<input
-feature_alpha_dropout -> feature_alpha_dropout: Tensor input, float p, bool train<training
-fractional_max_pool2d -> fractional_max_pool2d: .dim input, ints2 kernel_size
-fractional_max_pool3d -> fractional_max_pool3d: .dim input, ints3 kernel_size
-gaussian_nll_loss -> gaussian_nll_loss: .size input
+embedding -> embedding: Tensor weight, Tensor indices<input, index? padding_idx
+feature_alpha_dropout -> feature_alpha_dropout: Tensor input, probability p, bool train<training
+fractional_max_pool2d fractional_max_pool2d_with_indices -> fractional_max_pool2d: .dim input, ints2 kernel_size
+fractional_max_pool3d fractional_max_pool3d_with_indices -> fractional_max_pool3d: .dim input, ints3 kernel_size
 glu -> glu: .dim input, int dim
 grid_sample -> grid_sampler: Tensor input, Tensor grid, object? _, object? _, bool? align_corners
 group_norm -> group_norm: .dim input, int num_groups, Tensor? weight, Tensor? bias, float eps
+gumbel_softmax -> empty_like: Tensor input<logits
 hardsigmoid -> hardsigmoid: Tensor input
 hardswish -> hardswish: Tensor input
 hardtanh -> hardtanh: Tensor input, Number min_val, Number max_val
@@ -502,6 +507,7 @@ layer_norm -> layer_norm: Tensor input, ints normalized_shape, Tensor? weight, T
 leaky_relu -> leaky_relu: Tensor input, Number negative_slope
 linear_cross_entropy -> linear: .dim input, .dim linear_weight
 local_response_norm -> local_response_norm: .dim input
+lp_pool1d -> avg_pool1d: .pow input, ints1 kernel_size, ints1? stride
 lu -> _lu_with_info: Tensor input<A, *, bool pivot
 margin_ranking_loss -> margin_ranking_loss: .dim input1, .dim input2, .dim target, float margin
 max_pool1d -> max_pool1d: Tensor input, ints1 kernel_size, ints1? stride, ints1 padding, ints1 dilation, bool ceil_mode
@@ -524,11 +530,16 @@ rrelu -> rrelu: Tensor input, Number lower, Number upper, bool training
 selu -> selu: Tensor input
 silu -> silu: Tensor input
 smooth_l1_loss -> smooth_l1_loss: .size target, .size input
+sigmoid -> sigmoid: .sigmoid input
 softmax -> softmax: int? dim, *, dtype? dtype
 softmin -> softmax: int? dim, *, dtype? dtype
 log_softmax -> log_softmax: int? dim, *, dtype? dtype
 soft_margin_loss -> soft_margin_loss: Tensor input, Tensor target
-stft -> stft: .dim input
+stft -> stft: Tensor input, int n_fft, int? hop_length, int? win_length, Tensor? window, bool normalized, bool? onesided, bool? return_complex,
+    bool? align_to_window
+istft -> istft: Tensor input, int n_fft, int? hop_length, int? win_length, Tensor? window, bool center, bool normalized, bool? onesided, int? length,
+    bool return_complex
+tanh -> tanh: .tanh input
 tensordot -> tensordot: .dim a, .dim b
 threshold -> threshold: Tensor input, Number threshold, Number value
 triplet_margin_loss -> triplet_margin_loss: Tensor anchor, Tensor positive, Tensor negative, float margin

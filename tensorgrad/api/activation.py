@@ -1,13 +1,13 @@
 """Activations and dropout that PyTorch has at its root. The others are in nn/_functions. https://pytorch.org/docs/stable/nn.functional.html"""
 from __future__ import annotations
 
-from math import sqrt
+from math import isfinite, sqrt
 from typing import Any
 
 from ..dispatch import fresh, xp
 from ..dtype import SCALAR_TYPES, as_dtype
 from ..ops.shape import inverse
-from ._arguments import check_tensor, in_dtype, normalize_dim
+from ._arguments import check_tensor, converted, in_dtype, normalize_dim
 from ._register import FUNCTIONS, in_place_form, public
 from .creation import axes_in_memory
 from .random import generator_of, tensor_of
@@ -37,6 +37,8 @@ def threshold(input: Any, threshold: Any, value: Any) -> Any:
     >>> torch.threshold(torch.tensor([0.5, 2.]), 1, -7)
     tensor([-7.,  2.])
     """
+    if isinstance(threshold, complex) or isinstance(value, complex):
+        threshold, value = converted(threshold, input.dtype), converted(value, input.dtype)
     return xp.threshold(input, threshold=threshold, value=value)
 
 
@@ -83,6 +85,9 @@ def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool
     >>> torch.rrelu(torch.tensor([-8., 3.]), 0.25, 0.75)
     tensor([-4.,  3.])
     """
+    for value, name in ((lower, "lower"), (upper, "upper")):
+        if not isfinite(value):
+            raise RuntimeError(f"rrelu: {name} bound must be finite, got {value}")
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:

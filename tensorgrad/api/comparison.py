@@ -144,6 +144,9 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2, 5]))
     tensor([False,  True, False])
     """
+    for value in (elements, test_elements):
+        if isinstance(value, (bool, complex)):
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {'Bool' if isinstance(value, bool) else 'ComplexDouble'}")
     if not isinstance(test_elements, Tensor):
         test_elements = elements.new_tensor(test_elements, dtype=result_type(elements, test_elements))
     if not isinstance(elements, Tensor):

@@ -4,8 +4,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, xp
-from ._arguments import integer
+from ..dtype import can_cast
+from ._arguments import in_dtype, integer
 from ._register import public
 from .pooling import step_within
 
@@ -31,11 +33,17 @@ def several(value: Any, n: int, name: str) -> tuple[int, ...]:
 # ── checks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _slow(input: Any) -> bool:
+    """Whether PyTorch finds that it has no transposed convolution of a dtype before it looks at the others."""
+    return input.array.dtype.kind in "biu" and input.array.dtype != "int64"
+
+
 def _check(input: Any, weight: Any, bias: Any, n: int, groups: int, name: str, transposed: bool) -> None:
     x, w = input.array.shape, weight.array.shape
     if len(x) not in (n + 1, n + 2):
         raise RuntimeError(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {list(x)}")
-    _check_dtypes(input, weight, bias)
+    if not transposed or not _slow(input):
+        _check_dtypes(input, weight, bias)
     if len(w) != n + 2:
         raise RuntimeError(f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight {list(w)}, but got {n + 2}-dimensional input "
                            f"of size {list(x)} instead" if len(w) > n + 2 else
@@ -181,6 +189,8 @@ def conv3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: 
 @public(method=False)
 def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
     """conv1d of (time, batch, channels) with a weight (K, C, O). https://pytorch.org/docs → torch.nn.functional.conv_tbc"""
+    if isinstance(bias, Tensor) and bias.array.dtype != input.array.dtype and can_cast(bias.dtype, input.dtype):
+        bias = in_dtype(bias, input.dtype)
     return conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1).contiguous()
 
 
@@ -188,7 +198,11 @@ def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
 
 
 def _transposed(n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: int, dilation: Any) -> Any:
+    if bias is not None and input.array.dtype == "float64" and bias.array.dtype.kind != "c":
+        bias = in_dtype(bias, input.dtype)
     _check(input, weight, bias, n, groups, f"conv_transpose{n}d", True)
+    if _slow(input):
+        raise NotImplementedError(f"\"slow_conv_transpose{max(n, 2)}d_out_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     stride, dilation = _positive(several(stride, n, "stride"), "stride"), _positive(several(dilation, n, "dilation"), "dilation")
     padding = _nonnegative(several(padding, n, "padding"), "padding")
     extra = _nonnegative(several(output_padding, n, "output_padding"), "output_padding")

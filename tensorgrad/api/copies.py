@@ -11,15 +11,23 @@ from .._tensor import Tensor
 from ..autograd.tape import TensorBase
 from ..dispatch import SCALAR_TYPES, fresh, xp
 from ..storage.exhausted import check_room
-from ._arguments import each_example, in_batch, normalize_dim
+from ._arguments import each_example, in_batch, integer, normalize_dim
 from ._register import FUNCTIONS, public
+
+
+def _step(step: int) -> int:
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    return step
+
 
 VIEWS = {"alias": lambda input: input, "as_strided": Tensor.as_strided, "detach": lambda input: input, "diagonal": Tensor.diagonal,  # type: ignore[attr-defined]
          "expand": lambda input, size, *, implicit=False: input.expand(size), "permute": Tensor.permute, "select": Tensor.select,  # type: ignore[attr-defined]
          "slice": lambda input, dim=0, start=None, end=None, step=1: input[
-             (slice(None),) * normalize_dim(dim, input.dim()) + (slice(start, end, step),)],
+             (slice(None),) * normalize_dim(dim, input.dim()) + (slice(start, end, _step(step)),)],
          "squeeze": Tensor.squeeze, "t": Tensor.t, "transpose": Tensor.transpose, "unfold": Tensor.unfold, "unsqueeze": Tensor.unsqueeze,  # type: ignore[attr-defined]
-         "view": lambda input, size=None, dtype=None: input.view(size if dtype is None else dtype),
+         "view": lambda input, size=None, dtype=None: input.reshape(size) if dtype is None and not isinstance(size, dtypes.dtype) else input.view(
+             size if dtype is None else dtype),
          "unbind": Tensor.unbind, "split": Tensor.split, "split_with_sizes": Tensor.split_with_sizes,  # type: ignore[attr-defined]
          "view_as_real": lambda input: FUNCTIONS["view_as_real"](input), "view_as_complex": lambda input: FUNCTIONS["view_as_complex"](input)}
 
@@ -42,7 +50,13 @@ for _name, _look in VIEWS.items():
     _copier(_name, _look)
 
 
-@public()
+@public(function=False, name="repeat_interleave")
+def _repeated(input: Any, repeats: Any, dim: Any = None, *, output_size: Any = None) -> Any:
+    """`repeat_interleave` of this tensor, which cannot stand for the numbers of the repeats. https://pytorch.org/docs → torch.repeat_interleave"""
+    return repeat_interleave(input, repeats, dim, output_size=output_size)
+
+
+@public(method=False)
 def repeat_interleave(input: Any, repeats: Any = None, dim: Any = None, *, output_size: Any = None) -> Any:
     """Each element repeated, one after the other. https://pytorch.org/docs → torch.repeat_interleave
 
@@ -78,6 +92,9 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: Any = None, *, outpu
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """Numbers of elements as their coordinates. https://pytorch.org/docs → torch.unravel_index"""
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    for n in shape:
+        if not hasattr(n, "__index__") or isinstance(n, TensorBase):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
     if indices.array.dtype.kind not in "iu":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     if any(n < 0 for n in shape):
@@ -106,6 +123,7 @@ def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
     """`nonzero` cut or filled to a number of rows. https://pytorch.org/docs → torch.nonzero_static"""
     if in_batch(input):
         return each_example(nonzero_static, input, size=size, fill_value=fill_value)
+    fill_value = integer(fill_value, "fill_value")
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     found = FUNCTIONS["nonzero"](input)[:size].contiguous()

@@ -20,7 +20,7 @@ from ..guest import Region, compute
 from ..storage.base import backend_of
 from ..storage.exhausted import check_room, memory_error
 from ..storage.layout import slowest_first
-from ._arguments import check_long, converted, each_example, in_batch, warn
+from ._arguments import check_long, converted, each_example, in_batch, integer, warn
 from ._register import check_layout, public
 
 # ── from values ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -92,8 +92,10 @@ def _from_python(data: Any, wanted: Any) -> Any:
     try:
         array = np.array(nested)
     except ValueError:
-        _explain_ragged(nested)
-        raise
+        if not isinstance(nested, (list, tuple)) or not any(isinstance(part, TensorBase) for part in nested):
+            _explain_ragged(nested)
+            raise
+        return _from_python([_plain(part)[0] if isinstance(part, TensorBase) else part for part in nested], wanted)
     except OverflowError:
         raise RuntimeError("Overflow when unpacking long long") from None
     if array.dtype == object and array.size and all(type(n) in dtypes.PYTHON for n in array.flat):      # integers of more than 64 bits
@@ -537,6 +539,8 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, layout
 def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
                   requires_grad: bool = False) -> Any:
     """A 0-d tensor of a number. https://pytorch.org/docs → torch.scalar_tensor"""
+    if isinstance(s, TensorBase) and (s.array.ndim or s.requires_grad):  # type: ignore[attr-defined]
+        raise TypeError("scalar_tensor(): argument 's' (position 1) must be Number, not Tensor")
     return full((), s, dtype=dtypes.get_default_dtype() if dtype is None and type(s) is not complex else dtype, device=device,
                 requires_grad=requires_grad)
 
@@ -588,9 +592,19 @@ def range_(start: Any, end: Any, step: Any = 1, *, dtype: Any = None, layout: An
                   "builtin. Instead, use torch.arange, which produces values in [start, end).", UserWarning, stacklevel=2)
     if step == 0:
         raise RuntimeError("step must be nonzero")
+    if not (_math.isfinite(start) and _math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     count = _math.floor((end - start) / step) + 1
     out = arange(count, dtype=dtypes.float64) * step + start
     return out.to(dtype=dtypes.get_default_dtype() if dtype is None else as_dtype(dtype), device=device).requires_grad_(requires_grad)
+
+
+def _check_ends(function: str, start: Any, end: Any) -> None:
+    for name, value in (("start", start), ("end", end)):
+        if isinstance(value, TensorBase) and value.array.ndim:
+            raise RuntimeError(f"{function} only supports 0-dimensional start and end tensors, but got {name} with {value.array.ndim} dimension(s).")
 
 
 @public(method=False, out="given")
@@ -598,6 +612,7 @@ def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None, layout: Any
     """`steps` values from start to end, both included, evenly spaced. https://pytorch.org/docs → torch.linspace"""
     if in_batch(start, end):
         return each_example(linspace, start, end, steps, dtype=dtype, device=device)
+    _check_ends("linspace", start, end)
     start, end = (v.item() if isinstance(v, TensorBase) else v for v in (start, end))
     if not hasattr(steps, "__index__"):
         raise TypeError(f"linspace(): argument 'steps' must be int, not {type(steps).__name__}")
@@ -633,6 +648,7 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any
     """base to the powers linspace(start, end, steps). https://pytorch.org/docs → torch.logspace"""
     if in_batch(start, end, base):
         return each_example(logspace, start, end, steps, base, dtype=dtype, device=device)
+    _check_ends("logspace", start, end)
     base = base.item() if isinstance(base, TensorBase) else base
     kind = dtypes.get_default_dtype() if dtype is None else as_dtype(dtype)
     if kind.numpy.kind in "iu":
@@ -656,29 +672,37 @@ def eye(n: int, m: Any = None, *, dtype: Any = None, layout: Any = None, device:
     return as_leaf(out, requires_grad)
 
 
-def _check_sides(row: int, col: int) -> None:
+def _sides(row: Any, col: Any, dtype: Any, function: str) -> tuple[int, int]:
+    row, col = integer(row, "row"), integer(col, "col")
     check_long(row, col)
     for name, n in (("row", row), ("col", col)):
         if n < 0:
             raise RuntimeError(f"{name} must be non-negative, got{n}")
+    if (name := as_dtype(dtype).name) not in ("int32", "int64"):
+        raise NotImplementedError(f"\"{function}\" not implemented for '{dtypes.SCALAR_TYPES[name]}'")
+    return row, col
 
 
 @public(method=False)
-def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None, layout: Any = None) -> Any:
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, layout: Any = None, device: Any = None, pin_memory: bool = False,
+                 requires_grad: bool = False) -> Any:
     """The places on and below a diagonal, as a 2 × n tensor. https://pytorch.org/docs → torch.tril_indices"""
-    _check_sides(row, col)
+    row, col = _sides(row, col, dtype, "tril_indices")
     col = min(col, max(row + offset, 0))            # what lies to the right has none of them
     check_room((row, col), 1, "tril_indices")
-    return _placed(np.stack(np.tril_indices(row, offset, col)).astype(as_dtype(dtype).numpy), device)
+    places = np.stack(np.tril_indices(row, offset, col)).astype(as_dtype(dtype).numpy)
+    return as_leaf(_placed(places, device), requires_grad)
 
 
 @public(method=False)
-def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None, layout: Any = None) -> Any:
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, layout: Any = None, device: Any = None, pin_memory: bool = False,
+                 requires_grad: bool = False) -> Any:
     """The places on and above a diagonal, as a 2 × n tensor. https://pytorch.org/docs → torch.triu_indices"""
-    _check_sides(row, col)
+    row, col = _sides(row, col, dtype, "triu_indices")
     row = min(row, max(col - offset, 0))            # what lies below has none of them
     check_room((row, col), 1, "triu_indices")
-    return _placed(np.stack(np.triu_indices(row, offset, col)).astype(as_dtype(dtype).numpy), device)
+    places = np.stack(np.triu_indices(row, offset, col)).astype(as_dtype(dtype).numpy)
+    return as_leaf(_placed(places, device), requires_grad)
 
 
 @public(method=True, inplace=False)

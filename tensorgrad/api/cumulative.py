@@ -6,7 +6,7 @@ from typing import Any
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, xp
 from . import return_types
-from ._arguments import floating, in_dtype, normalize_dim, normalize_dims
+from ._arguments import check_tensor, floating, in_dtype, normalize_dim, normalize_dims
 from ._register import public
 from .reduction import cast
 
@@ -53,6 +53,7 @@ def logcumsumexp(input: Any, dim: int) -> Any:
     >>> torch.logcumsumexp(torch.tensor([0., 0., 0.]), 0)
     tensor([0.0000, 0.6931, 1.0986])
     """
+    normalize_dim(dim, input.array.ndim)
     if input.array.dtype.kind in "biu":
         raise NotImplementedError(f"\"logcumsumexp_out_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     return along_axis("logcumsumexp", input, dim)
@@ -184,6 +185,8 @@ def _trapezoids(y: Any, x: Any, dx: Any, dim: int, name: str) -> tuple[Any, int]
     if not y.array.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     axis = normalize_dim(dim, y.array.ndim)
+    if isinstance(dx, (bool, complex)):
+        raise RuntimeError(f"{name}: Currently, we only support dx as a real number.")
     if x is not None and not isinstance(x, Tensor):
         x, dx = None, x
     if y.array.dtype.kind == "b" or x is not None and x.array.dtype.kind == "b":
@@ -197,8 +200,7 @@ def _trapezoids(y: Any, x: Any, dx: Any, dim: int, name: str) -> tuple[Any, int]
         x = xp.reshape(x, tuple(-1 if d == axis else 1 for d in range(y.array.ndim)))
     elif x.array.ndim < y.array.ndim:
         x = xp.reshape(x, (1,) * (y.array.ndim - x.array.ndim) + x.array.shape)
-    along = axis + x.array.ndim - y.array.ndim
-    return heights * (stretch(x, along, 1, None) - stretch(x, along, None, -1)) / 2, along
+    return heights * (stretch(x, axis, 1, None) - stretch(x, axis, None, -1)) / 2, axis
 
 
 @public("trapz", method=False)
@@ -209,6 +211,8 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     >>> torch.trapezoid(torch.tensor([1., 5., 10.]))
     tensor(10.5000)
     """
+    if x is not None:
+        check_tensor(x, "trapezoid", "x", 2)
     areas, axis = _trapezoids(y, x, dx, dim, "trapezoid")
     total = xp.sum(areas, axis=(axis,), keepdims=False)
     return total if y.array.shape[axis + y.array.ndim - areas.array.ndim] else in_dtype(total, y.dtype)     # of no samples, zeros as they are
@@ -222,6 +226,8 @@ def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1
     >>> torch.cumulative_trapezoid(torch.tensor([1., 5., 10.]))
     tensor([ 3.0000, 10.5000])
     """
+    if x is not None:
+        check_tensor(x, "cumulative_trapezoid", "x", 2)
     areas, axis = _trapezoids(y, x, dx, dim, "cumulative_trapezoid")
     return xp.cumsum(areas, axis=axis)
 

@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from .._tensor import Tensor
-from ..dispatch import xp
+from ..dispatch import SCALAR_TYPES, xp
 from ._register import public
 from .matrix import arranged
 
@@ -182,6 +182,8 @@ def _product(a: Part, b: Part, needed: set[str], sizes: dict[str, int]) -> Part:
     if not inner:
         product = xp.multiply(_shaped(x, (*lead, *(sizes[s] for s in rows), *(1,) * len(columns))),
                               _shaped(y, (*lead, *(1,) * len(rows), *(sizes[s] for s in columns))))
+    elif x.array.dtype != y.array.dtype:
+        raise RuntimeError(f"expected scalar type {SCALAR_TYPES[x.dtype.name]} but found {SCALAR_TYPES[y.dtype.name]}")
     elif not rows and not columns:
         product = xp.sum(xp.multiply(x, y), axis=tuple(range(len(lead), len(lead) + len(inner))), keepdims=False)
     else:

@@ -64,6 +64,9 @@ def cholesky(input: Any, *, upper: bool = False) -> Any:
 def _root_cholesky(input: Any, upper: bool = False) -> Any:
     """L of L·Lᴴ = A, or Lᴴ: `linalg.cholesky`. https://pytorch.org/docs → torch.cholesky"""
     if getattr(getattr(input, "array", None), "ndim", 0) > 1:
+        if not input.array.size:
+            return xp.clone(input)
+        check_shape(input, "cholesky")
         check_kernel(input, "cholesky_cpu", "cholesky", "input")
     return _cholesky(input, upper, True, "cholesky")[0]
 
@@ -185,7 +188,9 @@ def lu(A: Any, *, pivot: bool = True) -> Any:
 
 def _permutation(pivots: Any, like: Any) -> Any:
     """P as a matrix."""
-    m = like.array.shape[-2]
+    m, given = like.array.shape[-2], pivots.array
+    if not pivots._storage.hollow and (not given.ndim or given.size and not 1 <= int(given.min()) <= int(given.max()) <= m):
+        raise RuntimeError("pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result of lu_factor?")
     order = xp.pivot_order(pivots, rows=m)
     columns = namespace(type(order._storage)).arange(m, dtype=dtypes.int64)
     return xp.cast(xp.equal(xp.expand_dims(order, -1), columns), dtype=like.array.dtype)
@@ -258,6 +263,8 @@ def _check_lu_solve(packed: Any, pivots: Any, b: Any, left: bool) -> None:
     check_fits(packed, b, left, False, "linalg.lu_solve")
     if pivots.array.shape[-1:] != packed.array.shape[-1:]:
         raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
+    if pivots.array.size and int(pivots.array.min()) < 1:
+        raise RuntimeError("Pivots given to lu_solve must all be greater or equal to 1. Did you properly pass the result of lu_factor?")
     if pivots.array.size and int(pivots.array.max()) > packed.array.shape[-1]:
         raise RuntimeError("Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly pass the result of lu_factor?")
 
@@ -352,7 +359,7 @@ def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False) -> Any:
     """
     for position, (name, t) in enumerate((("LD", LD), ("pivots", pivots), ("B", B)), 1):
         check_tensor(t, "linalg_ldl_solve", name, position)
-    check_matrix(LD, "torch.linalg.ldl_solve", kernel="ldl_solve_kernel_cpu")
+    check_shape(LD, "torch.linalg.ldl_solve")
     if B.array.ndim < 2:
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got -2)")
     check_pair(B, LD, "torch.linalg.ldl_solve")
@@ -361,6 +368,7 @@ def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False) -> Any:
     if pivots.array.shape != LD.array.shape[:-1]:
         raise RuntimeError("torch.linalg.ldl_solve: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
                            f"{list(pivots.array.shape)} instead")
+    check_matrix(LD, "torch.linalg.ldl_solve", kernel="ldl_solve_kernel_cpu")
     return xp.ldl_solve(LD, pivots, B, hermitian=hermitian)
 
 
@@ -455,6 +463,8 @@ def _check_householder(input: Any, tau: Any, function: str) -> None:
 
 
 def _check_tau(input: Any, tau: Any, function: str) -> None:
+    if not tau.array.ndim:
+        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
     if input.array.ndim - tau.array.ndim != 1:
         raise RuntimeError(f"{function}: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.array.ndim} and "
                            f"input.ndim is equal to {input.array.ndim}")

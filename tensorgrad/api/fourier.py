@@ -29,6 +29,8 @@ def fft_function(raw: Any) -> Any:
 def _checked(input: Any, norm: Any, name: str) -> tuple[Any, str]:
     """The input in a floating point or complex dtype, and the norm."""
     check_tensor(input, f"fft_{name}", "input", 1)
+    if isinstance(norm, bytes):
+        norm = norm.decode(errors="replace")
     if norm is not None and not isinstance(norm, str):
         raise TypeError(f"fft_{name}(): argument 'norm' must be str, not {type(norm).__name__}")
     if norm is not None and norm not in SWAPPED:
@@ -330,6 +332,7 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, layout: Any = None, de
     >>> torch.fft.fftfreq(4)
     tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
     """
+    d = float(d)
     _check_frequencies(n, dtype, "fftfreq")
 
     def steps(dtype: Any, device: Any) -> Any:
@@ -346,6 +349,7 @@ def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, layout: Any = None, d
     >>> torch.fft.rfftfreq(4)
     tensor([0.0000, 0.2500, 0.5000])
     """
+    d = float(d)
     _check_frequencies(n, dtype, "rfftfreq")
     return _frequencies(lambda dtype, device: arange(n // 2 + 1, dtype=dtype, device=device), n, d, dtype, device, requires_grad)
 

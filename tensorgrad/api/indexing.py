@@ -13,7 +13,7 @@ from ..autograd.tape import TensorBase, node_of
 from ..dispatch import SCALAR_TYPES, fresh, level_of, result_type, xp
 from ..guest import compute
 from ..ops.indexing import ARRAY
-from ._arguments import broadcast_shape, check_tensor, converted, each_example, in_batch, in_dtype, is_batched, is_hollow, normalize_dim, warn
+from ._arguments import broadcast_shape, check_tensor, converted, each_example, in_batch, in_dtype, integer, is_batched, is_hollow, normalize_dim, warn
 from ._register import public
 from .conversion import cast
 from .subscripts import as_value, getitem, in_backend
@@ -80,7 +80,12 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
     index = xp.reshape(index, shape=(index.array.size,))
     n = input.array.shape[d]
     if index.array.size and (int(index.array.min()) < 0 or int(index.array.max()) >= n):
-        raise IndexError("index out of range in self") if input.is_cpu else IndexError("index out of range")
+        if not input.is_cpu:
+            raise IndexError("index out of range")
+        if d and input.array.ndim > 1:
+            wrong = next(int(i) for i in index.array if not 0 <= i < n)
+            raise RuntimeError(f"INDICES element is out of DATA bounds, id={wrong} axis_dim={n}")
+        raise IndexError("index out of range in self")
     return xp.index_select(input, index, axis=d)
 
 
@@ -175,12 +180,12 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     """The same, out of place. https://pytorch.org/docs → torch.put"""
     if index.array.dtype != np.int64:
         raise RuntimeError(f"put_(): Expected a long tensor for index, but got {_scalar(index)}")
-    if index.array.size != source.array.size:
-        raise IndexError(f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source.array.size}, "
-                           f"index.numel() = {index.array.size}")
     if source.array.dtype != input.array.dtype:
         raise RuntimeError(f"put_(): self and source expected to have the same dtype, but got self.dtype = {_scalar(input)} and source.dtype = "
                            f"{_scalar(source)}")
+    if index.array.size != source.array.size:
+        raise IndexError(f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source.array.size}, "
+                           f"index.numel() = {index.array.size}")
     flat, index = input.reshape(-1), index.reshape(-1)
     n = flat.array.size
     _check_numbers(index, n)
@@ -189,7 +194,7 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
 
 def _value_for(input: Any, index: Any, value: Any, name: str) -> Any:
     if not isinstance(value, TensorBase):
-        backend = type(input._storage)
+        backend, value = type(input._storage), converted(value, input.dtype)
         return fresh(compute(backend.xp.full, index.array.shape, value, dtype=input.array.dtype), backend)
     if value.array.dtype != input.array.dtype:
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
@@ -237,6 +242,7 @@ def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, i
     from . import FUNCTIONS as f
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    dim = integer(dim, "dim")
     if not index.array.size:
         return xp.clone(input)
     d = _check_gather(input, dim, index, "scatter_reduce")
@@ -260,12 +266,18 @@ def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, i
 
 
 def _slices(input: Any, dim: int, index: Any, source: Any, name: str) -> tuple[Any, Any, Any]:
-    _check_index(index, name)
+    kept = source is not None and isinstance(source, TensorBase)
     if index.array.ndim > 1:
         raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {index.array.ndim} with type: {_scalar(index)} and size: "
                          f"{list(index.array.shape)}")
     d = normalize_dim(dim, input.array.ndim)
+    if name == "index_copy_" and kept and source.array.ndim and input.array.ndim and source.array.ndim != input.array.ndim:
+        raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must match. Source dimensionality "
+                         f"({source.array.ndim}), destination dimensionality ({input.array.ndim})")
+    _check_index(index, name)
     index = xp.reshape(index, shape=(index.array.size,))
+    if kept:
+        _check_source(input, source, d, index.array.size, name)
     n = input.array.shape[d] if input.array.ndim else 1
     least = -n if name == "index_fill_" else 0
     if index.array.size and not (least <= int(index.array.min()) and int(index.array.max()) < n):
@@ -274,21 +286,33 @@ def _slices(input: Any, dim: int, index: Any, source: Any, name: str) -> tuple[A
         wrong = next(int(i) for i in index.array.ravel() if not least <= i < n)
         kind, start = {"index_add": (RuntimeError, ""), "index_copy_": (IndexError, "index_copy_(): ")}.get(name, (IndexError, ""))
         raise kind(f"{start}index {wrong} is out of bounds for dimension {d} with size {n}")
-    if source is not None and isinstance(source, TensorBase):
-        if source.array.dtype != input.array.dtype:
-            raise RuntimeError(f"index_add_(): self ({_scalar(input)}) and source ({_scalar(source)}) must have the same scalar type"
-                               if name == "index_add" else f"{name}(): self and source expected to have the same dtype, but got (self) "
-                               f"{_scalar(input)} and (source) {_scalar(source)}")
-        rows = source.array.shape[d] if source.array.ndim else 1
-        if rows != index.array.size:
-            if name == "index_add":
-                raise RuntimeError(f"index_add_(): Number of indices ({index.array.size}) should be equal to source.size(dim): ({rows}), for dim: {d}")
-            raise IndexError(f"{name}(): Number of indices ({index.array.size}) should be equal to source.size(dim) ({rows})")
-        if source.array.ndim and input.array.ndim and (source.array.ndim != input.array.ndim or any(
-                k != d and n != m for k, (n, m) in enumerate(zip(source.array.shape, input.array.shape, strict=True)))):
-            raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
-                               f"{list(input.array.shape)} source.shape = {list(source.array.shape)}")
     return d, index, source
+
+
+def _check_source(input: Any, source: Any, d: int, count: int, name: str) -> None:
+    """What is put into the slices of a tensor has its dtype, and the shape of that many of them."""
+    if source.array.dtype != input.array.dtype:
+        raise RuntimeError(f"index_add_(): self ({_scalar(input)}) and source ({_scalar(source)}) must have the same scalar type"
+                           if name == "index_add" else f"{name}(): self and source expected to have the same dtype, but got (self) "
+                           f"{_scalar(input)} and (source) {_scalar(source)}")
+    if name == "index_add" and input.array.ndim and not source.array.ndim and count != 1:
+        raise IndexError(f"Dimension specified as {d} but tensor has no dimensions")
+    if name != "index_copy_" and source.array.ndim and (input.array.ndim or source.array.ndim > 1):
+        _check_slices(input, source, d)
+    rows = source.array.shape[d] if source.array.ndim else 1
+    if rows != count:
+        if name != "index_copy_":
+            raise RuntimeError(f"{name.rstrip('_')}_(): Number of indices ({count}) should be equal to source.size(dim): ({rows}), for dim: {d}")
+        raise IndexError(f"{name}(): Number of indices ({count}) should be equal to source.size(dim) ({rows})")
+    if name == "index_copy_" and source.array.ndim and input.array.ndim:
+        _check_slices(input, source, d)
+
+
+def _check_slices(input: Any, source: Any, d: int) -> None:
+    a, b = input.array.shape, source.array.shape
+    if len(a) != len(b) or any(k != d and n != m for k, (n, m) in enumerate(zip(a, b, strict=True))):
+        raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+                           f"{list(a)} source.shape = {list(b)}")
 
 
 @public(inplace=True, out="same")
@@ -311,13 +335,13 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
 @public(inplace=True)
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     """x with a value written at numbers of an axis. https://pytorch.org/docs → torch.index_fill"""
+    if isinstance(value, TensorBase) and value.array.ndim:
+        raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.array.ndim} dimension(s).")
     _check_index(index, "index_fill_")
     if index.array.ndim > 1:
         raise RuntimeError("Index has to be a vector/scalar")
     d, index, _ = _slices(input, dim, index, None, "index_fill_")
     if isinstance(value, TensorBase):
-        if value.array.ndim:
-            raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.array.ndim} dimension(s).")
         if value.array.dtype.kind == "c" and input.array.dtype.kind != "c":
             raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
         value = cast(value, dtypes.FROM_NUMPY[input.array.dtype])

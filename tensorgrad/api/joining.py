@@ -190,6 +190,9 @@ def meshgrid(*tensors: Any, indexing: Any = None) -> tuple[Any, ...]:
 def cartesian_prod(*tensors: Any) -> Any:
     """All combinations of elements, a row each. https://pytorch.org/docs → torch.cartesian_prod"""
     check_elements(tensors)
+    for t in tensors:
+        if t.array.ndim != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.array.shape)}")
     if len(tensors) == 1:
         return tensors[0]
     return stack([ravel(g) for g in meshgrid(*tensors, indexing="ij")], 1)
@@ -198,7 +201,8 @@ def cartesian_prod(*tensors: Any) -> Any:
 @public()
 def flip(input: Any, dims: Any) -> Any:
     """Axes run backwards. https://pytorch.org/docs → torch.flip"""
-    return xp.flip(input, axis=normalize_dims(tuple(dims), input.array.ndim))
+    axes = normalize_dims(tuple(dims), input.array.ndim)
+    return xp.flip(input, axis=axes if input.array.ndim else ())
 
 
 @public()
@@ -239,7 +243,9 @@ def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
 @public()
 def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
     """Elements pushed along axes, around the ends. https://pytorch.org/docs → torch.roll"""
-    shifts = tuple(shifts) if isinstance(shifts, (tuple, list)) else (index(shifts),)
+    if isinstance(shifts, (tuple, list)) and shifts and isinstance(shifts[0], bool):
+        raise TypeError("roll(): argument 'shifts' (position 1) must be tuple of ints, but found element of type bool at pos 0")
+    shifts = tuple(map(index, shifts)) if isinstance(shifts, (tuple, list)) else (index(shifts),)
     dims = () if dims is None else tuple(dims) if isinstance(dims, (tuple, list)) else (index(dims),)
     if not dims:
         if not shifts:

@@ -43,6 +43,11 @@ def vector_norm(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False
     tensor(5.)
     """
     check_tensor(input, "linalg_vector_norm", "input", 1)
+    if isinstance(ord, TensorBase) and ord.array.ndim:
+        raise TypeError("linalg_vector_norm(): argument 'ord' (position 2) must be Number, not Tensor")
+    if dtype is not None and input.array.dtype.kind in "fc" and dtypes.promote_types(input.dtype, wanted := dtypes.as_dtype(dtype)) is not wanted:
+        raise RuntimeError(f"linalg.vector_norm: the dtype of the input ({kind_of(input)}) should be convertible without narrowing to the specified dtype "
+                           f"({dtypes.SCALAR_TYPES[wanted.name]})")
     return _reduction.vector_norm(input, ord, dim, keepdim, dtype=dtype)
 
 
@@ -655,6 +660,9 @@ def tensorsolve(input: Any, other: Any, dims: Any = None) -> Any:
     if rows != prod(last) or rows != prod(other.array.shape):
         raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got "
                            f"{prod(last)} != {rows if rows != prod(last) else prod(other.array.shape)}")
+    if input.array.dtype != other.array.dtype:
+        raise RuntimeError(f"linalg.solve: Expected A and B to have the same dtype, but found A of type {kind_of(input)} and B of type {kind_of(other)} "
+                           "instead")
     flat = solve(xp.reshape(input, (rows, rows)), xp.reshape(other, (rows,)))
     return xp.reshape(flat, last)
 

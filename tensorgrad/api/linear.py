@@ -5,7 +5,7 @@ from typing import Any
 
 from ..autograd import inplace
 from ..autograd.mode import mode
-from ..dispatch import fresh, xp
+from ..dispatch import SCALAR_TYPES, fresh, xp
 from ..dtype import int64
 from ..guest import Region
 from ..storage import NumpyStorage
@@ -124,6 +124,8 @@ def embedding(weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_fr
         raise RuntimeError("'weight' must be 2-D")
     _check_indices(weight, indices, function="embedding")
     if _outside(indices, weight.array.shape[0]):
+        if not weight.array.shape[0]:
+            raise RuntimeError("index_select(): self indexing axis dim should be positive")
         raise IndexError("index out of range in self")
     if padding_idx < 0 and not scale_grad_by_freq:
         return xp.embedding(weight, indices)
@@ -150,6 +152,12 @@ def _embedding_renorm_(input: Any, indices: Any, max_norm: float, norm_type: flo
     """Rows that are named, scaled down in place to a norm of `max_norm`. https://pytorch.org/docs → torch.nn.functional.embedding"""
     if mode.record and input.requires_grad:
         inplace.check(input)
+    if input.array.ndim != 2:
+        raise RuntimeError(f"Expected 2-dimensional tensor, but got {input.array.ndim}-dimensional tensor for argument #1 'self' (while checking "
+                           "arguments for embedding_renorm_)")
+    if input.array.dtype.kind in "biu":
+        raise RuntimeError(f"norm(): input dtype should be either floating point or complex. Got {SCALAR_TYPES[input.dtype.name]} instead.")
+    norm_type = float(norm_type)
     return embedding_renorm_(input, indices, max_norm, norm_type)
 
 
@@ -215,6 +223,8 @@ def _check_bags(weight: Any, indices: Any, offsets: Any, padding_idx: int | None
     if not weight.is_floating_point():
         raise RuntimeError("Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, Double; but got "
                            f"{weight.type()} instead (while checking arguments for embedding_bag)")
+    if not indices.ndim:
+        raise RuntimeError("input has to be a 1D or 2D Tensor, but got Tensor of dimension 0")
     count, rows = indices.shape[0], weight.shape[0]
     if offsets.shape[0] and not is_hollow(offsets):
         if int(offsets[0]) != 0:

@@ -8,7 +8,7 @@ from math import pi
 from typing import Any
 
 from ..dispatch import SCALAR_TYPES, fresh, xp
-from ._arguments import each_example, in_batch, in_dtype, is_hollow
+from ._arguments import broadcast_shape, check_tensor, each_example, in_batch, in_dtype, integer, is_hollow
 from ._register import public
 from .distance import pairwise_distance
 
@@ -28,10 +28,15 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
     >>> torch.binary_cross_entropy_with_logits(torch.tensor([0., 1000.]), torch.tensor([1., 1.]))
     tensor([0.6931, 0.0000])
     """
-    if input.array.dtype.kind in "biu":
+    if input.array.dtype.kind in "biuc":
         raise NotImplementedError(f"\"log_sigmoid_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+    if target.array.dtype.kind == "c":
+        raise RuntimeError(f"result type {SCALAR_TYPES[target.dtype.name]} can't be cast to the desired output type {SCALAR_TYPES[input.dtype.name]}")
     if target.array.dtype.kind == "b":
         raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.")
+    for t in (target, weight, pos_weight):
+        if t is not None and t.array.shape != input.array.shape:
+            broadcast_shape(input, t)
     if all(t is None or t.array.dtype == target.array.dtype for t in (input, weight, pos_weight)):
         return xp.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction=NAMES[reduction])
     if target.array.dtype.kind in "iu":
@@ -61,6 +66,8 @@ def poisson_nll_loss(input: Any, target: Any, log_input: bool, full: bool, eps: 
 
     https://pytorch.org/docs → torch.nn.functional.poisson_nll_loss
     """
+    check_tensor(target, "poisson_nll_loss", "target", 2)
+    reduction = integer(reduction, "reduction")
     losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * pi * target).log()
@@ -79,7 +86,7 @@ def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction
     >>> torch.hinge_embedding_loss(torch.tensor([0.5, 0.25]), torch.tensor([1, -1]))
     tensor([0.5000, 0.7500])
     """
-    far = (margin - input).clamp(min=0)
+    far = in_dtype(float(margin) - input, input.dtype).clamp(min=0)         # whole numbers stay whole
     losses = xp.where(target != 1, far, far.new_zeros(())) + xp.where(target != -1, input, input.new_zeros(()))
     return reduced(losses, reduction)
 
@@ -156,6 +163,8 @@ def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: A
     """
     if in_batch(targets, input_lengths, target_lengths):
         return each_example(ctc_loss, log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
+    if log_probs.array.dtype.kind in "biu":
+        raise NotImplementedError(f"\"ctc_loss_cpu\" not implemented for '{SCALAR_TYPES[log_probs.dtype.name]}'")
     batched = log_probs.ndim == 3
     if is_hollow(targets, input_lengths, target_lengths):
         return reduced(log_probs.new_zeros(log_probs.shape[1:2] if batched else ()), reduction)
@@ -182,6 +191,8 @@ def _lengths(value: Any, x: Any, name: str) -> Any:
         if value.array.dtype.kind not in "iu":
             raise RuntimeError(f"{name}_lengths must be integral")
         value = type(value._storage).host(value.array)
+    elif isinstance(value, (tuple, list)):
+        value = [int(v) for v in value]
     lengths = np.asarray(value, dtype=np.int64).reshape(-1)
     if len(lengths) != x.shape[1]:
         raise RuntimeError(f"{name}_lengths must be of size batch_size")

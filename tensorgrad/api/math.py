@@ -34,7 +34,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     >>> torch.add(torch.tensor([1., 2.]), torch.tensor([10., 20.]), alpha=2)
     tensor([21., 42.])
     """
-    return xp.add(input, other if alpha == 1 else _scaled(input, other, alpha))
+    return xp.add(input, other if alpha == 1 and alpha is not True else _scaled(input, other, alpha))
 
 
 def _check_difference(input: Any, other: Any) -> None:
@@ -56,7 +56,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     tensor([3., 4.])
     """
     _check_difference(input, other)
-    return xp.subtract(input, other if alpha == 1 else _scaled(input, other, alpha))
+    return xp.subtract(input, other if alpha == 1 and alpha is not True else _scaled(input, other, alpha))
 
 
 @public(method=False)
@@ -69,7 +69,7 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """
     check_tensor(input, "rsub", "input", 1)
     _check_difference(input, other)
-    return xp.rsub(input if alpha == 1 else _scaled(other, input, alpha), other)
+    return xp.rsub(input if alpha == 1 and alpha is not True else _scaled(other, input, alpha), other)
 
 
 # ── products and quotients ────────────────────────────────────────────────────────────────────────────────────────────
@@ -219,6 +219,8 @@ def pow(input: Any, exponent: Any) -> Any:  # noqa: A001
     """
     if isinstance(exponent, int) and exponent < 0 and isinstance(input, Tensor) and input.array.dtype.kind in "biu":
         raise RuntimeError("Integers to negative integer powers are not allowed.")
+    if type(exponent) is int and exponent >= 1 << 63 and isinstance(input, Tensor) and input.array.dtype.kind in "biu":
+        raise RuntimeError("value cannot be converted to type int64_t without overflow")
     return xp.power(input, exponent) if isinstance(input, Tensor) else _in_rows(xp.power(input, exponent))
 
 

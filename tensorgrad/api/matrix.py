@@ -7,7 +7,7 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, namespace, xp
-from ._arguments import check_tensor, in_dtype, integer, normalize_dim, promoted, warn
+from ._arguments import check_elements, check_list, check_tensor, in_dtype, integer, normalize_dim, promoted, warn
 from ._register import C_NAMES, public
 
 # ── products ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -15,6 +15,8 @@ from ._register import C_NAMES, public
 
 def _same_dtype(a: Any, b: Any) -> None:
     if a.array.dtype != b.array.dtype:
+        if a.array.dtype.kind == "b" and max(a.array.ndim, b.array.ndim) > 2 and a.array.shape[-1:] == b.array.shape[-2:][:1]:
+            raise NotImplementedError("\"bmm\" not implemented for 'Bool'")
         raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {C_NAMES[a.dtype.name]} != {C_NAMES[b.dtype.name]}")
 
 
@@ -68,6 +70,8 @@ def bmm(input: Any, mat2: Any, out_dtype: Any = None) -> Any:
     """
     _check_ranks({"batch1": input, "batch2": mat2}, 3, "3D tensor")
     (count, _, k), shape = input.array.shape, mat2.array.shape
+    if input.array.dtype.kind == "b":
+        raise NotImplementedError("\"bmm\" not implemented for 'Bool'")
     if shape[:2] != (count, k):
         raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {k}] but got: [{shape[0]}, {shape[1]}].")
     return matmul(*_wider(out_dtype, input, mat2))
@@ -81,6 +85,8 @@ def mv(input: Any, vec: Any) -> Any:
     >>> torch.mv(torch.tensor([[1., 2.], [3., 4.]]), torch.tensor([1., 1.]))
     tensor([3., 7.])
     """
+    if not input.array.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     _check_matrix_vector(input, vec)
     return matmul(input, vec)
 
@@ -163,6 +169,8 @@ def trace(input: Any) -> Any:
     >>> torch.trace(torch.tensor([[1., 2.], [3., 4.]]))
     tensor(5.)
     """
+    if input.array.dtype.kind == "b":
+        raise NotImplementedError("\"trace\" not implemented for 'Bool'")
     if input.array.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.array.ndim}")
     return xp.sum(xp.diagonal(input), axis=None, keepdims=False)
@@ -291,6 +299,7 @@ def chain_matmul(*matrices: Any) -> Any:
     matrices = matrices[0] if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)) else matrices
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    check_elements(matrices)
     for i, m in enumerate(matrices):
         if m.array.ndim != 2:
             raise RuntimeError(f"Tensor {i} must be a matrix" if len(matrices) > 1 else f"chain_matmul(): Tensor {i} must be a matrix")
@@ -305,6 +314,7 @@ def multi_dot(tensors: Any) -> Any:
     >>> torch.linalg.multi_dot([torch.ones(2), torch.ones(2, 3), torch.ones(3)])
     tensor(6.)
     """
+    check_list(tensors, "linalg_multi_dot")
     _check_chain(tensors)
     chain = list(tensors)
     row, column = chain[0].array.ndim == 1, chain[-1].array.ndim == 1
@@ -457,6 +467,8 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     >>> torch.cross(torch.tensor([1., 0., 0.]), torch.tensor([0., 1., 0.]), dim=0)
     tensor([0., 0., 1.])
     """
+    if input.array.dtype.kind == "b":
+        raise NotImplementedError("\"cross\" not implemented for 'Bool'")
     check_tensor(other, "cross", "other", 2)
     if input.array.ndim != other.array.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
@@ -492,8 +504,10 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = None) -> 
     >>> torch.cdist(torch.tensor([[0., 0.]]), torch.tensor([[3., 4.], [0., 1.]]))
     tensor([[5., 1.]])
     """
-    _check_points(x1, x2, p)
     modes = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
+    if compute_mode is not None and compute_mode not in modes:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    _check_points(x1, x2, p)
     mode = 0 if compute_mode is None else modes.index(compute_mode)
     many = max(x1.array.shape[-2], x2.array.shape[-2]) > 25
     if p == 2 and (mode == 1 or mode == 0 and many):      # the matrix product loses digits, but not time

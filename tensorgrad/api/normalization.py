@@ -17,9 +17,11 @@ def _check_count(t: Any, count: int, name: str) -> None:
 
 
 def _check_dtypes(input: Any, *parameters: Any, said: str) -> None:
-    dtype = input.array.dtype
-    for p in parameters:
-        if p is not None and p.array.dtype is not dtype and p.array.dtype != dtype:
+    dtype, given = input.array.dtype, [p for p in parameters if p is not None]
+    if dtype.itemsize == 2 and given and given[0].array.dtype != dtype:         # of 16 bits: all parameters may have 32
+        dtype, input, said = float32.numpy, given[0].new_empty(0, dtype=float32), "mixed dtype (CPU): expect parameter to have scalar type of {}"
+    for p in given:
+        if p.array.dtype is not dtype and p.array.dtype != dtype:
             raise RuntimeError(said.format(SCALAR_TYPES[input.dtype.name]))
 
 
@@ -47,7 +49,7 @@ def batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_va
         _check_count(t, channels, name)
     _check_count(weight, channels, "weight")
     _check_count(bias, channels, "bias")
-    if input.array.dtype.itemsize > 2:
+    if input.array.dtype.kind in "fV":
         _check_dtypes(input, weight, bias, running_mean, running_var, said="mixed dtype (CPU): all inputs must share same datatype.")
     if not training:
         return _in_the_dtype_of(input, xp.affine_by_channel(input, weight, bias, _off_the_tape(running_mean), _off_the_tape(running_var), eps=eps))
@@ -102,8 +104,16 @@ def instance_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running
     """
     if (running_mean is None or running_var is None) and not use_input_stats:
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+    if input.array.ndim < 2:
+        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
+    if use_input_stats and (running_mean is None) != (running_var is None):
+        if (running_var if running_mean is None else running_mean).array.dtype == input.array.dtype:
+            raise ValueError("running_mean and running_var must either both be None or neither be None")
+        raise RuntimeError("Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #0 'self'")
     samples, channels = input.shape[:2]
     mean, variance, w, b = (None if t is None else t.repeat(samples) for t in (running_mean, running_var, weight, bias))
+    if use_input_stats and mean is not None and mean.array.dtype != input.array.dtype and input.array.dtype.itemsize > 2:
+        mean, variance = in_dtype(mean, input.dtype), in_dtype(variance, input.dtype)
     as_channels = input.reshape(1, samples * channels, *input.shape[2:])
     out = batch_norm(as_channels, w, b, mean, variance, use_input_stats, momentum, eps)
     for running, all_ in ((running_mean, mean), (running_var, variance)):
@@ -145,7 +155,7 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
             [-1.,  1.]])
     """
     shape = _shape_of(normalized_shape, input, "layer_norm", weight, bias)
-    if input.array.dtype.itemsize > 2:
+    if input.array.dtype.itemsize > 1:
         _check_dtypes(input, weight, bias, said="mixed dtype (CPU): expect parameter to have scalar type of {}")
     return _in_the_dtype_of(input, xp.native_layer_norm(input, weight, bias, ndim=len(shape), eps=eps))
 
@@ -158,6 +168,8 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float |
     >>> torch.rms_norm(torch.tensor([[1., 7.]]), (2,))
     tensor([[0.2000, 1.4000]])
     """
+    if isinstance(normalized_shape, (tuple, list)) and len(normalized_shape) > input.array.ndim:
+        raise ValueError(f"Input tensor must have at least {len(normalized_shape)} dimensions, but got {input.array.ndim}")
     ndim = len(_shape_of(normalized_shape, input, "rms_norm", weight, star="*"))
     if input.array.dtype.kind in "biu":
         raise NotImplementedError(f"\"rms_norm\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
@@ -190,6 +202,5 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
         if t is not None and t.array.shape != (shape[1],):
             raise RuntimeError(f"Expected {what} to be a vector of size equal to the number of channels in input, but got {what} of shape "
                                f"{list((weight if weight is not None else t).array.shape)} and input of shape {shape}")
-    if input.array.dtype.itemsize > 2:
-        _check_dtypes(input, weight, bias, said="mixed dtype (CPU): expect parameter to have scalar type of {}")
+    _check_dtypes(input, weight, bias, said="mixed dtype (CPU): expect parameter to have scalar type of {}")
     return _in_the_dtype_of(input, xp.native_group_norm(input, weight, bias, groups=num_groups, eps=eps))

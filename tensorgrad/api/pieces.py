@@ -8,7 +8,7 @@ from .._tensor import Tensor
 from ..autograd.tape import TensorBase
 from ..dispatch import SCALAR_TYPES, xp
 from ..storage.exhausted import check_room
-from ._arguments import normalize_dim
+from ._arguments import integer, normalize_dim
 from ._register import FUNCTIONS, public
 from .shape import ravel
 
@@ -36,6 +36,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, 
     d = normalize_dim(dim, tensor.array.ndim)
     n = tensor.array.shape[d]
     if isinstance(size, (list, tuple)):
+        size = tuple(map(index, size))
         if sum(size) == n and any(s < 0 for s in size):
             raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(size)}")
         if sum(size) != n or any(s < 0 for s in size):
@@ -43,7 +44,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, 
                                f"split_sizes={list(size)}")
         return tuple(xp.split_with_sizes(tensor, sizes=tuple(size), axis=d))
     else:
-        if isinstance(size, TensorBase):
+        if isinstance(size, TensorBase) and size.array.size == 1:  # type: ignore[attr-defined]
             size = int(size.item())  # type: ignore[attr-defined]
         if type(size) is not int:
             raise TypeError(f"split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not {type(size).__name__}")
@@ -119,6 +120,8 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0, *, indices:
         if where.array.dtype.name != "int64":
             raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {SCALAR_TYPES[where.dtype.name]}")  # type: ignore[attr-defined]
         where = where.tolist()  # type: ignore[attr-defined]
+    if isinstance(where, bool):
+        raise TypeError("tensor_split() received an invalid combination of arguments")
     if isinstance(where, int):
         if where <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {where}")
@@ -166,6 +169,7 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
         if start.array.ndim or start.array.dtype.kind not in "iu":
             raise RuntimeError("start must be an 0-dim integral Tensor.")
         start = start.item()
+    start = integer(start, "start")
     if not input.array.ndim:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     d = normalize_dim(dim, input.array.ndim)
@@ -193,7 +197,7 @@ def select(input: Any, dim: int, index: Any) -> Any:
     """One index of an axis. https://pytorch.org/docs → torch.select"""
     if not input.array.ndim:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
-    d, i = normalize_dim(dim, input.array.ndim), int(index)
+    d, i = normalize_dim(dim, input.array.ndim), integer(index, "index")
     n = input.array.shape[d]
     if not -n <= i < n:
         raise IndexError(f"select(): index {i} out of range for tensor of size {list(input.array.shape)} at dimension {d}")
@@ -207,6 +211,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     a, b = normalize_dim(dim1, ndim), normalize_dim(dim2, ndim)
     if a == b:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    offset = min(max(offset, -input.array.shape[a]), input.array.shape[b])
     return xp.diagonal(input, offset=offset, axis1=a, axis2=b)
 
 

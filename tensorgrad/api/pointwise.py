@@ -6,6 +6,7 @@ from typing import Any
 
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, xp
+from ._arguments import check_tensor
 from ._register import FUNCTIONS, public
 
 # ── the plain ones: name and aliases, op, what it computes, an example, its result ────────────────────────────────────
@@ -41,8 +42,18 @@ tanh           tanh        tanh x                      [0., 1.]    [0.0000, 0.76
 """
 
 
+def _real(run: Any, name: str) -> Any:
+    def checked(input: Any) -> Any:
+        if input.array.dtype.kind == "c":
+            raise RuntimeError(f"{name} is not supported for complex tensors.")
+        return run(input)
+    return checked
+
+
 def _plain(names: list[str], op: str, maths: str, example: str, result: str) -> None:
     run = getattr(xp, op)
+    if op in ("deg2rad", "rad2deg"):
+        run = _real(run, op)
 
     def function(input: Any) -> Any:
         return run(input)
@@ -182,6 +193,8 @@ def round(input: Any, *, decimals: int = 0) -> Any:  # noqa: A001
     """
     if input.array.dtype.kind in "iu" and not decimals:
         return xp.clone(input)
+    if not -308 <= decimals <= 308 and input.array.dtype.kind in "fV":
+        return xp.multiply(xp.round(input), float("nan"))       # no power of ten is that large
     return xp.round(input, decimals=decimals)
 
 
@@ -367,12 +380,14 @@ def view_as_complex(input: Any) -> Any:
 @public()
 def is_conj(input: Any) -> bool:
     """Whether conjugating was put off until the tensor is read: never, here. https://pytorch.org/docs → torch.is_conj"""
+    check_tensor(input, "is_conj", "input", 1)
     return False
 
 
 @public()
 def is_neg(input: Any) -> bool:
     """Whether negating was put off until the tensor is read: never, here. https://pytorch.org/docs → torch.is_neg"""
+    check_tensor(input, "is_neg", "input", 1)
     return False
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -167,9 +168,9 @@ def _too_small(w: Windows, channels: int, function: str) -> str:
 
 def max_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: bool = True) -> Any:
     """The largest value of each window, and its place in the plane, if these are asked for."""
+    w = windows(input, n, kernel_size, stride, padding, dilation, ceil_mode, f"max_pool{n}d")
     if n == 1 and input.array.dtype.kind not in "fV":
         raise NotImplementedError(f"\"max_pool1d_impl\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
-    w = windows(input, n, kernel_size, stride, padding, dilation, ceil_mode, f"max_pool{n}d")
     geometry = {"kernel": w.kernel, "stride": w.stride, "widths": w.widths, "dilation": w.dilation}
     if not indices:
         return w.cut(xp.max_pool(input, **geometry))
@@ -274,6 +275,8 @@ def avg_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 
 def adaptive_size(input: Any, output_size: Any, n: int, name: str) -> tuple[int, ...]:
     """How many windows were asked for along each dimension; None stands for the size of the input."""
     maximal = "max" in name
+    if output_size is None:
+        raise TypeError(f"{name}(): argument 'output_size' (position 2) must be tuple of ints, not NoneType")
     sizes = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * n
     if n == 1:
         if len(sizes) != 1:
@@ -291,7 +294,7 @@ def adaptive_size(input: Any, output_size: Any, n: int, name: str) -> tuple[int,
             raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
                                f"{list(input.shape)} with "
                                f"dimension {input.ndim + i} being empty")
-    out = tuple(d if s is None else int(s) for s, d in zip(sizes, input.shape[-n:], strict=True))
+    out = tuple(d if s is None else index(s) for s, d in zip(sizes, input.shape[-n:], strict=True))
     if min(out) < 0:
         shape = [*input.shape[:-n], *out]
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(out)}: {shape}" if maximal else
@@ -309,6 +312,9 @@ def bounds(d: int, out: int) -> tuple[Any, Any]:
 
 def adaptive_avg_pool(n: int, input: Any, output_size: Any) -> Any:
     size = adaptive_size(input, output_size, n, f"adaptive_avg_pool{n}d")
+    if n == 1 and size == (1,) and input.array.dtype.kind in "biu":
+        raise RuntimeError("mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "
+                           f"{SCALAR_TYPES[input.dtype.name]}")
     check_room((*input.shape[:-n], *size), input.array.itemsize, f"adaptive_avg_pool{n}d")
     if not input.is_floating_point():
         raise NotImplementedError(f"\"adaptive_avg_pool{max(n, 2)}d\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")

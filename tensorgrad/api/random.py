@@ -20,11 +20,11 @@ from ..autograd.mode import mode
 from ..autograd.tape import TensorBase, node_of
 from ..device import device as Device
 from ..dispatch import fresh, xp
-from ..dtype import as_dtype
+from ..dtype import SCALAR_TYPES, as_dtype
 from ..generator import Generator, default_generator
 from ..ops.shape import inverse
 from ..storage.base import backend_of
-from ._arguments import check_long
+from ._arguments import broadcast_shape, check_long
 from ._register import public, write_out
 from .creation import as_leaf, axes_in_memory, empty_like, shape_of, unmade
 
@@ -275,6 +275,7 @@ def randint_like(input: Any, low: Any = None, high: Any = None, *, generator: An
 def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = dtypes.int64, layout: Any = None, device: Any = None,
              requires_grad: bool = False, pin_memory: bool = False) -> Any:
     """The numbers 0 … n − 1 in random order. https://pytorch.org/docs → torch.randperm"""
+    check_long(n)
     backend = backend_of(device if out is None else out.device)
     made = tensor_of(generator_of(backend, generator).randperm(n, (as_dtype(dtype) if out is None else out.dtype).numpy), backend)
     return made if out is None else write_out(made, out)
@@ -311,6 +312,8 @@ def _host(t: Any) -> Any:
 def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
     """1 with the probability that each element gives (or p), else 0. https://pytorch.org/docs → torch.bernoulli"""
     backend = type(input._storage)
+    if not input.array.size and input.array.dtype.kind not in "fV":
+        return _of(input, input.clone())
     source = generator_of(backend, generator)
     values = source.bernoulli(_host(input), None, input.array.dtype) if p is None else source.bernoulli(
         _host(p) if isinstance(p, TensorBase) else float(p), input.array.shape, input.array.dtype)
@@ -340,6 +343,7 @@ def poisson(input: Any, generator: Any = None) -> Any:
 def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
     """Successes in `count` trials. https://pytorch.org/docs → torch.binomial"""
     backend = type(count._storage)
+    broadcast_shape(count, prob)
     return tensor_of(generator_of(backend, generator).binomial(_host(count), _host(prob)), backend)
 
 
@@ -392,6 +396,9 @@ def _drawn_like(input: Any, draw: Any) -> Any:
     if backend.device.type == "meta":       # nobody sees the numbers: the arguments are checked, and that is all
         draw(generator_of(backend, None), (0,) * len(shape), input.array.dtype)
         return input
+    if not input.array.size and input.array.dtype.kind not in "fV":       # no kernel runs: the arguments are checked
+        draw(generator_of(backend, None), shape, np.dtype("float32"))
+        return input
     order = range(len(shape)) if input.array.flags.c_contiguous else axes_in_memory(input.array)
     values = draw(generator_of(backend, None), tuple(shape[d] for d in order), input.array.dtype)
     return tensor_of(values.transpose(inverse(order)) if len(shape) > 1 else values, backend)
@@ -405,6 +412,8 @@ def _filler(name: str, what: str, **defaults: Any) -> None:
             raise TypeError(f"{name}_() takes {', '.join(names)} and generator")
         given = defaults | dict(zip(names, args, strict=False)) | keywords
         values = [given[n] for n in names]
+        if name != "bernoulli" and any(isinstance(v, TensorBase) and v.array.ndim for v in values):
+            raise TypeError(f"{name}_(): arguments must be float, not Tensor")
 
         def draw(own: Any, shape: Any, dtype: Any) -> Any:
             source = own if generator is None else generator_of(type(self._storage), generator)
@@ -415,6 +424,13 @@ def _filler(name: str, what: str, **defaults: Any) -> None:
     setattr(Tensor, f"{name}_", method)
 
 
+def _real(dtype: Any, p: Any) -> bool:
+    if dtype.kind == "c":
+        kernel = "bernoulli_tensor_cpu_self_" if isinstance(p, TensorBase) else "bernoulli_scalar_cpu_"
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{SCALAR_TYPES[dtypes.FROM_NUMPY[dtype].name]}'")
+    return True
+
+
 DRAW = {
     "uniform": lambda g, shape, dtype, x, low, high: g.uniform(shape, float(low), float(high), dtype),
     "normal": lambda g, shape, dtype, x, mean, std: g.normal(shape, float(mean), float(std), dtype, contiguous=x.array.flags.c_contiguous),
@@ -422,7 +438,7 @@ DRAW = {
     "exponential": lambda g, shape, dtype, x, lambd: g.exponential(shape, float(lambd), dtype),
     "cauchy": lambda g, shape, dtype, x, median, sigma: g.cauchy(shape, float(median), float(sigma), dtype),
     "geometric": lambda g, shape, dtype, x, p: g.geometric(shape, float(p), dtype),
-    "bernoulli": lambda g, shape, dtype, x, p: g.bernoulli(_host(p) if isinstance(p, TensorBase) else float(p), shape, dtype),
+    "bernoulli": lambda g, shape, dtype, x, p: _real(dtype, p) and g.bernoulli(_host(p) if isinstance(p, TensorBase) else float(p), shape, dtype),
 }
 _filler("uniform", "Filled with uniform numbers.", **{"from": 0.0, "to": 1.0})
 _filler("normal", "Filled with normal numbers.", mean=0.0, std=1.0)

@@ -7,6 +7,7 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, xp
+from ..dtype import as_dtype
 from ..ops.reduction import count_of
 from . import return_types
 from ._arguments import check_tensor, floating, in_dtype, normalize_dim, normalize_dims
@@ -101,6 +102,9 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     """
     if input.array.dtype.kind in "biu":
         raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {_kind(input)}")
+    if dtype is not None and as_dtype(dtype).numpy.kind in "biu":
+        raise RuntimeError("nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: "
+                           f"{SCALAR_TYPES[as_dtype(dtype).name]}")
     numbers = xp.sum(xp.logical_not(xp.isnan(input)), axis=axes(dim, input.array.ndim), keepdims=keepdim)
     return xp.divide(nansum(input, dim, keepdim, dtype=dtype), numbers)
 
@@ -146,6 +150,8 @@ def _spread_arguments(input: Any, dim: Any, flags: Any, correction: Any, keepdim
     """The parameters of var and std, which older programs call with (dim, unbiased, keepdim) or with (unbiased) by position."""
     if isinstance(dim, bool):
         dim, unbiased = None, dim
+    if not all(isinstance(flag, bool) for flag in flags):
+        raise TypeError(f"{name}() received an invalid combination of arguments")
     if flags:
         unbiased, keepdim = flags[0], flags[1] if len(flags) > 1 else keepdim
     if input.array.dtype.kind in "biu":
@@ -258,7 +264,7 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     tensor([1, 0])
     """
     check_tensor(input, "max", "input", 1)
-    if other is not None or isinstance(dim, Tensor):
+    if other is not None or isinstance(dim, Tensor) and not keepdim:
         from .math import maximum
         return maximum(input, dim if other is None else other)
     return _extreme(input, dim, keepdim, "max", "greatest_of_all", "max_dim")
@@ -274,7 +280,7 @@ def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     tensor(1.)
     """
     check_tensor(input, "min", "input", 1)
-    if other is not None or isinstance(dim, Tensor):
+    if other is not None or isinstance(dim, Tensor) and not keepdim:
         from .math import minimum
         return minimum(input, dim if other is None else other)
     return _extreme(input, dim, keepdim, "min", "least_of_all", "min_dim")
@@ -319,7 +325,7 @@ def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any
             raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
         axis = None
     else:
-        axis = axes(dim, input.array.ndim)
+        axis = axes(normalize_dim(dim, input.array.ndim), input.array.ndim)
         for a in axis or ():
             if not input.array.shape[a]:
                 raise IndexError(f"aminmax: Expected reduction dim {a} to have non-zero size.")

@@ -46,10 +46,10 @@ def _runs(data: Any, lengths: Any, indices: Any, offsets: Any, axis: int, unsafe
         raise RuntimeError("segment_reduce(): indices based reduction is not supported yet." if indices is not None else
                            "segment_reduce(): Either lengths or offsets must be defined.")
     name, given = ("offsets", offsets) if offsets is not None else ("lengths", lengths)
-    if given.array.dtype.kind not in "iu":
-        raise NotImplementedError(f"\"_segment_reduce_{name}_cpu_kernel1\" not implemented for '{SCALAR_TYPES[given.dtype.name]}'")
     if given.array.ndim != axis + 1:
         raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of {name} but got {axis}.")
+    if given.array.dtype.kind not in "iu":
+        raise NotImplementedError(f"\"_segment_reduce_{name}_cpu_kernel1\" not implemented for '{SCALAR_TYPES[given.dtype.name]}'")
     array = given.array
     if name == "offsets":
         return array[..., 1:] - array[..., :-1], array[..., 1:]

@@ -224,13 +224,15 @@ def to_dlpack(tensor: Any) -> Any:
 def frobenius_norm(input: Any, dim: Any, keepdim: bool = False) -> Any:
     """√Σ |x|² over axes. https://pytorch.org/docs → torch.linalg.matrix_norm"""
     _warn_of_norm("frobenius_norm", "vector_norm(A, 2., dim, keepdim)")
-    return norm(input, "fro", dim, keepdim)
+    return norm(input, "fro", (int(dim),) if isinstance(dim, Tensor) and dim.array.dtype.kind in "iu" else dim, keepdim)
 
 
 @public(method=False)
 def nuclear_norm(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """The sum of the singular values. https://pytorch.org/docs → torch.linalg.matrix_norm"""
     _warn_of_norm("nuclear_norm", "matrix_norm(A, 'nuc', dim, keepdim)")
+    if isinstance(dim, int) and not isinstance(dim, bool):
+        dim = (dim, dim)            # one number for both axes
     if isinstance(dim, bool):       # the first of two signatures: (input, keepdim)
         dim, keepdim = None, dim
     return norm(input, "nuc", dim, keepdim)
@@ -249,6 +251,8 @@ def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
     if not v.array.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     dim = normalize_dim(dim, v.array.ndim)
+    if not v.array.size:
+        v.reshape(v.array.shape[dim], -1)       # PyTorch's way to the result: no shape can be made out for the rest
     return norm(v, pow, [d for d in range(v.array.ndim) if d != dim], True)
 
 

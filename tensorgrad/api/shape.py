@@ -6,7 +6,7 @@ from operator import index
 from typing import Any
 
 from .. import dtype as dtypes
-from .._tensor import Tensor, _row_major
+from .._tensor import Tensor
 from ..autograd import inplace as _inplace
 from ..autograd.inplace import address
 from ..autograd.mode import mode
@@ -295,6 +295,8 @@ def expand(input: Any, *size: Any, implicit: bool = False, **keywords: Any) -> A
         if own not in (None, 1, n) and n != -1:
             raise RuntimeError(f"The expanded size of the tensor ({n}) must match the existing size ({own}) at non-singleton dimension {i}.  Target "
                                f"sizes: {list(sizes)}.  Tensor sizes: {list(shape)}")
+        if n < -1:
+            raise RuntimeError(f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing dimension {i}")
         full.append(own if n == -1 else n)
     return xp.broadcast_to(input, shape=tuple(reversed(full)))
 
@@ -361,12 +363,14 @@ def contiguous(input: Any, memory_format: Any = dtypes.contiguous_format) -> Any
 
 
 @public(inplace=True)
-def as_strided(input: Any, size: Any, stride: Any = None, storage_offset: Any = None) -> Any:
+def as_strided(input: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
     """Any view of the memory. https://pytorch.org/docs → torch.as_strided"""
     size = tuple(size)
-    stride = _row_major(size) if stride is None else tuple(stride)
+    stride = tuple(stride)
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")
+    if any(n < 0 for n in size):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
     if any(s < 0 for s in stride):
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
     storage = shared(input)

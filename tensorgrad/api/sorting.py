@@ -101,6 +101,8 @@ def _middle(input: Any, dim: Any, keepdim: bool, name: str) -> Any:
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     if dim is not None:
         return getattr(return_types, name)(*along(f"{name}_dim", input, dim, keepdim, name))
+    if keepdim:
+        raise TypeError(f"{name}() received an invalid combination of arguments: keepdim needs a dim")
     if not input.array.size:
         return xp.add(xp.sum(input), float("nan")) if input.array.dtype.kind in "fV" else input.new_full((), dtypes.iinfo(input.dtype).min)
     return getattr(xp, f"{name}_of_all")(input)
@@ -152,6 +154,8 @@ def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: bool = False, r
     >>> torch.searchsorted(torch.tensor([1, 3, 5, 7]), torch.tensor([3, 6]), right=True)
     tensor([2, 3])
     """
+    if isinstance(input, complex) and sorted_sequence.array.ndim == 1:
+        raise NotImplementedError("\"searchsorted_out_cpu\" not implemented for 'ComplexFloat'")
     values = input if isinstance(input, Tensor) else sorted_sequence.new_tensor(input, dtype=None if isinstance(input, int) else dtypes.float64)
     _check_search(sorted_sequence, values, right, side, sorter)
     if sorter is not None:

@@ -8,8 +8,9 @@ from typing import Any
 
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, xp
+from ..storage.exhausted import check_room
 from . import math, pointwise, reduction
-from ._arguments import check_tensor, floating, integer
+from ._arguments import check_long, check_tensor, floating, integer
 from ._register import FUNCTIONS, _with_out, public
 
 SPECIAL: dict[str, Callable[..., Any]] = {}     # the names of `torch.special`
@@ -103,11 +104,13 @@ def mvlgamma(input: Any, p: int) -> Any:
     >>> torch.mvlgamma(torch.tensor([2., 3.]), 2)
     tensor([0.4516, 1.5502])
     """
+    check_long(p := integer(p, "p"))
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     if input.array.dtype.kind == "b":
         raise RuntimeError("The input tensor may not be a boolean tensor.")
     input = floating(input)
+    check_room((*input.array.shape, p), input.array.itemsize, "mvlgamma")
     halves = xp.multiply(xp.arange(p, dtype=input.dtype), 0.5)
     terms = xp.lgamma(xp.subtract(xp.expand_dims(input, -1), halves))
     return xp.add(xp.sum(terms, axis=(-1,), keepdims=False), p * (p - 1) / 4 * log(pi))
@@ -185,6 +188,8 @@ legendre_polynomial_p           Pₙ(x), orthogonal on [−1, 1]               1
 
 def _polynomial(name: str, maths: str, result: str) -> None:
     def function(input: Any, n: Any) -> Any:
+        if isinstance(n, complex) or isinstance(input, complex):
+            raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'ComplexFloat'")
         if not isinstance(input, Tensor):
             input = n.new_tensor(input, dtype=floating(n).dtype)
         elif not isinstance(n, Tensor):

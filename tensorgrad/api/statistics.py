@@ -11,7 +11,7 @@ from ..dispatch import SCALAR_TYPES, xp
 from ..storage.exhausted import check_room
 from . import return_types
 from ._arguments import anywhere, each_example, floating, in_batch, in_dtype, normalize_dim
-from ._register import public
+from ._register import C_NAMES, public
 from .creation import linspace
 
 _upto = range      # the name is an argument of histograms
@@ -186,6 +186,8 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
         raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
+    if input.array.shape == (0,):
+        weights = None
     if input.array.ndim != 1 or input.array.size and int(input.array.min()) < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if input.array.size:
@@ -222,10 +224,12 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:  # no
     >>> torch.histc(torch.tensor([1., 2., 1.]), bins=4, min=0, max=3)
     tensor([0., 2., 1., 0.])
     """
-    if input.array.dtype.kind not in "fV":
-        raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    if input.array.dtype.kind not in "fV":
+        if min > max:
+            raise RuntimeError("torch.histc: max must be larger than min")
+        raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     if in_batch(input) and min == max:
         return each_example(histc, input, bins, min, max)
     low, high = _range(input, (min, max), 1, "torch.histc")
@@ -242,6 +246,8 @@ def histogram(input: Any, bins: Any = 100, *, range: Any = None, weight: Any = N
     """
     if in_batch(input, bins, weight):
         return each_example(histogram, input, bins, range=range, weight=weight, density=density)
+    if isinstance(bins, bool):
+        raise TypeError("histogram(): argument 'bins' must be int, not bool")
     points = xp.reshape(input, (input.array.size, 1))
     if weight is not None:
         if weight.array.shape != input.array.shape:
@@ -262,6 +268,12 @@ def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None,
     tensor([[0., 1.],
             [1., 1.]])
     """
+    for d, b in enumerate((bins,) if isinstance(bins, int) else bins):
+        if isinstance(b, Tensor) and b.array.dtype != input.array.dtype:
+            raise RuntimeError("torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "
+                               f"{C_NAMES[input.dtype.name]} and bins for dimension {d} with dtype {C_NAMES[b.dtype.name]}")
+        if isinstance(b, int) and b <= 0:
+            raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {b} for dimension {d}")
     if input.array.dtype.kind != "f":
         raise NotImplementedError(f"\"histogramdd\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     if input.array.ndim < 2:
@@ -270,6 +282,8 @@ def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None,
     bins = [bins] * count if isinstance(bins, int) else list(bins)
     if len(bins) != count:
         raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
+    if range is not None and len(range) != 2 * count:
+        raise RuntimeError(f"torch.histogramdd: for a {count}-dimensional histogram range should have {2 * count} elements, but got {len(range)}")
     points = xp.reshape(input, (prod(input.array.shape[:-1]), count))
     if weight is not None and weight.array.shape != input.array.shape[:-1]:
         raise RuntimeError("torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding its "

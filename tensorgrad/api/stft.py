@@ -93,7 +93,7 @@ def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int 
     whole = _is_complex(x) or _is_complex(window)
     if onesided and whole:
         raise RuntimeError("Cannot have onesided output if window or input is complex")
-    frames = xp.unfold(x, axis=1, size=n_fft, step=hop)
+    frames = xp.unfold(x, axis=1, size=n_fft, step=min(hop, x.array.shape[1] + 1))
     if window is None:
         warn("A window was not provided. A rectangular window will be applied,which is known to cause spectral leakage. Other windows such as "
              "torch.hann_window or torch.hamming_window are recommended to reduce spectral leakage.To suppress this warning and use a rectangular "

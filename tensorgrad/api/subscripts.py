@@ -302,6 +302,8 @@ def setitem(self: Any, index: Any, value: Any) -> None:
         index = None
     basic, waiting = split_index(self, index)
     view = self if _is_trivial(basic) and (waiting or not basic) else _viewed(self, basic)
+    if number and len(waiting) == 1 and waiting[0].array.dtype == np.uint8:
+        raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype unsigned char")
     if waiting:
         put(view, waiting, as_value(view, value) if number else without_ones(value))
     elif number:
@@ -349,6 +351,14 @@ def put(target: Any, waiting: Any, value: Any, accumulate: bool = False) -> None
     if value.array.size == 1 and (masks := [t for t in waiting if t is not None and is_hollow(t) and _is_mask(t)]):
         _inplace.overwrite(target, move(target, type(masks[0]._storage)))       # it fits, wherever the mask is true
         return
+    if mode.record and node_of(target) is not None:
+        _inplace.check(target)
+    chosen = [t for t in waiting if t is not None]
+    if value.array.dtype != target.array.dtype and all(t.array.dtype.kind in "iub" for t in chosen):
+        if accumulate or value.array.size != 1 or len(chosen) > 1 or chosen[0].array.dtype.kind != "b":        # one value at a mask is cast
+            raise RuntimeError(f"Index put requires the source and destination dtypes match, got {SCALAR_TYPES[target.dtype.name]} for the destination "
+                               f"and {SCALAR_TYPES[value.dtype.name]} for the source.")
+        value = cast(value, target.dtype)
     template, tensors = as_template(target, waiting)
     if type(value._storage) is not type(target._storage):
         value = value.to(target.device)
@@ -358,12 +368,6 @@ def put(target: Any, waiting: Any, value: Any, accumulate: bool = False) -> None
     if not _fits(value.array.shape, shape):
         raise RuntimeError(f"shape mismatch: value tensor of shape {list(value.array.shape)} cannot be broadcast to indexing result of shape "
                            f"{list(shape)}")
-    if value.array.dtype != target.array.dtype:
-        chosen = [t for t in waiting if t is not None]
-        if accumulate or value.array.size != 1 or len(chosen) > 1 or chosen[0].array.dtype.kind != "b":        # one value at a mask is cast
-            raise RuntimeError(f"Index put requires the source and destination dtypes match, got {SCALAR_TYPES[target.dtype.name]} for the destination "
-                               f"and {SCALAR_TYPES[value.dtype.name]} for the source.")
-        value = cast(value, target.dtype)
     if mode.record and (node_of(target) is not None or value._node is not None):
         _inplace.in_place(target, lambda x: apply(OPS["index_put"], x, value, *tensors, template=template, accumulate=accumulate))
         return

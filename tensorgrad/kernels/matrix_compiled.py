@@ -18,7 +18,7 @@ def steps(x: Any) -> tuple[int, ...]:
 
 def product(a: Any, b: Any, bias: Any = None) -> Any:
     """a · b + bias of matrices, or stacks of them along at most two axes; NotImplemented for others, and for small ones."""
-    if a.size * b.shape[-1] < SMALL and b.ndim == 2 or a.dtype is not b.dtype or a.dtype.char not in "fd" or a.ndim < 2 or b.ndim < 2:
+    if b.ndim == 2 and a.size * b.shape[-1] < SMALL or a.dtype is not b.dtype or a.dtype.char not in "fd" or a.ndim < 2 or b.ndim < 2:
         return NotImplemented
     *stack, m, k = a.shape
     rows, n = b.shape[-2:]

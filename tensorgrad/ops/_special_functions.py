@@ -486,6 +486,8 @@ def polygamma(xp, n, x):
 @_on_floats
 def _polygamma(xp, x, *, n):
     double, even = _double(x), n % 2 == 0
+    if n > 1 << 16:                 # n! is beyond any dtype
+        return xp.full_like(x, float("nan"))
     a = xp.abs(x)
     r = _fraction(xp, a)
     negative = x < 0

@@ -15,7 +15,7 @@ class Polynomial(Floating):
 def recurrence(xp, x, n, first, following):
     """pₙ(x) for every element, from p₁ and `following(k, pₖ, pₖ₋₁)` = pₖ₊₁."""
     n = xp.trunc(xp.zeros_like(x) + n)
-    n = xp.where(n < 2.0**63, n, -1)        # a degree is an integer of 64 bits, which such a number is not
+    n = xp.where(xp.absolute(n) < 2.0**63, n, -1)       # NaN and what no integer holds count as negative
     before, here = xp.ones_like(x), first
     out = xp.where(n == 0, before, xp.where(n == 1, here, 0))
     for k in range(1, int(xp.max(n)) if n.size else 1):

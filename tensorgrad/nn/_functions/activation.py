@@ -6,7 +6,7 @@ from math import inf
 from typing import Any
 
 from ... import api as tg
-from ...api._arguments import LEAST_LARGEST, converted, normalize_dim
+from ...api._arguments import LARGEST, LEAST_LARGEST, converted, normalize_dim
 from ...api.activation import SELU_ALPHA, SELU_SCALE
 from ...autograd.inplace import in_place
 from ...dispatch import SCALAR_TYPES, xp
@@ -75,7 +75,7 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: b
 
 def hardtanh_(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     """hardtanh, in place."""
-    return hardtanh(input, min_val, max_val, inplace=True)
+    return in_place(input, tg.clamp, min_val, max_val) if min_val > max_val else hardtanh(input, min_val, max_val, inplace=True)
 
 
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
@@ -85,6 +85,8 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
     >>> torch.nn.functional.leaky_relu(torch.tensor([-2., 3.]), 0.5)
     tensor([-1.,  3.])
     """
+    if input.array.dtype.itemsize == 2 and not -LARGEST["float32"] <= negative_slope <= LARGEST["float32"]:
+        converted(negative_slope, tg.float32)        # 16 bits are computed in 32
     return run(xp.leaky_relu, inplace, input, slope=negative_slope)
 
 
@@ -172,9 +174,17 @@ def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     return run(xp.elu, inplace, input, alpha=alpha)
 
 
-def elu_(input: Any, alpha: float = 1.0) -> Any:
+def _scaled_elu(x: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    if x.array.dtype.kind in "biu":
+        raise NotImplementedError(f"\"elu_cpu\" not implemented for '{SCALAR_TYPES[x.dtype.name]}'")
+    return tg.where(x > 0, x, xp.elu(x * input_scale, alpha=alpha)) * scale
+
+
+def elu_(input: Any, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
     """elu, in place."""
-    return elu(input, alpha, inplace=True)
+    if scale == 1 and input_scale == 1:
+        return elu(input, alpha, inplace=True)
+    return in_place(input, _scaled_elu, float(alpha), float(scale), float(input_scale))
 
 
 def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:

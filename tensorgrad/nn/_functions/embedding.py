@@ -34,6 +34,9 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None, max_norm:
     if max_norm is not None:
         if in_batch(input, weight):
             return each_example(embedding, input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+        if weight.array.ndim != 2:
+            raise RuntimeError(f"Expected 2-dimensional tensor, but got {weight.array.ndim}-dimensional tensor for argument #1 'self' (while checking "
+                               "arguments for embedding_renorm_)")
         embedding_renorm_(weight, input, max_norm, norm_type)
     return tg.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 

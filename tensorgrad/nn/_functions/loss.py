@@ -83,6 +83,8 @@ def nll_loss(input: Any, target: Any, weight: Any = None, size_average: Any = No
     """
     reduction = reduction_of(reduction, size_average, reduce)
     if not input.is_floating_point() and input.ndim:
+        if target.dtype not in (tg.int64, tg.uint8):
+            raise RuntimeError(f"expected target dtype to be Long or Byte, but got {SCALAR_TYPES[target.dtype.name]}")
         raise NotImplementedError(f"\"nll_loss_out_frame\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     return _by_class(xp.nll_loss, input, target, weight, ignore_index, reduction)
 
@@ -307,11 +309,20 @@ def soft_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: 
     >>> torch.nn.functional.soft_margin_loss(torch.tensor([0., -1000.]), torch.tensor([1., 1.]))
     tensor(500.3466)
     """
+    _check_written(input, target)
     input, target = _broadcast(input, target)
     return xp.soft_margin_loss(input, target, reduction=reduction_of(reduction, size_average, reduce))
 
 
 # ── distances ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _check_written(input: Any, target: Any) -> None:
+    """RuntimeError for a loss that does not fit into memory like the input's, where PyTorch puts it."""
+    if input.dtype is not target.dtype or input.array.shape != target.array.shape:
+        from ...api._parsing import does_not_fit
+        if (refusal := does_not_fit(input, [target])) is not None:
+            raise refusal.error
 
 
 def _broadcast(input: Any, target: Any) -> Any:
@@ -393,6 +404,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     """
     reduction = reduction_of(reduction)
     input, target = _paired(input, target, weight)
+    _check_written(input, target)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     if weight is None:
@@ -510,7 +522,7 @@ def triplet_margin_with_distance_loss(anchor: Any, positive: Any, negative: Any,
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     check_triplet(anchor, positive, negative)
-    distance = distance_function or pairwise_distance
+    distance = pairwise_distance if distance_function is None else distance_function
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = far.minimum(distance(positive, negative))

@@ -49,8 +49,6 @@ def instance_norm(input: Any, running_mean: Any = None, running_var: Any = None,
     if use_input_stats:
         if prod(input.shape[2:]) == 1:
             raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
-        if (running_mean is None) != (running_var is None):
-            raise ValueError("running_mean and running_var must either both be None or neither be None")
     return tg.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
 
 
@@ -101,6 +99,8 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
         raise ValueError(f"Expected 3D or higher dimensionality                          input (got {input.ndim} dimensions)")
     if not input.numel():
         return input
+    if isinstance(size, float):
+        raise TypeError("pad(): argument 'pad' must be tuple of ints, but found element of type float")
     if size <= 0:
         raise RuntimeError(f"kernel size should be greater than zero, but got kH: {size} kW: 1")
     flat = (input * input).reshape(input.shape[0], input.shape[1], -1)

@@ -24,6 +24,8 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
     >>> torch.nn.functional.pad(x, (1, 2)), torch.nn.functional.pad(x, (1, 2), 'reflect')
     (tensor([[0., 1., 2., 3., 0., 0.]]), tensor([[2., 1., 2., 3., 2., 1.]]))
     """
+    if mode not in BORDERS and mode != "constant":
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
     widths = _widths(input, pad)
     if mode == "constant":
         if any(n + a + b < 0 for n, (a, b) in zip(input.shape[::-1], widths)):
@@ -31,8 +33,6 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
         padded = ((0, 0),) * (input.ndim - len(widths)) + tuple(widths[::-1])
         value = 0 if value is None else value
         return xp.pad_constant(input, widths=padded, value=converted(value, input.dtype))
-    if mode not in BORDERS:
-        raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if value is not None and value != 0:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     _check_border(input, widths, mode)

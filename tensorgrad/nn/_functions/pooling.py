@@ -1,6 +1,7 @@
 """Pooling. https://pytorch.org/docs/stable/nn.functional.html#pooling-functions"""
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 from typing import Any
 
@@ -43,7 +44,7 @@ max_pool3d, max_pool3d_with_indices = _make_max_pool(3)
 
 
 def _unpooled_size(input: Any, n: int, kernel: Any, stride: Any, padding: Any, output_size: Any) -> list[int]:
-    kernel, stride, padding = (v if isinstance(v, (tuple, list)) else (v,) * n for v in (kernel, stride, padding))
+    kernel, stride, padding = (tuple(v) if isinstance(v, Iterable) else (v,) * n for v in (kernel, stride, padding))
     default = [(input.shape[place - len(kernel)] - 1) * stride[place] + kernel[place] - 2 * padding[place] for place in range(len(kernel))]
     for place, size in enumerate(default if output_size is None else output_size):
         if size < 0:
@@ -60,6 +61,15 @@ def _unpooled_size(input: Any, n: int, kernel: Any, stride: Any, padding: Any, o
     return list(output_size)
 
 
+def _check_ints(function: str, **lists: Any) -> None:
+    """TypeError for sizes that are no integers."""
+    for name, values in lists.items():
+        for place, value in enumerate(values if isinstance(values, (tuple, list)) else () if values is None else (values,)):
+            if not hasattr(value, "__index__"):
+                from ...api._parsing import typename
+                raise TypeError(f"{function}(): argument '{name}' must be tuple of ints, but found element of type {typename(value)} at pos {place}")
+
+
 def _check_unpool(input: Any, indices: Any, n: int, stride: Any, size: list[int]) -> None:
     column = [1] if n == 1 else []             # one dimension counts as two, the second of length 1
     if indices.dtype is not tg.int64:
@@ -74,20 +84,25 @@ def _check_unpool(input: Any, indices: Any, n: int, stride: Any, size: list[int]
                            f"shape: {[*indices.shape, *column]}")
     if n == 3 and min(stride) <= 0:
         raise RuntimeError(f"strides should be greater than zero, but got stride: {list(stride)}")
+    if input.array.dtype.kind not in "fV":
+        raise NotImplementedError(f"\"max_unpool{max(n, 2)}d\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     wrong = (indices < 0) | (indices >= prod(size))
-    if indices.numel() and anywhere(wrong):
+    if indices.numel() and prod(size) and anywhere(wrong):
         raise RuntimeError(f"Found an invalid max index: {int(indices[wrong][0])} (output volumes are of size {'x'.join(map(str, [*size, *column]))}")
 
 
 def _unpool(n: int, input: Any, indices: Any, kernel_size: Any, stride: Any, padding: Any, output_size: Any) -> Any:
     name = f"max_unpool{n}d"
     size = _unpooled_size(input, n, kernel_size, kernel_size if stride is None else stride, padding, output_size)
+    _check_ints(name, output_size=size, stride=stride if n == 3 else (), padding=padding if n == 3 else ())
     kernel = per_dimension(kernel_size, n, "kernel_size", name)
     stride = kernel if stride is None else per_dimension(stride, n, "stride", name)
     per_dimension(padding, n, "padding", name)
     _check_unpool(input, indices, n, stride, size)
     flat = (prod(input.shape[:-n]), prod(input.shape[-n:]))
     zeros = input.new_zeros(flat[0], prod(size))
+    if not prod(size):
+        return zeros.reshape(*input.shape[:-n], *size)
     return xp.scatter(zeros, input.reshape(flat), indices.reshape(flat), axis=1).reshape(*input.shape[:-n], *size)
 
 
@@ -129,7 +144,9 @@ def avg_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 
 
 
 def _lp_pool(n: int, input: Any, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool) -> Any:
-    if n > 1 and isinstance(kernel_size, (tuple, list)) and len(kernel_size) != n:
+    if n > 1 and isinstance(kernel_size, Iterable):
+        kernel_size = tuple(kernel_size)
+    if n > 1 and isinstance(kernel_size, tuple) and len(kernel_size) != n:
         raise ValueError(f"not enough values to unpack (expected {n}, got {len(kernel_size)})" if len(kernel_size) < n else
                          f"too many values to unpack (expected {n})")
     mean = avg_pool(n, input ** norm_type, kernel_size, stride, 0, ceil_mode, True, None)
@@ -197,10 +214,9 @@ adaptive_max_pool3d, adaptive_max_pool3d_with_indices = _make_adaptive_max(3)
 
 def _fractional_size(input: Any, n: int, output_size: Any, output_ratio: Any, name: str) -> tuple[int, ...]:
     if output_size is None:
-        if len(output_ratio) > n:
-            raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
         return tuple(int(d * r) for d, r in zip(input.shape[-n:], output_ratio, strict=True))
-    if isinstance(output_size, (tuple, list)) and len(output_size) != n:
+    _check_ints(name, output_size=output_size)
+    if isinstance(output_size, (tuple, list)) and len(output_size) not in (1, n):
         raise RuntimeError(f"{name}: output_size must either be a single Int or tuple of Ints")
     return per_dimension(output_size, n, "output_size", name)
 
@@ -221,13 +237,20 @@ def _fractional(n: int, input: Any, kernel_size: Any, output_size: Any, output_r
     name = f"fractional_max_pool{n}d"
     if output_size is None and output_ratio is None:
         raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
-    if output_size is None and not isinstance(output_ratio, (tuple, list)):
-        output_ratio = (output_ratio,) * n
-    if input.ndim < n + 1:
+    if output_size is None and len(output_ratio) > n:
+        raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
+    if samples is None and input.ndim < n + 1:
         raise IndexError(f"Dimension out of range (expected to be in range of [-{input.ndim}, {input.ndim - 1}], but got {-n - 1})")
-    kernel, size = per_dimension(kernel_size, n, "kernel_size", name), tuple(input.shape[-n:])
+    _check_ints(name, kernel_size=kernel_size)
+    if isinstance(kernel_size, (tuple, list)) and len(kernel_size) not in (1, n):
+        raise RuntimeError(f"{name}: kernel_size must either be a single Int or tuple of {'three ' * (n == 3)}Ints")
     outs = _fractional_size(input, n, output_size, output_ratio, name)
+    kernel, size = per_dimension(kernel_size, n, "kernel_size", name), tuple(input.shape[-n:])
+    if input.ndim not in (n + 1, n + 2):
+        raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got: {list(input.shape)}")
     _check_fractional(input, kernel, outs, samples, n, name)
+    if input.array.dtype.kind == "c":
+        raise NotImplementedError(f"\"fractional_max_pool{n}d_out_frame\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     batched = input if input.ndim == n + 2 else input.unsqueeze(0)
     count, channels = batched.shape[:2]
     if samples is None:

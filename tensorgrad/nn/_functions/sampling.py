@@ -33,9 +33,9 @@ def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any
     tensor([[[[-0.5000,  0.0000],
               [ 0.5000,  0.0000]]]])
     """
-    aligned, size = _aligned(align_corners), tuple(size)
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+    aligned, size = _aligned(align_corners), tuple(size)
     n = len(size) - 2
     if n not in (2, 3):
         raise NotImplementedError("affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size "
