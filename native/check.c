@@ -118,7 +118,7 @@ static int reach_of(const Py_buffer *view, long *before, long *behind)
     return 1;
 }
 
-/* Whether the steps of a call stay within the memory of its array, which its own strides tell. */
+/* Tell whether the steps of a call stay within the memory of its array, which its own strides tell. */
 static int steps_fit(const Check *c, const Argument *a, long before, long behind)
 {
     for (int k = 0; k < a->axes; k++) {
@@ -175,7 +175,7 @@ static int check_array(Check *c, int which, PyObject *value)
     return 0;
 }
 
-/* Whether memory that is written to is that of another array as well, other than as the row allows. */
+/* Tell whether memory that is written to is that of another array as well, other than as the row allows. */
 static int disturbs(const Check *c)
 {
     const char *const *start = c->views->start, *const *stop = c->views->stop;

@@ -1,4 +1,4 @@
-/* What native/rows.py makes of kernels.rows, and the check of a call against it (check.c). */
+/* The tables that native/rows.py makes of kernels.rows, and the check of a call against it (check.c). */
 #ifndef TENSORGRAD_CHECK_H
 #define TENSORGRAD_CHECK_H
 #define PY_SSIZE_T_CLEAN
@@ -61,20 +61,20 @@ void release_views(Views *views);
 
 static inline long times(long a, long b) { long product; return a && b && __builtin_mul_overflow(a, b, &product) ? INT64_MAX : a * b; }
 
-/* Whether the windows of `kernel` elements, `apart` from each other, all end within n elements and a border on either side. */
+/* Tell whether the windows of `kernel` elements, `apart` from each other, all end within n elements and a border on either side. */
 static inline int reaches(long windows, long step, long kernel, long apart, long n, long border)
 {
     long first = times(windows - 1, step), within = times(kernel - 1, apart), all = n + 2 * border;
     return first < all && within < all && first + within < all;
 }
 
-/* Whether they all begin before the end, and the first ends after the border. */
+/* Tell whether they all begin before the end, and the first ends after the border. */
 static inline int starts_within(long windows, long step, long kernel, long apart, long n, long border)
 {
     return times(windows - 1, step) < n + border && times(kernel - 1, apart) >= border;
 }
 
-/* Whether planes with their borders are of a size that a machine has memory for. */
+/* Tell whether planes with their borders are of a size that a machine has memory for. */
 static inline int is_modest(long planes, long h, long border_h, long w, long border_w)
 {
     return times(planes, times(h + 2 * border_h, w + 2 * border_w)) < MOST;
@@ -89,7 +89,7 @@ static inline int all_within(const int64_t *places, long count, long n)
     return !outside;
 }
 
-/* Whether the rows of each step, (first, how many), are rows of the sequences, and no more than there are in the batch. */
+/* Tell whether the rows of each step, (first, how many), are rows of the sequences, and no more than there are in the batch. */
 static inline int all_steps_within(const int64_t *order, long steps, long rows, long batch)
 {
     for (long s = 0; s < steps; s++) {

@@ -1,4 +1,4 @@
-/* What only a build for tests has (TENSORGRAD_DEBUG=1, see build.py): assertions, and memory that runs out when a test says so. */
+/* Parts that only a build for tests has (TENSORGRAD_DEBUG=1, see build.py): assertions, and memory that runs out when a test says so. */
 #ifndef TENSORGRAD_DEBUG_H
 #define TENSORGRAD_DEBUG_H
 
@@ -11,7 +11,7 @@
 
 extern atomic_long allocations_left;            /* until the one that fails; 0 where none does (pool.c) */
 
-/* Whether this request for memory is the one that fail_allocation chose. */
+/* Tell whether this request for memory is the one that fail_allocation chose. */
 static inline int allocation_fails(void)
 {
     return atomic_load(&allocations_left) > 0 && atomic_fetch_sub(&allocations_left, 1) == 1;

@@ -5,7 +5,7 @@
 
 #define LARGE_SIDE 128                          /* elements: what is smaller has no large square either */
 
-/* What a thread's state was before a region. */
+/* The state of a thread before a region. */
 typedef struct Region { PyObject *token, *handler; int single; } Region;
 
 int region_enter(Region *region, int large);    /* large: whether arrays may be made that are; −1 for an error */

@@ -57,7 +57,7 @@ static inline void pause_(void)
 #endif
 }
 
-/* Take a part of the loop that is under way and do it; 0 where none is left. What a loop is may only be believed once a part of it is taken: until then
+/* Take a part of the loop that is under way and do it; 0 where none is left. Its description may only be believed once a part of it is taken: until then
    it may have ended, and another begun. */
 static int take_part(int me)
 {
@@ -161,7 +161,7 @@ int pool_size(void) { return inside ? 1 : atomic_load_explicit(&wanted, memory_o
 
 void pool_resize(int threads) { atomic_store(&wanted, threads < 1 ? 1 : threads > MOST ? MOST : threads); }
 
-/* Let a piece of memory hold so many bytes, on a line of the cache; 0 where there is not that much. What it held is lost. */
+/* Let a piece of memory hold so many bytes, on a line of the cache; 0 where there is not that much. Its contents are lost. */
 static int hold(Memory *memory, long bytes)
 {
     if (allocation_fails()) return 0;
@@ -187,7 +187,7 @@ static int hold_mine(long bytes)
     return hold(mine, bytes);
 }
 
-/* Whether the helpers of a loop have memory for it. They rest: no loop is under way but this. */
+/* Tell whether the helpers of a loop have memory for it. They rest: no loop is under way but this. */
 static int provided(int threads, long bytes)
 {
     for (int me = 1; bytes && me < threads; me++) if (!hold(&of_helpers[me], bytes)) return 0;

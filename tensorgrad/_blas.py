@@ -93,5 +93,5 @@ def addresses() -> tuple[int, int]:
 
 
 def watches_long() -> bool:
-    """Whether its threads look out for work for long."""
+    """Tell whether its threads look out for work for long."""
     return _watches_long and open_blas() is not None

@@ -63,7 +63,7 @@ class Loader:
 
 
 def own_name(name: str) -> str:
-    """What a module is called in this package."""
+    """Return what a module is called in this package."""
     above, dot, last = name.rpartition(".")
     return f"{PACKAGE}.{PLACES[name]}" if name in PLACES else f"{own_name(above)}.{last}" if dot else name
 
@@ -81,7 +81,7 @@ class Companions:
         return None if own is None else ModuleSpec(name, Loader(), origin=own.origin, is_package=True)      # type: ignore[arg-type]
 
     def stands_in(self, top: str, below: bool) -> bool:
-        """Whether the package is one of this package's: there is none that is installed."""
+        """Tell whether the package is one of this package's: there is none that is installed."""
         if below:
             return is_ours(sys.modules.get(top))
         others = (finder for finder in sys.meta_path if type(finder).__module__.partition(".")[0] != PACKAGE and hasattr(finder, "find_spec"))
@@ -89,7 +89,7 @@ class Companions:
 
 
 def is_ours(module: Any) -> bool:
-    """Whether a module is one of this package, under whichever name."""
+    """Tell whether a module is one of this package, under whichever name."""
     return isinstance(module, Gathered) or getattr(module, "__name__", "").partition(".")[0] == PACKAGE
 
 

@@ -73,7 +73,7 @@ else:
 
 
 class Region:
-    """The state that the package computes in, for the length of a `with` block. One inside another changes nothing."""
+    """The state that the package computes in, for the length of a `with` block. A region inside another changes nothing."""
 
     __slots__ = ("began",)
 

@@ -30,12 +30,12 @@ def overflowed(shape: Any = None, name: str = "") -> RuntimeError:
 
 
 def beyond(error: BaseException) -> bool:
-    """Whether this is NumPy's error for an array of more bytes than there are addresses."""
+    """Tell whether this is NumPy's error for an array of more bytes than there are addresses."""
     return isinstance(error, ValueError) and str(error).startswith(BEYOND)
 
 
 def memory_error(error: BaseException, name: str = "", shape: Any = None) -> RuntimeError | None:
-    """What an error about memory is in PyTorch's words; None for errors about something else, and for those that are in these words already."""
+    """Put an error about memory into PyTorch's words; None for errors about something else, and for those that are in these words already."""
     if isinstance(error, MemoryError):
         if isinstance(error, RuntimeError):
             return None

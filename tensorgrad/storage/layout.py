@@ -63,7 +63,7 @@ def stretched(shape: tuple[int, ...], x: Any) -> tuple[int, ...]:
 
 
 def follows(shape: tuple[int, ...], strides: list[tuple[int, ...]], a: int, b: int) -> int:
-    """Whether axis a goes behind axis b, from the fastest on: 1, or −1 if b goes behind a, or 0 if no operand tells."""
+    """Tell whether axis a goes behind axis b, from the fastest on: 1, or −1 if b goes behind a, or 0 if no operand tells."""
     for steps in strides:
         first, second = abs(steps[a]), abs(steps[b])
         if first and second:
