@@ -107,7 +107,7 @@ def kept(call: Call, found: Any, theirs: Any) -> bool:
 
 def alike(call: Call, inputs: list[Any], found: list[Any], theirs: list[Any]) -> bool:
     """Whether results that differ both are what the function promises."""
-    if not inputs or [(x.dtype, x.values.shape, x.grad) for x in found] != [(x.dtype, x.values.shape, x.grad) for x in theirs]:
+    if not inputs or not found or [(x.dtype, x.values.shape, x.grad) for x in found] != [(x.dtype, x.values.shape, x.grad) for x in theirs]:
         return False
     name = re.sub(r"^(torch|Tensor)\.", "", call.path)
     return factors(name, inputs[0], found) or places(name, inputs[0], found, theirs) or kept(call, found[0], theirs[0])
