@@ -1,7 +1,7 @@
 """Activations and dropout that PyTorch has at its root. The others are in nn/_functions. https://pytorch.org/docs/stable/nn.functional.html"""
 from __future__ import annotations
 
-from math import sqrt
+from math import isfinite, sqrt
 from typing import Any
 
 from ..dispatch import fresh, xp
@@ -37,6 +37,8 @@ def threshold(input: Any, threshold: Any, value: Any) -> Any:
     >>> torch.threshold(torch.tensor([0.5, 2.]), 1, -7)
     tensor([-7.,  2.])
     """
+    if input.array.dtype.kind in "iu" and isfinite(threshold):
+        threshold = int(threshold)
     return xp.threshold(input, threshold=threshold, value=value)
 
 
