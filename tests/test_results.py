@@ -153,3 +153,18 @@ def test_gradients_at_the_edges():
         solved = torch.triangular_solve(h.mT, torch.eye(2))
         return found, gradients, torch.autograd.grad(cell.sum(), h), [s.requires_grad for s in solved]
     same(program)
+
+
+def test_losses_and_dtypes_at_the_edges():
+    """Operands of several dtypes, integers among them: which dtype is computed in, and which comes out."""
+    def program(torch):
+        F, inf = torch.nn.functional, float("inf")
+        one, two, x = torch.ones(2), torch.ones(2).double(), torch.tensor([[inf, -1., 0.], [1., 2., 3.]])
+        narrow, target = torch.tensor([1.5, -.3, .77]).bfloat16(), torch.tensor([.123, .456, .789])
+        found = [F.soft_margin_loss(one, two, reduction="none"), F.soft_margin_loss(narrow, target)]
+        found += [F.binary_cross_entropy_with_logits(narrow, target, **given) for given in ({}, {"weight": target}, {"pos_weight": target})]
+        found += [F.hinge_embedding_loss(torch.tensor([0, 1, -5]), torch.tensor([-1, -1, 1]), margin=m, reduction="none") for m in (1.5, -1.2)]
+        found += [F.threshold(torch.tensor([0, 1, -1]), -.5, 1), torch.logit(one / 3, torch.tensor(0)), torch.logit(one / 3, float("nan"))]
+        found += [*torch.var_mean(x, 1), *torch.std_mean(x), torch.addcmul(one.half(), one.half(), one.half() * 0, value=1e9)]
+        return found
+    same(program, rtol=1e-3)

@@ -22,7 +22,7 @@ from tensorgrad.symbolic.blank import blank, blank_like, infer, is_blank, mapped
 pytestmark = warned
 DEPEND_ON_VALUES = set("bincount distinct distinct_slices".split())      # the ops whose results have a shape that only the values tell
 # Ops whose kernels leave results in memory as it suits them, and one that goes from one device to another: with blanks, nobody calls it.
-LAID_OUT = set("householder_factors convolution_input columns_added window_spread".split())
+LAID_OUT = set("convolution_input columns_added window_spread fourier_transform half_spectrum from_half_spectrum".split())
 MOVES = {"to_device"}
 LAID_OUT_LAYERS = {"Fold"}
 LOOK_AT_VALUES = {"AdaptiveLogSoftmaxWithLoss"}              # each cluster of classes gets those rows whose targets are in it

@@ -39,6 +39,8 @@ def threshold(input: Any, threshold: Any, value: Any) -> Any:
     """
     if isinstance(threshold, complex) or isinstance(value, complex):
         threshold, value = converted(threshold, input.dtype), converted(value, input.dtype)
+    if input.array.dtype.kind in "iu" and isfinite(threshold):
+        threshold = int(threshold)
     return xp.threshold(input, threshold=threshold, value=value)
 
 

@@ -448,7 +448,7 @@ def householder_product(input: Any, tau: Any) -> Any:
     check_kernel(input, "orgqr_cpu", "linalg_householder_product")
     m, n = input.array.shape[-2:]
     if not tau.array.size:      # no reflections: the result depends on neither operand
-        return eye_beside(input, m, n).expand(input.array.shape).clone().requires_grad_(input.requires_grad or tau.requires_grad)
+        return xp.in_columns(eye_beside(input, m, n).expand(input.array.shape)).requires_grad_(input.requires_grad or tau.requires_grad)
     v, t = _reflections(input, tau)
     first = xp.get_slice(v, index=(..., slice(0, n), slice(None)))
     return xp.in_columns(xp.subtract(eye_beside(input, m, n), xp.matmul(xp.matmul(v, t), adjoint(first))))

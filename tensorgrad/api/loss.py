@@ -41,8 +41,11 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
         return xp.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction=NAMES[reduction])
     if target.array.dtype.kind in "iu":
         raise RuntimeError(f"result type {SCALAR_TYPES[input.dtype.name]} can't be cast to the desired output type {SCALAR_TYPES[target.dtype.name]}")
-    losses = xp.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction="none")
-    return reduced(in_dtype(losses, target.dtype), reduction)         # PyTorch computes in the memory of 1 − target
+    steep = xp.log_sigmoid(input)                       # in the dtype of the input
+    if pos_weight is not None:
+        steep = ((pos_weight - 1) * target + 1) * steep
+    losses = in_dtype((1 - target) * input - steep, target.dtype)           # PyTorch computes in the memory of 1 − target
+    return reduced(losses if weight is None else in_dtype(losses * weight, target.dtype), reduction)
 
 
 @public(method=False)
@@ -86,7 +89,7 @@ def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction
     >>> torch.hinge_embedding_loss(torch.tensor([0.5, 0.25]), torch.tensor([1, -1]))
     tensor([0.5000, 0.7500])
     """
-    far = in_dtype(float(margin) - input, input.dtype).clamp(min=0)         # whole numbers stay whole
+    far = ((int(margin) if input.array.dtype.kind in "iu" else margin) - input).clamp(min=0)
     losses = xp.where(target != 1, far, far.new_zeros(())) + xp.where(target != -1, input, input.new_zeros(()))
     return reduced(losses, reduction)
 

@@ -155,6 +155,8 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     tensor([61.])
     """
     input, tensor1, tensor2 = _check_addc(input, tensor1, tensor2, "addcmul")
+    if narrow := _narrow(input):
+        return in_dtype(addcmul(*(in_dtype(t, dtypes.float32) for t in (input, tensor1, tensor2)), value=value), narrow)
     product = xp.multiply(tensor1, tensor2)
     if product.array.dtype.kind in "iu" and input.array.dtype.kind in "iu":
         value = int(value)
@@ -177,8 +179,15 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
                            "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future "
                            "addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes.")
     input, tensor1, tensor2 = _check_addc(input, tensor1, tensor2, "addcdiv")
+    if narrow := _narrow(input):
+        return in_dtype(addcdiv(*(in_dtype(t, dtypes.float32) for t in (input, tensor1, tensor2)), value=value), narrow)
     quotient = xp.divide(tensor1, tensor2)
     return xp.add(input, quotient if value == 1 else xp.multiply(quotient, value))
+
+
+def _narrow(x: Any) -> Any:
+    """The dtype of floating point numbers of 16 bits: several steps on these are taken in single precision, and rounded once."""
+    return x.dtype if x.array.dtype.itemsize == 2 and x.array.dtype.kind in "fV" else None
 
 
 def _check_addc(input: Any, tensor1: Any, tensor2: Any, name: str) -> tuple[Any, ...]:

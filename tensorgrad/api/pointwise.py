@@ -230,7 +230,7 @@ def logit(input: Any, eps: float | None = None) -> Any:
     >>> torch.logit(torch.tensor([0.5, 1.]), eps=0.1)
     tensor([0.0000, 2.1972])
     """
-    return xp.logit(input, eps=eps)
+    return xp.logit(input, eps=None if eps is None else float(eps))
 
 
 @public(out="same")

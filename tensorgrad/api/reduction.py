@@ -199,7 +199,13 @@ def var_mean(input: Any, dim: Any = None, *flags: bool, correction: Any = None, 
     (tensor(1.), tensor(2.))
     """
     how = _spread_arguments(input, dim, flags, correction, keepdim, unbiased, "var_mean")
-    return xp.variance(input, **how), xp.mean(input, axis=how["axis"], keepdims=how["keepdims"])
+    return xp.variance(input, **how), _running_mean(input, how)
+
+
+def _running_mean(input: Any, how: dict[str, Any]) -> Any:
+    """The mean as it is found on the way to the variance: NaN, where a number is infinite."""
+    mean = xp.mean(input, axis=how["axis"], keepdims=how["keepdims"])
+    return xp.add(mean, xp.multiply(mean, 0.0))
 
 
 @public(method=False)
@@ -211,7 +217,7 @@ def std_mean(input: Any, dim: Any = None, *flags: bool, correction: Any = None, 
     (tensor(1.), tensor(2.))
     """
     how = _spread_arguments(input, dim, flags, correction, keepdim, unbiased, "std_mean")
-    return xp.deviation(input, **how), xp.mean(input, axis=how["axis"], keepdims=how["keepdims"])
+    return xp.deviation(input, **how), _running_mean(input, how)
 
 
 # ── the greatest and the least ────────────────────────────────────────────────────────────────────────────────────────

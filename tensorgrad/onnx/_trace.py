@@ -31,7 +31,7 @@ DEFINED = set("""attention rms_norm native_batch_norm cross euclidean_distance m
     rrelu_with_noise glu lerp rsub heaviside sinc logit entr xlog1py recurrence ndtr embedding_bag relu_gradient
     tanh_gradient sigmoid_gradient""".split())
 UNROLLED = {"rnn_layer": 6, "lstm_layer": 7, "gru_layer": 6}         # step by step, where the sequences are packed or the state is projected
-SAME = set("clone contiguous copied".split())             # what the graph need not know of
+SAME = set("clone contiguous copied in_columns".split())             # what the graph need not know of
 NAMES = {"concatenate": "concat", "take": "index_select", "transpose": "permute_dims", "true_divide": "divide", "abs": "absolute",
          "invert": "bitwise_not", "conjugate": "conj", "astype": "cast", "var": "variance", "std": "deviation", "clip": "clamp"}
 clock = count(1)

@@ -211,10 +211,10 @@ class Kernels(dict[Any, Any]):
     def laid_out(self, kernel: Any, backend: type[Storage]) -> Any:
         """A kernel that copies results whose layout is not the one that the op promises: for the ops that do, where arrays have strides."""
         copied = backend.row_major
-        if copied is None or not (self.op.row_major or self.op.column_major or self.op.in_order):
-            return kernel
-        if self.op.column_major:
+        if self.op.column_major and backend.column_major is not None:
             return in_columns(kernel, backend, self.op.several)
+        if copied is None or not (self.op.row_major or self.op.in_order):
+            return kernel
         if self.op.in_order:
             return as_first(kernel, backend.ordered, self.op.several)
         if isinstance(kernel, Pair):
@@ -264,7 +264,7 @@ def as_first(kernel: Any, ordered: Any, several: bool) -> Any:
 
 def in_columns(kernel: Any, backend: type[Storage], several: bool) -> Any:
     """Results with as many axes as the inputs are matrices, and lie as LAPACK leaves these."""
-    rows, columns = backend.row_major, backend.column_major
+    rows, columns = backend.row_major or (lambda y: y), backend.column_major
 
     def run(*args: Any, **params: Any) -> Any:
         ndim = max(getattr(a, "ndim", 0) for a in args)

@@ -14,6 +14,7 @@ class Normalization(Composite):
 class NativeLayerNorm(Normalization):
     """With μ and σ² over the last `ndim` axes. J. L. Ba, J. R. Kiros, G. E. Hinton (2016)"""
 
+    row_major = True
     kernel_name = "LayerNormKernelImpl"
 
     def forward(xp, x, w, b, *, ndim, eps):
@@ -60,6 +61,7 @@ class AffineByChannel(Normalization):
 class RmsNorm(Normalization):
     """x / √(mean x² + ε) · w over the last `ndim` axes. B. Zhang, R. Sennrich (2019)"""
 
+    row_major = True
     torch_name = "Mul"
 
     def forward(xp, x, w, *, ndim, eps):

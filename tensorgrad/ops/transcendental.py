@@ -142,7 +142,7 @@ class Logit(Floating):
     def forward(xp, x, *, eps=None):
         if eps is not None:
             inner = xp.minimum(x, 1 - eps)
-            x = xp.maximum(inner, eps) if eps <= 0.5 else xp.where(x < eps, eps, inner)
+            x = xp.maximum(inner, eps) if eps <= 0.5 else xp.where(x < eps, eps, xp.where(x > 1 - eps, 1 - eps, x))
         return special.logit(xp, x)
 
     def grad_x(xp, g, x, eps=None):

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .base import TWO_SIDED, NoValues, attach_operators
+from .layout import slowest_first
 
 _GROUND = np.zeros(16, np.uint8)                        # where ghosts claim to lie
 _ADDRESS = _GROUND.__array_interface__["data"][0]
@@ -227,18 +228,22 @@ def in_rows(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> 
 
 
 def laid(shape: tuple[int, ...], dtype: Any, *operands: Any) -> Symbol:
-    """A new symbol, whose axes lie in memory in the order of those of the operands, if these agree; as NumPy lays out results."""
+    """A new symbol, whose axes lie in memory in the order that results of these operands have."""
     out = Symbol(shape, dtype)
-    whole = [a for a in operands if type(a) is Symbol and a.shape == shape]
-    if not whole or any(a._strides is None or a.flags.c_contiguous for a in whole):
+    whole = [a for a in operands if type(a) is Symbol]
+    if all(a._strides is None for a in whole):
         return out
-    steps = whole[0].strides
-    moving = [d for d, n in enumerate(shape) if n > 1 and steps[d]]
-    axes = list(range(len(shape)))
-    for place, axis in zip(moving, sorted(moving, key=lambda d: -abs(steps[d])), strict=True):
-        axes[place] = axis
+    axes = slowest_first(shape, whole)
     packed = row_strides(tuple(shape[d] for d in axes), out.itemsize)
     return Symbol(shape, dtype, tuple(packed[axes.index(d)] for d in range(len(shape))), start=out.start)
+
+
+def in_columns(x: Symbol) -> Symbol:
+    """Matrices column by column."""
+    if 1 in x.shape[-2:] and x.flags.c_contiguous:
+        return x
+    *lead, m, n = row_strides((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.itemsize)
+    return Symbol(x.shape, x.dtype, (*lead, n, m))
 
 
 def indexed_shape(x: Symbol, parts: tuple[Any, ...]) -> tuple[int, ...]:

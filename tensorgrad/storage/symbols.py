@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..device import device as Device
-from ._symbol import Symbol
+from ._symbol import Symbol, in_columns
 from ._symbol_functions import Functions, as_symbol, together
 from ._symbol_ops import rule_of
 from .base import NoValues, Storage
@@ -89,6 +89,7 @@ class SymbolStorage(Storage):
     leads = True
     hollow = True
     draws = Draws
+    column_major = staticmethod(in_columns)
 
     @classmethod
     def asarray(cls, data: Any, dtype: Any = None) -> Any:

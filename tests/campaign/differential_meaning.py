@@ -59,8 +59,21 @@ def of_pinv(a: np.ndarray, x: np.ndarray) -> list[Any]:
     return [(a @ x @ a, a), (x @ a @ x, x), (adjoint(a @ x), a @ x), (adjoint(x @ a), x @ a)]
 
 
+def of_lu(a: np.ndarray, packed: np.ndarray, pivots: np.ndarray, *info: np.ndarray) -> list[Any]:
+    """P·L·U, each exchange of rows undone from the last on."""
+    m, n = packed.shape[-2:]
+    k = min(m, n)
+    whole = (np.tril(packed, -1)[..., :k] + np.eye(m, k)) @ np.triu(packed)[..., :k, :]
+    flat, rows = whole.reshape(-1, m, n), pivots.real.astype(int).reshape(-1, k) - 1
+    for matrix, exchanges in zip(flat, rows, strict=True):
+        for i in range(k - 1, -1, -1):
+            matrix[[i, exchanges[i]]] = matrix[[exchanges[i], i]]
+    return [(flat.reshape(a.shape), a)]
+
+
 FACTORS = {"linalg.svd": lambda a, u, s, vh: of_svd(a, u, s, adjoint(vh)), "svd": of_svd, "linalg.qr": of_qr, "qr": of_qr, "geqrf": of_geqrf,
-           "linalg.eigh": of_eigh, "linalg.eig": of_eig, "pinverse": of_pinv, "linalg.pinv": of_pinv}
+           "linalg.eigh": of_eigh, "linalg.eig": of_eig, "linalg.lu_factor": of_lu, "linalg.lu_factor_ex": of_lu, "lu": of_lu,
+           "pinverse": of_pinv, "linalg.pinv": of_pinv}
 
 
 def factors(name: str, a: Any, found: list[Any]) -> bool:
@@ -107,7 +120,7 @@ def kept(call: Call, found: Any, theirs: Any) -> bool:
 
 def alike(call: Call, inputs: list[Any], found: list[Any], theirs: list[Any]) -> bool:
     """Whether results that differ both are what the function promises."""
-    if not inputs or [(x.dtype, x.values.shape, x.grad) for x in found] != [(x.dtype, x.values.shape, x.grad) for x in theirs]:
+    if not inputs or not found or [(x.dtype, x.values.shape, x.grad) for x in found] != [(x.dtype, x.values.shape, x.grad) for x in theirs]:
         return False
     name = re.sub(r"^(torch|Tensor)\.", "", call.path)
     return factors(name, inputs[0], found) or places(name, inputs[0], found, theirs) or kept(call, found[0], theirs[0])

@@ -6,7 +6,7 @@ from math import log, pi
 from typing import Any
 
 from ... import api as tg
-from ...api._arguments import anywhere
+from ...api._arguments import anywhere, in_dtype
 from ...api.linear import linear
 from ...api.loss import check_triplet
 from ...dispatch import SCALAR_TYPES, result_type, xp
@@ -311,7 +311,7 @@ def soft_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: 
     """
     _check_written(input, target)
     input, target = _broadcast(input, target)
-    return xp.soft_margin_loss(input, target, reduction=reduction_of(reduction, size_average, reduce))
+    return in_dtype(xp.soft_margin_loss(input, target, reduction=reduction_of(reduction, size_average, reduce)), input.dtype)
 
 
 # ── distances ─────────────────────────────────────────────────────────────────────────────────────────────────────────
