@@ -508,8 +508,6 @@ leaky_relu -> leaky_relu: Tensor input, Number negative_slope
 linear_cross_entropy -> linear: .dim input, .dim linear_weight
 local_response_norm -> local_response_norm: .dim input
 lp_pool1d -> avg_pool1d: .pow input, ints1 kernel_size, ints1? stride
-lp_pool2d -> avg_pool2d: .pow input, ints2 kernel_size, ints2? stride
-lp_pool3d -> avg_pool3d: .pow input, ints3 kernel_size, ints3? stride
 lu -> _lu_with_info: Tensor input<A, *, bool pivot
 margin_ranking_loss -> margin_ranking_loss: .dim input1, .dim input2, .dim target, float margin
 max_pool1d -> max_pool1d: Tensor input, ints1 kernel_size, ints1? stride, ints1 padding, ints1 dilation, bool ceil_mode
