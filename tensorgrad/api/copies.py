@@ -11,7 +11,7 @@ from .._tensor import Tensor
 from ..autograd.tape import TensorBase
 from ..dispatch import SCALAR_TYPES, fresh, xp
 from ..storage.exhausted import check_room
-from ._arguments import each_example, in_batch, integer, normalize_dim
+from ._arguments import check_tensor, each_example, in_batch, integer, normalize_dim
 from ._register import FUNCTIONS, public
 
 
@@ -39,6 +39,7 @@ def _in_rows(x: Any) -> Any:
 
 def _copier(name: str, look: Any) -> None:
     def function(input: Any, *args: Any, **kwargs: Any) -> Any:
+        check_tensor(input, f"{name}_copy", "input", 1)
         found = look(input, *args, **kwargs)
         return tuple(map(_in_rows, found)) if isinstance(found, tuple) else _in_rows(found)
     function.__name__ = function.__qualname__ = f"{name}_copy"

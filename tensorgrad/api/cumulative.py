@@ -185,8 +185,6 @@ def _trapezoids(y: Any, x: Any, dx: Any, dim: int, name: str) -> tuple[Any, int]
     if not y.array.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     axis = normalize_dim(dim, y.array.ndim)
-    if isinstance(dx, (bool, complex)):
-        raise RuntimeError(f"{name}: Currently, we only support dx as a real number.")
     if x is not None and not isinstance(x, Tensor):
         x, dx = None, x
     if y.array.dtype.kind == "b" or x is not None and x.array.dtype.kind == "b":

@@ -63,9 +63,9 @@ def cholesky(input: Any, *, upper: bool = False) -> Any:
 @public(name="cholesky", out=True)
 def _root_cholesky(input: Any, upper: bool = False) -> Any:
     """L of L·Lᴴ = A, or Lᴴ: `linalg.cholesky`. https://pytorch.org/docs → torch.cholesky"""
+    if getattr(getattr(input, "array", None), "size", 1) == 0:
+        return xp.clone(input)
     if getattr(getattr(input, "array", None), "ndim", 0) > 1:
-        if not input.array.size:
-            return xp.clone(input)
         check_shape(input, "cholesky")
         check_kernel(input, "cholesky_cpu", "cholesky", "input")
     return _cholesky(input, upper, True, "cholesky")[0]

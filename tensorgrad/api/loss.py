@@ -17,6 +17,8 @@ NAMES = ("none", "mean", "sum")
 
 def reduced(losses: Any, reduction: int) -> Any:
     """All losses, their mean or their sum."""
+    if type(reduction) is not int:
+        reduction = integer(reduction, "reduction")
     return losses.mean() if reduction == 1 else losses.sum() if reduction == 2 else losses
 
 
@@ -166,7 +168,7 @@ def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: A
     """
     if in_batch(targets, input_lengths, target_lengths):
         return each_example(ctc_loss, log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
-    if log_probs.array.dtype.kind in "biu":
+    if log_probs.array.dtype.kind in "biuc":
         raise NotImplementedError(f"\"ctc_loss_cpu\" not implemented for '{SCALAR_TYPES[log_probs.dtype.name]}'")
     batched = log_probs.ndim == 3
     if is_hollow(targets, input_lengths, target_lengths):

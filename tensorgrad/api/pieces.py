@@ -20,7 +20,8 @@ def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
     """The slices along an axis. https://pytorch.org/docs → torch.unbind"""
     if not input.array.ndim:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    return tuple(xp.unbind(input, axis=normalize_dim(dim, input.array.ndim)))
+    d = normalize_dim(dim, input.array.ndim)
+    return tuple(xp.unbind(input, axis=d)) if input.array.shape[d] else ()
 
 
 def _check_has_dims(input: Any, name: str) -> None:

@@ -289,7 +289,7 @@ def adaptive_size(input: Any, output_size: Any, n: int, name: str) -> tuple[int,
         raise RuntimeError(f"{name}(): internal error: output_size.size() must be {n}" if maximal else f"{name}: output_size must be {n}")
     if input.ndim not in (n + 1, n + 2):
         raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got{':' if maximal else ''} {list(input.shape)}")
-    for i in range(-n - maximal, 0):
+    for i in range(-n - (maximal and n > 1), 0):
         if input.shape[i] == 0:
             raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
                                f"{list(input.shape)} with "

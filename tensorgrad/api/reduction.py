@@ -150,9 +150,9 @@ def _spread_arguments(input: Any, dim: Any, flags: Any, correction: Any, keepdim
     """The parameters of var and std, which older programs call with (dim, unbiased, keepdim) or with (unbiased) by position."""
     if isinstance(dim, bool):
         dim, unbiased = None, dim
-    if not all(isinstance(flag, bool) for flag in flags):
-        raise TypeError(f"{name}() received an invalid combination of arguments")
     if flags:
+        if type(flags[0]) is not bool:
+            raise TypeError(f"{name}() received an invalid combination of arguments")
         unbiased, keepdim = flags[0], flags[1] if len(flags) > 1 else keepdim
     if input.array.dtype.kind in "biu":
         raise RuntimeError(f"{name if '_' in name else 'std and var'} only support floating point and complex dtypes")

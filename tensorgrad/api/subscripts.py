@@ -172,8 +172,11 @@ def in_backend(x: Any, p: Any) -> Any:
     return move(p, getattr(backend, "inner", backend))
 
 
-def as_template(view: Any, waiting: Any) -> tuple[tuple[Any, ...], list[Any]]:
-    """The template of full slices and index arrays for what waits at a view's axes, and the arrays: those of masks are where these are true."""
+def as_template(view: Any, waiting: Any, inside: bool = True) -> tuple[tuple[Any, ...], list[Any]]:
+    """The template of full slices and index arrays for what waits at a view's axes, and the arrays: those of masks are where these are true.
+
+    Whether all places are inside is for the caller to check if not `inside`.
+    """
     shape = view.array.shape
     if len(waiting) > len(shape):
         raise IndexError(f"too many indices for tensor of dimension {len(shape)} (got {len(waiting)})")
@@ -188,7 +191,7 @@ def as_template(view: Any, waiting: Any) -> tuple[tuple[Any, ...], list[Any]]:
         found = _places(t, shape, len(template)) if _is_mask(t) else (t,)
         template += [ARRAY] * len(found)
         tensors += found
-    if tensors and _check_places(shape, template, tensors):
+    if inside and tensors and _check_places(shape, template, tensors):
         tensors = [xp.zeros_like(t) for t in tensors]            # nothing will be read: any place does
     return tuple(template), tensors
 
@@ -215,14 +218,19 @@ def _places(mask: Any, shape: Any, axis: int) -> tuple[Any, ...]:
     return tuple(fresh(i, type(mask._storage)) for i in mask.array.nonzero())
 
 
-def _check_places(shape: Any, template: Any, tensors: Any) -> bool:
-    """IndexError for index tensors that do not fit together, or lie outside; whether there is nothing to read, wherever they lie."""
+def _together(tensors: Any) -> tuple[int, ...]:
+    """The shape that index tensors have in common; IndexError if they have none."""
     shapes = [t.array.shape for t in tensors]
     try:
-        together = np.broadcast_shapes(*shapes)
+        return np.broadcast_shapes(*shapes)
     except ValueError:
         raise IndexError("shape mismatch: indexing tensors could not be broadcast together with shapes "
                          f"{', '.join(str(list(s)) for s in shapes)}") from None
+
+
+def _check_places(shape: Any, template: Any, tensors: Any) -> bool:
+    """IndexError for index tensors that do not fit together, or lie outside; whether there is nothing to read, wherever they lie."""
+    together = _together(tensors)
     sizes = [n for n, p in zip(shape, template, strict=False) if p is ARRAY]
     if 0 in together:
         return False
@@ -353,21 +361,24 @@ def put(target: Any, waiting: Any, value: Any, accumulate: bool = False) -> None
         return
     if mode.record and node_of(target) is not None:
         _inplace.check(target)
-    chosen = [t for t in waiting if t is not None]
-    if value.array.dtype != target.array.dtype and all(t.array.dtype.kind in "iub" for t in chosen):
-        if accumulate or value.array.size != 1 or len(chosen) > 1 or chosen[0].array.dtype.kind != "b":        # one value at a mask is cast
-            raise RuntimeError(f"Index put requires the source and destination dtypes match, got {SCALAR_TYPES[target.dtype.name]} for the destination "
-                               f"and {SCALAR_TYPES[value.dtype.name]} for the source.")
-        value = cast(value, target.dtype)
-    template, tensors = as_template(target, waiting)
+    template, tensors = as_template(target, waiting, inside=False)
+    together = _together(tensors)
     if type(value._storage) is not type(target._storage):
         value = value.to(target.device)
         _inplace.check_room(target, value, name="index_put_")
     _inplace.check_room(target, *tensors, name="index_put_")
-    shape = indexed_shape(target.array.shape, template, np.broadcast_shapes(*[t.array.shape for t in tensors]))
+    shape = indexed_shape(target.array.shape, template, together)
     if not _fits(value.array.shape, shape):
         raise RuntimeError(f"shape mismatch: value tensor of shape {list(value.array.shape)} cannot be broadcast to indexing result of shape "
                            f"{list(shape)}")
+    chosen = [t for t in waiting if t is not None]
+    if value.array.dtype != target.array.dtype:
+        if accumulate or value.array.size != 1 or len(chosen) > 1 or chosen[0].array.dtype.kind != "b":        # one value at a mask is cast
+            raise RuntimeError(f"Index put requires the source and destination dtypes match, got {SCALAR_TYPES[target.dtype.name]} for the destination "
+                               f"and {SCALAR_TYPES[value.dtype.name]} for the source.")
+        value = cast(value, target.dtype)
+    if tensors and _check_places(target.array.shape, template, tensors):
+        tensors = [xp.zeros_like(t) for t in tensors]
     if mode.record and (node_of(target) is not None or value._node is not None):
         _inplace.in_place(target, lambda x: apply(OPS["index_put"], x, value, *tensors, template=template, accumulate=accumulate))
         return

@@ -6,7 +6,7 @@ from math import inf
 from typing import Any
 
 from ... import api as tg
-from ...api._arguments import LARGEST, LEAST_LARGEST, converted, normalize_dim
+from ...api._arguments import LEAST_LARGEST, converted, normalize_dim
 from ...api.activation import SELU_ALPHA, SELU_SCALE
 from ...autograd.inplace import in_place
 from ...dispatch import SCALAR_TYPES, xp
@@ -78,6 +78,12 @@ def hardtanh_(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     return in_place(input, tg.clamp, min_val, max_val) if min_val > max_val else hardtanh(input, min_val, max_val, inplace=True)
 
 
+def _check_single(input: Any, number: Any) -> None:
+    """RuntimeError for a number beyond float32, in which float32 and what is shorter is computed."""
+    if isinstance(number, (int, float)) and input.array.dtype.kind in "fV" and input.array.dtype.itemsize <= 4:
+        converted(number, tg.float32)
+
+
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
     """x for x > 0, slope · x elsewhere. https://pytorch.org/docs → torch.nn.functional.leaky_relu
 
@@ -85,8 +91,8 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
     >>> torch.nn.functional.leaky_relu(torch.tensor([-2., 3.]), 0.5)
     tensor([-1.,  3.])
     """
-    if input.array.dtype.itemsize == 2 and not -LARGEST["float32"] <= negative_slope <= LARGEST["float32"]:
-        converted(negative_slope, tg.float32)        # 16 bits are computed in 32
+    if not -LEAST_LARGEST <= negative_slope <= LEAST_LARGEST:
+        _check_single(input, negative_slope)
     return run(xp.leaky_relu, inplace, input, slope=negative_slope)
 
 
@@ -171,6 +177,8 @@ def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     >>> torch.nn.functional.elu(torch.tensor([-1., 2.]))
     tensor([-0.6321,  2.0000])
     """
+    if not -LEAST_LARGEST <= alpha <= LEAST_LARGEST:
+        _check_single(input, alpha)
     return run(xp.elu, inplace, input, alpha=alpha)
 
 
@@ -259,6 +267,8 @@ def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Any:
     >>> torch.nn.functional.softplus(torch.tensor([0., 100.]))
     tensor([  0.6931, 100.0000])
     """
+    if not -LEAST_LARGEST <= beta <= LEAST_LARGEST:
+        _check_single(input, beta)
     return xp.softplus(input, beta=beta, threshold=threshold)
 
 

@@ -50,6 +50,8 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
              [1., 3.]]])
     """
     shape = input.array.shape
+    for value, name in ((kernel_size, "kernel_size"), (dilation, "dilation"), (padding, "padding"), (stride, "stride")):
+        _pair(value, name)
     if len(shape) in (1, 2):
         raise IndexError(f"Dimension out of range (expected to be in range of [{-len(shape)}, {len(shape) - 1}], but got {len(shape)})")
     kernel, dilation, padding, stride = _geometry(kernel_size, dilation, padding, stride)

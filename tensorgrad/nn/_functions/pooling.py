@@ -146,6 +146,9 @@ def avg_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 
 def _lp_pool(n: int, input: Any, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool) -> Any:
     if n > 1 and isinstance(kernel_size, Iterable):
         kernel_size = tuple(kernel_size)
+    _check_ints(f"avg_pool{n}d", kernel_size=kernel_size)
+    if isinstance(kernel_size, bool):
+        raise TypeError(f"avg_pool{n}d(): argument 'kernel_size' (position 2) must be tuple of ints, not bool")
     if n > 1 and isinstance(kernel_size, tuple) and len(kernel_size) != n:
         raise ValueError(f"not enough values to unpack (expected {n}, got {len(kernel_size)})" if len(kernel_size) < n else
                          f"too many values to unpack (expected {n})")
