@@ -49,6 +49,5 @@ PyObject *call_map(PyObject *map, PyObject *const *args, size_t count, PyObject 
 
 const Entry *entry_of(const char *name);        /* a kernel, by its name; NULL and an error if there is none */
 void **numpy_functions(void);                   /* NULL and an error where they are not to be had */
-int after_loop(void);                           /* what is to be done once threads have run; −1 for an error */
 
 #endif

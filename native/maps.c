@@ -83,7 +83,6 @@ static PyObject *computed(Map *map, const void *arguments, Array *out, Py_ssize_
         kernel(arguments);
         Py_END_ALLOW_THREADS
     }
-    if (after_loop()) Py_CLEAR(out);
     return (PyObject *)out;
 }
 

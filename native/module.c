@@ -7,19 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static PyObject *on_start;              /* called once, after the first loop that the pool shared */
 static const Entry *entries;
-
-int after_loop(void)
-{
-    if (!pool_used || !on_start) return 0;
-    PyObject *callback = on_start, *done;
-    on_start = NULL;
-    done = PyObject_CallNoArgs(callback);
-    Py_DECREF(callback);
-    Py_XDECREF(done);
-    return done ? 0 : -1;
-}
 
 const Entry *entry_of(const char *name)
 {
@@ -40,7 +28,7 @@ static PyObject *call(PyObject *self, PyObject *const *values, Py_ssize_t count)
         Py_END_ALLOW_THREADS
     }
     release_views(&views);
-    if (found < 0 || after_loop()) return NULL;
+    if (found < 0) return NULL;
     return failed ? PyErr_NoMemory() : Py_NewRef(found ? Py_NotImplemented : Py_None);
 }
 
@@ -50,14 +38,6 @@ static PyObject *set_threads(PyObject *self, PyObject *number)
     long threads = PyLong_AsLong(number);
     if (PyErr_Occurred()) return NULL;
     pool_resize((int)threads);
-    Py_RETURN_NONE;
-}
-
-static PyObject *when_started(PyObject *self, PyObject *callback)
-{
-    (void)self;
-    Py_XDECREF(on_start);
-    on_start = Py_NewRef(callback);
     Py_RETURN_NONE;
 }
 
@@ -104,12 +84,6 @@ static int fill(PyObject *module)
         Py_DECREF(function);
     }
     return PyModule_AddStringConstant(module, "instructions", instructions);
-}
-
-static PyObject *has_started(PyObject *self, PyObject *nothing)
-{
-    (void)self, (void)nothing;
-    return PyBool_FromLong(pool_used);
 }
 
 /* The state of NumPy's Mersenne Twister, 624 words and the place of the next: bytes that keep their generator alive. */
@@ -176,8 +150,8 @@ static PyMethodDef functions[] = {
 #ifdef TENSORGRAD_DEBUG
                                     {"fail_allocation", fail_allocation, METH_O, NULL},
 #endif
-                                    {"set_threads", set_threads, METH_O, NULL}, {"when_started", when_started, METH_O, NULL},
-                                    {"started", has_started, METH_NOARGS, NULL}, {"twister", twister, METH_O, NULL}, {"use_memory", use_memory, METH_NOARGS, NULL},
+                                    {"set_threads", set_threads, METH_O, NULL},
+                                    {"twister", twister, METH_O, NULL}, {"use_memory", use_memory, METH_NOARGS, NULL},
                                     {"empty_memory", empty_memory, METH_NOARGS, NULL}, {"memory_use", memory_use, METH_NOARGS, NULL},
                                     {"use_arrays", use_arrays, METH_NOARGS, NULL}, {"map", new_map, METH_VARARGS, NULL},
                                     {"learn", learn, METH_VARARGS, NULL}, {"results", results_are, METH_O, NULL}, {"lane", new_lane, METH_VARARGS, NULL},

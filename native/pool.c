@@ -29,7 +29,6 @@ typedef struct Memory { void *start; long size; } Memory;
 atomic_long allocations_left;
 #endif
 
-atomic_int pool_used;
 static atomic_int wanted = 1;                   /* threads, the caller's own included */
 static int started;                             /* threads that run beside it */
 static pthread_t helpers[MOST];                 /* these threads */
@@ -155,7 +154,6 @@ static int start(int threads)
         started++;
         avoided = -1;
     }
-    pool_used = 1;
     return 1;
 }
 

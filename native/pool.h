@@ -4,7 +4,6 @@
 
 typedef void (*Share)(void *task, int part, int parts);
 
-extern _Atomic int pool_used;           /* whether threads of the pool were ever started in this process */
 int pool_size(void);            /* how many threads a loop may count on: as many as were asked for; inside a part, one */
 void pool_resize(int threads);
 /* share(task, part, parts) for each part, side by side where threads are free: none waits for another. */

@@ -152,10 +152,10 @@ def entry(row: Row, a: Argument) -> str:
     kind = {"T": "OF_TYPE", "real?": "REAL"}.get(a.kind, a.kind.upper())
     over = sum(1 << i for i, other in enumerate(row.arrays) if other.name in a.over)
     at = "0" if row.of_rows and a.is_array else f"offsetof({row.name}_call, {a.name})"
-    axes = ", ".join(axis_of(row, text) for text in a.axes)
-    says = " ".join(a.axes)
-    return (f'    {{"{a.name}", "{says}", {kind}, {int(a.written)}, {int(a.optional or a.kind == "real?")}, {int(a.strided)}, {int(a.counts)}, {int(a.copied)}, {over}, '
-            f"{a.limits[0]}, {a.limits[1]}, {at}, {len(a.axes)}, {{{axes or '{0}'}}}}},")
+    marks = a.written, a.optional or a.kind == "real?", a.strided, a.counts, a.copied
+    axes = ", ".join(axis_of(row, text) for text in a.axes) or "{0}"
+    numbers = ", ".join(str(int(n)) for n in (*marks, over, *a.limits))
+    return f'    {{"{a.name}", "{" ".join(a.axes)}", {kind}, {numbers}, {at}, {len(a.axes)}, {{{axes}}}}},'
 
 
 def named(row: Row, expression: str) -> str:

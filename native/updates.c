@@ -121,6 +121,5 @@ PyObject *step(PyObject *self, PyObject *const *values, Py_ssize_t count)
     }
     free(given.rows), free(given.counters), free(given.spans), free(taken);
     Py_DECREF(rows);
-    if (left && after_loop()) Py_CLEAR(left);
     return left;
 }

@@ -10,8 +10,8 @@ from importlib import import_module as _import_module
 from math import e, inf, nan, pi  # noqa: F401
 from typing import Any as _Any
 
+from . import _blas, autograd  # noqa: F401 (_blas is the first that imports NumPy)
 from . import api as _api
-from . import autograd  # noqa: F401
 from . import kernels as _kernels
 from ._overriding import namespaced as _namespaced
 from .api import *  # noqa: F403

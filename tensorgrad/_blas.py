@@ -1,19 +1,37 @@
 """The OpenBLAS that came with NumPy: the way to it, and how long its threads look out for work after their last.
 
-That is 30 ms and more, as it comes, in which they hold a processor that other threads compute on: two threads of ours are no faster than one then. Where
-OPENBLAS_THREAD_TIMEOUT in the environment is 23 or less, they sleep after one or two milliseconds. OpenBLAS reads it when NumPy loads it, and it is the
-program's to set: they are its threads, too.
+By default they do so for 30 ms and more and hold a processor that other threads compute on: two threads of ours are no faster than one meanwhile. With
+OPENBLAS_THREAD_TIMEOUT at 23 or less they sleep after one or two milliseconds. OpenBLAS reads the variable when NumPy loads it: where this package is the
+first to import NumPy, and the program has not set the variable, it is 22 for that moment. A BLAS that is loaded already is left as it is.
 """
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
 PREFIXES, SUFFIXES = ("scipy_openblas", "openblas"), ("64_", "", "_64")
 TIMEOUT = "OPENBLAS_THREAD_TIMEOUT"     # its threads look out for work for 2 to this power cycles
+WATCH = "22"
 SHORT = 23                              # up to this, they are no hindrance
+
+
+def _load_numpy() -> bool:
+    """Import NumPy; whether threads of its BLAS will look out for work for long."""
+    wanted = os.environ.get(TIMEOUT)
+    if wanted is None and "numpy" not in sys.modules:
+        os.environ[TIMEOUT] = WATCH
+        try:
+            import numpy  # noqa: F401
+        finally:
+            del os.environ[TIMEOUT]
+        return False
+    return wanted is None or not wanted.isdigit() or int(wanted) > SHORT
+
+
+_watches_long = _load_numpy()
 
 
 class OpenBlas(NamedTuple):
@@ -65,8 +83,6 @@ def addresses() -> tuple[int, int]:
     return set_, get
 
 
-@cache
 def watches_long() -> bool:
     """Whether its threads look out for work for long."""
-    wanted = os.environ.get(TIMEOUT, "")
-    return not (wanted.isdigit() and int(wanted) <= SHORT) and open_blas() is not None
+    return _watches_long and open_blas() is not None

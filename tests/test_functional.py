@@ -72,7 +72,8 @@ multi_head_attention_forward(q3, q3, q3 + 1, 6, 2, m18, w[:18], None, None, Fals
 REFUSED = """
 relu(5); dropout(x, 2.0); dropout2d(x, -0.1); softmax(x, 7); hardtanh(x, 2.0, 1.0); prelu(x, w[:2]); glu(x[:, :, :5]); linear(x, m[:, :2])
 bilinear(x, x[:1], bl); conv1d(x, k2); conv2d(im, k2, stride=0); conv2d(im[:, :1], k2); max_pool2d(x[0, 0], 2); max_pool2d(im, 2, padding=3)
-avg_pool1d(x, 9); adaptive_avg_pool2d(w, (2, 2)); pad(x, (1, 2, 3)); pad(im, (9, 0), 'reflect'); pad(x, (1, 1), 'nowhere'); unfold(im, 9)
+avg_pool1d(x, 9); adaptive_avg_pool2d(w, (2, 2)); adaptive_avg_pool1d(x, 1 << 63); adaptive_max_pool2d(im, 1 << 63)
+pad(x, (1, 2, 3)); pad(im, (9, 0), 'reflect'); pad(x, (1, 1), 'nowhere'); unfold(im, 9)
 fold(x, (4, 4), 2); pixel_shuffle(x, 2); interpolate(x); interpolate(x, 3, 2); interpolate(x, 3, mode='bilinear'); interpolate(im, 3, mode='cubic')
 grid_sample(im, grid[:1]); batch_norm(x[:1, :, 0], mean, var, training=True); layer_norm(x, (5,)); group_norm(im, 3); instance_norm(x[:, :, :1])
 embedding(x, m); embedding(i + 5, m); embedding_bag(i, m, i[0]); one_hot(i, 2); one_hot(-i); l1_loss(x, y, reduction='some')

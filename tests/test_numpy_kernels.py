@@ -150,6 +150,19 @@ def test_what_is_not_finite_in_a_kernel_is_not_seen_beyond_the_border(monkeypatc
         assert np.isfinite(ours[:, 2, 7]).all() and not np.isfinite(ours[:, 2, :7]).any()
 
 
+@pytest.mark.parametrize("groups", [1, 3])
+def test_a_stride_beyond_the_input_takes_no_longer_than_one_that_just_leads_there(groups):
+    """Places are sorted by what they leave when the stride divides them: no more than there are places, whatever the stride."""
+    def gradients(stride):
+        x = (tg.arange(72.).reshape(1, 3, 4, 1, 6) / 7).requires_grad_()
+        w = (tg.arange(24. * 3 // groups).reshape(3, 3 // groups, 2, 1, 4) / 5).requires_grad_()
+        y = tg.nn.functional.conv3d(x, w, None, stride=stride, padding=2, dilation=2, groups=groups)
+        return tg.autograd.grad(y.square().sum(), (x, w))
+    with tg.backends.compiled.flags(enabled=False):
+        for ours, theirs in zip(gradients(1 << 32), gradients((9, 6, 11)), strict=True):
+            tg.testing.assert_close(ours, theirs)
+
+
 @np.errstate(all="ignore")
 def test_what_one_channel_sees_is_its_own():
     """Infinity in another channel is none of its business."""

@@ -37,10 +37,18 @@ shows_all = pytest.mark.skipif(not hasattr(_blas.open_blas() and _blas.open_blas
 
 @shows_all
 @pytest.mark.parametrize("first", ["", "import numpy\n"])
-@pytest.mark.parametrize("power, long", [("11", "False"), ("27", "True"), ("", "True")])
+@pytest.mark.parametrize("power, long", [("11", "False"), ("27", "True")])
 def test_how_long_threads_of_blas_watch_is_the_programs_to_set(first, power, long):
     done = run(first + ASK, TENSORGRAD_KERNELS="numpy", OPENBLAS_THREAD_TIMEOUT=power)
-    assert done.stdout.split() == [long, power or "0", *([power] if power else []), "True", "2"], done.stderr
+    assert done.stdout.split() == [long, power, power, "True", "2"], done.stderr
+
+
+@shows_all
+@pytest.mark.parametrize("first, long, power", [("", "False", _blas.WATCH), ("import numpy\n", "True", "0")])
+def test_threads_of_a_blas_that_is_loaded_with_the_package_sleep_soon(monkeypatch, first, long, power):
+    monkeypatch.delenv(_blas.TIMEOUT, raising=False)
+    done = run(first + ASK, TENSORGRAD_KERNELS="numpy")
+    assert done.stdout.split() == [long, power, "None", "True", "2"], done.stderr
 
 
 def test_threads_of_ours_leave_the_processors_to_those_of_blas_that_do_not_sleep(monkeypatch, threads):

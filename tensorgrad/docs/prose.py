@@ -58,8 +58,9 @@ and whoever is free takes the next, so that it does not wait for a processor tha
 number alone: results have the same bits whatever other threads do. Where the package calls NumPy, the latter's BLAS has one thread meanwhile, since two pools
 would wait for each other's processors. Without compiled kernels `set_num_threads` is about BLAS's threads, and, where these sleep soon after their last work,
 threads of Python share what takes a millisecond or more, and, where there are no hooks, compute the gradients of the kernels of convolutions while `backward`
-goes on. By default OpenBLAS's threads look out for work for 30 ms and more and hold processors that others compute on: `OPENBLAS_THREAD_TIMEOUT=22` in the
-environment has them sleep after one or two, which saves a DCGAN's step a sixth of its time where there are no compiled kernels. Threads that help are kept
+goes on. By default OpenBLAS's threads look out for work for 30 ms and more and hold processors that others compute on. Where this package is the first to
+import NumPy they sleep after one or two, unless `OPENBLAS_THREAD_TIMEOUT` (a power of two of cycles) says otherwise; a BLAS that is loaded already is left as
+it is, so without compiled kernels import tensorgrad before NumPy, or set the variable to 22: a DCGAN's step takes a sixth less. Threads that help are kept
 off the processor that their caller runs on, on Linux: woken there, they may wait for it, and it for them, for as long as a step takes. The caller itself goes
 where the system likes. Workers of a DataLoader have one thread each. `show_config()` says which processors OpenBLAS's kernels are for:
 `OPENBLAS_CORETYPE` in the environment may hold it to older ones. On free-threaded Python there are no compiled kernels.

@@ -250,9 +250,8 @@ def by_remainders(correlation: Any, y: Any, w: Any, b: Any, x: Any, how: Any, th
     Whether w is finite: beyond the border y is 0, and 0 times what is not is NaN.
     """
     jobs, split = [], -(-threads // prod(how[0]))
-    for at, taps, of in remainders(w.shape[2:], how):
-        if (target := x[at]).size:
-            jobs += correlation(y, w[taps], b, target, of, split)
+    for at, taps, of in remainders(w.shape[2:], x.shape[2:], how):
+        jobs += correlation(y, w[taps], b, x[at], of, split)
     finish(jobs, threads)
     flat = w.reshape(-1)
     with np.errstate(all="ignore"):
@@ -260,10 +259,10 @@ def by_remainders(correlation: Any, y: Any, w: Any, b: Any, x: Any, how: Any, th
 
 
 @lru_cache(1 << 8)
-def remainders(kernel: Any, how: Any) -> list[tuple[Any, Any, Any]]:
+def remainders(kernel: Any, size: Any, how: Any) -> list[tuple[Any, Any, Any]]:
     """The places of x that leave each remainder, the part of the kernel that they see, and how."""
     found = []
-    for phase in product(*map(range, how[0])):
+    for phase in product(*(range(min(s, n)) for s, n in zip(how[0], size, strict=True))):       # no place of x leaves more
         taps, shifts, apart = [], [], []
         for i, s, p, d, k in zip(phase, *how, kernel, strict=True):
             g = gcd(s, d)

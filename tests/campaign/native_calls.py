@@ -32,7 +32,7 @@ NUMBERS = [text.strip() for text in """
     -2**40+1; -2**63; 2**63; 2**70; 1.5; None; 'x'; True; np.int64(2); np.float32(2); Awkward(); Odd()
 """.split(";")]
 POWERS = ["2**10", "2**15", "2**20", "2**23", "2**31", "2**32", "2**39", "2**39+1", "2**40-1"]
-PROCESS = ("learn", "learn_steps", "results", "use_arrays", "use_memory", "when_started", "set_threads", "fail_allocation")
+PROCESS = ("learn", "learn_steps", "results", "use_arrays", "use_memory", "set_threads", "fail_allocation")
 
 
 class Awkward:
