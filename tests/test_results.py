@@ -151,6 +151,8 @@ def test_gradients_at_the_edges():
         h = torch.ones(1, 2, requires_grad=True)
         cell = torch.rnn_relu_cell(x.detach()[None], h, torch.eye(2), torch.eye(2) * 2)
         solved = torch.triangular_solve(h.mT, torch.eye(2))
+        base, power = torch.tensor([-1.3, .7], requires_grad=True), torch.tensor([1 + 2j, -.4 + .3j], requires_grad=True)
+        gradients += [torch.autograd.grad(torch.pow(base, power).sum().real, (base, power))]
         return found, gradients, torch.autograd.grad(cell.sum(), h), [s.requires_grad for s in solved]
     same(program)
 

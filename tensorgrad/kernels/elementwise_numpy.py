@@ -113,7 +113,7 @@ def _power_of(x: Any, n: float) -> Any:
         n >>= 1
         if n:
             x = x * x
-    return np.ones_like(x) if out is None else out.copy() if out is x else out
+    return np.ones_like(x) if out is None else out.copy("K") if out is x else out
 
 
 @register("hypot")

@@ -224,7 +224,8 @@ class Power(Elementwise):
         if is_number(a):
             return xp.where(at_zero, 0, g * out * -float("inf"))
         at_zero = (a == 0) & at_zero
-        return xp.where(at_zero, 0, g * (out * xp.log(xp.where(at_zero, 1, a))))
+        base = xp.where(at_zero, 1, a)
+        return xp.where(at_zero, 0, g * (out * xp.log(base + 0j if is_complex(out) and not is_complex(a) else base)))
 
 
 def log_of(number):

@@ -55,7 +55,7 @@ def slowest_first(shape: tuple[int, ...], operands: Sequence[Any]) -> list[int]:
     return found[::-1]
 
 
-def stretched(shape: tuple[int, ...], x: Any) -> tuple[int, ...]:
+def stretched(shape: tuple[int, ...], x: Any) -> Any:
     """The strides of an array that is broadcast to a shape: 0 along the axes that it is stretched along."""
     missing: int = len(shape) - x.ndim
     steps = tuple(0 if m == 1 != n else s for m, n, s in zip(x.shape, shape[missing:], x.strides, strict=True))

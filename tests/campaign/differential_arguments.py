@@ -124,7 +124,8 @@ def _letter(kind: str) -> Any:
 LETTERS = {kind: _letter(kind) for kind in "f p m q up".split()} | {
     "b": lambda *s: T(s, "b", "bool"), "i": lambda high, *s: T(s, "i", "int64", high), "c": lambda *s: T(s, "f", "complex64"),
     "sq": lambda *s: T(s, given=(3., 1., .5, -1., 4., 1., .25, .75, 2.)), "spd": lambda *s: T(s, "f", given=(4., 1., .5, 1., 3., .25, .5, .25, 2.)),
-    "labels": lambda *s: T(s, "i", "int64", given=(1, 3, 2, 2, 1)), "at": lambda *v: T((len(v),), "i", "int64", given=v), "pivots": lambda n: T((n,), "i", "int32", given=(1,) * n), "dtype": D}
+    "labels": lambda *s: T(s, "i", "int64", given=(1, 3, 2, 2, 1)), "at": lambda *v: T((len(v),), "i", "int64", given=v),
+    "pivots": lambda n: T((n,), "i", "int32", given=(1,) * n), "dtype": D}
 
 
 def _valid() -> dict[str, list[Call]]:
