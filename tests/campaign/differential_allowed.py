@@ -35,7 +35,7 @@ ALLOWED: list[tuple[str, str]] = [
     (r"type: .*is not differentiable with respect to argument '(running|weight)", "whether there is a gradient is asked after all else here"),
     (r"type: .*np\.(float32|int64)\(.*'int' object is not callable", "NumPy's numbers for tensors: their size is no method"),
     (r"extra error: torch\.linalg\.\S+\(<[^>]*\[(0|\d, 0|0, \d)[,\]]", "of nothing no kernel is asked for, so none is missing there"),
-    (r"(missing error|extra error): torch\.lu_unpack.*(index \d+ is out of bounds|pivots passed to lu_unpack must be)", "PyTorch reads and writes beyond the rows that more pivots name"),
+    (r"(missing|extra) error: torch\.lu_unpack.*(index \d+ is out of bounds|pivots passed to lu_unpack)", "PyTorch swaps rows that there are not"),
     (r"extra error: torch\.nn\.functional\.ctc_loss.*index \d+ is out of bounds", "PyTorch reads beyond the classes"),
     (r"extra error: .*take_along_dim.*out of bounds", "PyTorch takes the indices of an expanded input unseen"),
     (r"extra error: Tensor\.tri[lu]_\(.*expanded", "PyTorch writes elements that share memory one after the other"),
