@@ -271,6 +271,9 @@ def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None,
             [1., 1.]])
     """
     for d, b in enumerate((bins,) if isinstance(bins, int) else bins):
+        if isinstance(b, Tensor) and b.array.ndim != 1:
+            raise RuntimeError("torch.histogramdd: bins tensor should have one dimension, but got "
+                               f"{b.array.ndim} dimensions in the bins tensor for dimension {d}")
         if isinstance(b, Tensor) and b.array.dtype != input.array.dtype:
             raise RuntimeError("torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "
                                f"{C_NAMES[input.dtype.name]} and bins for dimension {d} with dtype {C_NAMES[b.dtype.name]}")
