@@ -12,23 +12,30 @@ from .nn._functions.recurrent import _rnn, _rnn_cell
 __all__ = ["gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell"]
 
 
+def _check_states(mode: str, data: Any, hx: Any, num_layers: int, packed: bool) -> None:
+    if mode != "LSTM":
+        if num_layers <= 0:
+            raise RuntimeError("Expected more hidden states in stacked_rnn")
+        return
+    if len(hx) != 2:
+        raise RuntimeError("lstm expects two hidden states")
+    for t in hx[:1] if packed else (hx[0], data):
+        if t.ndim < 3:
+            raise IndexError(f"Dimension out of range (expected to be in range of [-{t.ndim}, {t.ndim - 1}], but got 2)")
+
+
 def _layers(mode: str, name: str) -> Any:
     def function(*args: Any, **kwargs: Any) -> Any:
         from .api._parsing import parse, signatures
         args = tuple(parse(signatures(name) or (), name, args, kwargs)[1].values())
-        if args[-4 if isinstance(args[3], (tuple, list, Tensor)) else -5] <= 0:
-            raise RuntimeError("Expected more hidden states in stacked_rnn")
-        hx = args[2] if isinstance(args[2], (tuple, list)) and isinstance(args[1], Tensor) else args[1]
-        if mode == "LSTM" and len(hx) == 2 and hx[0].ndim < 3:
-            raise IndexError(f"Dimension out of range (expected to be in range of [-{hx[0].ndim}, {hx[0].ndim - 1}], but got 2)")
-        if mode == "LSTM" and hx is args[1] and isinstance(args[0], Tensor) and args[0].ndim == 2:
-            raise IndexError("Dimension out of range (expected to be in range of [-2, 1], but got 2)")
-        if isinstance(args[3], Tensor) or isinstance(args[3], (list, tuple)):       # data, batch_sizes, hx, params, …
+        if packed := isinstance(args[3], (Tensor, list, tuple)):       # data, batch_sizes, hx, params, …
             data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional = args
-            out, hidden = _rnn(mode, data, hx, params, has_biases, num_layers, dropout, train, bidirectional, False, batch_sizes)
+            batch_first = False
         else:
             data, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first = args
-            out, hidden = _rnn(mode, data, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+            batch_sizes = None
+        _check_states(mode, data, hx, num_layers, packed)
+        out, hidden = _rnn(mode, data, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first, batch_sizes)
         return (out, *hidden) if mode == "LSTM" else (out, hidden)
     function.__name__ = function.__qualname__ = name
     function.__doc__ = ("(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first) → outputs and last state. "

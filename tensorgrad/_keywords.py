@@ -26,7 +26,7 @@ LISTS = """dilation dims kernel_size normalized_shape output_padding output_size
     stride"""
 NUMBERS = """
     alpha atol base beta correction d delta dropout_p dx eps fill_value initial input_scale lambd lower margin max_norm maxnorm median
-    momentum nan negative_slope neginf norm_type p posinf rcond rtol sigma threshold value
+    momentum nan neginf norm_type p posinf rcond rtol sigma threshold value
 """
 WORDS = "approximate compute_mode driver indexing mode norm padding_mode reduce reduction rounding_mode side"
 NONE = type(None)

@@ -84,6 +84,9 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: Any = None, *, outpu
         raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = {counts.size} and input.size({d}) = {n}")
     if counts.size and int(counts.min()) < 0:
         raise RuntimeError("repeats can not be negative")
+    total = int(counts[0]) * n if counts.size == 1 else int(counts.sum())
+    if output_size is not None and output_size != total:
+        raise RuntimeError(f"repeat_interleave: Invalid output_size, expected {total} but got {output_size}")
     backend = type(x._storage)
     places = fresh(backend.xp.repeat(backend.xp.arange(n), int(counts[0]) if counts.size == 1 else counts), backend)
     return x.index_select(d, places)

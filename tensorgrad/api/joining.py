@@ -104,6 +104,7 @@ def vstack(tensors: Any) -> Any:
 @public(method=False, out=True)
 def dstack(tensors: Any) -> Any:
     """One behind the other. https://pytorch.org/docs → torch.dstack"""
+    check_list(tensors, "dstack")
     if not len(tensors):
         raise RuntimeError("dstack expects a non-empty TensorList")
     return cat([atleast_3d(t) for t in tensors], 2)

@@ -15,7 +15,7 @@ from ._register import C_NAMES, public
 
 def _same_dtype(a: Any, b: Any) -> None:
     if a.array.dtype != b.array.dtype:
-        if a.array.dtype.kind == "b" and max(a.array.ndim, b.array.ndim) > 2 and a.array.shape[-1:] == b.array.shape[-2:][:1]:
+        if a.array.dtype.kind == "b" and b.array.ndim > 2 and a.array.shape[-1:] == b.array.shape[-2:][:1]:
             raise NotImplementedError("\"bmm\" not implemented for 'Bool'")
         raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {C_NAMES[a.dtype.name]} != {C_NAMES[b.dtype.name]}")
 
@@ -401,6 +401,8 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
     >>> torch.tensordot(torch.ones(2, 3, 4), torch.ones(3, 4, 5)).shape
     torch.Size([2, 5])
     """
+    if a.array.dtype != b.array.dtype:
+        raise RuntimeError("both inputs should have same dtype")
     first, second = _dot_axes(a, b, dims.tolist() if isinstance(dims, Tensor) else dims)
     m, n = a.array.shape, b.array.shape
     for i, j in zip(first, second, strict=True):
@@ -410,7 +412,6 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
         if m[i] != n[j]:      # an axis of length 1 is broadcast: sum the other one first
             a, b = (_folded(a, i), b) if n[j] == 1 else (a, _folded(b, j))
             m, n = a.array.shape, b.array.shape
-    _same_dtype(a, b)
     rows, columns = ([i for i in range(len(s)) if i not in axes] for s, axes in ((m, first), (n, second)))
     k = prod(m[i] for i in first)
     left = xp.reshape(arranged(a, (*rows, *first)), (prod(m[i] for i in rows), k))

@@ -129,7 +129,7 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0, *, indices:
         check_room((where,), PIECE, "tensor_split")
         ends = [i * (n // where) + min(i, n % where) for i in range(1, where)]
     else:
-        ends = list(where)
+        ends = list(map(index, where))
     starts = [0, *ends]
     return tuple(_narrowed(input, d, s, e) for s, e in zip(starts, [*ends, n], strict=True))
 

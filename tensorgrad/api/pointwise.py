@@ -4,9 +4,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, xp
-from ._arguments import check_tensor
+from ._arguments import LEAST_LARGEST, check_tensor, converted
 from ._register import FUNCTIONS, public
 
 # ── the plain ones: name and aliases, op, what it computes, an example, its result ────────────────────────────────────
@@ -230,6 +231,8 @@ def logit(input: Any, eps: float | None = None) -> Any:
     >>> torch.logit(torch.tensor([0.5, 1.]), eps=0.1)
     tensor([0.0000, 2.1972])
     """
+    if eps is not None and not -LEAST_LARGEST <= eps <= LEAST_LARGEST and input.array.dtype.kind in "fV" and input.array.dtype.itemsize <= 4:
+        converted(eps, dtypes.float32)
     return xp.logit(input, eps=None if eps is None else float(eps))
 
 

@@ -169,7 +169,7 @@ def _too_small(w: Windows, channels: int, function: str) -> str:
 def max_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: bool = True) -> Any:
     """The largest value of each window, and its place in the plane, if these are asked for."""
     w = windows(input, n, kernel_size, stride, padding, dilation, ceil_mode, f"max_pool{n}d")
-    if n == 1 and input.array.dtype.kind not in "fV":
+    if n == 1 and input.array.dtype.kind not in ("fViu" if indices else "fV"):
         raise NotImplementedError(f"\"max_pool1d_impl\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     geometry = {"kernel": w.kernel, "stride": w.stride, "widths": w.widths, "dilation": w.dilation}
     if not indices:
@@ -289,7 +289,7 @@ def adaptive_size(input: Any, output_size: Any, n: int, name: str) -> tuple[int,
         raise RuntimeError(f"{name}(): internal error: output_size.size() must be {n}" if maximal else f"{name}: output_size must be {n}")
     if input.ndim not in (n + 1, n + 2):
         raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got{':' if maximal else ''} {list(input.shape)}")
-    for i in range(-n - (maximal and n > 1), 0):
+    for i in range(max(-n - maximal, 1 - input.ndim) if n == 1 else -n - maximal, 0):
         if input.shape[i] == 0:
             raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
                                f"{list(input.shape)} with "

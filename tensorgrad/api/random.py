@@ -24,7 +24,7 @@ from ..dtype import SCALAR_TYPES, as_dtype
 from ..generator import Generator, default_generator
 from ..ops.shape import inverse
 from ..storage.base import backend_of
-from ._arguments import broadcast_shape, check_long
+from ._arguments import broadcast_shape, check_long, integer
 from ._register import public, write_out
 from .creation import as_leaf, axes_in_memory, empty_like, shape_of, unmade
 
@@ -275,7 +275,7 @@ def randint_like(input: Any, low: Any = None, high: Any = None, *, generator: An
 def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = dtypes.int64, layout: Any = None, device: Any = None,
              requires_grad: bool = False, pin_memory: bool = False) -> Any:
     """The numbers 0 … n − 1 in random order. https://pytorch.org/docs → torch.randperm"""
-    check_long(n)
+    check_long(n := integer(n, "n"))
     backend = backend_of(device if out is None else out.device)
     made = tensor_of(generator_of(backend, generator).randperm(n, (as_dtype(dtype) if out is None else out.dtype).numpy), backend)
     return made if out is None else write_out(made, out)
@@ -343,7 +343,8 @@ def poisson(input: Any, generator: Any = None) -> Any:
 def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
     """Successes in `count` trials. https://pytorch.org/docs → torch.binomial"""
     backend = type(count._storage)
-    broadcast_shape(count, prob)
+    if count.is_floating_point() and prob.is_floating_point():
+        broadcast_shape(count, prob)
     return tensor_of(generator_of(backend, generator).binomial(_host(count), _host(prob)), backend)
 
 

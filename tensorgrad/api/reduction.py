@@ -464,7 +464,8 @@ def dist(input: Any, other: Any, p: Any = 2) -> Any:
     """
     check_tensor(input, "dist", "input", 1)
     check_tensor(other, "dist", "other", 2)
-    return vector_norm(xp.subtract(input, other), p)
+    from .math import sub
+    return vector_norm(sub(input, other), p)
 
 
 @public(inplace=True, out="same")

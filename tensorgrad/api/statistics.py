@@ -248,6 +248,8 @@ def histogram(input: Any, bins: Any = 100, *, range: Any = None, weight: Any = N
         return each_example(histogram, input, bins, range=range, weight=weight, density=density)
     if isinstance(bins, bool):
         raise TypeError("histogram(): argument 'bins' must be int, not bool")
+    if isinstance(bins, int) and bins <= 0:
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     points = xp.reshape(input, (input.array.size, 1))
     if weight is not None:
         if weight.array.shape != input.array.shape:
@@ -269,11 +271,12 @@ def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None,
             [1., 1.]])
     """
     for d, b in enumerate((bins,) if isinstance(bins, int) else bins):
+        if isinstance(b, Tensor) and b.array.ndim != 1:
+            raise RuntimeError("torch.histogramdd: bins tensor should have one dimension, but got "
+                               f"{b.array.ndim} dimensions in the bins tensor for dimension {d}")
         if isinstance(b, Tensor) and b.array.dtype != input.array.dtype:
             raise RuntimeError("torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "
                                f"{C_NAMES[input.dtype.name]} and bins for dimension {d} with dtype {C_NAMES[b.dtype.name]}")
-        if isinstance(b, int) and b <= 0:
-            raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {b} for dimension {d}")
     if input.array.dtype.kind != "f":
         raise NotImplementedError(f"\"histogramdd\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     if input.array.ndim < 2:

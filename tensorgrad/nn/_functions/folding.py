@@ -11,6 +11,8 @@ __all__ = ["fold", "unfold"]
 def _pair(value: Any, name: str) -> tuple[int, int]:
     if type(value) is int:
         return value, value
+    if isinstance(value, str):
+        raise TypeError(f"argument '{name}' must be tuple of ints, not str")
     if isinstance(value, (tuple, list)):
         if len(value) != 2:
             raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(value)}")
@@ -50,11 +52,9 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
              [1., 3.]]])
     """
     shape = input.array.shape
-    for value, name in ((kernel_size, "kernel_size"), (dilation, "dilation"), (padding, "padding"), (stride, "stride")):
-        _pair(value, name)
+    kernel, dilation, padding, stride = _geometry(kernel_size, dilation, padding, stride)
     if len(shape) in (1, 2):
         raise IndexError(f"Dimension out of range (expected to be in range of [{-len(shape)}, {len(shape) - 1}], but got {len(shape)})")
-    kernel, dilation, padding, stride = _geometry(kernel_size, dilation, padding, stride)
     if len(shape) not in (3, 4) or 0 in shape[-3:]:
         raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: "
                            f"{list(shape)}")

@@ -99,7 +99,7 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
         raise ValueError(f"Expected 3D or higher dimensionality                          input (got {input.ndim} dimensions)")
     if not input.numel():
         return input
-    if isinstance(size, float):
+    if isinstance(size, (bool, float)):
         raise TypeError("pad(): argument 'pad' must be tuple of ints, but found element of type float")
     if size <= 0:
         raise RuntimeError(f"kernel size should be greater than zero, but got kH: {size} kW: 1")

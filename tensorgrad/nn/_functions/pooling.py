@@ -217,7 +217,8 @@ adaptive_max_pool3d, adaptive_max_pool3d_with_indices = _make_adaptive_max(3)
 
 def _fractional_size(input: Any, n: int, output_size: Any, output_ratio: Any, name: str) -> tuple[int, ...]:
     if output_size is None:
-        return tuple(int(d * r) for d, r in zip(input.shape[-n:], output_ratio, strict=True))
+        ratios = output_ratio if isinstance(output_ratio, (tuple, list)) else (output_ratio,) * n
+        return tuple(int(d * r) for d, r in zip(input.shape[-n:], ratios, strict=True))
     _check_ints(name, output_size=output_size)
     if isinstance(output_size, (tuple, list)) and len(output_size) not in (1, n):
         raise RuntimeError(f"{name}: output_size must either be a single Int or tuple of Ints")
@@ -240,7 +241,7 @@ def _fractional(n: int, input: Any, kernel_size: Any, output_size: Any, output_r
     name = f"fractional_max_pool{n}d"
     if output_size is None and output_ratio is None:
         raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
-    if output_size is None and len(output_ratio) > n:
+    if output_size is None and n == 2 and len(output_ratio) > n:
         raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
     if samples is None and input.ndim < n + 1:
         raise IndexError(f"Dimension out of range (expected to be in range of [-{input.ndim}, {input.ndim - 1}], but got {-n - 1})")
