@@ -126,7 +126,7 @@ static int add(PyObject *grads, PyObject *owned, PyObject *edge, PyObject *ge, i
     return failed ? -1 : 0;
 }
 
-/* What a step is pulled with. All is held: formulas run Python code, and with it other threads, which may free or redefine the step meanwhile. */
+/* The values that a step is pulled with. All is held: formulas run Python code, and with it other threads, which may free or redefine the step meanwhile. */
 enum { OF_PLAN, OF_SAVED, OF_EDGES, OF_STEPS, OF_G, OF_VALUES, HELD };
 
 /* Take hold of a step that waits to be pulled; 0 without an error for one that is Python's. */
@@ -158,7 +158,7 @@ static int leave_to_python(PyObject *grads, PyObject *node, PyObject *g)
     return !PyDict_SetItem(grads, node, g);
 }
 
-/* Whether a step saved more than numbers and shapes: only that is freed. */
+/* Tell whether a step saved more than numbers and shapes: only that is freed. */
 static int holds_memory(PyObject *saved)
 {
     for (Py_ssize_t i = 0; i < PyTuple_Size(saved); i++) {

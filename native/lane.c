@@ -264,7 +264,7 @@ static PyObject *as_array(PyObject *y)
     return array;
 }
 
-/* What a kernel makes of these. All but maps may call NumPy, which computes unless it shows what was there. */
+/* Call a kernel. All but maps may call NumPy, which computes unless it shows what was there. */
 static PyObject *called(const Lane *lane, PyObject *kernel, PyObject **values, int count, PyObject *keywords)
 {
     Region region;
@@ -322,7 +322,7 @@ static PyObject *new_view(Call *call, PyObject *y)
     return out;
 }
 
-/* Whether the operands of an elementwise op lie differently. */
+/* Tell whether the operands of an elementwise op lie differently. */
 static int differ(PyObject *const *values, int count)
 {
     Array *first = NULL;
@@ -336,7 +336,7 @@ static int differ(PyObject *const *values, int count)
     return 0;
 }
 
-/* Whether the axes of y lie in the order of those of x, which is not broadcast. */
+/* Tell whether the axes of y lie in the order of those of x, which is not broadcast. */
 static int lie_alike(const Array *y, const Array *x)
 {
     if (!same_shape(y, x)) return 0;
@@ -373,7 +373,7 @@ static PyObject *result_of(Call *call, PyObject *kernel, PyObject **values, PyOb
     return out;
 }
 
-/* What stands for an operand of a lane, its array or itself; NULL if it is not plain. `dtype` is that of the operands before it. */
+/* Return an operand of a lane, its array or itself; NULL if it is not plain. `dtype` is that of the operands before it. */
 static PyObject *value_of(Lane *lane, int i, PyObject *a, Dtype **dtype)
 {
     if (!is_plain(a))

@@ -112,7 +112,7 @@ def _entry(module: Any, name: str) -> Any:
 
 def load_state_dict_from_url(url: str, model_dir: str | None = None, map_location: Any = None, progress: bool = True, check_hash: bool = False,
                              file_name: str | None = None, weights_only: bool = True) -> Any:
-    """What is in a file of that name, which has to be there already.
+    """Read a file of that name, which has to be there already.
 
     Nothing in it is run, unless weights_only=False, which is PyTorch's default here. Archives around a file are not
     unpacked. check_hash: RuntimeError unless its SHA-256 begins as its name says.

@@ -153,7 +153,8 @@ torch.binomial(x, i.float()) ; n.int().cumsum_(0) ; m.cumsum_(0) ; x.lt_(1j) ; x
 torch.segment_reduce(x, 'sum', lengths=x) ; F.conv_transpose2d(v.int(), w) ; F.conv_transpose2d(v.double(), w.double(), w[0, 0, 0].int()[:1])
 torch.lstm(x, (x, x), [x], True, 1, 0., True, False, False) ; torch.poisson(x * float('inf')) ; x.repeat_interleave() ; n[0].repeat_interleave()
 torch.tensor_split(x, True) ; x.std(0, 0)
-torch.dist(x, m) ; x.repeat_interleave(2, 0, output_size=1) ; x.tensor_split((1, None)) ; torch.dstack(x) ; torch.tensordot(m, x, 1) ; torch.logit(x, 1e300)
+torch.dist(x, m) ; x.repeat_interleave(2, 0, output_size=1) ; x.tensor_split((1, None)) ; torch.dstack(x)
+torch.tensordot(m, x, 1) ; torch.logit(x, 1e300)
 torch.histogram(x, x[0, 0]) ; F.max_pool1d_with_indices(n, 2) ; torch.adaptive_max_pool1d(v[0, :, :0], 1) ; F.adaptive_max_pool1d(x[:0], 1) ; torch.randperm(i[1])
 
 # numbers out of range

@@ -577,7 +577,7 @@ def test_the_environment_is_told():
 
 
 def installed(name):
-    """Whether a package of this name is there, which then is the one that programs get."""
+    """Tell whether a package of this name is there, which then is the one that programs get."""
     return importlib.util.find_spec(name) is not None
 
 

@@ -33,7 +33,7 @@ def text(value):
 
 
 def plain(message):
-    """Whether a message prints as it is, but for PyTorch's bold words and its own lines."""
+    """Tell whether a message prints as it is, but for PyTorch's bold words and its own lines."""
     for known in ("\033[1m", "\033[0m", "\n\t", "\n"):
         message = message.replace(known, "")
     return message.isprintable()

@@ -87,7 +87,7 @@ def test_copies_of_expanded_tensors_lie_in_rows():
 
 
 def test_other_results():
-    """What is sorted or flipped keeps the order of its axes; what is gathered, distinct or raveled lies in rows."""
+    """Sorted and flipped tensors keep the order of its axes; what is gathered, distinct or raveled lies in rows."""
     def program(torch):
         x = torch.arange(12.).reshape(4, 3).T
         index = torch.zeros(2, 3, dtype=torch.int64).T

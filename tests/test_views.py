@@ -128,7 +128,7 @@ def test_a_quotient_may_be_written_to():
 
 
 def test_gradient_of_as_strided_where_elements_share_memory():
-    """What comes to a place of memory is shared among the elements that lie there."""
+    """A gradient that comes to a place of memory is shared among the elements that lie there."""
     def program(torch):
         x, y = torch.tensor([2.], requires_grad=True), torch.arange(6., requires_grad=True)
         (x.expand(2, 2, 2).as_strided((2,), (0,)) * torch.tensor([3., 4.])).sum().backward()

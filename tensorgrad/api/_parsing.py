@@ -406,7 +406,7 @@ def _handed_on(error: Exception | None, function: Any, name: str, args: Any, kwa
 
 
 def _comes_first(error: Exception | None) -> bool:
-    """Whether PyTorch's Python code raises this before it calls anything."""
+    """Tell whether PyTorch's Python code raises this before it calls anything."""
     return (isinstance(error, (ValueError, IndexError)) and _frame(error).startswith("tensorgrad.nn.")
             or isinstance(error, RuntimeError) and str(error).startswith("Boolean value of Tensor"))
 

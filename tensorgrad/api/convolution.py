@@ -34,7 +34,7 @@ def several(value: Any, n: int, name: str) -> tuple[int, ...]:
 
 
 def _slow(input: Any) -> bool:
-    """Whether PyTorch finds that it has no transposed convolution of a dtype before it looks at the others."""
+    """Tell whether PyTorch finds that it has no transposed convolution of a dtype before it looks at the others."""
     return input.array.dtype.kind in "biu" and input.array.dtype != "int64"
 
 

@@ -290,7 +290,7 @@ def _slices(input: Any, dim: int, index: Any, source: Any, name: str) -> tuple[A
 
 
 def _check_source(input: Any, source: Any, d: int, count: int, name: str) -> None:
-    """What is put into the slices of a tensor has its dtype, and the shape of that many of them."""
+    """Refuse a value for slices of a tensor unless it has the tensor's dtype and the shape of those slices."""
     if source.array.dtype != input.array.dtype:
         raise RuntimeError(f"index_add_(): self ({_scalar(input)}) and source ({_scalar(source)}) must have the same scalar type"
                            if name == "index_add" else f"{name}(): self and source expected to have the same dtype, but got (self) "

@@ -130,7 +130,7 @@ def _public() -> frozenset[str]:
 
 
 def is_static(name: str) -> bool:
-    """Whether a member of Tensor is a function that takes no tensor first."""
+    """Tell whether a member of Tensor is a function that takes no tensor first."""
     from ..api import Tensor
     return isinstance(inspect.getattr_static(Tensor, name), staticmethod)
 

@@ -29,7 +29,7 @@ def served(shape: Any, kernel: Any, widths: Any) -> bool:
 
 
 def wide(size: Any, kernel: Any, widths: Any) -> bool:
-    """Whether a window is wider than a plane with its border on both sides."""
+    """Tell whether a window is wider than a plane with its border on both sides."""
     return any(k > n + 2 * before for n, k, (before, _) in zip(size, kernel, widths, strict=True))
 
 

@@ -208,7 +208,7 @@ def recursive_combine(*structs: Any, combinator: Callable[..., Any], **options: 
 
 
 def takes_one(function: Callable[..., Any]) -> bool:
-    """Whether a function needs one argument, or takes no more than one.
+    """Tell whether a function needs one argument, or takes no more than one.
 
     >>> takes_one(sum), takes_one(list), takes_one(lambda a, b: a), takes_one(lambda *values: values)
     (True, True, False, False)
@@ -236,7 +236,7 @@ def recursive_binary_combine(struct1: Any, struct2: Any, *, combinator: Callable
 
 
 def recursive_compare(struct1: Any, struct2: Any, comparator: Callable[[Any, Any], Any] | None = None, mode: str = "all", **options: Any) -> bool:
-    """Whether two structures have the same form, and values that are equal, or of which `comparator(a, b)` is true; with mode="any", some of them.
+    """Tell whether two structures have the same form, and values that are equal, or of which `comparator(a, b)` is true; with mode="any", some of them.
 
     >>> recursive_compare([1, {"a": 2}], (1, {"a": 2})), recursive_compare([1, 2], [1, [2]])
     (True, False)

@@ -207,7 +207,7 @@ class Restride(Movement):
 
 
 def overlapping(size, stride):
-    """Whether several elements of a geometry may share memory."""
+    """Tell whether several elements of a geometry may share memory."""
     reach = 0
     for step, count in sorted((step, count) for count, step in zip(size, stride) if count > 1):
         if step <= reach:

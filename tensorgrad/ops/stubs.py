@@ -1,4 +1,4 @@
-"""What ops of a program's own inherit from: `BaseOp`, and three families of it that say what their formulas take.
+"""Bases for ops of a program's own: `BaseOp`, and three families of it that say what their formulas take.
 
     class Cube(UnaryOp):
         def forward(xp, x): return x * x * x
@@ -34,7 +34,7 @@ class Checked(Op):
 
     @classmethod
     def fits(cls) -> bool:
-        """Whether the formula takes what the family says."""
+        """Tell whether the formula takes what the family says."""
         return True
 
 

@@ -104,7 +104,7 @@ class UpdateRule(Optimizer):
 
 
 def _fits(state: Any, param: Any) -> bool:
-    """Whether what is remembered of a parameter are tensors in its shape, and counters."""
+    """Tell whether what is remembered of a parameter are tensors in its shape, and counters."""
     return all(isinstance(value, tg.Tensor) and (value.numel() == 1 and not value.is_complex() if key in COUNTERS else value.shape == param.shape)
                for key, value in state.items())
 

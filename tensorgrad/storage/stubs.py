@@ -1,4 +1,4 @@
-"""What the storage of a device of a program's own inherits from.
+"""The base for the storage of a device of a program's own.
 
 A subclass that names its `device` is the registration of the device. It says how its arrays are made (`asarray`), how they are read (`host`) and what
 they are (`array_type`); `module` is a NumPy-like module of functions on them, or each op that is used on the device has a registered kernel.

@@ -215,7 +215,7 @@ class AggregateLayer(Module):
 
 
 class UnpackLayer(Module):
-    """What can be iterated over, as a tuple; several arguments as they are.
+    """Return an iterable as a tuple; several arguments as they are.
 
     >>> UnpackLayer()({"a": 1, "b": 2}), UnpackLayer()(3, 4)
     (('a', 'b'), (3, 4))

@@ -29,7 +29,7 @@ __all__ = ["load_file", "save_file"]
 RATIO, LEAST_LIMIT, MOST_AXES = 20, 1 << 28, 64
 METHODS = {0: 1, 8: 1032}  # stored, deflated: how many bytes come of one, at most
 NUMBERS = frozenset("b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16".split())
-# What zipfile raises beside its own error; the OSError is EINVAL, for a place before the file's beginning.
+# Errors that zipfile raises beside its own error; the OSError is EINVAL, for a place before the file's beginning.
 MALFORMED = (EOFError, struct.error, UnicodeDecodeError, NotImplementedError, OverflowError, OSError)
 READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
@@ -68,7 +68,7 @@ def load_file(path: Any, largest: int | None = None) -> dict[str, Tensor]:
 
 
 def _of_no_archive(path: Any) -> str | None:
-    """What a file that is no archive is."""
+    """Return the error for a file that is no archive."""
     if hasattr(path, "read"):
         path.seek(0)
         head = path.read(6)

@@ -70,7 +70,7 @@ def neutral(value: Any, lib: Any) -> Any:
 
 @dataclass
 class Array:
-    """What is seen of a tensor."""
+    """The parts of a tensor that are compared."""
 
     dtype: str
     values: np.ndarray
@@ -79,7 +79,7 @@ class Array:
 
 
 def outcome(call: Call, lib: Any) -> dict[str, Any]:
-    """What a call comes to: a result and gradients, or an error; and the tensors it was given, afterwards."""
+    """The outcome of a call: a result and gradients, or an error; and the tensors it was given, afterwards."""
     leaves: list[Any] = []
     tensors: list[Any] = []
     args, kwargs = made(call.args, lib, leaves, tensors), {k: made(v, lib, leaves, tensors) for k, v in call.kwargs.items()}
@@ -194,7 +194,7 @@ def strided(ours: dict[str, Any], theirs: dict[str, Any]) -> tuple[str, str] | N
 
 
 def is_derivative(call: Call) -> bool:
-    """Whether our gradients are, in double precision, the derivatives of what PyTorch computes."""
+    """Tell whether our gradients are, in double precision, the derivatives of what PyTorch computes."""
     try:
         found = outcome(call := wide(call), tensorgrad).get("gradients")
         return isinstance(found, list) and derivative(call, found)

@@ -92,7 +92,7 @@ class D:
 
 @dataclass
 class Call:
-    """What is called with what."""
+    """A function and its arguments, as text."""
 
     path: str
     args: list[Any]
@@ -198,7 +198,7 @@ def _parameters(path: str, rng: random.Random) -> list[Parameter]:
 
 
 def _kind(p: inspect.Parameter) -> str:
-    """What kind a parameter of a Python function is, by its annotation, its default and its name."""
+    """Return what kind a parameter of a Python function is, by its annotation, its default and its name."""
     said = str(p.annotation)
     if p.name == "output_size":
         return "ints"

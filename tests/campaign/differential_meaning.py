@@ -77,7 +77,7 @@ FACTORS = {"linalg.svd": lambda a, u, s, vh: of_svd(a, u, s, adjoint(vh)), "svd"
 
 
 def factors(name: str, a: Any, found: list[Any]) -> bool:
-    """Whether these are factors of A, as the function promises them. Of infinities and NaN there are none."""
+    """Tell whether these are factors of A, as the function promises them. Of infinities and NaN there are none."""
     if name not in FACTORS or a.values.ndim < 2:
         return False
     if not np.isfinite(a.values).all():
@@ -95,7 +95,7 @@ CHOOSING = frozenset("kthvalue median nanmedian mode min max topk sort argsort".
 
 
 def places(name: str, x: Any, found: list[Any], theirs: list[Any]) -> bool:
-    """Whether the places found hold the same elements as theirs: which of equal ones is named is left open."""
+    """Tell whether the places found hold the same elements as theirs: which of equal ones is named is left open."""
     if name not in CHOOSING or not found or found[-1].dtype != "torch.int64":
         return False
     where, other = found[-1].values, theirs[-1].values
@@ -111,7 +111,7 @@ def places(name: str, x: Any, found: list[Any], theirs: list[Any]) -> bool:
 
 
 def kept(call: Call, found: Any, theirs: Any) -> bool:
-    """Whether a tensor that was resized holds what it held, in the order of its memory: what was never written is not defined."""
+    """Tell whether a tensor that was resized holds what it held, in the order of its memory: what was never written is not defined."""
     if not call.path.endswith((".resize_", ".resize_as_")):
         return False
     n = int(np.prod(call.args[0].shape))
@@ -119,7 +119,7 @@ def kept(call: Call, found: Any, theirs: Any) -> bool:
 
 
 def alike(call: Call, inputs: list[Any], found: list[Any], theirs: list[Any]) -> bool:
-    """Whether results that differ both are what the function promises."""
+    """Tell whether results that differ both are what the function promises."""
     if not inputs or not found or [(x.dtype, x.values.shape, x.grad) for x in found] != [(x.dtype, x.values.shape, x.grad) for x in theirs]:
         return False
     name = re.sub(r"^(torch|Tensor)\.", "", call.path)
@@ -159,7 +159,7 @@ def summed(call: Call, way: list[np.ndarray] | None, step: float) -> tuple[float
 
 
 def derivative(call: Call, gradients: list[Any]) -> bool:
-    """Whether the gradients of a call in double precision are the derivatives of what PyTorch computes, by central differences."""
+    """Tell whether the gradients of a call in double precision are the derivatives of what PyTorch computes, by central differences."""
     rng = np.random.default_rng(0)
     leaves = summed(call, None, 0)[1]
     for _ in range(3):

@@ -483,7 +483,7 @@ def opcodes_of_all(data):
 
 
 def read(kind, data, path):
-    """What a file holds. Formats that are read from a path are written there first."""
+    """Read a file. Formats that are read from a path are written there first."""
     if kind in ("mapped", "npz"):
         with open(path, "wb") as file:
             file.write(data)

@@ -35,7 +35,7 @@ FORBIDDEN = set(
 
 
 class Watch:
-    """What happens while a file is read. An audit hook stays for good; it looks on between `begin` and `end` only."""
+    """A watch on what happens while a file is read. An audit hook stays for good; it looks on between `begin` and `end` only."""
 
     def __init__(self, path):
         self.path, self.looking, self.events, self.literals = path, False, [], False

@@ -33,7 +33,7 @@ def arguments():
 
 
 def prepared():
-    """What a worker does first: half of them compute with two threads."""
+    """Prepare a worker: half of them compute with two threads."""
     import tensorgrad as tg
     warnings.simplefilter("ignore")
     tg.set_num_threads(1 + os.getpid() % 2)

@@ -59,7 +59,7 @@ class Odd:
 
 
 def names():
-    """What the programs name besides values.py."""
+    """Return the names that programs use besides values.py."""
     from numpy._core import _multiarray_umath as core
     return {"Awkward": Awkward, "Odd": Odd, "capsules": [core._ARRAY_API, core._UFUNC_API, np.random.MT19937(0).capsule]}
 

@@ -375,7 +375,7 @@ class Draw:
         self.base = [self.size(f"axis {k}") for k in range(rng.choice((0, 1, 1, 2, 2, 2, 3, 3, 4, 5)))]
 
     def size(self, name):
-        """What a letter stands for; or a formula of letters."""
+        """Return the number that a letter, or a formula of letters, stands for."""
         if name.isdigit():
             return int(name)
         if "*" in name:
@@ -463,7 +463,7 @@ class Draw:
         return f"({''.join(f'{k}, ' for k in rng.sample(range(n), rng.randint(0, n)))})" if rng.random() < 0.8 else "None"
 
     def between(self):
-        """What may be done to a tensor between forward and backward."""
+        """Choose what is done to a tensor between forward and backward."""
         rng, name = self.rng, self.rng.choice(self.tensors)
         shape = tuple(rng.randint(0, 4) for _ in range(rng.randint(0, 3)))
         return rng.choice((f"{name}.data = tensor({shape}, {rng.choice(DTYPES)!r})", f"{name}.data = {name}.data[:0]", f"{name}.data = {name}.data.double()",

@@ -1,4 +1,4 @@
-"""What the calls of the campaign are made of: arrays and tensors of any shape, dtype, layout and values, and how a result is pulled back twice.
+"""The parts that calls of the campaign are made of: arrays and tensors of any shape, dtype, layout and values, and how a result is pulled back twice.
 
 A call is a program in text whose names are those of this file, so that what a report prints can be run as it is.
 """

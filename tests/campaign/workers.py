@@ -239,7 +239,7 @@ def simpler(text):
 
 
 def alike(reason):
-    """What is the same in the ends of the same kind."""
+    """Return what ends of one kind have in common."""
     return re.sub(r"0x[0-9a-f]+|<call>:\d+|\b\d{3,}\b", "", reason)
 
 
