@@ -60,7 +60,7 @@ static uint64_t marked(const Block *block) { return MARK ^ (uint64_t)(uintptr_t)
 
 /* The header of memory that came from here, NULL for other. What is before other memory in its page may be read in any case, whoever writes there
    meanwhile: never our mark for this address. */
-__attribute__((no_sanitize("thread"))) static Block *header(void *memory)
+__attribute__((no_sanitize("thread", "address"))) static Block *header(void *memory)
 {
     if (((uintptr_t)memory & (PAGE - 1)) != sizeof(Block)) return NULL;
     Block *block = (Block *)((char *)memory - sizeof(Block));

@@ -7,7 +7,7 @@ from typing import Any
 from .. import dtype as dtypes
 from ..dispatch import namespace, xp
 from . import return_types
-from ._arguments import check_tensor, warn
+from ._arguments import check_tensor, is_hollow, warn
 from ._linalg import (
     NOT_POSITIVE,
     SINGULAR,
@@ -263,9 +263,10 @@ def _check_lu_solve(packed: Any, pivots: Any, b: Any, left: bool) -> None:
     check_fits(packed, b, left, False, "linalg.lu_solve")
     if pivots.array.shape[-1:] != packed.array.shape[-1:]:
         raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
-    if pivots.array.size and int(pivots.array.min()) < 1:
+    known = pivots.array.size and not is_hollow(pivots)
+    if known and int(pivots.array.min()) < 1:
         raise RuntimeError("Pivots given to lu_solve must all be greater or equal to 1. Did you properly pass the result of lu_factor?")
-    if pivots.array.size and int(pivots.array.max()) > packed.array.shape[-1]:
+    if known and int(pivots.array.max()) > packed.array.shape[-1]:
         raise RuntimeError("Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly pass the result of lu_factor?")
 
 
