@@ -5,10 +5,8 @@ hooks, and it is threads of Python that share work (see sharing.py), not those o
 """
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from math import prod
-from threading import RLock
 from typing import Any
 
 from .. import threads
@@ -19,10 +17,6 @@ from .tape import Leaf, Packed
 
 WORTH = 1 << 23         # products, each of an element of the parameter with one at a place, from which on another thread is worth it
 WAITING = 2             # gradients for each thread that may wait for one: what they are computed from stays in memory
-
-accumulating = RLock()  # held while a leaf's .grad is read and written: several threads may sweep at once, and a hook may begin another sweep in this one
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=accumulating._at_fork_reinit)  # type: ignore[attr-defined]
 
 
 class Later:

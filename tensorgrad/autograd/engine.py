@@ -19,7 +19,8 @@ from ..guest import compute, enter, leave, outside
 from ..lanes import lanes
 from ..ops.base import OPS, Op
 from ..storage.exhausted import memory_error
-from .aside import Aside, accumulating
+from .accumulating import accumulate, owning
+from .aside import Aside
 from .fitting import checked, fitted, sum_to, unpulled
 from .fused import second_time, stale
 from .mode import mode
@@ -466,57 +467,6 @@ def _arrive(leaf: Leaf, g: Any, owned: set[Any], create_graph: bool, wanted: Any
                     raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
             if leaf.hooks.after:
                 hooked_after(leaf, [], g, create_graph)
-
-
-def accumulate(tensor: Any, g: Any, owned: bool = False) -> None:
-    """Add a gradient to a tensor's .grad, which always has memory of its own."""
-    with accumulating:
-        _accumulate(tensor, g, owned)
-
-
-def _accumulate(tensor: Any, g: Any, owned: bool) -> None:
-    if isinstance(g, TensorBase):
-        tensor._grad = xp.clone(g) if tensor._grad is None else tensor._grad + g
-        return
-    if g.shape != tensor.array.shape and g.size == tensor.array.size:      # the leaf got axes of length 1 in place, after it was recorded
-        g, owned = g.reshape(tensor.array.shape), False
-    if tensor._grad is None:
-        if g.shape == tensor.array.shape and _inner_strides(tensor.array):      # the gradient lies in memory as the tensor does
-            laid = type(tensor._storage).xp.empty_like(tensor.array)
-            laid[...] = g
-            g, owned = laid, True
-        tensor._grad = owning(g, type(tensor._storage), owned)
-    elif (before := tensor._grad).array.shape == g.shape and _writeable(before.array):
-        total = before.array
-        total += g
-        if total is not before.array:    # no array that adds in place
-            before.array[...] = total
-        before._storage.wrote()
-    else:
-        tensor._grad = before + owning(g, type(tensor._storage))
-
-
-def _inner_strides(array: Any) -> bool:
-    """Whether an array fills its memory in another order than that of its indices."""
-    flags = getattr(array, "flags", None)
-    return flags is not None and not flags.c_contiguous and array.size == _span(array)
-
-
-def _span(array: Any) -> int:
-    """How many elements lie between the first of an array and its last, both counted in."""
-    return 1 + sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)) // array.itemsize if hasattr(array, "strides") else -1
-
-
-def owning(g: Any, backend: Any, owned: bool = False) -> Any:
-    """A Tensor with memory of its own, of a gradient that may be shared with others."""
-    if type(g) is not backend.array_type:
-        g, owned = backend.asarray(g), True
-    return wrap(g if owned and _writeable(g) else backend.xp.contiguous(g), backend())
-
-
-def _writeable(array: Any) -> bool:
-    """Whether an array may be written to: only NumPy's know that they may not."""
-    return getattr(getattr(array, "flags", None), "writeable", True)
 
 
 # ── hooks, and anomaly mode ───────────────────────────────────────────────────────────────────────────────────────────

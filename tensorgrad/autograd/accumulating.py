@@ -1,0 +1,65 @@
+"""Gradients that come to a leaf: .grad has memory of its own, in the order of the tensor's."""
+from __future__ import annotations
+
+import os
+from threading import RLock
+from typing import Any
+
+from ..dispatch import wrap, xp
+from .tape import TensorBase
+
+# Held while a leaf's .grad is read and written: several threads may sweep at once, and a hook may begin another sweep in this one.
+one_at_a_time = RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=one_at_a_time._at_fork_reinit)  # type: ignore[attr-defined]
+
+
+def accumulate(tensor: Any, g: Any, owned: bool = False) -> None:
+    """Add a gradient to a tensor's .grad, which always has memory of its own."""
+    with one_at_a_time:
+        _accumulate(tensor, g, owned)
+
+
+def _accumulate(tensor: Any, g: Any, owned: bool) -> None:
+    if isinstance(g, TensorBase):
+        tensor._grad = xp.clone(g) if tensor._grad is None else tensor._grad + g
+        return
+    if g.shape != tensor.array.shape and g.size == tensor.array.size:      # the leaf got axes of length 1 in place, after it was recorded
+        g, owned = g.reshape(tensor.array.shape), False
+    if tensor._grad is None:
+        if g.shape == tensor.array.shape and _inner_strides(tensor.array):      # the gradient lies in memory as the tensor does
+            laid = type(tensor._storage).xp.empty_like(tensor.array)
+            laid[...] = g
+            g, owned = laid, True
+        tensor._grad = owning(g, type(tensor._storage), owned)
+    elif (before := tensor._grad).array.shape == g.shape and _writeable(before.array):
+        total = before.array
+        total += g
+        if total is not before.array:    # no array that adds in place
+            before.array[...] = total
+        before._storage.wrote()
+    else:
+        tensor._grad = before + owning(g, type(tensor._storage))
+
+
+def _inner_strides(array: Any) -> bool:
+    """Tell whether an array fills its memory in another order than that of its indices."""
+    flags = getattr(array, "flags", None)
+    return flags is not None and not flags.c_contiguous and array.size == _span(array)
+
+
+def _span(array: Any) -> int:
+    """How many elements lie between the first of an array and its last, both counted in."""
+    return 1 + sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)) // array.itemsize if hasattr(array, "strides") else -1
+
+
+def owning(g: Any, backend: Any, owned: bool = False) -> Any:
+    """A Tensor with memory of its own, of a gradient that may be shared with others."""
+    if type(g) is not backend.array_type:
+        g, owned = backend.asarray(g), True
+    return wrap(g if owned and _writeable(g) else backend.xp.contiguous(g), backend())
+
+
+def _writeable(array: Any) -> bool:
+    """Tell whether an array may be written to: only NumPy's know that they may not."""
+    return getattr(getattr(array, "flags", None), "writeable", True)
