@@ -155,7 +155,8 @@ torch.lstm(x, (x, x), [x], True, 1, 0., True, False, False) ; torch.poisson(x * 
 torch.tensor_split(x, True) ; x.std(0, 0)
 torch.dist(x, m) ; x.repeat_interleave(2, 0, output_size=1) ; x.tensor_split((1, None)) ; torch.dstack(x)
 torch.tensordot(m, x, 1) ; torch.logit(x, 1e300)
-torch.histogram(x, x[0, 0]) ; F.max_pool1d_with_indices(n, 2) ; torch.adaptive_max_pool1d(v[0, :, :0], 1) ; F.adaptive_max_pool1d(x[:0], 1) ; torch.randperm(i[1])
+torch.histogram(x, x[0, 0]) ; F.max_pool1d_with_indices(n, 2) ; torch.adaptive_max_pool1d(v[0, :, :0], 1) ; F.adaptive_max_pool1d(x[:0], 1)
+torch.randperm(i[1])
 
 # numbers out of range
 torch.randint(0, 2**63, (2,)) ; torch.randint(2**64, (2,)) ; torch.randint(-2**64, 5, (2,)) ; n.random_(0, 2**63)
