@@ -224,8 +224,9 @@ class Power(Elementwise):
         if is_number(a):
             return xp.where(at_zero, 0, g * out * -float("inf"))
         at_zero = (a == 0) & at_zero
-        base = xp.where(at_zero, 1, a)
-        return xp.where(at_zero, 0, g * (out * xp.log(base + 0j if is_complex(out) and not is_complex(a) else base)))
+        if is_complex(out) and not is_complex(a):       # a negative number has a complex logarithm
+            return xp.where(at_zero, 0, g * (out * xp.log(xp.where(at_zero, 1, a) + 0j)))
+        return xp.where(at_zero, 0, g * (out * xp.log(xp.where(at_zero, 1, a))))
 
 
 def log_of(number):
