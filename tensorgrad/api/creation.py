@@ -684,7 +684,7 @@ def _sides(row: Any, col: Any, dtype: Any, function: str) -> tuple[int, int]:
 
 
 @public(method=False)
-def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, layout: Any = None, device: Any = None, pin_memory: bool = False,
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None, layout: Any = None, pin_memory: bool = False,
                  requires_grad: bool = False) -> Any:
     """The places on and below a diagonal, as a 2 × n tensor. https://pytorch.org/docs → torch.tril_indices"""
     row, col = _sides(row, col, dtype, "tril_indices")
@@ -695,7 +695,7 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int
 
 
 @public(method=False)
-def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, layout: Any = None, device: Any = None, pin_memory: bool = False,
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None, layout: Any = None, pin_memory: bool = False,
                  requires_grad: bool = False) -> Any:
     """The places on and above a diagonal, as a 2 × n tensor. https://pytorch.org/docs → torch.triu_indices"""
     row, col = _sides(row, col, dtype, "triu_indices")
