@@ -366,7 +366,7 @@ PLACE = re.compile(r"<([^<>=]+)>|\{(\w)\}|\b(number|choice|real|flag|axis|axes|d
 
 
 class Draw:
-    """One program, from a template and a source of random numbers."""
+    """Make a program from a template and a source of random numbers."""
 
     def __init__(self, rng, large=0.04):
         self.rng, self.lines, self.sizes, self.tensors = rng, [], {}, []

@@ -44,7 +44,7 @@ class Figures:
 
 
 def run(program, names):
-    """One call. The reason why its end is a finding, or None."""
+    """Make a call; return the reason why its end is a finding, or None."""
     try:
         exec(compile(program, "<call>", "exec"), dict(names))
     except NEVER as error:
