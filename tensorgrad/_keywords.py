@@ -60,4 +60,6 @@ def odd(args: Any, kwargs: Any, places: Any) -> bool:
     for name in kwargs:
         if name in USUAL and type(kwargs[name]) not in USUAL[name]:
             return True
+        if name in ("keepdim", "keepdims") and len(args) < 2 and "dim" not in kwargs and "axis" not in kwargs:     # some functions then have no such keyword
+            return True
     return False

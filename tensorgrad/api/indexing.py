@@ -245,6 +245,7 @@ def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, i
     dim = integer(dim, "dim")
     if not index.array.size:
         return xp.clone(input)
+    check_tensor(src, "scatter_reduce", "src", 4)
     d = _check_gather(input, dim, index, "scatter_reduce")
     src = _value_for(input, index, src, "scatter")
     shape = input.array.shape

@@ -7,7 +7,7 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, xp
-from ._arguments import LEAST_LARGEST, check_tensor, converted
+from ._arguments import LEAST_LARGEST, check_long, check_tensor, converted
 from ._register import FUNCTIONS, public
 
 # ── the plain ones: name and aliases, op, what it computes, an example, its result ────────────────────────────────────
@@ -194,6 +194,7 @@ def round(input: Any, *, decimals: int = 0) -> Any:  # noqa: A001
     """
     if input.array.dtype.kind in "iu" and not decimals:
         return xp.clone(input)
+    check_long(decimals)
     if not -308 <= decimals <= 308 and input.array.dtype.kind in "fV":
         return xp.multiply(xp.round(input), float("nan"))       # no power of ten is that large
     return xp.round(input, decimals=decimals)

@@ -66,7 +66,7 @@ def msort(input: Any) -> Any:
 
 
 @public(out="same")
-def topk(input: Any, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True) -> Any:  # noqa: A002
+def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:  # noqa: A002
     """The k greatest elements along an axis (or the least), in order, and where they are. https://pytorch.org/docs → torch.topk
 
     >>> import tensorgrad as torch
@@ -75,7 +75,7 @@ def topk(input: Any, k: int, dim: int | None = None, largest: bool = True, sorte
     """
     if input.array.dtype.kind in "bc":
         raise RuntimeError(f"{'topk does not support bool' if input.array.dtype.kind == 'b' else ' topk does not support complex'} dtypes on CPU")
-    axis = normalize_dim(-1 if dim is None else dim, input.array.ndim)
+    axis = normalize_dim(dim, input.array.ndim)
     if not 0 <= k <= (input.array.shape[axis] if input.array.ndim else 1):
         raise RuntimeError("selected index k out of range")
     return return_types.topk(*_on_line("topk", input, axis, k=int(k), largest=bool(largest), sorted=bool(sorted)))

@@ -139,6 +139,8 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
     >>> torch.nn.functional.softshrink(torch.tensor([-2., 0.3, 2.]))
     tensor([-1.5000,  0.0000,  1.5000])
     """
+    if isinstance(lambd, complex):
+        lambd = converted(lambd, tg.float64)
     most = tg.finfo(input.dtype).max if input.is_floating_point() else inf
     if not 0 <= lambd <= most:
         raise RuntimeError(f"lambda must be in range [0, {most:g}] for input dtype {SCALAR_TYPES[input.dtype.name]}, but found {lambd:g}")
@@ -167,7 +169,7 @@ def hardswish(input: Any, inplace: bool = False) -> Any:
 
 # ── smooth curves ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-sigmoid, tanh = tg.sigmoid, tg.tanh
+sigmoid, tanh = tg.sigmoid.bare, tg.tanh.bare         # without `out=`
 
 
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
