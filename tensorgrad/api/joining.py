@@ -268,7 +268,7 @@ def tril(input: Any, diagonal: int = 0) -> Any:
     """The part of matrices on and below a diagonal. https://pytorch.org/docs → torch.tril"""
     if input.array.ndim < 2:
         raise RuntimeError("tril: input tensor must have at least 2 dimensions")
-    check_long(diagonal)
+    check_long(diagonal := index(diagonal))
     return xp.tril(input, k=diagonal)
 
 
@@ -277,5 +277,5 @@ def triu(input: Any, diagonal: int = 0) -> Any:
     """The part of matrices on and above a diagonal. https://pytorch.org/docs → torch.triu"""
     if input.array.ndim < 2:
         raise RuntimeError("triu: input tensor must have at least 2 dimensions")
-    check_long(diagonal)
+    check_long(diagonal := index(diagonal))
     return xp.triu(input, k=diagonal)

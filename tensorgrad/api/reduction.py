@@ -490,4 +490,4 @@ def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     others = tuple(a for a in range(ndim) if a != axis)
     above = xp.greater(vector_norm(input.detach(), p, others, True), maxnorm)
     size = vector_norm(xp.where(above, input, 1), p, others, True)       # of what is not scaled, NaN included, no gradient is to flow through it
-    return xp.multiply(input, xp.where(above, xp.divide(maxnorm, xp.add(size, 1e-7)), 1))
+    return xp.multiply(xp.contiguous(input), xp.where(above, xp.divide(maxnorm, xp.add(size, 1e-7)), 1))
