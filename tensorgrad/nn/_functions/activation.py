@@ -10,6 +10,7 @@ from ...api._arguments import LEAST_LARGEST, converted, normalize_dim
 from ...api.activation import SELU_ALPHA, SELU_SCALE
 from ...autograd.inplace import in_place
 from ...dispatch import SCALAR_TYPES, xp
+from ...dtype import contiguous_format
 
 __all__ = ["celu", "celu_", "elu", "elu_", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_",
            "leaky_relu", "leaky_relu_", "log_softmax", "logsigmoid", "mish", "prelu", "relu", "relu6", "relu_", "rrelu", "rrelu_", "selu", "selu_",
@@ -369,7 +370,7 @@ def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float =
     """
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
-    noise = -tg.empty_like(logits).exponential_().log()
+    noise = -tg.empty_like(logits, memory_format=contiguous_format).exponential_().log()
     soft = tg.softmax((logits + noise) / tau, dim)
     if not hard:
         return soft
