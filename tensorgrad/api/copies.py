@@ -16,7 +16,7 @@ from ._register import FUNCTIONS, public
 
 
 def _slice(start: int | None, end: int | None, step: int) -> slice:
-    check_long(*(n for n in (start, end) if n is not None), step)
+    check_long(*(n for n in (start, end) if n is not None), step := integer(step, "step"))
     if step <= 0:
         raise RuntimeError("slice step must be positive")
     return slice(start, end, step)

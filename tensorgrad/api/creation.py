@@ -560,6 +560,8 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, dtype: Any = No
     if start is None and end is None:
         raise TypeError("arange() received an invalid combination of arguments - got (), but expected one of: (Number end), (Number start, Number end)")
     start, end = (0, start) if end is None else (0 if start is None else start, end)
+    if any(isinstance(v, TensorBase) and v.array.ndim for v in (start, end, step)):
+        raise TypeError("arange() takes numbers and tensors of no dimensions")
     start, end, step = (v.item() if isinstance(v, TensorBase) else v for v in (start, end, step))
     if dtype is None:
         dtype = dtypes.get_default_dtype() if any(isinstance(v, float) for v in (start, end, step)) else dtypes.int64

@@ -81,7 +81,7 @@ def hardtanh_(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
 
 def _check_single(input: Any, number: Any) -> None:
     """RuntimeError for a number beyond float32, in which float32 and what is shorter is computed."""
-    if isinstance(number, (int, float)) and input.array.dtype.kind in "fV" and input.array.dtype.itemsize <= 4:
+    if isinstance(number, (int, float, complex)) and input.array.dtype.kind in "fV" and input.array.dtype.itemsize <= 4:
         converted(number, tg.float32)
 
 
@@ -92,7 +92,7 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
     >>> torch.nn.functional.leaky_relu(torch.tensor([-2., 3.]), 0.5)
     tensor([-1.,  3.])
     """
-    if not -LEAST_LARGEST <= negative_slope <= LEAST_LARGEST:
+    if type(negative_slope) is complex or not -LEAST_LARGEST <= negative_slope <= LEAST_LARGEST:
         _check_single(input, negative_slope)
     return run(xp.leaky_relu, inplace, input, slope=negative_slope)
 
@@ -180,7 +180,7 @@ def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     >>> torch.nn.functional.elu(torch.tensor([-1., 2.]))
     tensor([-0.6321,  2.0000])
     """
-    if not -LEAST_LARGEST <= alpha <= LEAST_LARGEST:
+    if type(alpha) is complex or not -LEAST_LARGEST <= alpha <= LEAST_LARGEST:
         _check_single(input, alpha)
     return run(xp.elu, inplace, input, alpha=alpha)
 
@@ -270,8 +270,9 @@ def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Any:
     >>> torch.nn.functional.softplus(torch.tensor([0., 100.]))
     tensor([  0.6931, 100.0000])
     """
-    if not -LEAST_LARGEST <= beta <= LEAST_LARGEST:
-        _check_single(input, beta)
+    for number in (beta, threshold):
+        if type(number) is complex or not -LEAST_LARGEST <= number <= LEAST_LARGEST:
+            _check_single(input, number)
     return xp.softplus(input, beta=beta, threshold=threshold)
 
 
