@@ -412,7 +412,8 @@ def test_deviations_beyond_the_range_of_squares():
         large = torch.arange(1., 5001.).reshape(50, 100) * 1e20
         half = torch.tensor([300., -300., 2.], dtype=torch.float16)
         found = [x.std(), x.std(1), x[1].std() * 1e30, x.std(0, correction=0), large.std(), large.std(0), large.std(1), half.std()]
-        return [*found, half.to(torch.bfloat16).std(), torch.std_mean(half)[0], half.var(correction=0), torch.autograd.grad(x.std(1), x, torch.tensor([1., 2., 3.]))[0][::2]]
+        return [*found, half.to(torch.bfloat16).std(), torch.std_mean(half)[0], half.var(correction=0),
+                torch.autograd.grad(x.std(1), x, torch.tensor([1., 2., 3.]))[0][::2]]
     same(program, rtol=1e-3)
 
 
