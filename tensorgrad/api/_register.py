@@ -258,7 +258,7 @@ def _check_out(result: Any, out: Any, exact: bool, name: str) -> None:
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if result._node is not None and not result._node.requires_grad:
         raise NotImplementedError(f"Trying to use forward AD with {name}_out that does not support it because it is an out= function")
-    if mode.grad and (result._node is not None or out.requires_grad):
+    if mode.grad and (result._node is not None or out.requires_grad) and name not in inplace.UNRECORDED:
         raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires "
                            "grad.")
     if type(result._storage).rank or type(out._storage).rank:
