@@ -186,11 +186,14 @@ def lu(A: Any, *, pivot: bool = True) -> Any:
     return return_types.linalg_lu(_permutation(pivots, packed), *_triangles(packed))
 
 
+PIVOTS = "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result of lu_factor?"
+
+
 def _permutation(pivots: Any, like: Any) -> Any:
     """P as a matrix."""
     m, given = like.array.shape[-2], pivots.array
     if not pivots._storage.hollow and (not given.ndim or given.size and not 1 <= int(given.min()) <= int(given.max()) <= m):
-        raise RuntimeError("pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result of lu_factor?")
+        raise RuntimeError(PIVOTS)
     order = xp.pivot_order(pivots, rows=m)
     columns = namespace(type(order._storage)).arange(m, dtype=dtypes.int64)
     return xp.cast(xp.equal(xp.expand_dims(order, -1), columns), dtype=like.array.dtype)
@@ -224,7 +227,10 @@ def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_piv
     nothing = [LU_data.new_empty((0,)) for _ in range(3)]
     lower, upper = _triangles(LU_data) if unpack_data else nothing[1:]
     if unpack_pivots:
-        LU_pivots = xp.broadcast_to(LU_pivots, shape=(*LU_data.array.shape[:-2], LU_pivots.array.shape[-1]))
+        *stack, m, n = LU_data.array.shape
+        if not LU_pivots.array.ndim or LU_pivots.array.shape[-1] < min(m, n):
+            raise RuntimeError(PIVOTS)
+        LU_pivots = LU_pivots.narrow(-1, 0, min(m, n)).expand(*stack, min(m, n))      # PyTorch reads no more
     return return_types.lu_unpack(_permutation(LU_pivots, LU_data) if unpack_pivots else nothing[0], lower, upper)
 
 
