@@ -378,6 +378,15 @@ def function_instead(error: Exception | None, function: Any, namespace: str, nam
     return _handed_on(error, function, name, args, kwargs) if inner in ("", "nn.functional") else None
 
 
+def check_call(name: str, *args: Any) -> None:
+    """Raise PyTorch's error if its compiled function does not take these arguments: for what PyTorch's Python code looks at others before it calls."""
+    known = signatures(name)
+    assert known is not None
+    signature, bound = parse(known, name, args, {})
+    if (unfit := _unfit(signature, bound, name)) is not None:
+        raise unfit
+
+
 def _handed_on(error: Exception | None, function: Any, name: str, args: Any, kwargs: Any) -> Refusal | None:
     """The error of the compiled function that PyTorch's own, written in Python, calls: unless that one raises before it does."""
     if name not in (rows := _interpreted()) or _comes_first(error):

@@ -488,8 +488,6 @@ dropout3d -> feature_dropout: .dim input, probability p, bool train<training
 elu -> elu: Tensor input, Number alpha
 embedding -> embedding: Tensor weight, Tensor indices<input, index? padding_idx
 feature_alpha_dropout -> feature_alpha_dropout: Tensor input, probability p, bool train<training
-fractional_max_pool2d fractional_max_pool2d_with_indices -> fractional_max_pool2d: .dim input, ints2 kernel_size
-fractional_max_pool3d fractional_max_pool3d_with_indices -> fractional_max_pool3d: .dim input, ints3 kernel_size
 glu -> glu: .dim input, int dim
 grid_sample -> grid_sampler: Tensor input, Tensor grid, object? _, object? _, bool? align_corners
 group_norm -> group_norm: .dim input, int num_groups, Tensor? weight, Tensor? bias, float eps
