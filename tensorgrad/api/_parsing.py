@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache, partial
 from operator import index
 from typing import Any, NamedTuple
@@ -34,7 +34,7 @@ SYNONYMS = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"
 UNCAST = frozenset("""ge_ greater_ greater_equal_ gt_ le_ less_ less_equal_ lt_ bernoulli_ cauchy_ celu_ cumprod_ cumsum_ elu_ exponential_ geometric_
     leaky_relu_ lerp_ log_normal_ normal_ random_ rrelu_ selu_ threshold_ uniform_""".split())    # methods that write in place, their kernel looked for first
 NUMBERS_COUNT = frozenset("add add_ div div_ divide divide_ mul mul_ multiply multiply_ sub sub_ subtract subtract_ true_divide true_divide_ copy_".split())
-EXPECTED = {"index": "int", "ints": "tuple of ints", "sizes": "tuple of ints", "probability": "float",
+EXPECTED = {"index": "int", "ints": "tuple of ints", "sizes": "tuple of ints", "pair": "tuple of ints", "probability": "float",
             "floats": "tuple of floats", "Tensors": "tuple of Tensors", "indices": "tuple of Tensors",
             "Numbers": "tuple of Scalars", "names": "tuple of names", "dtype": "torch.dtype", "device": "torch.device", "layout": "torch.layout",
             "memory_format": "torch.memory_format", "Generator": "torch.Generator", "Storage": "torch.Storage"}
@@ -173,7 +173,7 @@ CHECKS: dict[str, Any] = {
     "Storage": lambda v: hasattr(v, "_as_tensor"),
     "object": lambda v: True,
 }
-ELEMENTS: dict[str, Any] = {"ints": _is_index, "sizes": _is_index, "floats": lambda v: isinstance(v, (int, float, np.number)), "Numbers": _is_number}
+ELEMENTS: dict[str, Any] = {"ints": _is_index, "sizes": _is_index, "pair": _is_index, "floats": lambda v: isinstance(v, (int, float, np.number)), "Numbers": _is_number}
 
 
 def _fits(parameter: Parameter, value: Any) -> tuple[bool, int]:
@@ -433,7 +433,7 @@ def _looked_at(p: Parameter, value: Any) -> Any:
         raise _Unlikely
     if p.kind == "sizes" and not isinstance(value, int):
         return [1 if v is None else v for v in value[:len(value)]]      # None stands for the input's own size
-    return value
+    return tuple(value) if p.kind == "pair" and isinstance(value, Iterable) else value
 
 
 @cache

@@ -542,8 +542,8 @@ tensordot -> tensordot: .dim a, .dim b
 threshold -> threshold: Tensor input, Number threshold, Number value
 triplet_margin_loss -> triplet_margin_loss: Tensor anchor, Tensor positive, Tensor negative, float margin
 triplet_margin_with_distance_loss -> pairwise_distance: Tensor x1<anchor, Tensor x2<positive
-unfold -> im2col: Tensor input, ints2 kernel_size, ints2 dilation, ints2 padding, ints2 stride
-fold -> col2im: Tensor input, ints2 output_size, ints2 kernel_size, ints2 dilation, ints2 padding, ints2 stride
+unfold -> im2col: Tensor input, pair2 kernel_size, pair2 dilation, pair2 padding, pair2 stride
+fold -> col2im: Tensor input, pair2 output_size, pair2 kernel_size, pair2 dilation, pair2 padding, pair2 stride
 max_pool1d_with_indices -> max_pool1d_with_indices: Tensor input, ints1 kernel_size, ints1? stride, ints1 padding, ints1 dilation, bool ceil_mode
 max_pool2d_with_indices -> max_pool2d_with_indices: Tensor input, ints2 kernel_size, ints2? stride, ints2 padding, ints2 dilation, bool ceil_mode
 max_pool3d_with_indices -> max_pool3d_with_indices: Tensor input, ints3 kernel_size, ints3? stride, ints3 padding, ints3 dilation, bool ceil_mode
