@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..autograd import inplace
+from ..autograd.mode import mode
 from ..autograd.tape import node_of
 from ..dispatch import SCALAR_TYPES, xp
 from ..dtype import finfo, float32, promote_types
@@ -49,6 +50,7 @@ def batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_va
         _check_count(t, channels, name)
     _check_count(weight, channels, "weight")
     _check_count(bias, channels, "bias")
+    _check_statistics(running_mean, running_var)
     if input.array.dtype.kind in "fV":
         _check_dtypes(input, weight, bias, running_mean, running_var, said="mixed dtype (CPU): all inputs must share same datatype.")
     if not training:
@@ -59,6 +61,14 @@ def batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_va
         _move_towards(running_mean, mean.array, momentum)
         _move_towards(running_var, variance.array * (count / (count - 1) if count > 1 else float("nan")), momentum)
     return _in_the_dtype_of(input, out)
+
+
+def _check_statistics(running_mean: Any, running_var: Any) -> None:
+    """Raise PyTorch's error for running statistics that require gradients, of which there are none."""
+    for t, name in ((running_mean, "running_mean"), (running_var, "running_var")):
+        if t is not None and mode.grad and t.requires_grad:
+            raise RuntimeError(f"The function 'native_batch_norm' is not differentiable with respect to argument '{name}'. This input cannot have "
+                               "requires_grad True.")
 
 
 def _off_the_tape(running: Any) -> Any:
@@ -106,6 +116,7 @@ def instance_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
     if input.array.ndim < 2:
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
+    _check_statistics(running_mean, running_var)
     if use_input_stats and (running_mean is None) != (running_var is None):
         if (running_var if running_mean is None else running_mean).array.dtype == input.array.dtype:
             raise ValueError("running_mean and running_var must either both be None or neither be None")
