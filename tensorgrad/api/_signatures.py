@@ -518,7 +518,7 @@ multi_margin_loss -> multi_margin_loss: Tensor input, Tensor target, Number p, N
 multilabel_margin_loss -> multilabel_margin_loss: Tensor input, Tensor target
 multilabel_soft_margin_loss -> log_sigmoid: Tensor input
 nll_loss -> nll_loss_nd: Tensor input, Tensor target, Tensor? weight, object? _, int ignore_index
-norm -> norm: .layout input
+norm -> linalg_vector_norm: .layout input, object? p, ints1? dim, bool keepdim, *, dtype? dtype
 pad -> pad: Tensor input, ints pad, str mode, float? value
 poisson_nll_loss -> poisson_nll_loss: Tensor input, Tensor target, bool log_input, bool full, float eps
 relu -> relu: Tensor input
@@ -530,7 +530,6 @@ silu -> silu: Tensor input
 smooth_l1_loss -> smooth_l1_loss: .size target, .size input
 sigmoid -> sigmoid: .sigmoid input
 softmax -> softmax: int? dim, *, dtype? dtype
-softmin -> softmax: int? dim, *, dtype? dtype
 log_softmax -> log_softmax: int? dim, *, dtype? dtype
 soft_margin_loss -> soft_margin_loss: Tensor input, Tensor target
 stft -> stft: Tensor input, int n_fft, int? hop_length, int? win_length, Tensor? window, bool normalized, bool? onesided, bool? return_complex,

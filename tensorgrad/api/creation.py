@@ -492,7 +492,7 @@ def range_(start: Any, end: Any, step: Any = 1, *, dtype: Any = None, layout: An
     """arange with the end included (deprecated in PyTorch). https://pytorch.org/docs → torch.range"""
     warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range "
                   "builtin. Instead, use torch.arange, which produces values in [start, end).", UserWarning, stacklevel=2)
-    if step == 0:
+    if step == 0 or step != step:
         raise RuntimeError("step must be nonzero")
     if not (_math.isfinite(start) and _math.isfinite(end)):
         raise RuntimeError(f"unsupported range: {start} -> {end}")

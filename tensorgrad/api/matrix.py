@@ -82,10 +82,10 @@ def bmm(input: Any, mat2: Any, out_dtype: Any = None) -> Any:
         _check_wider("bmm", out_dtype, input, mat2)
     _check_ranks({"batch1": input, "batch2": mat2}, 3, "3D tensor")
     (count, _, k), shape = input.array.shape, mat2.array.shape
-    if input.array.dtype.kind == "b":
-        raise NotImplementedError("\"bmm\" not implemented for 'Bool'")
     if shape[:2] != (count, k):
         raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {k}] but got: [{shape[0]}, {shape[1]}].")
+    if input.array.dtype.kind == "b":
+        raise NotImplementedError("\"bmm\" not implemented for 'Bool'")
     return matmul(*_wider(out_dtype, input, mat2))
 
 
@@ -301,6 +301,9 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
     if out_dtype is not None:
         _check_wider("baddbmm", out_dtype, batch1, batch2)
     input = input.expand(batch1.size(0), batch1.size(1), batch2.size(2))
+    if out_dtype is None and input.dtype is not batch1.dtype:
+        kinds = (C_NAMES[t.dtype.name] for t in (input, batch1, batch2))
+        raise RuntimeError("Input dtypes must be the same, got: input {}, batch1: {}, batch2: {}".format(*kinds))
     return _plus(*_wider(out_dtype, input), bmm(batch1, batch2, out_dtype), beta, alpha)
 
 
@@ -484,8 +487,6 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     >>> torch.cross(torch.tensor([1., 0., 0.]), torch.tensor([0., 1., 0.]), dim=0)
     tensor([0., 0., 1.])
     """
-    if input.array.dtype.kind == "b":
-        raise NotImplementedError("\"cross\" not implemented for 'Bool'")
     check_tensor(other, "cross", "other", 2)
     if input.array.ndim != other.array.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
@@ -500,6 +501,8 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     if sizes != [3, 3]:
         raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {sizes[0]} and {sizes[1]}")
     input, other = _broadcast(input, other)
+    if input.array.dtype.kind == "b":
+        raise NotImplementedError("\"cross\" not implemented for 'Bool'")
     if input.dtype is not other.dtype:
         raise RuntimeError(f"expected scalar type {SCALAR_TYPES[input.dtype.name]} but found {SCALAR_TYPES[other.dtype.name]}")
     return xp.cross(input, other, axis=axis)

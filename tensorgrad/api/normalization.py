@@ -150,6 +150,8 @@ def _shape_of(normalized_shape: Any, input: Any, name: str, weight: Any, bias: A
         if t is not None and t.array.shape != shape:
             raise RuntimeError(f"Expected {what} to be of same shape as normalized_shape, but got {what} of shape {list(t.array.shape)} and "
                                f"normalized_shape = {list(shape)}")
+    if name == "rms_norm" and len(shape) > input.array.ndim:
+        raise ValueError(f"Input tensor must have at least {len(shape)} dimensions, but got {input.array.ndim}")
     if input.array.shape[-len(shape):] != shape:
         raise RuntimeError(f"Given normalized_shape={list(shape)}, expected input with shape [{star}{', '.join(map(str, shape))}], but got input "
                            f"of size{list(input.array.shape)}")
@@ -179,8 +181,6 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float |
     >>> torch.rms_norm(torch.tensor([[1., 7.]]), (2,))
     tensor([[0.2000, 1.4000]])
     """
-    if isinstance(normalized_shape, (tuple, list)) and len(normalized_shape) > input.array.ndim:
-        raise ValueError(f"Input tensor must have at least {len(normalized_shape)} dimensions, but got {input.array.ndim}")
     ndim = len(_shape_of(normalized_shape, input, "rms_norm", weight, star="*"))
     if input.array.dtype.kind in "biu":
         raise NotImplementedError(f"\"rms_norm\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
@@ -203,7 +203,8 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     """
     shape = list(input.array.shape)
     if len(shape) < 2:
-        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
+        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)" if shape else
+                         "Dimension specified as 0 but tensor has no dimensions")
     if num_groups <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
     if shape[1] % num_groups:

@@ -235,7 +235,7 @@ def check_writeable(target: Any) -> None:
     if array.size and any(step == 0 and n > 1 for step, n in zip(getattr(array, "strides", ()), array.shape)):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                            "Please clone() the tensor before performing the operation.")
-    if not getattr(getattr(array, "flags", None), "writeable", True):
+    if array.size and not getattr(getattr(array, "flags", None), "writeable", True):
         raise RuntimeError("the memory of this tensor is read-only: clone() it first")
 
 
@@ -245,7 +245,7 @@ def write(target: Any, values: Any, one_value: bool = False) -> None:
         check_writeable(target)
     if target._storage.memory is not None and type(target._storage).rank:
         target.array.check_room(values)
-    if values is not target.array:
+    if values is not target.array and target.array.size:
         try:
             if getattr(values, "dtype", None) is target.array.dtype:
                 target._storage.assign(target.array, values)
