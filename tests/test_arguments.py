@@ -175,9 +175,11 @@ torch.tensor([1, None]) ; torch.tensor([[1., 2.], (object, 4., 4.)]) ; torch.ten
 torch.tensor({}) ; torch.tensor(b'ab') ; torch.tensor([{}]) ; torch.tensor([None], dtype=torch.float32) ; torch.tensor([{1: 2}], dtype=torch.int64)
 torch.tensor([[[1]], [[2]], [3]]) ; torch.tensor([[1, 2], 'ab'], dtype=torch.int64) ; torch.tensor([1, range(3)]) ; torch.tensor([[1, 2], [3]])
 torch.asarray((1, np.float64(.5))) ; torch.tensor([True, np.float64(2.5)]) ; torch.tensor([np.bool_(1), 1.5]) ; torch.tensor([np.float16(1), 1.5])
-torch.tensor([1, torch.ones(()).double()]) ; torch.tensor([n[0, 0].int(), n[0, 0].short()]) ; torch.tensor([np.uint64(3), 2]) ; torch.tensor([[np.int8(1)], [2.]])
+torch.tensor([1, torch.ones(()).double()]) ; torch.tensor([n[0, 0].int(), n[0, 0].short()]) 
+torch.tensor([np.uint64(3), 2]) ; torch.tensor([[np.int8(1)], [2.]])
 torch.tensor([x[0, 0], 2], dtype=torch.int32) ; x.new_tensor((x[0, 0], 2), dtype=torch.int32) ; torch.tensor([n[0, 0]], dtype=torch.bool)
-torch.tensor([2**70]) ; torch.tensor([2**70, 1.5]) ; torch.tensor([2**63, -1]) ; torch.tensor([np.int64(300)], dtype=torch.uint8) ; torch.Tensor([1, 'a'])
+torch.tensor([2**70]) ; torch.tensor([2**70, 1.5]) ; torch.tensor([2**63, -1])
+torch.tensor([np.int64(300)], dtype=torch.uint8) ; torch.Tensor([1, 'a'])
 torch.tensor([np.array([1, 'a'], dtype=object)]) ; torch.tensor([2, x[0]])
 
 # in PyTorch's order
@@ -189,7 +191,8 @@ F.fractional_max_pool2d(v, 2, output_size=2, _random_samples=v[0, :1, :, :2]) ; 
 F.fractional_max_pool2d(v[:, :, :0], 1, output_size=1) ; torch.ctc_loss(n[None], x, x, n) ; F.hinge_embedding_loss(x, n, True)
 F.unfold(v, 1, dilation=n[0, 0]) ; F.unfold(v, i + 1) ; F.unfold(v, 'ab') ; F.fold(torch.ones(1, 4, 4), i + 4, 2) ; F.unfold(v, 1, stride=range(1, 3))
 torch.trapezoid(x[:, :0], x[0]) ; torch.trapezoid(m[:, :0], x[0]) ; F.softmin(m, dim=(0, 1)) ; F.softmin(x, dim='a') ; F.softmin(x, dim=1, dtype=torch.float64)
-x.scatter(1, j, x[:1, :, None]) ; x.scatter_add(1, j, v[0]) ; x.scatter(1, j, x[0, 0]) ; x.scatter_reduce(1, j, v[0], 'amax') ; x[0].scatter(0, i[0], x[0, 0])
+x.scatter(1, j, x[:1, :, None]) ; x.scatter_add(1, j, v[0]) ; x.scatter(1, j, x[0, 0]) ; x.scatter(0, j, x[0]) ; torch.linalg.lu_factor(n[:0].byte()) ; torch.linalg.lu(x[:0].half())
+x.scatter_reduce(1, j, v[0], 'amax') ; x[0].scatter(0, i[0], x[0, 0])
 torch.cross(m, x[:, :1]) ; torch.baddbmm(n.byte(), v[0] > 1, v[0]) ; torch.baddbmm(v[0], v[0].double(), v[0]) ; torch.bmm(v[0] > 1, v[0, :, :3])
 torch.rms_norm(x, (1, 2, 3), x[0, 0]) ; torch.group_norm(x[0], 1) ; torch.group_norm(x[0, 0], 1) ; F.group_norm(x[0], 1)
 F.multilabel_margin_loss(n, m.float()) ; F.multi_margin_loss(n, x[:, 0]) ; F.soft_margin_loss(x, y, reduction='a') ; torch.histogramdd(n, 2, range=(0., 1.))

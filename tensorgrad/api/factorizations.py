@@ -131,6 +131,9 @@ def _lu(a: Any, pivot: bool, function: str) -> list[Any]:
     if a.array.ndim < 2:
         where = "linalg.lu" if function == "linalg.lu" else "torch.lu_factor"
         raise RuntimeError(f"{where}: Expected tensor with 2 or more dimensions. Got size: {list(a.array.shape)} instead")
+    if not a.array.size:          # of nothing no kernel is asked for
+        *stack, m, n = a.array.shape
+        return [xp.clone(a), *(a.new_zeros(shape, dtype=dtypes.int32) for shape in ((*stack, min(m, n)), stack))]
     check_kernel(a, "lu_cpu", function)
     if not pivot:
         raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")

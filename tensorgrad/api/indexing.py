@@ -199,6 +199,8 @@ def _value_for(input: Any, index: Any, value: Any, name: str) -> Any:
     if value.array.dtype != input.array.dtype:
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
     if index.array.size and max(index.array.ndim, 1) != max(value.array.ndim, 1):
+        if value.array.ndim:
+            normalize_dim(index.array.ndim - 1, value.array.ndim)
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     for k, (n, m) in enumerate(zip(index.array.shape, value.array.shape, strict=False)):
         if n > m:
