@@ -57,7 +57,7 @@ def _read(data: Any, wanted: Any) -> tuple[Any, Any]:
         if kinds <= PYTHON:
             return data, _dtype_of(*kinds) if len(kinds) == 1 else reduce(promote_types, map(_dtype_of, kinds))
         pairs = [_read(part, wanted) for part in data]
-        common = reduce(promote_types, {kind for _, kind in pairs}) if wanted is None else wanted
+        common = reduce(promote_types, dict.fromkeys(kind for _, kind in pairs)) if wanted is None else wanted
         return type(data)(part for part, _ in pairs) if type(data) in (list, tuple) else [part for part, _ in pairs], common
     if isinstance(data, TensorBase):
         return _from_tensor(data, wanted)

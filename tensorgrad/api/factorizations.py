@@ -270,6 +270,8 @@ def _check_lu_solve(packed: Any, pivots: Any, b: Any, left: bool) -> None:
     if b.array.ndim < 2:
         raise RuntimeError("linalg.lu_solve: The input tensor B must have at least 2 dimensions.")
     check_fits(packed, b, left, False, "linalg.lu_solve")
+    if not pivots.array.ndim:
+        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
     if pivots.array.shape[-1:] != packed.array.shape[-1:]:
         raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
     known = pivots.array.size and not is_hollow(pivots)

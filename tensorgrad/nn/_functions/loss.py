@@ -278,7 +278,7 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, size_avera
     tensor(50.3466)
     """
     reduction = reduction_of(reduction, size_average, reduce)
-    if tuple(target.shape) != tuple(input.shape):
+    if target.size() != input.size():
         raise ValueError(f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}) is deprecated. "
                          "Please ensure they "
                          "have the same size.")
@@ -341,7 +341,7 @@ def _broadcast(input: Any, target: Any) -> Any:
 
 def _paired(input: Any, target: Any, weight: Any) -> Any:
     """Input and target in one shape; a warning if they had two."""
-    if input.shape != target.shape:
+    if input.size() != target.size():
         warnings.warn(f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}). This will likely lead "
                       "to incorrect "
                       "results due to broadcasting. Please ensure they have the same size.", stacklevel=3)
@@ -409,8 +409,8 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     >>> torch.nn.functional.huber_loss(torch.tensor([1., 2.]), torch.tensor([1.5, 4.]), reduction='none')
     tensor([0.1250, 1.5000])
     """
-    reduction = reduction_of(reduction)
     input, target = _paired(input, target, weight)
+    reduction = reduction_of(reduction)
     _check_written(input, target)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
