@@ -183,6 +183,7 @@ torch.tensor([np.int64(300)], dtype=torch.uint8) ; torch.Tensor([1, 'a'])
 torch.tensor([np.array([1, 'a'], dtype=object)]) ; torch.tensor([2, x[0]])
 
 # in PyTorch's order
+x.size(True) ; x.size(n[0]) ; x.stride(True) ; x.stride(2**63) ; x.stride(5) ; x[0, 0].stride(0) ; torch.fft.fftn(x, (2**63,)) ; torch.fft.rfft(x, 2**63)
 torch.lu_unpack(y, i.int()[:1] + 1) ; torch.lu_solve(y, y, i[0].int() + 1) ; torch.lu_unpack(y, i[0].int() + 1)
 torch.lu_unpack(x, torch.tensor([2, 2, 1]).int()) ; F.fractional_max_pool3d(x, True, (0, 2)) ; F.fractional_max_pool2d(v.byte(), 2, output_size=1.5)
 F.fractional_max_pool3d(x, (1, 1), (1, .5), 1., True, x) ; F.fractional_max_pool3d(x[:, :0], (3,), output_ratio=2., _random_samples=x)
