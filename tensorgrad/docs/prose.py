@@ -14,6 +14,7 @@ takes PyTorch's arguments and gives PyTorch's results.
 * [tensorgrad.optim](#tensorgradoptim)
 * [tensorgrad.autograd](#tensorgradautograd)
 * [Building networks without counting](#building-networks-without-counting)
+* [Experiments](#experiments)
 * [The op table](#the-op-table)
 * [Extending it](#extending-it)
 """
@@ -195,6 +196,65 @@ without a shape: an optimizer that is made before gets them. `to_spec`, `to_json
 them of it: only registered layers, modules of `nn` and functions of tensors, by name; a spec runs no code. `layers.Module` moves itself to the
 `device_scope` that it is called in; no other module does. Collectives for several devices of one process, and their backends other than PyTorch's gloo, are
 not there.
+'''
+
+EXPERIMENTS = '''## Experiments
+
+`tensorgrad.experiment` stands on top of all else. Its parts serve any loop:
+
+```python
+import tempfile
+
+import tensorgrad as torch
+from tensorgrad.experiment import Checkpointer, Run
+
+folder = tempfile.mkdtemp()
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.Adam(model.parameters())
+loader = torch.utils.data.DataLoader(torch.randn(64, 4), batch_size=16, shuffle=True)
+
+with Run(f"{folder}/line", config={"lr": 1e-3}) as run:
+    checkpoints = Checkpointer(run.path / "ckpt", model=model, optimizer=optimizer, loader=loader, run=run)
+    start = checkpoints.restore()                   # None, or what the newest readable file says
+    step = start["step"] if start else 0
+    for batch in loader:
+        loss = model(batch).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        step += 1
+        run.log(step, loss=loss)                    # a row of metrics.csv
+        checkpoints.save(step)                      # one file, whole or not at all
+assert checkpoints.restore()["step"] == 4
+```
+
+**Configurations** are checked as a whole before anything is made. Two forms are known by their keys: the plain one has `model`, the trainer's `train_wrapper`.
+
+| plain | |
+|---|---|
+| `train_dataset`, `val_dataset` | `{dataset: {name, args}, batch_size, shuffle}` |
+| `model`, `optimizer`, `scheduler`, `loss` | `{name, args}` |
+| `epoch_max`, `epoch_val`, `epoch_save`, `step_save` | when to end, to validate, to save; a validation comes before the first epoch, too |
+| `run_step`, `load_optimizer` | what `--resume PATH` takes from a checkpoint beside the weights: the epoch, the optimizer's state |
+
+| trainer | |
+|---|---|
+| `train_wrapper`, `data_module` | `{name, args}`; arguments whose names end in `_spec` are specs themselves |
+| `trainer_params`, `checkpoint` | arguments of `Trainer`, and of its `ModelCheckpoint` |
+| `callbacks` | a list of `{name, args}` |
+
+`python -m tensorgrad.experiment run CONFIG` imports the packages `models`, `datasets`, `losses` and `callbacks` of the folder above the configuration's, or of
+the working directory; `--project` names another. A name in a configuration is looked up in registries and nowhere else. Exit codes: 0 all is well, 1 training
+failed, 2 wrong usage or configuration, 130 interrupted.
+
+**A run** is a directory: `config.yaml`, `run.json` (command, packages, git, status), `log.txt`, `metrics.csv`, `tensorboard/`, `ckpt/`, `img/`, `src/`. The
+plain form writes `ckpt/epoch-last.pth`, `epoch-<e>.pth`, `epoch-best.pth` and `step-last.pth`, the trainer `last.ckpt` and the best; `load(weights_only=True)`
+reads all of them without the project. `--resume` goes on exactly where the run of this name was; `--resume PATH` begins a run from a checkpoint. A resumed run
+has the bits of one that was never stopped, on the same machine with the same number of threads. State that a dataset keeps to itself is restored if it has
+`state_dict` and `load_state_dict`.
+
+**A sweep** has a directory with `sweep.json`, a directory a run, and `output/` with what each printed. Each process has as many threads as there are
+processors for it.
 '''
 
 EXTENDING = '''## Extending it
