@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from .. import api as tg
-from .. import nn
+from .. import nn, threads
 
 __all__ = ["Alone", "Processes", "Replicas", "joined", "launched"]
 
@@ -180,26 +180,26 @@ def spawned(count: int, work: Callable[..., None], args: tuple[Any, ...]) -> Ite
     from .. import multiprocessing
     from ..distributed import TCPStore
     store = TCPStore("127.0.0.1", 0, count, True, wait_for_workers=False)
-    threads = tg.get_num_threads()
-    tg.set_num_threads(max(1, threads // count))
+    before = threads.get_num_threads()
+    threads.set_num_threads(max(1, before // count))
     context: Any = None
     try:
-        context = multiprocessing.start_processes(_other, (work, count, store.port, tg.get_num_threads(), tg.initial_seed(), args), count - 1, join=False)
+        context = multiprocessing.start_processes(_other, (work, count, store.port, threads.get_num_threads(), tg.initial_seed(), args), count - 1, join=False)
         with _watching(context):
             yield store
             while not context.join():
                 pass
     finally:
-        tg.set_num_threads(threads)
+        threads.set_num_threads(before)
         for process in context.processes if context is not None else ():
             if process.is_alive():
                 process.terminate()
             process.join()
 
 
-def _other(i: int, work: Callable[..., None], count: int, port: int, threads: int, seed: int, args: tuple[Any, ...]) -> None:
+def _other(i: int, work: Callable[..., None], count: int, port: int, cores: int, seed: int, args: tuple[Any, ...]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)                # the first process gets it, too, and says when to stop
-    tg.set_num_threads(threads)
+    threads.set_num_threads(cores)
     seeded(seed + i + 1)
     work(i + 1, count, port, *args)
 
