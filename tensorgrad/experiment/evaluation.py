@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import api as tg
+from .data import batches_of, length
 from .results import Results
 
 __all__ = ["Evaluation", "step_of"]
@@ -79,7 +80,7 @@ class Evaluation:
                 for hook in end:
                     hook(output, batch, batch_idx, *more)
                 results.per_batch = False
-                if batch_idx + 1 >= limit:
+                if batch_idx + 1 >= limit < length(loader):
                     break
             results.batch, results.dataloader = None, ""
         if joins is not None:
@@ -121,7 +122,6 @@ def by_loader(metrics: dict[str, float], count: int) -> list[dict[str, float]]:
 
 def limited(loaders: list[Any], limit: int | float, name: str) -> list[float]:
     """How many batches of each loader are used."""
-    from .data import batches_of
     return [batches_of(loader, limit, name) for loader in loaders]
 
 

@@ -149,6 +149,7 @@ class FitLoop:
         step = optimization.automatic if module.automatic_optimization else optimization.manual
         count, accumulate, every = trainer.num_training_batches, trainer.accumulate_grad_batches, trainer.log_every_n_steps
         outputs = bool(start or end or late or self._joins)
+        whole = count >= data.length(trainer.train_dataloader)  # then the loader is to come to its end, and to know it
         due = self._next_validation()
         results.per_batch = True
         while True:
@@ -158,7 +159,7 @@ class FitLoop:
                 due = self._next_validation()
             if optimization.fresh and self._stops():
                 return
-            if self.batch >= count:
+            if self.batch >= count and not whole:
                 return
             try:
                 batch = next(batches)
@@ -222,11 +223,16 @@ class FitLoop:
         if not any(trainer.num_val_batches) or every is not None and (self.epoch + 1) % every:
             return math.inf
         interval, before = self._interval(), self.batches - self.batch if every is None else 0
-        if interval == math.inf:
+        if interval in (0, math.inf):
             return math.inf
-        done = before + self.batch
-        rounds = done // interval if done and done % interval == 0 and not self.validated and self.batch else done // interval + 1
-        return rounds * interval - before
+        group, count = trainer.accumulate_grad_batches, trainer.num_training_batches
+        for k in itertools.count(max(1, (before + self.batch - group) // interval)):
+            due = k * interval - before
+            if due <= count:
+                due = min(-(-due // group) * group, count)      # where accumulated gradients have had their step
+            if due > self.batch or due == self.batch and self.batch and not self.validated:
+                return due                                      # type: ignore[no-any-return]
+        raise AssertionError
 
     def _validate(self) -> bool:
         """A validation within the fit; False if an interrupt cut it short: all is as it was before it."""
@@ -254,7 +260,7 @@ class FitLoop:
         trainer = self._trainer
         return {"epoch": self.epoch, "batch": self.batch, "batches": self.batches, "global_step": self.global_step, "validated": self.validated,
                 "ended": self.ended, "results": self.results.state_dict(), "began": self._began, "row": dict(self.row), "outputs": list(self._outputs),
-                "known": dict(trainer.known), "shown": sorted(trainer.shown), "should_stop": trainer.should_stop}
+                "known": dict(trainer.known), "logged": dict(trainer.logged), "shown": sorted(trainer.shown), "should_stop": trainer.should_stop}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go to a place."""
@@ -264,7 +270,8 @@ class FitLoop:
         self.batches, self.global_step, self.validated, self.ended = state["batches"], state["global_step"], state["validated"] and not ended, False
         self.results.load_state_dict({} if ended else state["results"])
         self._began, self.row, self._outputs = state["began"], dict(state["row"]), list(state["outputs"])
-        trainer.known, trainer.shown, trainer.should_stop = dict(state["known"]), set(state["shown"]), state["should_stop"]
+        trainer.known, trainer.logged, trainer.shown = dict(state["known"]), dict(state["logged"]), set(state["shown"])
+        trainer.should_stop = state["should_stop"]
 
 
 def _detached(value: Any) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from . import streams
 from .hparams import kept
 
 __all__ = ["Resuming", "arguments_for", "newest", "read"]
@@ -18,6 +19,12 @@ class Resuming:
 
     def __init__(self, trainer: Any, module: Any, datamodule: Any) -> None:
         self._trainer, self._module, self._datamodule = trainer, module, datamodule
+        self._checkpointer: Any = None
+
+    def prepare(self) -> None:
+        """Before the first batch: loaders keep from now on what their states need."""
+        from .checkpoint import Checkpointer
+        self._checkpointer = Checkpointer(self._trainer.checkpoint_directory or ".", **self._parts())
 
     def _parts(self) -> dict[str, Any]:
         trainer, optimization = self._trainer, self._trainer.optimization
@@ -34,9 +41,11 @@ class Resuming:
         source = self._trainer.source
         return [loader for kind in ("train", "val") for loader in source.loaders(kind) if self.knows_its_place(loader)]
 
-    def _checkpointer(self) -> Any:
-        from .checkpoint import Checkpointer
-        return Checkpointer(self._trainer.checkpoint_directory or ".", **self._parts())
+    def knows_its_place(self, loader: Any) -> bool:
+        """Whether a loader goes on by itself where its state was taken; one for training and validation alike has only one place for both."""
+        source = self._trainer.source
+        shared = any(loader is one for one in source.loaders("train")) and any(loader is one for one in source.loaders("val"))
+        return not shared and callable(getattr(loader, "state_dict", None)) and callable(getattr(loader, "load_state_dict", None))
 
     def state(self, weights_only: bool = False) -> dict[str, Any]:
         """A checkpoint: plain values and tensors. Those of other processes are in it, too."""
@@ -45,7 +54,7 @@ class Resuming:
             model = module.state_dict()
             state: dict[str, Any] = {"format": 1, "step": trainer.global_step, "parts": {"model": model}}
         else:
-            state = self._checkpointer().state(step=trainer.global_step)
+            state = self._checkpointer.state(step=trainer.global_step)
             if trainer.parallel.world > 1:
                 state["ranks"] = trainer.parallel.gathered({"streams": state["streams"], "loaders": state["parts"]["loaders"]})
             if trainer.run is not None:
@@ -64,14 +73,13 @@ class Resuming:
         if len(ranks) == trainer.parallel.world > 1:
             own = ranks[trainer.parallel.rank]
             state = state | {"streams": own["streams"], "parts": state["parts"] | {"loaders": own["loaders"]}}
-        self._checkpointer().load(state)
+        self._checkpointer.load(state)
+        for loader, place in zip(self._loaders(), state["parts"]["loaders"]):
+            if place.get("handed_out") and not (trainer.fit_loop.batch and loader in trainer.source.loaders("train")):
+                iter(loader)                                    # begins anew, where a limit had cut its last iteration short
+        streams.restore(state["streams"])
         if trainer.run is not None and trainer.run.resumed and "run" in state:
             trainer.run.load_state_dict(state["run"])
-
-    @staticmethod
-    def knows_its_place(loader: Any) -> bool:
-        """Whether a loader goes on by itself where its state was taken."""
-        return callable(getattr(loader, "state_dict", None)) and callable(getattr(loader, "load_state_dict", None))
 
 
 class Callbacks:

@@ -359,6 +359,7 @@ class Trainer:
         self.num_val_batches = limited(validation, self._limits["val"], "limit_val_batches")
         self._add_from(module)
         self.fit_loop, self.optimization = FitLoop(self, module), Optimization(self, module)
+        self.resuming.prepare()
         state = self._restored(ckpt_path)
         if self.run is not None and self.is_global_zero and module.hparams and module.__dict__.get("_log_hparams", True) and not self.fast_dev_run:
             from .hparams import kept
