@@ -24,7 +24,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
-from .. import nn, optim, zeros
+from .. import api as tg
+from .. import nn, optim
 from .config import ConfigError, Mistake, at, plain, shown
 from .registry import Registry, alternatives, nearest
 from .schedules import make_lr_scheduler, make_optimizer
@@ -420,7 +421,7 @@ class _Checker:
         self.mapping(args, fields, path)
         if known and whole and len(self.mistakes) == before:
             spec, name = whole
-            parameters = [nn.Parameter(zeros(1, 1))]
+            parameters = [nn.Parameter(tg.zeros(1, 1))]
             self._tried(
                 lambda: (
                     make_optimizer(parameters, spec)

@@ -453,9 +453,14 @@ def _dumper() -> Any:
         def ignore_aliases(self, data: Any) -> bool:
             return True
 
+        def represent_str(self, data: str) -> Any:
+            """Texts with line breaks and the like in double quotes, the one style that keeps each of them."""
+            return self.represent_scalar("tag:yaml.org,2002:str", data, None if data.isprintable() else '"')
+
         def represent_mapping(self, tag: str, mapping: Any, flow_style: Any = None) -> Any:
             return super().represent_mapping(tag, mapping, flow_style=False)
 
+    Dumper.add_representer(str, Dumper.represent_str)
     Dumper.yaml_implicit_resolvers = _resolvers(Dumper)  # a text that any reader takes for something else is quoted
     return Dumper
 
