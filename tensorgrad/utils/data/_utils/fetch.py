@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from .... import api as tg
 from ..dataset import Subset, TensorDataset, getitems
-from .collate import collate_tensor_fn, default_collate, default_collate_fn_map
+from .collate import collate_tensor_fn, default_collate, default_collate_fn_map, default_convert
 
 
 class _DatasetKind:
@@ -58,6 +58,14 @@ def whole_columns(dataset, collate_fn: Callable) -> tuple:
              and default_collate_fn_map.get(tg.Tensor) is collate_tensor_fn
              and all(type(tensor) is tg.Tensor for tensor in dataset.tensors))
     return (dataset.tensors, indices) if plain else (None, None)
+
+
+def fetches_plainly(loader) -> bool:
+    """Are samples and batches known to depend on no random numbers?"""
+    dataset = loader.dataset
+    while type(dataset) is Subset:
+        dataset = dataset.dataset
+    return type(dataset) in (TensorDataset, list, tuple, range, str) and loader.collate_fn in (default_collate, default_convert)
 
 
 def fetch_rows(dataset, columns: Sequence, position: Sequence | None) -> Callable:
