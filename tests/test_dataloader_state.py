@@ -203,12 +203,16 @@ LOADERS = {
     'eager': lambda **o: DataLoader(rows(), batch_size=2, sampler=Eager(), **o),
     'of its own': lambda **o: DataLoader(rows(), batch_size=2, sampler=OfItsOwn(), **o),
     'keeps its place': lambda **o: DataLoader(rows(), batch_size=2, sampler=KeepsPlace(), **o),
+    'keeps its place, evenly': lambda **o: DataLoader(rows(), batch_size=2, sampler=KeepsPlace(10), **o),
+    'keeps its place inside': lambda **o: DataLoader(rows(), batch_sampler=BatchSampler(KeepsPlace(), 2, False), **o),
     'augmented': lambda **o: DataLoader(Augmented(), batch_size=2, shuffle=True, **o),
     'rarely augmented': lambda **o: DataLoader(Augmented(every=4), batch_size=2, shuffle=True, **o),
     'own randomness': lambda **o: DataLoader(OwnRandomness(), batch_size=2, shuffle=True, **o),
     'iterable': lambda **o: DataLoader(Numbers(), batch_size=2, **o),
     'noisy iterable': lambda **o: DataLoader(Numbers(noisy=True), batch_size=2, **o),
     'keeping iterable': lambda **o: DataLoader(Keeping(), batch_size=2, **o),
+    'keeping iterable, evenly': lambda **o: DataLoader(Keeping(12), batch_size=2, **o),
+    'keeping iterable of samples': lambda **o: DataLoader(Keeping(7), batch_size=None, **o),
 }
 
 
@@ -287,8 +291,275 @@ def test_a_loader_goes_on_after_its_last_batch(kind):
 WITH_WORKERS = [kind for kind in LOADERS if kind not in ('shared generator',)]
 
 
-@pytest.mark.parametrize('place', [(0, 0), (0, 3), (1, 4)], ids=str)
+@pytest.mark.parametrize('place', [(0, 0), (0, 3), (1, 5)], ids=str)
 @pytest.mark.parametrize('kind', WITH_WORKERS)
 def test_workers_go_on(kind, place):
     epochs, handed_out = place
     goes_on(LOADERS[kind], handed_out, epochs=epochs, num_workers=2)
+
+
+@pytest.mark.parametrize('kind', ['shuffled', 'own generator', 'eager', 'augmented', 'own randomness', 'iterable', 'noisy iterable', 'keeping iterable'])
+@pytest.mark.parametrize('place', [(0, 3), (1, None), (1, 1), (1, 4)], ids=str)
+@pytest.mark.parametrize('ask', [True, False], ids=['asked before', 'asked then'])
+def test_workers_that_persist_go_on(kind, place, ask):
+    """Their streams go on from epoch to epoch."""
+    epochs, handed_out = place
+    goes_on(LOADERS[kind], handed_out, epochs=epochs, ask=ask, num_workers=2, persistent_workers=True)
+
+
+@pytest.mark.parametrize('kind', ['shuffled', 'own generator', 'eager', 'augmented', 'rarely augmented', 'iterable', 'keeping iterable'])
+@pytest.mark.parametrize('workers', [0, 2])
+def test_a_state_that_nobody_asked_for_before(kind, workers):
+    goes_on(LOADERS[kind], 4, ask=False, num_workers=workers)
+
+
+def test_noise_of_workers_that_nobody_asked_for_before():
+    goes_on(LOADERS['noisy iterable'], 3, ask=False, num_workers=2)
+
+
+def test_noise_that_nobody_asked_for_before():
+    """Where an iterable dataset's numbers came from is not known afterwards, and the state says so."""
+    loader = LOADERS['noisy iterable']()
+    iterator = iter(loader)
+    next(iterator), next(iterator)
+    with pytest.raises(RuntimeError, match='the iterable dataset draws random numbers, .* call state_dict\\(\\) before the first batch'):
+        loader.state_dict()
+
+
+def test_a_sampler_that_drew_before_somebody_asked():
+    """A sampler that gives other indices than before is found out."""
+    loader = LOADERS['buffered']()
+    iterator = iter(loader)
+    for _ in range(4):
+        next(iterator)
+        draw()
+    state = loader.state_dict()
+    resumed = LOADERS['buffered']()
+    resumed.load_state_dict(state)
+    for _ in range(2):
+        before = streams.state()
+        with pytest.raises(RuntimeError, match='the sampler of this DataLoader does not give what it gave when the state was taken'):
+            iter(resumed)
+        assert equal(flat(streams.state()), flat(before))
+
+
+def flat(state):
+    return [flat(state[key]) for key in sorted(state)] if isinstance(state, dict) else list(map(flat, state)) if isinstance(state, tuple) else state
+
+
+@pytest.mark.parametrize('before, after', [(0, 2), (2, 0), (2, 1), (1, 3)])
+@pytest.mark.parametrize('handed_out', [1, 4])
+def test_another_number_of_workers(before, after, handed_out):
+    """It makes no difference where samples do not depend on who fetches them."""
+    goes_on(LOADERS['shuffled'], handed_out, num_workers=before, again=lambda: LOADERS['shuffled'](num_workers=after))
+
+
+def test_another_number_of_workers_and_back():
+    loader, states = LOADERS['shuffled'](num_workers=2), []
+    seed(1)
+    loader.state_dict()
+    expected = batches(loader)
+    seed(1)
+    seen, iterator = [], iter(loader)
+    for number in 0, 3, 2, 2:
+        seen += [(next(iterator), draw())]
+        states = loader.state_dict(), streams.state()
+        loader = LOADERS['shuffled'](num_workers=number)
+        loader.load_state_dict(states[0])
+        streams.restore(states[1])
+        iterator = iter(loader)
+    assert equal(seen + batches(iterator), expected)
+
+
+@pytest.mark.parametrize('kind, why', [('augmented', 'samples depend on random numbers'), ('own randomness', 'samples depend on random numbers'),
+                                       ('iterable', 'each worker iterates the dataset'), ('keeping iterable', 'the dataset has a state')])
+@pytest.mark.parametrize('before, after', [(0, 2), (2, 0), (2, 3)])
+def test_a_number_of_workers_that_matters(kind, why, before, after):
+    loader = LOADERS[kind](num_workers=before)
+    iterator = iter(loader)
+    next(iterator)
+    state = loader.state_dict()
+    with pytest.raises(ValueError, match=f'the state was taken with num_workers={before}, and this DataLoader has num_workers={after}: .*{why}'):
+        LOADERS[kind](num_workers=after).load_state_dict(state)
+    between = list(iterator) and loader.state_dict()
+    LOADERS[kind](num_workers=after).load_state_dict(between)
+
+
+def test_again_and_again():
+    """A state of a loader that goes on is as good as one of the first loader."""
+    for options in {}, {'num_workers': 2}:
+        for kind in 'augmented', 'noisy iterable', 'keeping iterable', 'buffered':
+            seed(5)
+            loader = LOADERS[kind](**options)
+            loader.state_dict()
+            expected = batches(loader) + batches(loader)
+            seed(5)
+            loader, seen = LOADERS[kind](**options), []
+            loader.state_dict()
+            iterator = iter(loader)
+            while len(seen) < len(expected):
+                batch = next(iterator, None)
+                if batch is None:
+                    iterator = iter(loader)
+                    continue
+                seen.append((batch, draw()))
+                state = through_a_file([loader.state_dict(), streams.state()])
+                seed(len(seen))
+                loader = LOADERS[kind](**options)
+                loader.load_state_dict(state[0])
+                assert loader.state_dict()['handed_out'] == state[0]['handed_out']
+                streams.restore(state[1])
+                iterator = iter(loader)
+            assert equal(seen, expected), kind
+
+
+def test_epochs_of_processes():
+    """The epoch of a DistributedSampler comes with the state."""
+    def make():
+        return DataLoader(rows(), batch_size=2, sampler=DistributedSampler(range(11), 2, 1, seed=4))
+    loader = make()
+    loader.sampler.set_epoch(3)
+    iterator = iter(loader)
+    next(iterator)
+    state = loader.state_dict()
+    resumed = make()
+    resumed.load_state_dict(state)
+    assert resumed.sampler.epoch == 3 and equal(list(resumed), list(iterator))
+
+
+def test_nothing_is_fetched_again():
+    class Counting(Augmented):
+        fetched = []
+
+        def __getitem__(self, index):
+            self.fetched.append(index)
+            return super().__getitem__(index)
+
+    loader = DataLoader(Counting(), batch_size=2)
+    iterator = iter(loader)
+    next(iterator), next(iterator)
+    resumed = DataLoader(Counting(), batch_size=2)
+    resumed.load_state_dict(loader.state_dict())
+    Counting.fetched.clear()
+    assert len(list(resumed)) == 4 and Counting.fetched == list(range(4, 11))
+
+
+def test_the_shared_streams_are_left_alone():
+    """They are not the loader's: neither taking over a state nor going on moves them."""
+    loader = LOADERS['shuffled']()
+    next(iter(loader))
+    state = loader.state_dict()
+    before = flat(streams.state())
+    resumed = LOADERS['shuffled']()
+    resumed.load_state_dict(state)
+    next(iter(resumed))
+    assert equal(flat(streams.state()), before)
+
+
+def test_draws_between_the_start_and_the_first_batch():
+    """Two loaders that are read side by side: the second one starts before the first has given an order."""
+    def program(loaders, state=None):
+        seen = []
+        for pair in zip(*loaders, strict=True):
+            seen.append((pair, draw()))
+            if state is not None and len(seen) == 3:
+                state += [loader.state_dict() for loader in loaders] + [streams.state()]
+        return seen
+    seed(3)
+    state = []
+    expected = program([LOADERS['shuffled'](), LOADERS['eager']()], state)
+    resumed = [LOADERS['shuffled'](), LOADERS['eager']()]
+    for loader, its_state in zip(resumed, state, strict=False):
+        loader.load_state_dict(its_state)
+    streams.restore(state[-1])
+    assert equal(program(resumed), expected[3:])
+
+
+def test_an_error_in_a_sample_does_not_shift_what_comes_next():
+    class Broken(Augmented):
+        def __getitem__(self, index):
+            if index == 4:
+                raise KeyError('broken')
+            return super().__getitem__(index)
+
+    for workers in 0, 2:
+        loader = DataLoader(Broken(), batch_size=2, num_workers=workers)
+        iterator = iter(loader)
+        seen = [next(iterator) for _ in range(2)]
+        with pytest.raises(KeyError):
+            next(iterator)
+        state = loader.state_dict(), streams.state()
+        seen = list(iterator)
+        resumed = DataLoader(Broken(), batch_size=2, num_workers=workers)
+        resumed.load_state_dict(state[0])
+        streams.restore(state[1])
+        assert len(seen) == 3 and equal(list(resumed), seen)
+
+
+@pytest.mark.parametrize('options', [{}, {'num_workers': 2}, {'num_workers': 2, 'persistent_workers': True}])
+def test_an_epoch_that_was_left_and_one_that_was_closed(options):
+    loader = LOADERS['augmented'](**options)
+    for _ in loader:
+        break
+    assert loader.state_dict()['handed_out'] == 1
+    iterator = iter(loader)
+    next(iterator)
+    iterator.close()
+    iterator.close()
+    assert list(iterator) == []
+    state = loader.state_dict(), streams.state()
+    assert state[0]['handed_out'] == 0
+    expected = batches(loader)
+    resumed = LOADERS['augmented'](**options)
+    resumed.load_state_dict(state[0])
+    streams.restore(state[1])
+    assert len(expected) == 6 and equal(batches(resumed), expected)
+
+
+@pytest.mark.parametrize('make, differs', [
+    (lambda: DataLoader(rows(), batch_size=3, shuffle=True), 'batch_size 2, here 3; batches 6, here 4'),
+    (lambda: DataLoader(rows(), batch_size=2), "sampler 'RandomSampler', here 'SequentialSampler'"),
+    (lambda: DataLoader(range(30), batch_size=2, shuffle=True), 'batches 6, here 15'),
+    (lambda: DataLoader(rows(), batch_size=2, shuffle=True, drop_last=True), 'drop_last False, here True; batches 6, here 5'),
+    (lambda: DataLoader(Numbers(), batch_size=2), "dataset 'map', here 'iterable'"),
+    (lambda: LOADERS['own generator'](), "generators \\[\\], here \\['generator'\\]"),
+])
+def test_the_state_of_another_loader(make, differs):
+    loader = LOADERS['shuffled']()
+    iterator = iter(loader)
+    next(iterator)
+    other = make()
+    seed(4)
+    before = flat(other.state_dict())
+    with pytest.raises(ValueError, match=f'the state is that of a.* DataLoader.*{differs}'):
+        other.load_state_dict(loader.state_dict())
+    assert equal(flat(other.state_dict()), before)
+
+
+@pytest.mark.parametrize('damage', [
+    lambda state: None, lambda state: [], lambda state: {}, lambda state: state | {'format': 2}, lambda state: state | {'iteration': 3},
+    lambda state: state | {'iteration': state['iteration'] | {'consumed': 'x'}}, lambda state: state | {'loader': {}},
+    lambda state: state | {'generators': {'generator': 5}}, lambda state: {key: state[key] for key in state if key != 'workers'},
+    lambda state: state | {'iteration': state['iteration'] | {'draws': [(0, {'tensorgrad': {'dtype': 'uint8', 'bytes': tg.zeros(3, dtype=tg.uint8)}})]}},
+    lambda state: state | {'sampler': {'given': 1}},
+])
+def test_a_damaged_state(damage):
+    loader = LOADERS['own generator']()
+    iterator = iter(loader)
+    next(iterator)
+    state = loader.state_dict()
+    resumed = LOADERS['own generator']()
+    before = flat(resumed.state_dict())
+    with pytest.raises(ValueError, match='state'):
+        resumed.load_state_dict(damage(state))
+    assert equal(flat(resumed.state_dict()), before)
+
+
+def test_without_order_there_is_no_place():
+    loader = LOADERS['shuffled'](num_workers=2, in_order=False)
+    iterator = iter(loader)
+    next(iterator)
+    with pytest.raises(RuntimeError, match='in_order=False'):
+        loader.state_dict()
+    list(iterator)
+    assert loader.state_dict()['handed_out'] == 0

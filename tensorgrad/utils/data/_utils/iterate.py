@@ -109,6 +109,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
         def start() -> Callable[[], Any]:
             indices, fetch = iter(loader._index_sampler), make_fetcher(*loader._how_to_fetch)
+            self._progress.fetch = fetch
             return lambda: fetch(next(indices))
         return start
 
@@ -197,7 +198,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             if reply.epoch == self._epoch:
                 if isinstance(reply.report, Failure):
                     reply.report.reraise()
-                reports[worker] = 0, reply.report.streams, reply.report.dataset
+                reports[worker] = 0, reply.report.streams, reply.report.dataset, False
         return [reports[worker] for worker in workers]
 
     @property

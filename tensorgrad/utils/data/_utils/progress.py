@@ -29,9 +29,17 @@ def stateful(thing: Any) -> bool:
     return callable(getattr(thing, 'state_dict', None)) and callable(getattr(thing, 'load_state_dict', None))
 
 
+def samplers(loader) -> Iterator[Any]:
+    """What gives the order of a loader, and what that one has it from."""
+    sampler = loader._index_sampler
+    while sampler is not None:
+        yield sampler
+        sampler = getattr(sampler, 'sampler', None)
+
+
 def stateful_sampler(loader) -> Any:
     """The sampler of a loader that keeps its place itself; None if there is none."""
-    return next((sampler for sampler in (loader.batch_sampler, loader.sampler) if stateful(sampler)), None)
+    return next(filter(stateful, samplers(loader)), None)
 
 
 def draws(sampler) -> int:
@@ -54,8 +62,7 @@ def loader_streams(loader) -> dict[str, Stream]:
 
 def with_epoch(loader) -> Any:
     """The sampler of a loader that is told the number of the epoch; None if there is none."""
-    samplers = (sampler for outer in (loader.batch_sampler, loader.sampler) for sampler in (outer, getattr(outer, 'sampler', None)))
-    return next((s for s in samplers if callable(getattr(s, 'set_epoch', None)) and type(getattr(s, 'epoch', None)) is int), None)
+    return next((s for s in samplers(loader) if callable(getattr(s, 'set_epoch', None)) and type(getattr(s, 'epoch', None)) is int), None)
 
 
 def fingerprint(item: Any) -> int | None:
@@ -67,7 +74,7 @@ def fingerprint(item: Any) -> int | None:
 class Progress:
     """The place of an iteration in its epoch."""
 
-    __slots__ = ('followed', 'complete', 'watching', 'when', 'iterated', 'streams', 'draws', 'plain', 'shared', 'advance', 'taken', 'floor', 'ended', 'last', 'drew',
+    __slots__ = ('followed', 'complete', 'watching', 'when', 'iterated', 'streams', 'draws', 'plain', 'shared', 'advance', 'taken', 'floor', 'ended', 'last', 'fetch', 'drew',
                  'finished', 'base_seed', 'epoch', 'ledger')
 
     def __init__(self, loader, iterated: bool) -> None:
@@ -84,6 +91,7 @@ class Progress:
         self.taken = self.floor = 0         # items taken; those that the source has given, if it was ahead
         self.ended = False                  # has the source been asked for more than it has?
         self.last = None                    # the item before
+        self.fetch: Any = None              # what iterates the dataset, in this process
         self.drew = False                   # do samples depend on random numbers?
         self.watching = True                # is the next item one at which to look at the streams?
         self.finished = False
@@ -148,6 +156,7 @@ class Progress:
             raise RuntimeError(f'the {"dataset" if self.iterated else "sampler"} of this DataLoader does not give what it gave when the state was taken. '
                                'Is it the same one, of the same seed? If it draws random numbers later than with its first item, call state_dict() '
                                'before the first batch, or let it have state_dict() and load_state_dict()')
+        self.last = items[place - 1] if place and not self.iterated else None
         self.go_on(advance, items[place:], place, asked)
         return items[:place]
 
@@ -182,7 +191,7 @@ def own_streams_and(others: dict[str, Stream], loader) -> dict[str, Stream]:
 class Ledger:
     """What the workers have been given in an epoch, and what they have done.
 
-    A worker's place is (how many tasks it has done, its streams, its dataset's state); None for streams that are where they were at the start, or where
+    A worker's place is (how many tasks it has done, its streams, its dataset's state, whether the dataset has come to its end); None for streams that are where they were at the start, or where
     the worker's seed takes them.
     """
 
@@ -194,8 +203,8 @@ class Ledger:
         self.waiting: deque[int] = deque()          # who has been given a task, oldest first
         self.indices: deque = deque()               # and which, in order
         self.done = [0] * number
-        self.start = start or [(0, None, None)] * number
-        self.known = [(0, None, dataset) for _, _, dataset in self.start]
+        self.start = start or [(0, None, None, False)] * number
+        self.known = [(0, None, dataset, False) for _, _, dataset, _ in self.start]
 
     def next_worker(self, in_order: bool) -> int:
         """Whose turn it is; without order, that of the one with the least to do."""
@@ -214,14 +223,14 @@ class Ledger:
         if isinstance(report, Failure):
             report.reraise()
         if report.followed:
-            _, streams, dataset = self.known[worker]
-            self.known[worker] = self.done[worker], streams if report.streams is None else report.streams, report.dataset
+            streams = self.known[worker][1] if report.streams is None else report.streams
+            self.known[worker] = self.done[worker], streams, report.dataset, report.ended
         return report.drew
 
     def passed_over(self, items: list, iterated: bool, sample: Any) -> Iterator[tuple[int, Any]]:
         """(worker, index) of what has been done, and is to be done again since nobody knows where that took the worker's streams, or its dataset."""
         if iterated:
-            for worker, (done, (known, _, dataset)) in enumerate(zip(self.done, self.known, strict=True)):
+            for worker, (done, (known, _, dataset, _)) in enumerate(zip(self.done, self.known, strict=True)):
                 for _ in range(done if dataset is None else done - known):
                     yield worker, sample
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..sampler import BatchSampler
 from .progress import Ledger, Progress, fingerprint, loader_streams, stateful, stateful_sampler, with_epoch
 from .streams import global_streams, marks, marks_of, packed
 from .worker import Plan
@@ -51,10 +52,19 @@ def iteration_of(loader, progress: Progress) -> dict[str, Any]:
                            'give the dataset methods state_dict and load_state_dict')
     return {
         'consumed': progress.consumed, 'asked': progress.asked, 'last': fingerprint(progress.last), 'base_seed': progress.base_seed,
-        'draws': progress.plain_draws(), 'drew': progress.drew, 'complete': progress.complete,
+        'draws': progress.plain_draws(), 'drew': progress.drew, 'complete': progress.complete, 'ended': has_ended(loader, progress),
         'ahead': list(progress.ledger.indices) if progress.ledger and stateful_sampler(loader) is not None else [],
         'workers': None if progress.ledger is None else workers_of(progress.ledger),
     }
+
+
+def has_ended(loader, progress: Progress) -> bool:
+    """Has what keeps its place itself come to its end, so that it is in its next epoch already?"""
+    if progress.fetch is not None:
+        return progress.fetch.ended
+    newest = progress.ledger.indices[-1] if progress.ledger and progress.ledger.indices else progress.last
+    short = type(loader.batch_sampler) is BatchSampler and isinstance(newest, list) and len(newest) < loader.batch_sampler.batch_size
+    return progress.ended or short
 
 
 def workers_of(ledger: Ledger) -> dict[str, Any]:
@@ -64,7 +74,7 @@ def workers_of(ledger: Ledger) -> dict[str, Any]:
 
 def places_of(places: list) -> list:
     """Places of workers, as plain data."""
-    return [(done, packed(streams), dataset) for done, streams, dataset in places]
+    return [(done, packed(streams), dataset, ended) for done, streams, dataset, ended in places]
 
 
 # ── taking over ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -103,14 +113,13 @@ class Resumed:
         if before == now:
             return
         reasons = {
-            'samples depend on random numbers': (place and place.drew) or (workers and any(streams is not None for _, streams, _ in workers.start)),
+            'samples depend on random numbers': (place and place.drew) or (workers and any(streams is not None for _, streams, _, _ in workers.start)),
             'the dataset has a state': place and stateful(loader.dataset),
             'each worker iterates the dataset': place and loader._iterable,
         }
-        for reason, holds in reasons.items():
-            if holds:
-                raise ValueError(f'the state was taken with num_workers={before}, and this DataLoader has num_workers={now}: the number cannot change, since '
-                                 f'{reason}')
+        if found := [reason for reason, holds in reasons.items() if holds]:
+            raise ValueError(f'the state was taken with num_workers={before}, and this DataLoader has num_workers={now}: the number cannot change, since '
+                             f'{" and ".join(found)}')
 
     def take_over(self, loader) -> None:
         """Give the loader's parts their states. The iteration waits for the next iter()."""
@@ -136,7 +145,9 @@ class Resumed:
         progress.drew, progress.base_seed, progress.epoch = place.drew, place.base_seed, self.epoch
         progress.complete = place.complete and progress.followed
         if stateful_sampler(loader) is not None or (loader._iterable and (not progress.iterated or stateful(loader.dataset))):
-            progress.go_on(source(), place.ahead, place.consumed, place.asked)      # it is there already
+            rest = iter(()).__next__ if place.ended else source()       # the source is there already
+            progress.go_on(rest, place.ahead, place.consumed, place.asked)
+            progress.ended = place.ended
             return []
         return progress.resume(source, place.consumed, place.asked, place.last)
 
@@ -165,7 +176,7 @@ class Resumed:
 def plans(ledger: Ledger, iterated: bool) -> list[Plan]:
     """Where each worker begins that goes on for another."""
     anew = [iterated and known[2] is None for known in ledger.known]       # it passes over what was iterated
-    return [Plan(start[1], known[2], None if again else known[1]) for start, known, again in zip(ledger.start, ledger.known, anew, strict=True)]
+    return [Plan(start[1], known[2], None if again else known[1], known[3]) for start, known, again in zip(ledger.start, ledger.known, anew, strict=True)]
 
 
 class Place:
@@ -173,7 +184,8 @@ class Place:
 
     def __init__(self, plain: dict, streams: dict) -> None:
         self.consumed, self.asked, self.base_seed = (integer(plain[key]) for key in ('consumed', 'asked', 'base_seed'))
-        self.last, self.drew, self.complete, self.ahead = plain['last'], bool(plain['drew']), bool(plain['complete']), list(plain['ahead'])
+        self.last, self.ahead = plain['last'], list(plain['ahead'])
+        self.drew, self.complete, self.ended = (bool(plain[key]) for key in ('drew', 'complete', 'ended'))
         self.plain = [(integer(place), where) for place, where in plain['draws']]
         self.draws = [(place, marks_of(streams, where)) for place, where in self.plain]
         self.workers = None if plain['workers'] is None else Workers({**plain['workers'], 'base_seed': self.base_seed}, streams)
@@ -185,8 +197,8 @@ class Workers:
 
     def __init__(self, plain: dict, streams: dict) -> None:
         self.number, self.base_seed = integer(plain['number']), integer(plain['base_seed'])
-        self.start = [(integer(done), where and marks_of(streams, where), dataset) for done, where, dataset in plain['start']]
-        self.known = [(integer(done), where and marks_of(streams, where), dataset) for done, where, dataset in plain.get('known', plain['start'])]
+        self.start, self.known = ([(integer(done), where and marks_of(streams, where), dataset, bool(ended)) for done, where, dataset, ended in places]
+                                  for places in (plain['start'], plain.get('known', plain['start'])))
         self.first, self.turn = plain.get('first', 0), plain.get('turn', 0)
         self.active, self.waiting, self.done = (list(map(integer, plain.get(key, ()))) for key in ('active', 'waiting', 'done'))
 

@@ -65,10 +65,12 @@ class Job:
 
 @dataclass(frozen=True)
 class Plan:
-    """Where a worker begins that goes on for another one: its streams and its dataset's state before it starts the dataset, its streams after that."""
+    """Where a worker begins that goes on for another one: its streams and its dataset's state before it starts the dataset, its streams after that, and whether
+    the dataset has come to its end."""
     start: Any
     dataset: Any
     streams: Any
+    ended: bool
 
 
 @dataclass(frozen=True)
@@ -94,11 +96,13 @@ class Reply:
 
 @dataclass(frozen=True)
 class Report:
-    """Whether a worker drew random numbers; if it is followed, where its streams are (None: where they were), and its dataset's state."""
+    """Whether a worker drew random numbers; if it is followed, where its streams are (None: where they were), its dataset's state, and whether that has come to
+    its end."""
     drew: bool
     followed: bool = False
     streams: Any = None
     dataset: Any = None
+    ended: bool = False
 
 
 class Exhausted:
@@ -220,6 +224,8 @@ class Worker:
         if plan is not None and plan.streams is not None:
             go_to(self.streams, plan.streams)
             self.seen = plan.streams
+        if plan is not None and plan.ended:
+            fetch.ended = True
         return fetch
 
     def fetch_batch(self, index):
@@ -237,7 +243,7 @@ class Worker:
         if not followed:
             return Report(drew)
         self.seen = now
-        return Report(drew, True, now if drew else None, self.dataset_state())
+        return Report(drew, True, now if drew else None, self.dataset_state(), getattr(self.fetch, 'ended', False))
 
     def whereabouts(self) -> Report:
         """Where the streams are, unless they have not moved since they were seeded."""
