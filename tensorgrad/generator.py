@@ -122,16 +122,26 @@ class Generator:
 
     def _state(self) -> Array:
         """The state as PyTorch's 5,056 bytes."""
-        engine = self._started().state["state"]
+        words, place = self._words_of_engine()
         state = np.zeros((), STATE)
         state["seed"], state["seeded"] = self._seed, 1
-        state["left"] = 625 - engine["pos"]
-        state["next"] = 0 if self._draw is None else engine["pos"]
-        state["words"] = engine["key"]
+        state["left"] = 625 - place
+        state["next"] = 0 if self._draw is None else place
+        state["words"] = words
         if self._normal is not None:
             state["normal_y"], state["has_normal"] = self._normal, 1
         state["float_normal"], state["has_float_normal"] = self._float_normal
         return state.reshape(1).view(np.uint8)
+
+    def _words_of_engine(self) -> tuple[Array, int]:
+        """The engine's 624 words, and the place of the next. NumPy's own way to ask for them takes 24 µs."""
+        if self._twister is None:
+            self._twister = memory_of(self._started())
+        if self._twister is False:
+            engine = self._started().state["state"]
+            return engine["key"], engine["pos"]
+        memory = self._twister.view(np.uint32)
+        return memory[:624], int(memory[624])
 
     def _set_state(self, state: Array) -> None:
         """Go on from a state that `_state()`, or PyTorch, gave."""

@@ -124,11 +124,13 @@ class Progress:
             self.ended = True
             raise
         finally:
-            if self.taken >= self.floor:        # else the source has given it before
+            if self.taken == 0 and not self.iterated:
+                self.draws.append((0, before))
+            elif self.taken >= self.floor:        # else the source has given it before
                 change = moved(before, marks(self.streams))
                 self.drew |= self.iterated and bool(change)
-                if change or not self.taken:
-                    self.draws.append((self.taken, change if self.taken else before))
+                if change:
+                    self.draws.append((self.taken, change))
         self.watching = self.followed and self.when == LAZY
         self.taken += 1
         return item
