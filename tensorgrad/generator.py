@@ -44,6 +44,15 @@ def memory_of(engine: Any) -> Any:
     return memory if words[624] == state["pos"] and np.array_equal(words[:624], state["key"]) else False
 
 
+def words_of(engine: Any, memory: Any) -> tuple[Array, int]:
+    """An engine's 624 words, and the place of the next. NumPy takes 24 µs to tell them, its memory 1."""
+    if memory is False:
+        state = engine.state["state"]
+        return state["key"], state["pos"]
+    words = memory.view(np.uint32)
+    return words[:624], int(words[624])
+
+
 def below(longs: Array, limit: int) -> Array:
     """Whether the low 53 bits of words are below a limit. The words are not kept."""
     longs &= BITS_53
@@ -122,7 +131,7 @@ class Generator:
 
     def _state(self) -> Array:
         """The state as PyTorch's 5,056 bytes."""
-        words, place = self._words_of_engine()
+        words, place = words_of(self._started(), self._memory())
         state = np.zeros((), STATE)
         state["seed"], state["seeded"] = self._seed, 1
         state["left"] = 625 - place
@@ -132,16 +141,6 @@ class Generator:
             state["normal_y"], state["has_normal"] = self._normal, 1
         state["float_normal"], state["has_float_normal"] = self._float_normal
         return state.reshape(1).view(np.uint8)
-
-    def _words_of_engine(self) -> tuple[Array, int]:
-        """The engine's 624 words, and the place of the next. NumPy's own way to ask for them takes 24 µs."""
-        if self._twister is None:
-            self._twister = memory_of(self._started())
-        if self._twister is False:
-            engine = self._started().state["state"]
-            return engine["key"], engine["pos"]
-        memory = self._twister.view(np.uint32)
-        return memory[:624], int(memory[624])
 
     def _set_state(self, state: Array) -> None:
         """Go on from a state that `_state()`, or PyTorch, gave."""
@@ -199,12 +198,14 @@ class Generator:
         longs &= BITS_53
         return longs.view(np.int64) * UNIT_53
 
+    def _memory(self) -> Any:
+        if self._twister is None:
+            self._twister = memory_of(self._started())
+        return self._twister
+
     def _compiled(self, kernel: str, out: Array, *numbers: Any) -> bool:
         """Whether a kernel of native/random.inc filled the array: it draws the same words from the same engine."""
-        if self._twister is None:
-            engine = self._started()
-            self._twister = memory_of(engine)
-        if self._twister is False or out.size < LEAST or not out.flags.c_contiguous:
+        if self._memory() is False or out.size < LEAST or not out.flags.c_contiguous:
             return False
         with self._engine.lock:
             if getattr(native, kernel)(self._twister, out, out.size, *numbers) is not None:

@@ -74,8 +74,8 @@ def fingerprint(item: Any) -> int | None:
 class Progress:
     """The place of an iteration in its epoch."""
 
-    __slots__ = ('followed', 'complete', 'watching', 'when', 'iterated', 'streams', 'draws', 'plain', 'shared', 'advance', 'taken', 'floor', 'ended', 'last', 'fetch', 'drew',
-                 'finished', 'base_seed', 'epoch', 'ledger')
+    __slots__ = ('followed', 'complete', 'watching', 'when', 'iterated', 'streams', 'draws', 'plain', 'shared', 'advance', 'taken', 'floor', 'ended', 'last',
+                 'fetch', 'drew', 'finished', 'base_seed', 'epoch', 'ledger')
 
     def __init__(self, loader, iterated: bool) -> None:
         self.followed = self.complete = loader._followed        # is the state asked for, and has it been from the first item on?
@@ -193,8 +193,8 @@ def own_streams_and(others: dict[str, Stream], loader) -> dict[str, Stream]:
 class Ledger:
     """What the workers have been given in an epoch, and what they have done.
 
-    A worker's place is (how many tasks it has done, its streams, its dataset's state, whether the dataset has come to its end); None for streams that are where they were at the start, or where
-    the worker's seed takes them.
+    A worker's place is (how many tasks it has done, its streams, its dataset's state, whether the dataset has come to its end); None for streams that are
+    where they were at the start, or where the worker's seed takes them.
     """
 
     __slots__ = ('number', 'first', 'turn', 'active', 'waiting', 'indices', 'done', 'start', 'known')
