@@ -127,11 +127,12 @@ class Generator:
         if self._engine is None:
             self._engine = np.random.MT19937(0)
             np.random.RandomState(self._engine).seed(self._seed & 0xFFFFFFFF)
+            self._twister = memory_of(self._engine)
         return self._engine
 
     def _state(self) -> Array:
         """The state as PyTorch's 5,056 bytes."""
-        words, place = words_of(self._started(), self._memory())
+        words, place = words_of(self._started(), self._twister)
         state = np.zeros((), STATE)
         state["seed"], state["seeded"] = self._seed, 1
         state["left"] = 625 - place
@@ -198,14 +199,11 @@ class Generator:
         longs &= BITS_53
         return longs.view(np.int64) * UNIT_53
 
-    def _memory(self) -> Any:
-        if self._twister is None:
-            self._twister = memory_of(self._started())
-        return self._twister
-
     def _compiled(self, kernel: str, out: Array, *numbers: Any) -> bool:
         """Whether a kernel of native/random.inc filled the array: it draws the same words from the same engine."""
-        if self._memory() is False or out.size < LEAST or not out.flags.c_contiguous:
+        if self._twister is None:
+            self._started()
+        if self._twister is False or out.size < LEAST or not out.flags.c_contiguous:
             return False
         with self._engine.lock:
             if getattr(native, kernel)(self._twister, out, out.size, *numbers) is not None:
