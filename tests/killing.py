@@ -88,7 +88,9 @@ def digest(state):
 
 def _digest(value, add):
     if hasattr(value, "detach"):
-        add(f"{value.dtype} {tuple(value.shape)}".encode() + value.detach().cpu().contiguous().numpy().tobytes())
+        numbers = value.detach().cpu().contiguous()
+        numbers = numbers.float() if str(value.dtype) == "torch.bfloat16" else numbers
+        add(f"{value.dtype} {tuple(value.shape)}".encode() + numbers.numpy().tobytes())
     elif isinstance(value, dict):
         for key in value:
             add(f"{key!r}:".encode())
