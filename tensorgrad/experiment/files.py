@@ -141,17 +141,17 @@ def plain(value: Any, path: str = "config", depth: int = 0) -> Any:
 
 
 def flattened(config: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """(path, value) of each leaf of a configuration, the path as in `model.args.hidden_list[1]`.
+    """(path, value) of each leaf of a configuration, the path as in `callbacks[1].name`; a list of plain values is a leaf.
 
-    >>> dict(flattened({"model": {"args": {"sizes": [2, 3]}}}))
-    {'model.args.sizes[0]': 2, 'model.args.sizes[1]': 3}
+    >>> dict(flattened({"model": {"args": {"sizes": [2, 3]}}, "callbacks": [{"name": "a"}]}))
+    {'model.args.sizes': [2, 3], 'callbacks[0].name': 'a'}
     """
     todo = [(path, config, 0)]
     while todo:
         path, value, depth = todo.pop()
         if isinstance(value, dict) and value and depth < DEEPEST:
             todo += [(f"{path}.{k}" if path else str(k), v, depth + 1) for k, v in reversed(value.items())]
-        elif isinstance(value, list) and value and depth < DEEPEST:
+        elif isinstance(value, list) and any(isinstance(v, (dict, list)) for v in value) and depth < DEEPEST:
             todo += [(f"{path}[{i}]", v, depth + 1) for i, v in reversed(list(enumerate(value)))]
         else:
             yield path, value
