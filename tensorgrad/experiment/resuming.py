@@ -10,6 +10,7 @@ from typing import Any
 
 from . import streams
 from .hparams import kept
+from .optimization import called
 
 __all__ = ["Resuming", "arguments_for", "newest", "read"]
 
@@ -78,6 +79,8 @@ class Resuming:
             if place.get("handed_out") and not (trainer.fit_loop.batch and loader in trainer.source.loaders("train")):
                 iter(loader)                                    # begins anew, where a limit had cut its last iteration short
         streams.restore(state["streams"])
+        for optimizer in trainer.optimizers if trainer.global_step else ():
+            called(optimizer)                                   # in an earlier process
         if trainer.run is not None and trainer.run.resumed and "run" in state:
             trainer.run.load_state_dict(state["run"])
 
