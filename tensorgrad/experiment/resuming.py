@@ -15,6 +15,9 @@ from .optimization import called
 __all__ = ["Resuming", "arguments_for", "newest", "read"]
 
 
+OWN = "loop", "loaders"             # parts that each process has to itself
+
+
 class Resuming:
     """Saves and restores the parts of a fit: module, optimizers, schedulers, scaler, loaders, loop, callbacks, data module, run, random streams."""
 
@@ -57,7 +60,7 @@ class Resuming:
         else:
             state = self._checkpointer.state(step=trainer.global_step)
             if trainer.parallel.world > 1:
-                state["ranks"] = trainer.parallel.gathered({"streams": state["streams"], "loaders": state["parts"]["loaders"]})
+                state["ranks"] = trainer.parallel.gathered({"streams": state["streams"], "parts": {name: state["parts"][name] for name in OWN}})
             if trainer.run is not None:
                 state["run"] = trainer.run.state_dict()
         state |= {"epoch": trainer.current_epoch, "global_step": trainer.global_step, "state_dict": state["parts"]["model"],
@@ -73,7 +76,7 @@ class Resuming:
         ranks = state.get("ranks") or []
         if len(ranks) == trainer.parallel.world > 1:
             own = ranks[trainer.parallel.rank]
-            state = state | {"streams": own["streams"], "parts": state["parts"] | {"loaders": own["loaders"]}}
+            state = state | {"streams": own["streams"], "parts": state["parts"] | own["parts"]}
         self._checkpointer.load(state)
         for loader, place in zip(self._loaders(), state["parts"]["loaders"]):
             if place.get("handed_out") and not (trainer.fit_loop.batch and loader in trainer.source.loaders("train")):
