@@ -1,4 +1,5 @@
 """Small files of a run: read with limits, written whole, and never through a link."""
+
 from __future__ import annotations
 
 import json
@@ -11,9 +12,14 @@ from typing import Any, NoReturn
 from .._escaping import escaped
 from ..serialization._atomic import replacing
 
-MOST = 1 << 20          # bytes of a configuration, of run.json
-DEEPEST = 32            # levels of a configuration
-PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+MOST = 1 << 20  # bytes of a configuration, of run.json
+DEEPEST = 32  # levels of a configuration
+PLAIN = (
+    getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
 FULL = "Free some space there, or give another directory."
 
 
@@ -92,7 +98,7 @@ def read_config(directory: Path, stem: str = "config") -> dict[str, Any] | None:
     except ImportError:
         raise ValueError(f"{stem}.yaml cannot be read without PyYAML (extra `yaml`)") from None
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(data)):       # they make much of little
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(data)):  # they make much of little
             raise ValueError(f"{stem}.yaml has aliases, which no Run writes")
         found = yaml.safe_load(data)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
@@ -143,7 +149,8 @@ def plain(value: Any, path: str = "config", depth: int = 0) -> Any:
 
 
 def flattened(config: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """(path, value) of each leaf of a configuration, the path as in `callbacks[1].name`; a list of plain values is a leaf.
+    """(path, value) of each leaf of a configuration, the path as in `callbacks[1].name`; a list of plain values is a
+    leaf.
 
     >>> dict(flattened({"model": {"args": {"sizes": [2, 3]}}, "callbacks": [{"name": "a"}]}))
     {'model.args.sizes': [2, 3], 'callbacks[0].name': 'a'}
