@@ -127,11 +127,11 @@ def test_a_damaged_run_json_is_told(tmp_path, about):
     "config",
     [
         "a: &x [*x]\n",
-        "a: &a [1]\nb: [*a, *a]\n",
+        "a: &a [" + "1, " * 99 + "]\n" + "".join(f"{c}: &{c} [" + f"*{p}, " * 99 + "]\n" for p, c in zip("abc", "bcd")),
         "!!python/object/apply:os.system ['x']",
         "a: [",
         "- 1",
-        "a: " + "[" * 400,
+        "a: " + "[" * 2000,
         "x" * (2 << 20),
     ],
     ids=range(7),

@@ -18,6 +18,7 @@ from typing import Any
 from .._escaping import escaped
 from . import directory, files, provenance
 from . import events as _events
+from .config import ConfigError, plain
 from .metrics import EPOCH, MOST_WAITING, STEP, TIME, Metrics, cell, checked_state, column, number
 
 _OPEN: weakref.WeakSet[Run] = weakref.WeakSet()
@@ -74,8 +75,8 @@ class Run:
         if resume and overwrite:
             raise ValueError("Run(): resume goes on with a run and overwrite removes it; give one of them")
         self.path, self.quiet, self.status = directory.as_path(path), bool(quiet), "starting"
-        given = None if config is None else files.plain(_mapping(config))
-        noted = None if labels is None else files.plain(labels, "labels")
+        given = None if config is None else plain(_mapping(config))
+        noted = None if labels is None else plain(labels)
         source = None if snapshot is None else directory.as_path(snapshot)
         self._began = time.monotonic()
         self._turn, self._warned, self._process = threading.RLock(), set[str](), os.getpid()
@@ -131,10 +132,13 @@ class Run:
                 self._tell(at, scalars)
 
     def log_hyperparams(self, params: Mapping[str, Any]) -> Path:
-        """Write `hparams.yaml` beside the events (without a name for those: into the run's directory); its path."""
+        """Write `hparams.yaml` beside the events (without a name for those: into the run's directory); its path.
+
+        Values that no configuration can hold, as dtypes, are written as text.
+        """
         named = self._events is not None and self._events.path.name.startswith("version_")
         folder = self._events.path if self._events is not None and named else self.path
-        return files.write_config(folder, files.plain(_mapping(params), "hparams"), "hparams")
+        return files.write_config(folder, {str(k): _plain_or_text(v) for k, v in _mapping(params).items()}, "hparams")
 
     def print(self, *parts: Any) -> None:
         """Write a line to log.txt, and to the screen unless the run is quiet.
@@ -404,6 +408,13 @@ def _mapping(config: Any) -> Mapping[str, Any]:
     if type(config).__name__ == "Namespace" and hasattr(config, "__dict__"):  # of argparse
         return vars(config)
     raise TypeError(f"config must be a mapping, but got {type(config).__name__}")
+
+
+def _plain_or_text(value: Any) -> Any:
+    try:
+        return plain(value)
+    except ConfigError:
+        return escaped(value, 200)
 
 
 def _last_error() -> BaseException | None:
