@@ -162,10 +162,16 @@ def test_only_plain_files_are_read(tmp_path):
 
 
 def test_runs_are_found_in_the_order_of_their_numbers(tmp_path):
-    for name in ("p/run-10", "p/run-2", "q", ".hidden/x", "p/run-2/ckpt/inner"):
+    for name in ("p/run-10", "p/run-2", "q", ".hidden/x", "p/run-2/ckpt/inner", "p/lr=0.1", "p/lr=0.01"):
         make(tmp_path / name)
     (tmp_path / "p" / "link").symlink_to(tmp_path / "q")
-    assert [p.relative_to(tmp_path).as_posix() for p in show.find(tmp_path)] == ["p/run-2", "p/run-10", "q"]
+    assert [p.relative_to(tmp_path).as_posix() for p in show.find(tmp_path)] == [
+        "p/lr=0.01",
+        "p/lr=0.1",
+        "p/run-2",
+        "p/run-10",
+        "q",
+    ]
     assert show.find(tmp_path / "q") == [tmp_path / "q"]
 
 

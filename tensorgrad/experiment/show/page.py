@@ -117,6 +117,7 @@ class _Page:
         )
         epochs = any(curve.epochs is not None for drawn in self.curves.values() for curve in drawn)
         controls = CONTROLS.replace("EPOCHS", "" if epochs else " disabled")
+        controls = controls.replace("WHICH", WHICH if len(self.records) > 1 else "")
         legend = f'<ul class="legend" aria-label="Runs">{keys}</ul>'
         whole = f'<section class="bar" aria-label="Runs and scales">{controls}{legend}</section>'
         return whole if self.metrics else ""
@@ -267,8 +268,9 @@ CONTROLS = """<div class="controls" hidden>
 ><label><input type="radio" name="x" value="epoch"EPOCHS><span>epoch</span></label
 ><label><input type="radio" name="x" value="time"><span>time</span></label></fieldset>
 <label class="check"><input type="checkbox" id="log"> Logarithmic</label>
-<span class="which"><button type="button" data-all="true">Show all</button>
-<button type="button" data-all="false">Hide all</button></span></div>"""
+WHICH</div>"""
+WHICH = """<span class="which"><button type="button" data-all="true">Show all</button>
+<button type="button" data-all="false">Hide all</button></span>"""
 
 
 def _table(title: str, heads: list[tuple[str, str]], columns: list[list[str]], rows: list[str]) -> str:

@@ -142,12 +142,10 @@ def find(path: Any) -> list[Path]:
     return sorted(found, key=_natural)
 
 
-def _natural(path: Path) -> list[Any]:
-    """Numbers in names count as numbers: run-2 comes before run-10."""
-    return [
-        (0, int(part), "") if part.isascii() and part.isdigit() and len(part) < 19 else (1, 0, part)
-        for part in re.split(r"(\d+)", str(path))
-    ]
+def _natural(path: Path) -> list[tuple[float, str]]:
+    """Numbers in names count as numbers: run-2 comes before run-10, and lr=0.01 before lr=0.1."""
+    parts = re.split(r"([0-9]+(?:\.[0-9]+)?)", str(path))
+    return [(float(part), "") if i % 2 else (-1.0, part) for i, part in enumerate(parts)]
 
 
 def _looks_like_a_run(path: Path) -> bool:
