@@ -1,0 +1,68 @@
+"""The runs of several directories: runs, sweeps, and folders of them."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..._escaping import escaped
+from .. import files, sweeps
+from ..registry import alternatives
+from .reading import Record, better, find, metrics, read
+
+
+def gathered(paths: Iterable[Any]) -> list[Record]:
+    """A record for each run in these directories, and for those that a sweep has not begun. What is damaged is told in its record.
+
+    FileNotFoundError for a path where nothing is.
+    """
+    records: dict[Path, Record] = {}
+    for path in map(Path, paths):
+        for folder in find(path):
+            records.setdefault(folder.resolve(), _read(folder))
+        for sweep in [path, *_below(path)]:
+            for name, status in _planned(sweep):
+                folder = (sweep / name).resolve()
+                if folder not in records:
+                    records[folder] = Record(folder, status, problems=[] if status == "waiting" else ["there are no files of a run"])
+    return list(records.values())
+
+
+def _below(path: Path) -> list[Path]:
+    try:
+        return sorted(inner for inner in path.iterdir() if (inner / sweeps.PLAN).is_file())
+    except OSError:
+        return []
+
+
+def _read(folder: Path) -> Record:
+    try:
+        return read(folder)
+    except Exception as error:      # whatever is in the directory, the others are shown
+        return Record(folder, "unreadable", problems=[escaped(f"cannot be read: {error}", 300)])
+
+
+def _planned(sweep: Path) -> list[tuple[str, str]]:
+    """(directory, status) of each run of a sweep; nothing if its plan cannot be read."""
+    try:
+        runs = files.read_json(sweep / sweeps.PLAN)["runs"]
+        return [(name, escaped(run["status"], 40)) for run in runs if (name := str(run["name"])) == Path(name).name]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def only(records: list[Record], metric: str) -> list[Record]:
+    """The records with one metric alone, the best first, those without it last. ValueError for a metric that no run has."""
+    if metric not in (known := metrics(records)):
+        raise ValueError(f"no run has the metric {escaped(metric)!r}; {alternatives(metric, known, 'there are')}")
+    way = better(metric)
+
+    def place(record: Record) -> float:
+        value = record.last(metric) if way is None else (record.best(metric) or (None,))[0]
+        return np.inf if value is None else -value if way == "max" else value
+    for record in records:
+        record.series = {name: series for name, series in record.series.items() if name == metric}
+        record.texts = {}
+    return sorted(records, key=place)
