@@ -131,7 +131,8 @@ def swapped(tmp_path_factory):
     shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     for file in folder.rglob("*.py"):
         source = file.read_text(encoding="utf-8")
-        source = re.sub(r"^(import|from) tensorgrad\b(?!\.experiment)", r"\1 torch", source, flags=re.MULTILINE)     # whose readers of files give arrays
+        # tensorgrad.experiment reads the files of images, as arrays.
+        source = re.sub(r"^(import|from) tensorgrad\b(?!\.experiment)", r"\1 torch", source, flags=re.MULTILINE)
         file.write_text(source, encoding="utf-8")
     return folder
 

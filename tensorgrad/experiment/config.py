@@ -1,13 +1,15 @@
 """Configurations as YAML: read under limits, changed from the command line, written back.
 
-A text may come from anywhere. It is read as a stream of events, and nothing of it is kept beyond the limits: SIZE bytes, DEPTH levels, NODES values after
-aliases are written out. A configuration is made of mappings with text keys, lists, texts, numbers, truth values and null; tags make nothing. Each mistake has its
-line, and all that can be found are told at once.
+A text may come from anywhere. It is read as a stream of events, and nothing of it is kept beyond the limits: SIZE
+bytes, DEPTH levels, NODES values after aliases are written out. A configuration is made of mappings with text keys,
+lists, texts, numbers, truth values and null; tags make nothing. Each mistake has its line, and all that can be found
+are told at once.
 
 >>> config = loads("optimizer: {name: SGD, args: {lr: 1e-1}}")
 >>> override(config, ["optimizer.args.lr=0.5"])
 {'optimizer': {'name': 'SGD', 'args': {'lr': 0.5}}}
 """
+
 from __future__ import annotations
 
 import json
@@ -20,15 +22,18 @@ from typing import Any, NamedTuple
 
 from .._escaping import escaped
 
-SIZE = 1_000_000        # bytes of a text
-DEPTH = 32              # mappings and lists within each other
-NODES = 10_000          # values and keys, aliases written out
-DIGITS = 400            # characters of a number
+SIZE = 1_000_000  # bytes of a text
+DEPTH = 32  # mappings and lists within each other
+NODES = 10_000  # values and keys, aliases written out
+DIGITS = 400  # characters of a number
 MOST = 10**DIGITS
-LONGEST = 80            # characters of a value that a message shows
+LONGEST = 80  # characters of a value that a message shows
 
-FLOAT = re.compile(r"""[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[0-9][0-9_]*[eE][-+]?[0-9]+|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?
-                       |[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*|\.(?:inf|Inf|INF))$|\.(?:nan|NaN|NAN)$""", re.VERBOSE)
+FLOAT = re.compile(
+    r"""[-+]?(?:[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[0-9][0-9_]*[eE][-+]?[0-9]+|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?
+                       |[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*|\.(?:inf|Inf|INF))$|\.(?:nan|NaN|NAN)$""",
+    re.VERBOSE,
+)
 PLAIN_KEY = re.compile(r"[^\s.\[\]='\"]+")
 
 
@@ -75,7 +80,11 @@ def shown(value: Any) -> str:
     """A value as messages show it: short, and escaped."""
     if isinstance(value, (Mapping, list, tuple)):
         return f"a {'mapping' if isinstance(value, Mapping) else 'list'} of {len(value)}"
-    text = {None: "null", True: "true", False: "false"}.get(value) if value is None or isinstance(value, bool) else repr(value)
+    text = (
+        {None: "null", True: "true", False: "false"}.get(value)
+        if value is None or isinstance(value, bool)
+        else repr(value)
+    )
     return escaped(text if text is not None and len(text) <= LONGEST else f"{str(text)[:LONGEST]}…")
 
 
@@ -83,7 +92,8 @@ def shown(value: Any) -> str:
 def load(path: Any) -> dict[str, Any]:
     """The configuration in a file of YAML, or of JSON if its name ends in `.json`.
 
-    ConfigError with all mistakes; OSError if the file cannot be read; no more than SIZE bytes are. ImportError without PyYAML (the extra `yaml`).
+    ConfigError with all mistakes; OSError if the file cannot be read; no more than SIZE bytes are. ImportError without
+    PyYAML (the extra `yaml`).
     """
     with open(path, "rb") as file:
         text = file.read(SIZE + 1)
@@ -95,7 +105,8 @@ def load(path: Any) -> dict[str, Any]:
 
 
 def loads(text: str | bytes) -> dict[str, Any]:
-    """The configuration that a YAML text describes. ConfigError with all mistakes, each with its line; an empty text is an empty configuration.
+    """The configuration that a YAML text describes. ConfigError with all mistakes, each with its line; an empty text is
+    an empty configuration.
 
     >>> loads("a: 1e-4\\nb: [yes, null, text]")
     {'a': 0.0001, 'b': [True, None, 'text']}
@@ -114,8 +125,11 @@ def _loads_json(text: bytes) -> dict[str, Any]:
     mistakes: list[Mistake] = []
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        mistakes.extend(Mistake("", f"the key {shown(key)} stands twice in a mapping") for key in _repeated(key for key, _ in items))
+        mistakes.extend(
+            Mistake("", f"the key {shown(key)} stands twice in a mapping") for key in _repeated(key for key, _ in items)
+        )
         return dict(items)
+
     try:
         value = json.loads(text, object_pairs_hook=pairs)
     except (ValueError, RecursionError) as error:
@@ -134,7 +148,9 @@ def _repeated(keys: Iterable[str]) -> Iterator[str]:
 
 
 def _check_size(text: str | bytes) -> None:
-    if len(text) > SIZE or (isinstance(text, str) and not text.isascii() and len(text.encode("utf-8", "surrogatepass")) > SIZE):
+    if len(text) > SIZE or (
+        isinstance(text, str) and not text.isascii() and len(text.encode("utf-8", "surrogatepass")) > SIZE
+    ):
         raise ConfigError([Mistake("", f"a configuration has at most {SIZE:,} bytes, and this text has more")])
 
 
@@ -169,11 +185,13 @@ def _yaml() -> Any:
 
 @cache
 def _loader() -> Any:
-    """PyYAML's safe loader, whose numbers may be written 1e-4, and whose dates are texts. libyaml's parser, if there is one."""
+    """PyYAML's safe loader, whose numbers may be written 1e-4, and whose dates are texts. libyaml's parser, if there is
+    one."""
     yaml = _yaml()
 
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):    # type: ignore[misc]
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
         pass
+
     Loader.yaml_implicit_resolvers = _resolvers(Loader, "float", "timestamp", "value")
     return Loader
 
@@ -181,7 +199,10 @@ def _loader() -> Any:
 def _resolvers(cls: Any, *without: str) -> dict[str, Any]:
     """How plain scalars are understood: PyYAML's rules but for some, and our floats."""
     left_out = {f"tag:yaml.org,2002:{kind}" for kind in without}
-    kept = {first: [pair for pair in pairs if pair[0] not in left_out] for first, pairs in cls.yaml_implicit_resolvers.items()}
+    kept = {
+        first: [pair for pair in pairs if pair[0] not in left_out]
+        for first, pairs in cls.yaml_implicit_resolvers.items()
+    }
     for first in "-+0123456789.":
         kept[first] = [*kept.get(first, ()), ("tag:yaml.org,2002:float", FLOAT)]
     return kept
@@ -206,10 +227,12 @@ class _Reader:
         self.yaml = _yaml()
         self.loader = _loader()(text)
         self.mistakes: list[Mistake] = []
-        self.anchors: dict[str, _Anchored | None] = {}      # None: not complete yet
+        self.anchors: dict[str, _Anchored | None] = {}  # None: not complete yet
         self.nodes = self.deepest = 0
         kinds = {kind: kind for kind in ("null", "bool", "int", "float", "str")} | {"merge": "str"}
-        self.scalars = {f"tag:yaml.org,2002:{kind}": getattr(self.loader, f"construct_yaml_{made}") for kind, made in kinds.items()}
+        self.scalars = {
+            f"tag:yaml.org,2002:{kind}": getattr(self.loader, f"construct_yaml_{made}") for kind, made in kinds.items()
+        }
 
     def document(self) -> Any:
         try:
@@ -220,7 +243,9 @@ class _Reader:
             value = self._value(self.loader.get_event(), "", 0)
             self.loader.get_event()
             if not self.loader.check_event(self.yaml.StreamEndEvent):
-                self._refuse("", self.loader.peek_event(), "a configuration is one document, and here a second one begins")
+                self._refuse(
+                    "", self.loader.peek_event(), "a configuration is one document, and here a second one begins"
+                )
             return value
         except _Refused:
             return None
@@ -288,8 +313,13 @@ class _Reader:
             merge = isinstance(event, self.yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]
             key = event.value if merge else self._value(event, path, depth)
             if not isinstance(key, str):
-                self._mistake(path, event, f"keys are texts, not {shown(key)}; put it in quotes" if not isinstance(key, (dict, list)) else
-                              f"keys are texts, not {shown(key)}")
+                self._mistake(
+                    path,
+                    event,
+                    f"keys are texts, not {shown(key)}; put it in quotes"
+                    if not isinstance(key, (dict, list))
+                    else f"keys are texts, not {shown(key)}",
+                )
                 key = shown(key)
             elif key in pairs:
                 self._mistake(at(path, key), event, "the key stands twice in its mapping")
@@ -309,7 +339,11 @@ class _Reader:
 
     def _scalar(self, event: Any, path: str) -> Any:
         node = self.yaml.ScalarNode(event.tag, event.value)
-        tag = event.tag if event.tag not in (None, "!") else self.loader.resolve(self.yaml.ScalarNode, event.value, event.implicit)
+        tag = (
+            event.tag
+            if event.tag not in (None, "!")
+            else self.loader.resolve(self.yaml.ScalarNode, event.value, event.implicit)
+        )
         if tag not in self.scalars:
             self._mistake(path, event, f"the tag {shown(tag)} is refused: a configuration is plain data")
             return None
@@ -340,7 +374,8 @@ SCALARS: dict[type, Any] = {type(None): lambda value: None, bool: bool, str: str
 
 
 def plain(value: Any) -> Any:
-    """A copy of a configuration as plain data: mappings as dict, tuples as lists, numbers of NumPy and 0-d tensors as Python's, paths as texts.
+    """A copy of a configuration as plain data: mappings as dict, tuples as lists, numbers of NumPy and 0-d tensors as
+    Python's, paths as texts.
 
     ConfigError for what no file can hold, for keys that are no texts, and beyond the limits of depth and number.
     """
@@ -354,9 +389,18 @@ def plain(value: Any) -> Any:
 def _plain(value: Any, path: str, depth: int, seen: list[int], mistakes: list[Mistake]) -> Any:
     seen[0] += 1
     if seen[0] > NODES or depth > DEPTH:
-        raise ConfigError([*mistakes, Mistake(path, f"a configuration is nested {DEPTH} deep at most" if depth > DEPTH else
-                                              f"a configuration has at most {NODES:,} values")])
-    for kind, made in SCALARS.items():          # subclasses, too, as enumerations of texts and NumPy's float64 are
+        raise ConfigError(
+            [
+                *mistakes,
+                Mistake(
+                    path,
+                    f"a configuration is nested {DEPTH} deep at most"
+                    if depth > DEPTH
+                    else f"a configuration has at most {NODES:,} values",
+                ),
+            ]
+        )
+    for kind, made in SCALARS.items():  # subclasses, too, as enumerations of texts and NumPy's float64 are
         if isinstance(value, kind):
             if why := _unfit(value):
                 mistakes.append(Mistake(path, why))
@@ -374,7 +418,11 @@ def _plain(value: Any, path: str, depth: int, seen: list[int], mistakes: list[Mi
         return [_plain(part, at(path, i), depth + 1, seen, mistakes) for i, part in enumerate(value)]
     if isinstance(value, os.PathLike):
         return os.fsdecode(value)
-    if getattr(value, "shape", None) == () and hasattr(value, "item") and isinstance(number := value.item(), (bool, int, float, str)):
+    if (
+        getattr(value, "shape", None) == ()
+        and hasattr(value, "item")
+        and isinstance(number := value.item(), (bool, int, float, str))
+    ):
         return number
     mistakes.append(Mistake(path, f"a {type(value).__name__} is not plain data, so no configuration can hold it"))
     return None
@@ -392,7 +440,9 @@ def dump(config: Mapping[str, Any]) -> str:
     """
     value = plain(config)
     _mapping(value)
-    return _yaml().dump(value, Dumper=_dumper(), sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
+    return _yaml().dump(
+        value, Dumper=_dumper(), sort_keys=False, allow_unicode=True, default_flow_style=None, width=120
+    )
 
 
 @cache
@@ -403,9 +453,15 @@ def _dumper() -> Any:
         def ignore_aliases(self, data: Any) -> bool:
             return True
 
+        def represent_str(self, data: str) -> Any:
+            """Texts with line breaks and the like in double quotes, the one style that keeps each of them."""
+            return self.represent_scalar("tag:yaml.org,2002:str", data, None if data.isprintable() else '"')
+
         def represent_mapping(self, tag: str, mapping: Any, flow_style: Any = None) -> Any:
             return super().represent_mapping(tag, mapping, flow_style=False)
-    Dumper.yaml_implicit_resolvers = _resolvers(Dumper)     # a text that any reader takes for something else is quoted
+
+    Dumper.add_representer(str, Dumper.represent_str)
+    Dumper.yaml_implicit_resolvers = _resolvers(Dumper)  # a text that any reader takes for something else is quoted
     return Dumper
 
 
@@ -414,10 +470,11 @@ STEP = re.compile(r"\.?([^.\[\]=\s]+)|\[(-?\d{1,9})\]")
 
 
 def override(config: Mapping[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
-    """A copy of a configuration with changes such as `optimizer.args.lr=0.1`, `callbacks[0].name=early-stopping`, `model.args.hidden_list=[32, 32]`.
+    """A copy of a configuration with changes such as `optimizer.args.lr=0.1`, `callbacks[0].name=early-stopping`,
+    `model.args.hidden_list=[32, 32]`.
 
-    Values are YAML. Keys that are not there are made, with the mappings above them; `check` finds those that nothing knows. An index is one of the list.
-    ConfigError with all mistakes.
+    Values are YAML. Keys that are not there are made, with the mappings above them; `check` finds those that nothing
+    knows. An index is one of the list. ConfigError with all mistakes.
 
     >>> override({"optimizer": {"name": "SGD"}}, ["optimizer.args.lr=1e-3", "seed=7"])
     {'optimizer': {'name': 'SGD', 'args': {'lr': 0.001}}, 'seed': 7}

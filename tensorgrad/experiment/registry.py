@@ -1,4 +1,6 @@
-"""Registries: classes by the names that configs use. A name in a config is a key of one of these tables, and never becomes an import or an attribute."""
+"""Registries: classes by the names that configs use. A name in a config is a key of one of these tables, and never
+becomes an import or an attribute."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,7 +12,7 @@ from typing import Any, TypeVar
 from .._escaping import escaped
 
 T = TypeVar("T")
-LONGEST = 80        # characters of a name or value that a message shows
+LONGEST = 200  # characters of a name or value that a message shows
 
 
 class UnknownName(KeyError):
@@ -45,7 +47,8 @@ def alternatives(name: Any, known: Iterable[str], head: str = "allowed") -> str:
 class Registry:
     """Classes by name, of one kind.
 
-    kind: the noun of messages, such as "model"; modules: those whose classes register themselves on import. They are imported when a name is first looked up.
+    kind: the noun of messages, such as "model"; modules: those whose classes register themselves on import. They are
+    imported when a name is first looked up.
 
     >>> shapes = Registry("shape")
     >>> @shapes.register("square")
@@ -70,20 +73,24 @@ class Registry:
     def register(self, name: str, *, replace: bool = False) -> Callable[[T], T]:
         """A decorator that enters a class, or a function that makes an object, under a name, and returns it unchanged.
 
-        ValueError if the name is taken, unless `replace` is true or a class of `__main__` is defined once more, as in a notebook.
+        ValueError if the name is taken, unless `replace` is true or a class of `__main__` is defined once more, as in a
+        notebook.
         """
         if not isinstance(name, str) or not name:
-            raise TypeError(f"register() takes the {self.kind}'s name, as in @register('my-{self.kind}'), not {escaped(repr(name), LONGEST)}")
+            raise TypeError(f"register() takes a name, as in @register('my-{self.kind}'), not {_short(name)}")
 
         def enter(made: T) -> T:
             if getattr(made, "__module__", None) not in self._modules:
                 self._load()
             before = self._classes.get(name)
             if before is not None and not replace and not _defined_again(before, made):
-                raise ValueError(f"the {self.kind} {escaped(name, LONGEST)!r} is registered already, as {before.__module__}.{before.__qualname__}; "
-                                 "choose another name, or pass replace=True")
+                raise ValueError(
+                    f"the {self.kind} {_short(name)} is registered already, as {_short(before)}; choose another name, "
+                    "or pass replace=True"
+                )
             self._classes[name] = made
             return made
+
         return enter
 
     def __getitem__(self, name: str) -> Any:
@@ -95,7 +102,7 @@ class Registry:
 
     def unknown(self, name: Any) -> str:
         """The message about a name that is not registered."""
-        return f"no {self.kind} is called {escaped(repr(name), LONGEST)}; {alternatives(name, self.names(), 'registered')}"
+        return f"no {self.kind} is called {_short(name)}; {alternatives(name, self.names(), 'registered')}"
 
     def __contains__(self, name: object) -> bool:
         self._load()
@@ -106,24 +113,32 @@ class Registry:
         self._load()
         return sorted(self._classes)
 
-    def make(self, spec: Mapping[str, Any], args: Mapping[str, Any] | None = None, load_sd: bool = False, *, given: tuple[Any, ...] = ()) -> Any:
+    def make(
+        self,
+        spec: Mapping[str, Any],
+        args: Mapping[str, Any] | None = None,
+        load_sd: bool = False,
+        *,
+        given: tuple[Any, ...] = (),
+    ) -> Any:
         """The object that a spec `{name, args?, sd?}` describes.
 
-        args override a deep copy of the spec's own; load_sd loads the state `sd` of the spec; given: positional arguments of the constructor, which no spec
-        can hold. UnknownName for a name that is not registered, TypeError for a spec of another form, KeyError for a missing `sd`.
+        args override a deep copy of the spec's own; load_sd loads the state `sd` of the spec; given: positional
+        arguments of the constructor, which no spec can hold. UnknownName for a name that is not registered, TypeError
+        for a spec of another form, KeyError for a missing `sd`.
         """
         if not isinstance(spec, Mapping) or "name" not in spec:
-            raise TypeError(f"a {self.kind} is specified as {{'name': …, 'args': {{…}}}}, not by {escaped(repr(spec), LONGEST)}")
-        own = {} if spec.get("args") is None else spec["args"]
+            raise TypeError(f"a {self.kind} is specified as {{'name': …, 'args': {{…}}}}, not by {_short(spec)}")
+        name, own = spec["name"], {} if spec.get("args") is None else spec["args"]
         if not isinstance(own, Mapping):
-            raise TypeError(f"the args of the {self.kind} {spec['name']!r} are a mapping of keyword arguments, not {escaped(repr(own), LONGEST)}")
+            raise TypeError(f"the args of the {self.kind} {_short(name)} are a mapping of keywords, not {_short(own)}")
         if load_sd and "sd" not in spec:
-            raise KeyError(f"the spec of the {self.kind} {spec['name']!r} has no state 'sd' to load")
-        constructor = self[spec["name"]]
+            raise KeyError(f"the spec of the {self.kind} {_short(name)} has no state 'sd' to load")
+        constructor, own = self[name], {**deepcopy(dict(own)), **(args or {})}
         try:
-            made = constructor(*given, **{**deepcopy(dict(own)), **(args or {})})
+            made = constructor(*given, **own)
         except Exception as error:
-            error.add_note(f"while making the {self.kind} {escaped(repr(spec['name']), LONGEST)} with args {escaped(repr({**own, **(args or {})}), 400)}")
+            error.add_note(f"while making the {self.kind} {_short(name)} with args {_short(own)}")
             raise
         if load_sd:
             made.load_state_dict(spec["sd"])
@@ -133,6 +148,13 @@ class Registry:
         return f"<Registry of {len(self._classes)} {self.kind}s>"
 
 
+def _short(value: Any) -> str:
+    """A value in a message, escaped, and cut where it is long."""
+    text = repr(value)
+    return escaped(text if len(text) <= LONGEST else f"{text[:LONGEST]}…")
+
+
 def _defined_again(before: Any, now: Any) -> bool:
     """Whether a cell of a notebook, or a line at the prompt, defines a class once more."""
-    return before is now or (now.__module__ == before.__module__ == "__main__" and now.__qualname__ == before.__qualname__)
+    places = {(getattr(made, "__module__", None), getattr(made, "__qualname__", None)) for made in (before, now)}
+    return before is now or (len(places) == 1 and places.pop()[0] == "__main__")

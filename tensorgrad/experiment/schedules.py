@@ -1,4 +1,5 @@
 """Optimizers and learning rate schedules from specs `{name, args}`."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,8 +23,8 @@ for _name in lr_scheduler.__all__:
 
 @lr_lambdas.register("warmup_lr")
 def warmup_lr(start: float, end: float = 1.0, total_iters: int = 5, exp_gamma: float = 1.0) -> Callable[[int], float]:
-    """A factor of the learning rate for LambdaLR: linear from `start` in epoch 0 to `end` in the last of `total_iters` epochs, then end · exp_gamma^k in the
-    k-th epoch after.
+    """A factor of the learning rate for LambdaLR: linear from `start` in epoch 0 to `end` in the last of `total_iters`
+    epochs, then end · exp_gamma^k in the k-th epoch after.
 
     ValueError unless total_iters is at least 1.
 
@@ -37,13 +38,15 @@ def warmup_lr(start: float, end: float = 1.0, total_iters: int = 5, exp_gamma: f
 
     def factor(epoch: int) -> float:
         return start + (end - start) * epoch / last if epoch < last else end * exp_gamma ** (epoch - last)
+
     return factor
 
 
 def make_optimizer(params: Iterable[Any], spec: Mapping[str, Any], load_sd: bool = False) -> Optimizer:
     """The optimizer of `tensorgrad.optim` that a spec names, of these parameters.
 
-    load_sd loads the spec's state `sd`. UnknownName (a KeyError) for another name; what the optimizer refuses is its own error.
+    load_sd loads the spec's state `sd`. UnknownName (a KeyError) for another name; what the optimizer refuses is its
+    own error.
 
     >>> import tensorgrad as torch
     >>> make_optimizer([torch.ones(1, requires_grad=True)], {"name": "SGD", "args": {"lr": 0.5}}).defaults["lr"]
@@ -55,8 +58,8 @@ def make_optimizer(params: Iterable[Any], spec: Mapping[str, Any], load_sd: bool
 def make_lr_scheduler(optimizer: Optimizer, spec: Mapping[str, Any] | None) -> Any:
     """The learning rate schedule that a spec names, of an optimizer; None for None.
 
-    `lr_lambda` of LambdaLR and MultiplicativeLR is a spec, too (`{name: warmup_lr, args}`), or a list of specs, one for each group of parameters; so are the
-    `schedulers` of SequentialLR and ChainedScheduler.
+    `lr_lambda` of LambdaLR and MultiplicativeLR is a spec, too (`{name: warmup_lr, args}`), or a list of specs, one for
+    each group of parameters; so are the `schedulers` of SequentialLR and ChainedScheduler.
 
     >>> import tensorgrad as torch
     >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)

@@ -1,4 +1,5 @@
 """Small tools of training scripts: averages, times, log files, run directories, grids of coordinates."""
+
 from __future__ import annotations
 
 import os
@@ -15,8 +16,21 @@ from .. import nn
 from .._escaping import escaped
 from .schedules import make_optimizer
 
-__all__ = ["Averager", "Timer", "compute_num_params", "ensure_path", "include_patterns", "init_params", "log", "make_coord", "make_optimizer",
-           "set_log_path", "set_save_path", "time_text", "to_pixel_samples"]
+__all__ = [
+    "Averager",
+    "Timer",
+    "compute_num_params",
+    "ensure_path",
+    "include_patterns",
+    "init_params",
+    "log",
+    "make_coord",
+    "make_optimizer",
+    "set_log_path",
+    "set_save_path",
+    "time_text",
+    "to_pixel_samples",
+]
 
 _log_path: Path | None = None
 
@@ -91,7 +105,8 @@ def set_log_path(path: Any) -> None:
 
 
 def log(obj: Any, filename: str = "log.txt") -> None:
-    """Print a line, and append it to a file of the directory that `set_log_path` chose. Control characters are escaped."""
+    """Print a line, and append it to a file of the directory that `set_log_path` chose. Control characters are
+    escaped."""
     text = escaped(obj, keep="\n\t")
     print(text)
     if _log_path is not None:
@@ -102,8 +117,9 @@ def log(obj: Any, filename: str = "log.txt") -> None:
 def ensure_path(path: Any, remove: bool = True, *, yes: bool = False) -> None:
     """Make a directory, with those above it.
 
-    Where it exists and is not empty, its removal is offered at a terminal (`remove`), and without an answer, or without a terminal, it stays. `yes` removes
-    it without a question. ValueError for the removal of a directory that the process works in, or that holds the user's home.
+    Where it exists and is not empty, its removal is offered at a terminal (`remove`), and without an answer, or without
+    a terminal, it stays. `yes` removes it without a question. ValueError for the removal of a directory that the
+    process works in, or that holds the user's home.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -112,7 +128,11 @@ def ensure_path(path: Any, remove: bool = True, *, yes: bool = False) -> None:
     ['mnist']
     """
     path = Path(path)
-    if path.is_dir() and any(path.iterdir()) and (yes or (remove and _agreed(f"{escaped(path)} exists, remove? (y/[n]) "))):
+    if (
+        path.is_dir()
+        and any(path.iterdir())
+        and (yes or (remove and _agreed(f"{escaped(path)} exists, remove? (y/[n]) ")))
+    ):
         whole = path.resolve()
         for kept in (Path.cwd(), Path.home()):
             if kept.resolve().is_relative_to(whole):
@@ -132,21 +152,30 @@ def _agreed(question: str) -> bool:
 
 
 def set_save_path(save_path: Any, remove: bool = True, *, yes: bool = False) -> tuple[Callable[..., None], Any]:
-    """Make a run's directory as `ensure_path` does, log to it, and write TensorBoard's events to `tensorboard/` in it: (log, writer)."""
+    """Make a run's directory as `ensure_path` does, log to it, and write TensorBoard's events to `tensorboard/` in it:
+    (log, writer)."""
     from ..utils.tensorboard import SummaryWriter
+
     ensure_path(save_path, remove, yes=yes)
     set_log_path(save_path)
     return log, SummaryWriter(os.path.join(save_path, "tensorboard"))
 
 
 def include_patterns(*patterns: str) -> Callable[[Any, Sequence[str]], set[str]]:
-    """What `shutil.copytree(…, ignore=…)` takes, to copy directories and those files only whose names match one of the patterns.
+    """What `shutil.copytree(…, ignore=…)` takes, to copy directories and those files only whose names match one of the
+    patterns.
 
     >>> sorted(include_patterns("*.py", "*.yaml")(".", ["train.py", "a.yaml", "weights.pt"]))
     ['weights.pt']
     """
+
     def ignored(folder: Any, names: Sequence[str]) -> set[str]:
-        return {name for name in names if not any(fnmatch(name, pattern) for pattern in patterns) and not os.path.isdir(os.path.join(folder, name))}
+        return {
+            name
+            for name in names
+            if not any(fnmatch(name, pattern) for pattern in patterns) and not os.path.isdir(os.path.join(folder, name))
+        }
+
     return ignored
 
 
@@ -166,8 +195,8 @@ def compute_num_params(model: nn.Module, text: bool = False) -> int | str:
 def make_coord(shape: Iterable[int], ranges: Sequence[tuple[float, float]] | None = None, flatten: bool = True) -> Any:
     """The centres of a grid's cells: (prod(shape), len(shape)), or (*shape, len(shape)) unless flattened.
 
-    ranges: the (lowest, highest) edge of each dimension, (-1, 1) unless given. Cell i of n between v0 and v1 has its centre at v0 + (v1 - v0)(2i + 1) / 2n.
-    ValueError unless there is one range for each dimension.
+    ranges: the (lowest, highest) edge of each dimension, (-1, 1) unless given. Cell i of n between v0 and v1 has its
+    centre at v0 + (v1 - v0)(2i + 1) / 2n. ValueError unless there is one range for each dimension.
 
     >>> make_coord((2, 2))
     tensor([[-0.5000, -0.5000],
@@ -196,7 +225,8 @@ def to_pixel_samples(img: Any) -> tuple[Any, Any]:
 
 
 def init_params(net: nn.Module) -> None:
-    """Draw the weights of convolutions and linear layers from He's normal distribution (fan out), in place; their biases are 0, batch norms 1 and 0.
+    """Draw the weights of convolutions and linear layers from He's normal distribution (fan out), in place; their
+    biases are 0, batch norms 1 and 0.
 
     https://docs.pytorch.org/docs/2.13/nn.init.html#torch.nn.init.kaiming_normal_
 

@@ -1,4 +1,5 @@
-"""Data sets and data modules by name: `@register(name)` enters a class, `make(spec)` builds what a spec `{name, args}` describes.
+"""Data sets and data modules by name: `@register(name)` enters a class, `make(spec)` builds what a spec `{name, args}`
+describes.
 
 >>> from tensorgrad.experiment import datasets
 >>> for line in datasets.described(datasets.make({"name": "mnist-ds", "args": {"train": False}}), "val"):
@@ -7,6 +8,7 @@ val dataset: size=200
   img: shape=(1, 28, 28), dtype=float32
   label: int
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -22,7 +24,8 @@ __all__ = ["described", "make", "names", "register", "registry"]
 
 
 def described(dataset: Any, name: str = "") -> list[str]:
-    """The lines that describe a data set: its size, then what its first item has under each key, the shape and dtype of arrays and the type of others.
+    """The lines that describe a data set: its size, then what its first item has under each key, the shape and dtype of
+    arrays and the type of others.
 
     name: what the first line calls it, such as `train`. Of a data set without indices, the items are not looked at.
     """

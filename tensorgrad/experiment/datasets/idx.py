@@ -1,4 +1,5 @@
 """The IDX file format: two zero bytes, a type code, how many dimensions, the dimensions, the values; all big-endian."""
+
 from __future__ import annotations
 
 import gzip
@@ -21,7 +22,8 @@ CHUNK = 1 << 20
 def read_idx(path: Any) -> np.ndarray:
     """The array in an IDX file, plain or gzipped.
 
-    Whatever is wrong with the file is a ValueError that names it. The header is not believed: no more memory is taken than the file has bytes for.
+    Whatever is wrong with the file is a ValueError that names it. The header is not believed: no more memory is taken
+    than the file has bytes for.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

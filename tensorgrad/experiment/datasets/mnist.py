@@ -1,7 +1,9 @@
-"""MNIST, handwritten digits: a data set of dictionaries, and a data module. 2,000 of the images come along; all 70,000 are read from IDX files.
+"""MNIST, handwritten digits: a data set of dictionaries, and a data module. 2,000 of the images come along; all 70,000
+are read from IDX files.
 
 Source: Yann LeCun, Corinna Cortes, Christopher J. C. Burges, "The MNIST database of handwritten digits".
 """
+
 from __future__ import annotations
 
 import hashlib
@@ -23,12 +25,12 @@ from . import register
 from .idx import parse_idx, read_idx
 
 MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
-MEAN, DEVIATION = 0.1307, 0.3081        # of all pixels, between 0 and 1
+MEAN, DEVIATION = 0.1307, 0.3081  # of all pixels, between 0 and 1
 EMBEDDED = Path(__file__).parent / "data"
-EMBEDDED_TRAIN = 1800                   # of the embedded images; those after them are for testing
-EMBEDDED_BYTES = 2_000_000              # more than the embedded images have
-VALIDATION = 12                         # one in so many training images is kept for validation: 5,000 of 60,000
-TIMEOUT = 30.0                          # seconds without an answer of the mirror
+EMBEDDED_TRAIN = 1800  # of the embedded images; those after them are for testing
+EMBEDDED_BYTES = 2_000_000  # more than the embedded images have
+VALIDATION = 12  # one in so many training images is kept for validation: 5,000 of 60,000
+TIMEOUT = 30.0  # seconds without an answer of the mirror
 
 
 class Published(NamedTuple):
@@ -61,9 +63,13 @@ def find(folder: Any, stem: str, kind: str) -> Path:
 
 
 def read_digits(folder: Any, part: str) -> tuple[np.ndarray, np.ndarray]:
-    """Images (N, 28, 28) and labels (N,) as bytes; part: `train` or `t10k`. ValueError for files that hold something else."""
-    return checked_digits(read_idx(find(folder, f"{part}-images", "idx3-ubyte")), read_idx(find(folder, f"{part}-labels", "idx1-ubyte")),
-                          f"{folder}: the {part}")
+    """Images (N, 28, 28) and labels (N,) as bytes; part: `train` or `t10k`. ValueError for files that hold something
+    else."""
+    return checked_digits(
+        read_idx(find(folder, f"{part}-images", "idx3-ubyte")),
+        read_idx(find(folder, f"{part}-labels", "idx1-ubyte")),
+        f"{folder}: the {part}",
+    )
 
 
 def checked_digits(images: np.ndarray, labels: np.ndarray, whose: str) -> tuple[np.ndarray, np.ndarray]:
@@ -77,15 +83,18 @@ def checked_digits(images: np.ndarray, labels: np.ndarray, whose: str) -> tuple[
 
 def embedded_digits() -> tuple[np.ndarray, np.ndarray]:
     """The 2,000 images that come along, and their labels."""
-    images, labels = (parse_idx(io.BytesIO(lzma.decompress((EMBEDDED / f"{name}-ubyte.xz").read_bytes())), EMBEDDED_BYTES)
-                      for name in ("images-idx3", "labels-idx1"))
+    images, labels = (
+        parse_idx(io.BytesIO(lzma.decompress((EMBEDDED / f"{name}-ubyte.xz").read_bytes())), EMBEDDED_BYTES)
+        for name in ("images-idx3", "labels-idx1")
+    )
     return images, labels
 
 
 def download(root_dir: Any, mirror: str = MIRROR, parts: Sequence[str] = ("train", "t10k")) -> None:
     """Fetch the files of MNIST that a directory does not have yet, each whole or not at all.
 
-    OSError if the mirror does not answer; ValueError for a file other than the published one, and for an address that is not http or https.
+    OSError if the mirror does not answer; ValueError for a file other than the published one, and for an address that
+    is not http or https.
     """
     if not mirror.startswith(("http://", "https://")):
         raise ValueError(f"the mirror's address begins with https:// or http://, not {mirror[:80]!r}")
@@ -100,6 +109,7 @@ def download(root_dir: Any, mirror: str = MIRROR, parts: Sequence[str] = ("train
 
 def _fetch(address: str, path: Path, published: Published) -> None:
     from urllib.request import urlopen
+
     try:
         with closing(urlopen(address, timeout=TIMEOUT)) as answer:
             data = answer.read(published.size + 1)
@@ -115,21 +125,32 @@ def _fetch(address: str, path: Path, published: Published) -> None:
 # ── the data set ──────────────────────────────────────────────────────────────────────────────
 @register("mnist-ds")
 class MNIST(Dataset):
-    """Handwritten digits as dictionaries: `img`, (1, 28, 28) float32 with mean 0 and deviation 1 over all of MNIST, and `label`, an int.
+    """Handwritten digits as dictionaries: `img`, (1, 28, 28) float32 with mean 0 and deviation 1 over all of MNIST, and
+    `label`, an int.
 
-    root_dir: the directory of the IDX files, plain or gzipped under the names they were published by; train chooses the 60,000 or the 10,000. download fetches
-    what is missing there from `mirror`, and checks it. Without root_dir the data are the 2,000 images that come along: 1,800 for training, 200 for testing.
-    mnist: the images (N, 28, 28) and labels (N,) themselves, bytes, or pairs of one image and one label.
-    FileNotFoundError for a missing file, ValueError for one that holds something else.
+    root_dir: the directory of the IDX files, plain or gzipped under the names they were published by; train chooses the
+    60,000 or the 10,000. download fetches what is missing there from `mirror`, and checks it. Without root_dir the data
+    are the 2,000 images that come along: 1,800 for training, 200 for testing. mnist: the images (N, 28, 28) and labels
+    (N,) themselves, bytes, or pairs of one image and one label. FileNotFoundError for a missing file, ValueError for
+    one that holds something else.
 
     >>> digits = MNIST()
     >>> len(digits), digits[0]["img"].shape, digits[0]["label"]
     (1800, torch.Size([1, 28, 28]), 7)
     """
 
-    def __init__(self, mnist: Any = None, train: bool = True, root_dir: str | None = None, download: bool = False, mirror: str = MIRROR) -> None:
+    def __init__(
+        self,
+        mnist: Any = None,
+        train: bool = True,
+        root_dir: str | None = None,
+        download: bool = False,
+        mirror: str = MIRROR,
+    ) -> None:
         images, labels = _digits(train, root_dir, download, mirror) if mnist is None else _given(mnist)
-        self.images = tg.from_numpy((images[:, None].astype(np.float32) / np.float32(255) - np.float32(MEAN)) / np.float32(DEVIATION))
+        self.images = tg.from_numpy(
+            (images[:, None].astype(np.float32) / np.float32(255) - np.float32(MEAN)) / np.float32(DEVIATION)
+        )
         self.labels = labels.tolist()
 
     def __len__(self) -> int:
@@ -153,14 +174,19 @@ def _digits(train: bool, root_dir: str | None, fetch: bool, mirror: str) -> tupl
     try:
         return read_digits(folder, name)
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"{error}; download=True fetches it, and without root_dir the 2,000 images that come along are used") from None
+        raise FileNotFoundError(
+            f"{error}; download=True fetches it, and without root_dir the 2,000 images that come along are used"
+        ) from None
 
 
 def _given(mnist: Any) -> tuple[np.ndarray, np.ndarray]:
     """The images and labels of a pair of arrays, or of a data set of pairs."""
     if not (isinstance(mnist, (list, tuple)) and len(mnist) == 2 and np.ndim(mnist[0]) == 3):
         pairs = [mnist[i] for i in range(len(mnist))]
-        mnist = [np.reshape([np.asarray(image) for image, _ in pairs], (-1, 28, 28)), [int(label) for _, label in pairs]]
+        mnist = [
+            np.reshape([np.asarray(image) for image, _ in pairs], (-1, 28, 28)),
+            [int(label) for _, label in pairs],
+        ]
     images, labels = (np.asarray(part) for part in mnist)
     if labels.ndim != 1 or (labels.size and not 0 <= labels.min() <= labels.max() <= 9):
         raise ValueError("the given labels are not a list of digits")
@@ -173,9 +199,9 @@ def _given(mnist: Any) -> tuple[np.ndarray, np.ndarray]:
 class MNISTDataModule:
     """Loaders of MNIST for training, validation and testing, as a trainer asks for them.
 
-    The last twelfth of the training images is kept for validation: 5,000 of 60,000, or 150 of the 1,800 that come along. Only training is shuffled.
-    num_workers: processes that load; with images that lie in memory already, 0 is fastest. Memory is pinned where there is a GPU. The other arguments are
-    those of the data set `mnist-ds`.
+    The last twelfth of the training images is kept for validation: 5,000 of 60,000, or 150 of the 1,800 that come
+    along. Only training is shuffled. num_workers: processes that load; with images that lie in memory already, 0 is
+    fastest. Memory is pinned where there is a GPU. The other arguments are those of the data set `mnist-ds`.
 
     >>> digits = MNISTDataModule(batch_size=50)
     >>> digits.setup("fit")
@@ -183,8 +209,21 @@ class MNISTDataModule:
     (33, 3)
     """
 
-    def __init__(self, root_dir: str | None = None, batch_size: int = 64, num_workers: int = 0, download: bool = False, mirror: str = MIRROR) -> None:
-        self.root_dir, self.batch_size, self.num_workers, self.download, self.mirror = root_dir, batch_size, num_workers, download, mirror
+    def __init__(
+        self,
+        root_dir: str | None = None,
+        batch_size: int = 64,
+        num_workers: int = 0,
+        download: bool = False,
+        mirror: str = MIRROR,
+    ) -> None:
+        self.root_dir, self.batch_size, self.num_workers, self.download, self.mirror = (
+            root_dir,
+            batch_size,
+            num_workers,
+            download,
+            mirror,
+        )
         self.parts: dict[str, Dataset] = {}
 
     def prepare_data(self) -> None:
@@ -209,7 +248,13 @@ class MNISTDataModule:
 
     def _loader(self, part: str, stage: str) -> DataLoader:
         self.setup(stage)
-        return DataLoader(self.parts[part], self.batch_size, shuffle=part == "train", num_workers=self.num_workers, pin_memory=cuda.is_available())
+        return DataLoader(
+            self.parts[part],
+            self.batch_size,
+            shuffle=part == "train",
+            num_workers=self.num_workers,
+            pin_memory=cuda.is_available(),
+        )
 
     def train_dataloader(self) -> DataLoader:
         return self._loader("train", "fit")

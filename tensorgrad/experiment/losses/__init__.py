@@ -1,4 +1,5 @@
-"""Losses by name. A loss is called as `loss(pred, batch, **kwargs)` and returns a dictionary with `loss` and any named terms, each of which is logged.
+"""Losses by name. A loss is called as `loss(pred, batch, **kwargs)` and returns a dictionary with `loss` and any named
+terms, each of which is logged.
 
 >>> import tensorgrad as torch
 >>> from tensorgrad.experiment import losses
@@ -6,6 +7,7 @@
 >>> sorted(terms), terms["accuracy"].item()
 (['accuracy', 'loss'], 0.5)
 """
+
 from __future__ import annotations
 
 from ..registry import Registry

@@ -1,4 +1,5 @@
 """Losses of classifiers."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -11,9 +12,11 @@ from . import register
 @register("mnist_ce")
 @register("cross_entropy")
 class CrossEntropy(nn.Module):
-    """The mean cross entropy of scores (N, C, …) and the classes (N, …) in `batch[target]`, with the share of right answers as `accuracy`.
+    """The mean cross entropy of scores (N, C, …) and the classes (N, …) in `batch[target]`, with the share of right
+    answers as `accuracy`.
 
-    Where targets are probabilities of classes, of the scores' shape, there is no accuracy. https://docs.pytorch.org/docs/2.13/generated/torch.nn.CrossEntropyLoss.html
+    Where targets are probabilities of classes, of the scores' shape, there is no accuracy.
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.CrossEntropyLoss.html
 
     >>> import tensorgrad as torch
     >>> terms = CrossEntropy()(torch.zeros(1, 4), {"label": torch.tensor([2])})

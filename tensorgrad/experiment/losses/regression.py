@@ -1,4 +1,5 @@
 """Losses of regressions."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -21,7 +22,8 @@ class _Distance(nn.Module):
 
 @register("mse")
 class MSE(_Distance):
-    """The mean of squared differences from `batch[target]`. https://docs.pytorch.org/docs/2.13/generated/torch.nn.MSELoss.html
+    """The mean of squared differences from `batch[target]`.
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.MSELoss.html
 
     >>> import tensorgrad as torch
     >>> MSE()(torch.tensor([1., 2.]), {"target": torch.tensor([1., 4.])})
@@ -33,7 +35,8 @@ class MSE(_Distance):
 
 @register("l1")
 class L1(_Distance):
-    """The mean of absolute differences from `batch[target]`. https://docs.pytorch.org/docs/2.13/generated/torch.nn.L1Loss.html
+    """The mean of absolute differences from `batch[target]`.
+    https://docs.pytorch.org/docs/2.13/generated/torch.nn.L1Loss.html
 
     >>> import tensorgrad as torch
     >>> L1()(torch.tensor([1., 2.]), {"target": torch.tensor([1., 4.])})

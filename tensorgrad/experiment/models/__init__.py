@@ -1,10 +1,13 @@
-"""Models by name: `@register(name)` enters a class, `make(spec)` builds what a spec `{name, args}` describes. Training wrappers share this registry.
+"""Models by name: `@register(name)` enters a class, `make(spec)` builds what a spec `{name, args}` describes. Training
+wrappers share this registry.
 
 >>> import tensorgrad as torch
 >>> from tensorgrad.experiment import models
->>> models.make({"name": "mlp", "args": {"in_dim": 4, "out_dim": 3, "hidden_list": [5]}}, args={"out_dim": 2})(torch.ones(7, 4)).shape
+>>> spec = {"name": "mlp", "args": {"in_dim": 4, "out_dim": 3, "hidden_list": [5]}}
+>>> models.make(spec, args={"out_dim": 2})(torch.ones(7, 4)).shape
 torch.Size([7, 2])
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -35,5 +38,6 @@ def __getattr__(name: str) -> Any:
     """`make_lr_scheduler` lives beside the schedules."""
     if name == "make_lr_scheduler":
         from ..schedules import make_lr_scheduler
+
         return make_lr_scheduler
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,5 @@
 """A multi-layer perceptron."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -12,7 +13,8 @@ from . import register
 class MLP(nn.Module):
     """Linear layers with ReLU between them, applied to the last dimension: (*, in_dim) → (*, out_dim).
 
-    hidden_list: the sizes of the layers between; input: the key under which a batch that is a dictionary holds the input.
+    hidden_list: the sizes of the layers between; input: the key under which a batch that is a dictionary holds the
+    input.
 
     >>> import tensorgrad as torch
     >>> MLP(4, 3, [5])(torch.ones(2, 5, 4)).shape
