@@ -89,7 +89,7 @@ class Directory:
         """Whether something is there. FileExistsError if it must stay and the run is to be a new one."""
         path = self.path
         try:
-            occupied = path.exists() and any(entry.name != LOCK for entry in os.scandir(path))
+            occupied = path.exists() and bool({*os.listdir(path)} - {LOCK})
         except OSError as error:
             files.fail(error, path, WRITABLE)
         self.existed = is_run(path) or resume and os.path.lexists(path / RUN)
@@ -153,7 +153,7 @@ def _holder(descriptor: int) -> str:
 def _empty(path: Path) -> None:
     """Remove what is in the directory of a run, never through a link; run.json comes last, so that what is left after a kill is still a run."""
     try:
-        for entry in sorted(os.scandir(path), key=lambda entry: entry.name == RUN):
+        for entry in sorted([*os.scandir(path)], key=lambda entry: entry.name == RUN):
             if entry.name == LOCK:
                 continue
             if entry.is_dir(follow_symlinks=False):

@@ -92,9 +92,11 @@ def read_config(directory: Path, stem: str = "config") -> dict[str, Any] | None:
     except ImportError:
         raise ValueError(f"{stem}.yaml cannot be read without PyYAML (extra `yaml`)") from None
     try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(data)):       # they make much of little
+            raise ValueError(f"{stem}.yaml has aliases, which no Run writes")
         found = yaml.safe_load(data)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise ValueError(f"{stem}.yaml is no YAML: {escaped(error, 200)}") from None
+        raise ValueError(f"{stem}.yaml is no configuration: {escaped(error, 200)}") from None
     if not isinstance(found, dict):
         raise ValueError(f"{stem}.yaml holds no mapping")
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ from . import files
 
 LONGEST, MOST_COLUMNS = 200, 4096       # characters of a name or text; columns
 MOST_WAITING = 100_000                  # rows that wait for room on the disk
+PATIENCE = 1.0                          # seconds until the disk is tried again
 STEP, EPOCH, TIME = "step", "epoch", "time"
 FORMULA = re.compile(r"(^|;)(\s*[=+\-@\uff1d\uff0b\uff0d\uff20])")
 CELL = re.compile(r'(?:^|,)("(?:[^"]|"")*"|[^,]*)')
@@ -90,7 +92,7 @@ class Metrics:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.waiting: list[dict[str, str]] = []
-        self._descriptor, self._size = -1, 0
+        self._descriptor, self._size, self._next = -1, 0, 0.0
         found = _read(path)
         if found is None:
             self._replace([STEP, TIME], [])
@@ -121,12 +123,13 @@ class Metrics:
             return None
 
     def append(self, row: dict[str, str]) -> None:
-        """Add a row: cells by the names of their columns. OSError if the disk has no room: then the row waits for the next call."""
+        """Add a row: cells by the names of their columns. OSError if the disk has no room: then the row, and those of the next second, wait."""
         if not row.keys() <= self._columns.keys() and len(self._columns.keys() | row.keys()) > MOST_COLUMNS:
             raise ValueError(f"log(): there are {len(self._columns)} metrics, and no more than {MOST_COLUMNS} can be. A name that holds the step makes a new one each time")
         self.waiting.append(row)
         self.rows += 1
-        self.flush()
+        if len(self.waiting) == 1 or time.monotonic() >= self._next:
+            self.flush()
 
     def flush(self) -> None:
         """Write the rows that wait. OSError if there is still no room."""
@@ -139,6 +142,7 @@ class Metrics:
             lines = [",".join([row.get(name, "") for name in self._columns]) for row in self.waiting]
             self._write(("\n".join(lines) + "\n").encode())
         except OSError as error:
+            self._next = time.monotonic() + PATIENCE
             files.fail(error, self.path)
         self.last = lines[-1]
         self.waiting.clear()

@@ -103,7 +103,7 @@ class Run:
             row[STEP], row[TIME] = str(at), f"{self._time + time.monotonic() - self._began:.3f}"
             try:
                 self._metrics.append(row)
-                if self._warned:
+                if self._warned and not self._metrics.waiting:
                     self._warned.discard("rows")
             except OSError as error:
                 self._wait(error)
@@ -214,7 +214,7 @@ class Run:
                 self._warn("missing", f"{self._metrics.path} has {kept} of the {rows} rows that were logged when the checkpoint was saved")
             self._go_on()
             if before > kept:
-                self._note(f"back to row {kept} (step {self._last}): {before - kept} later rows of metrics.csv are cut")
+                self._note(f"back to row {kept} (step {self._last}); rows cut from metrics.csv: {before - kept}")
             if self._events is not None and (self.resumed or before):
                 self._events.restart(self._last + 1)
 
@@ -286,7 +286,7 @@ class Run:
             try:
                 self._metrics.flush()
             except OSError as error:
-                trouble = OSError(error.errno, f"{len(self._metrics.waiting)} rows could not be written and are lost. {error.strerror}", error.filename)
+                trouble = OSError(error.errno, f"There are rows that could not be written and are lost: {len(self._metrics.waiting)}. {error.strerror}", error.filename)
             try:
                 if self._events is not None:
                     self._events.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -83,7 +84,7 @@ def reach(arrays: Sequence[np.ndarray], pad: float = 0.0) -> tuple[float, float]
     if not len(known):
         return 0.0, 1.0
     low, high = float(known.min()), float(known.max())
-    if low == high:
+    if high / 2 - low / 2 < 1e-300:
         half = abs(low) / 2 or 0.5
         return low - half, high + half
     room = high / 2 - low / 2
@@ -104,12 +105,16 @@ def ticks(low: float, high: float, most: int) -> list[float]:
     return [k * size for k in range(math.ceil(low / size - 1e-9), math.floor(high / size + 1e-9) + 1)]
 
 
+def part(value: Any, ends: tuple[float, float]) -> Any:
+    """How far a number is on the way from one end to the other."""
+    return (value / 2 - ends[0] / 2) / (ends[1] / 2 - ends[0] / 2)      # halves, whose difference is finite
+
+
 def path(xs: np.ndarray, ys: np.ndarray, x: tuple[float, float], y: tuple[float, float]) -> str:
     """A line through the points, interrupted by gaps; a point between two gaps is a dot."""
     known = np.isfinite(xs) & np.isfinite(ys)
     with np.errstate(all="ignore"):
-        across = np.round((xs - x[0]) / (x[1] - x[0]) * SIDE, 1)
-        down = np.round((1 - (ys - y[0]) / (y[1] - y[0])) * SIDE, 1)
+        across, down = np.round(part(xs, x) * SIDE, 1), np.round((1 - part(ys, y)) * SIDE, 1)
     parts, before = list[str](), False
     for i, here in enumerate(known.tolist()):
         if here:

@@ -72,6 +72,21 @@ function smoothed(values, keep) {
   });
 }
 
+function reach(lists) {
+  let low = Infinity, high = -Infinity;
+  for (const list of lists) for (const v of list) if (v !== null) { low = Math.min(low, v); high = Math.max(high, v); }
+  return [low, high];
+}
+
+function widened([low, high]) {               // a scale needs two different ends
+  if (high / 2 - low / 2 > 1e-300) return [low, high];
+  if (low > high) return [0, 1];
+  const half = Math.abs(low) / 2 || 0.5;
+  return [low - half, high + half];
+}
+
+const part = (value, [low, high]) => (value / 2 - low / 2) / (high / 2 - low / 2);      // halves, whose difference is finite
+
 // ── charts ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 class Chart {
@@ -108,23 +123,16 @@ class Chart {
     this.shown = visible.map(curve => {
       const values = state.smooth ? smoothed(curve[4], state.smooth) : curve[4];
       const scale = value => value === null || (state.log && value <= 0) ? null : state.log ? Math.log10(value) : value;
-      return {run: curve[0], xs: curve[place].map(x => x === null ? null : x / this.unit[0]), values, raw: curve[4], ys: values.map(scale),
+      const xs = curve[place].map(x => x === null ? null : x / this.unit[0]);
+      return {run: curve[0], xs, reach: reach([xs]), values, raw: curve[4], ys: values.map(scale),
         faint: state.smooth ? curve[4].map(scale) : null};
     });
   }
 
   draw() {
     this.prepare();
-    const reach = lists => {
-      let low = Infinity, high = -Infinity;
-      for (const list of lists) for (const v of list) if (v !== null) { low = Math.min(low, v); high = Math.max(high, v); }
-      if (low > high) return [0, 1];
-      if (low < high) return [low, high];
-      const half = Math.abs(low) / 2 || 0.5;
-      return [low - half, high + half];
-    };
-    this.x = reach(this.shown.map(c => c.xs));
-    const [low, high] = reach(this.shown.flatMap(c => c.faint ? [c.ys, c.faint] : [c.ys])), room = (high / 2 - low / 2) * 0.08;
+    this.x = widened(reach(this.shown.map(c => c.xs)));
+    const [low, high] = widened(reach(this.shown.flatMap(c => c.faint ? [c.ys, c.faint] : [c.ys]))), room = (high / 2 - low / 2) * 0.08;
     this.y = [Math.max(low - room, -1e308), Math.min(high + room, 1e308)];
     this.lines.replaceChildren();
     for (const c of this.shown) if (c.faint) this.lines.append(stroke(c.run, this.path(c.xs, c.faint), " raw"));
@@ -134,8 +142,8 @@ class Chart {
     this.leave();
   }
 
-  across(x) { return (x - this.x[0]) / (this.x[1] - this.x[0]); }
-  down(y) { return 1 - (y - this.y[0]) / (this.y[1] - this.y[0]); }
+  across(x) { return part(x, this.x); }
+  down(y) { return 1 - part(y, this.y); }
 
   path(xs, ys) {
     let text = "", before = false;
@@ -197,15 +205,16 @@ class Chart {
   show(at, aloud) {
     if (!(at >= 0)) return;
     this.at = at;
-    const x = this.xs[at], found = [];
+    const x = this.xs[at], near = (this.x[1] - this.x[0]) / 50, found = [];
     for (const c of this.shown) {
       let best = -1;
       for (let i = 0; i < c.xs.length; i++)
         if (c.xs[i] !== null && c.values[i] !== null && (best < 0 || Math.abs(c.xs[i] - x) < Math.abs(c.xs[best] - x))) best = i;
-      if (best >= 0 && x >= c.xs[0] - (this.x[1] - this.x[0]) / 50) found.push({c, i: best});
+      if (best >= 0 && x >= c.reach[0] - near && x <= c.reach[1] + near) found.push({c, i: best});     // not where the run was not yet, or no more
     }
     found.sort((a, b) => b.c.values[b.i] - a.c.values[a.i]);
     const where = state.x === "time" ? `${figure4(x)} ${this.unit[1].slice(8)}` : `${state.x} ${figure4(x)}`;
+    this.tip.style.left = "0";                // where it is as wide as it wants to be
     this.tip.replaceChildren(make("b", "", where));
     this.marks.replaceChildren();
     for (const {c, i} of found.slice(0, MOST)) {
@@ -226,10 +235,16 @@ class Chart {
     }
     const part = this.across(x);
     this.cross.style.left = `${part * 100}%`;
-    this.tip.style.left = part < 0.5 ? `calc(${part * 100}% + 12px)` : "";
-    this.tip.style.right = part < 0.5 ? "" : `calc(${(1 - part) * 100}% + 12px)`;
     this.cross.hidden = this.tip.hidden = false;
+    this.place(part);
     if (aloud) this.heard.textContent = `${where}: ${found.slice(0, MOST).map(({c, i}) => `${data.runs[c.run]} ${figure(c.values[i])}`).join(", ")}`;
+  }
+
+  place(part) {                               // the tip beside the line, and inside of the window
+    const box = this.plot.getBoundingClientRect(), wide = this.tip.offsetWidth, at = box.left + part * box.width;
+    this.tip.style.top = box.width < 420 ? "calc(100% + 6px)" : "";         // on a phone below the curves
+    const left = at + 12 + wide < innerWidth - 8 && part < 0.6 ? at + 12 : at - 12 - wide;
+    this.tip.style.left = `${Math.max(8, Math.min(left, document.documentElement.clientWidth - wide - 8)) - box.left}px`;
   }
 
   leave() {

@@ -17,7 +17,7 @@ from .. import files
 from . import curves
 from .reading import Record, better, duration, metrics, names, setting, settings, winners
 
-MOST_RUNS, MOST_CHARTS, MOST_COLUMNS = 100, 60, 40      # that a page shows
+MOST_RUNS, MOST_CHARTS, MOST_COLUMNS, MOST_CURVES = 100, 60, 40, 1_500      # that a page shows
 POINTS, STATIC, MOST_POINTS = 28_000, 9_000, 800        # in all, of them in curves without a script; of one curve
 COLOURS, DASHES = 7, ("", "7 4", "2 4", "9 3 2 3")
 NAME, VALUE = 60, 80                                    # characters of a name, of a setting
@@ -29,7 +29,7 @@ def page(records: Sequence[Record], path: Any = None) -> str:
     """One HTML page of several runs, which asks for nothing from outside; written to `path`, too, if that is given.
 
     Curves of all runs share a chart for each metric; long ones are thinned to the least and greatest value of equal parts, so that the page stays
-    below 2 MB. Text from files is escaped. At most 100 runs, 60 metrics and 40 settings are shown, and the page says what it leaves out.
+    below 2 MB. Text from files is escaped. At most 100 runs, 60 metrics, 40 settings and 1,500 curves are shown, and the page says what it leaves out.
     OSError if the file cannot be written.
     """
     text = _Page(list(records)).text()
@@ -51,7 +51,9 @@ class _Page:
         self.records = self.some(records, MOST_RUNS, "runs")
         self.names = names(self.records)
         self.short = [shorten(name, NAME) for name in self.names]
-        self.metrics = self.some(metrics(self.records), MOST_CHARTS, "metrics")
+        each = MOST_CURVES // max(len(self.records), 1)
+        self.columns = min(MOST_COLUMNS, each)
+        self.metrics = self.some(metrics(self.records), min(MOST_CHARTS, each), "metrics")
         several = sum(name in record.series for record in self.records for name in self.metrics)
         self.curves = {name: self.drawn(name, POINTS // max(several, 1)) for name in self.metrics}
         self.static = max(10, min(STATIC // max(several, 1), 200))
@@ -104,8 +106,8 @@ class _Page:
         thin = [curves.curve(c.run, self.records[c.run], self.records[c.run].series[name], self.static) for c in drawn]
         x, y = curves.reach([c.steps for c in thin]), curves.reach([c.values for c in thin], 0.04)
         lines = "".join(f'<path class="c{c.run % COLOURS}" {_dash(c.run)}d="{curves.path(c.steps, c.values, x, y)}"/>' for c in thin)
-        ys = [(v, 1 - (v - y[0]) / (y[1] - y[0])) for v in curves.ticks(*y, 5)]
-        xs = [(v, (v - x[0]) / (x[1] - x[0])) for v in curves.ticks(*x, 5)]
+        ys = [(v, 1 - curves.part(v, y)) for v in curves.ticks(*y, 5)]
+        xs = [(v, curves.part(v, x)) for v in curves.ticks(*x, 5)]
         grid = "".join(f"M0 {at * curves.SIDE:.0f}H{curves.SIDE}" for _, at in ys)
         labels = "".join(f'<span class="y" style="top:{at:.2%}">{_tick(v)}</span>' for v, at in ys)
         labels += "".join(f'<span class="x" style="left:{at:.2%}">{_tick(v)}</span>' for v, at in xs)
@@ -132,7 +134,7 @@ class _Page:
         if not self.metrics:
             return ""
         heads, columns = [], []
-        for name in self.metrics[:MOST_COLUMNS]:
+        for name in self.metrics[:self.columns]:
             way = better(name)
             found = [record.best(name) for record in self.records]
             values = [b[0] for b in found if b] if way else []
@@ -148,8 +150,8 @@ class _Page:
         differing = settings(self.records)[0]
         if not differing:
             return '<section class="table"><h2>Configuration</h2><p class="muted">All runs have the same.</p></section>' if self.configured() else ""
-        shown = list(differing.items())[:MOST_COLUMNS]
-        more = f" (the first {MOST_COLUMNS} of {len(differing)})" if len(differing) > MOST_COLUMNS else ""
+        shown = list(differing.items())[:self.columns]
+        more = f" (the first {self.columns} of {len(differing)})" if len(differing) > self.columns else ""
         heads = [(shorten(key, NAME), "") for key, _ in shown]
         return _table(f"Differences of the configurations{more}", heads, [[_setting(v) for v in values] for _, values in shown], self.short)
 

@@ -212,17 +212,16 @@ class _Rows:
 
     def head(self, line: str) -> list[str]:
         """The names of the columns, made different where they are not."""
-        names = list[str]()
-        taken = set[str]()
-        for name in _split(line) or []:
-            name, copy = name[:300] or "(no name)", 2
-            base = name
-            while name in taken:
-                name, copy = f"{base} ({copy})", copy + 1
-            taken.add(name)
-            names.append(name)
-        if not line or len(names) > MOST_COLUMNS:
-            raise ValueError("it is empty" if not line else f"it has more than {MOST_COLUMNS:,} columns")
+        cells = _split(line) if line else None
+        if cells is None:
+            raise ValueError("its first line is damaged" if line else "it is empty")
+        if len(cells) > MOST_COLUMNS:
+            raise ValueError(f"it has more than {MOST_COLUMNS:,} columns")
+        names, seen = list[str](), dict[str, int]()
+        for name in cells:
+            name = name[:300] or "(no name)"
+            seen[name] = seen.get(name, 0) + 1
+            names.append(name if seen[name] == 1 else f"{name} (column {len(names) + 1})")
         return names
 
     def take(self, number: int, parts: list[str], names: list[str]) -> None:
