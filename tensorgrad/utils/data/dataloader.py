@@ -177,12 +177,16 @@ class DataLoader(Generic[T_co]):
 
         ValueError says in what the state's loader and this one differ; then nothing has changed.
         """
-        resumed = Resumed(self, state_dict)
+        resumed = self.check_state_dict(state_dict)
         resumed.take_over(self)
         if self._iterator is not None:
             self._iterator._close()
             self._iterator = None
         self._resumed, self._followed = resumed, True
+
+    def check_state_dict(self, state_dict: dict[str, Any]) -> Resumed:
+        """Raise the ValueError that ``load_state_dict`` would raise, and change nothing."""
+        return Resumed(self, state_dict)
 
     def _get_iterator(self) -> _BaseDataLoaderIter:
         if self.num_workers == 0:
