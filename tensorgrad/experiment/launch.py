@@ -243,8 +243,8 @@ class _Prepared:
         except Exception:
             traceback.print_exc()
             return self._failed()
-        if trainer.interrupted:
-            return self._interrupted()
+        if trainer.interrupted:         # the trainer has said how to go on
+            return INTERRUPTED
         print(f"The run is in {self.path}.")
         return OK
 
@@ -284,7 +284,8 @@ def _plain(prepared: _Prepared, config: Mapping[str, Any], run: Any) -> Any:
     from . import callbacks, plain
     made = [callbacks.make(spec) for spec in config.get("callbacks") or ()]
     own = prepared.request.resume == ""
-    return plain.train(config, run, prepared.checkpoint, same=own, accelerator=prepared.accelerator, devices=prepared.devices, callbacks=made)
+    return plain.train(config, run, prepared.checkpoint, same=own, accelerator=prepared.accelerator,
+                       devices=prepared.devices, callbacks=made, go_on=prepared.request.go_on())
 
 
 def _with_trainer(prepared: _Prepared, config: Mapping[str, Any], run: Any) -> Any:
@@ -300,5 +301,6 @@ def _with_trainer(prepared: _Prepared, config: Mapping[str, Any], run: Any) -> A
     if config.get("checkpoint") is not None or not any(isinstance(callback, ModelCheckpoint) for callback in made):
         made.append(ModelCheckpoint(**(config.get("checkpoint") or {})))
     trainer = Trainer(run=run, callbacks=made, **params)
+    trainer.go_on = prepared.request.go_on()
     trainer.fit(models.make(config["train_wrapper"]), datamodule=datasets.make(config["data_module"]), ckpt_path=prepared.checkpoint)
     return trainer

@@ -233,12 +233,13 @@ def loader(section: Mapping[str, Any]) -> DataLoader:
     return DataLoader(datasets.make(section["dataset"]), **{key: value for key, value in section.items() if key != "dataset"})
 
 
-def train(config: Mapping[str, Any], run: Any, resume: Any = None, *, same: bool = False, accelerator: str = "auto", devices: Any = "auto", callbacks: Iterable[Any] = (),
-          **options: Any) -> Trainer:
+def train(config: Mapping[str, Any], run: Any, resume: Any = None, *, same: bool = False, accelerator: str = "auto",
+          devices: Any = "auto", callbacks: Iterable[Any] = (), go_on: str | None = None) -> Trainer:
     """Train what a plain configuration describes, and write it to a run; the trainer, when it is done.
 
-    resume: a checkpoint to begin from, whose specs of model and optimizer are then used. It is the run's own if the run was resumed: rows that came after
-    it are cut. options: further ones of the `Trainer`. Several GPUs share each batch.
+    resume: a checkpoint to begin from, whose specs of model and optimizer are then used; `same`: exactly where it was,
+    whatever `run_step` and `load_optimizer` say. A run that was resumed loses the rows that came after its checkpoint.
+    Several GPUs share each batch. go_on: the command to tell after Ctrl-C.
     """
     start = None if resume is None else read(resume)
     module = Plain(config, start, same)
@@ -252,11 +253,14 @@ def train(config: Mapping[str, Any], run: Any, resume: Any = None, *, same: bool
         if start is not None and spec != {key: value for key, value in config[part].items() if key in spec}:
             run.print(f"{part}: {spec} of the checkpoint, in place of the configuration's")
     several = isinstance(devices, list) and len(devices) > 1
-    trainer = Trainer(run=run, max_epochs=config["epoch_max"], check_val_every_n_epoch=config.get("epoch_val") or 1, accelerator=accelerator, devices=devices,
-                      strategy="dp" if several else "auto",
-                      callbacks=[EpochLines(), EpochCheckpoints(config.get("epoch_save"), config.get("step_save")), *callbacks], **options)
+    own = [EpochLines(), EpochCheckpoints(config.get("epoch_save"), config.get("step_save"))]
+    trainer = Trainer(run=run, max_epochs=config["epoch_max"], check_val_every_n_epoch=config.get("epoch_val") or 1,
+                      accelerator=accelerator, devices=devices, strategy="dp" if several else "auto", callbacks=[*own, *callbacks])
+    trainer.go_on = go_on or trainer.go_on
     if start is None and "val" in loaders:
         trainer.validate(module, loaders["val"])
         run.print(validation_line(trainer.metrics()) + " before training")
+    if module.goes_on and start["epoch"] >= config["epoch_max"]:
+        run.print(f"{start['epoch']} of {config['epoch_max']} epochs are done: nothing is left to do. A larger epoch_max trains on.")
     trainer.fit(module, loaders["train"], loaders.get("val"), ckpt_path=resume if module.exactly else None)
     return trainer
