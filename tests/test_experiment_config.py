@@ -110,6 +110,15 @@ def test_E25_aliases_and_merges_are_copies(parser):
     assert read["more"] == {"lr": 2, "betas": [1, 2]} and read["list"] == {"a": 1, "c": 3}
 
 
+def test_E25_specs_of_layers_are_read(parser):
+    layers = pytest.importorskip("tensorgrad.layers")
+    network = layers.Sequential([layers.Linear(5), layers.Dropout(p=0.5), layers.Linear(2)])
+    text = layers.to_yaml(network)
+    spec = loads(text)
+    made = models.make({"name": "layers", "args": {"spec": loads(dump(spec))}})
+    assert layers.to_yaml(made.model) == text and dump(yaml.safe_load(text)) == dump(spec)
+
+
 def test_E25_empty_texts_are_empty_configs(parser):
     assert loads("") == loads("# nothing\n") == loads("---\n") == loads(b"") == {}
 
@@ -123,6 +132,7 @@ def test_E25_empty_texts_are_empty_configs(parser):
         ("a: {b: [{c: 1, c: 2}]}", "a.b[0].c: line 1: the key stands twice in its mapping"),
         ("a:\n  1: x", "a: line 2: keys are texts, not 1; put it in quotes"),
         ("a: {[1]: x}", "a: line 1: keys are texts, not a list of 1"),
+        ("~: 1", "line 1: keys are texts, not null; put it in quotes"),
         ("on: 1", "line 1: keys are texts, not true; put it in quotes"),
         (
             "a: !!python/object/apply:os.system [ls]",

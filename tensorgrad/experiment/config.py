@@ -27,6 +27,7 @@ DEPTH = 32  # mappings and lists within each other
 NODES = 10_000  # values and keys, aliases written out
 DIGITS = 400  # characters of a number
 MOST = 10**DIGITS
+NULL = "null"  # the key under which the spec of a layer has positional arguments, and its text
 LONGEST = 80  # characters of a value that a message shows
 
 FLOAT = re.compile(
@@ -312,14 +313,11 @@ class _Reader:
         while not isinstance(event := self.loader.get_event(), self.yaml.MappingEndEvent):
             merge = isinstance(event, self.yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]
             key = event.value if merge else self._value(event, path, depth)
+            if key is None and isinstance(event, self.yaml.ScalarEvent) and event.value == "null":
+                key = NULL
             if not isinstance(key, str):
-                self._mistake(
-                    path,
-                    event,
-                    f"keys are texts, not {shown(key)}; put it in quotes"
-                    if not isinstance(key, (dict, list))
-                    else f"keys are texts, not {shown(key)}",
-                )
+                quoted = "" if isinstance(key, (dict, list)) else "; put it in quotes"
+                self._mistake(path, event, f"keys are texts, not {shown(key)}{quoted}")
                 key = shown(key)
             elif key in pairs:
                 self._mistake(at(path, key), event, "the key stands twice in its mapping")
@@ -389,17 +387,8 @@ def plain(value: Any) -> Any:
 def _plain(value: Any, path: str, depth: int, seen: list[int], mistakes: list[Mistake]) -> Any:
     seen[0] += 1
     if seen[0] > NODES or depth > DEPTH:
-        raise ConfigError(
-            [
-                *mistakes,
-                Mistake(
-                    path,
-                    f"a configuration is nested {DEPTH} deep at most"
-                    if depth > DEPTH
-                    else f"a configuration has at most {NODES:,} values",
-                ),
-            ]
-        )
+        limit = f"is nested {DEPTH} deep at most" if depth > DEPTH else f"has at most {NODES:,} values"
+        raise ConfigError([*mistakes, Mistake(path, f"a configuration {limit}")])
     for kind, made in SCALARS.items():  # subclasses, too, as enumerations of texts and NumPy's float64 are
         if isinstance(value, kind):
             if why := _unfit(value):
@@ -408,6 +397,7 @@ def _plain(value: Any, path: str, depth: int, seen: list[int], mistakes: list[Mi
     if isinstance(value, Mapping):
         result = {}
         for key, part in value.items():
+            key = NULL if key is None else key
             if not isinstance(key, str) or _unfit(key):
                 mistakes.append(Mistake(path, f"keys are texts that a file can hold, not {shown(key)}"))
             else:
