@@ -15,7 +15,13 @@ from typing import Any
 from ... import nn
 from ..registry import Registry
 
-registry = Registry("model", f"{__name__}.mlp", f"{__name__}.resnet", f"{__name__}.described")
+_WRAPPERS = f"{__name__.rpartition('.')[0]}.wrappers"
+registry = Registry(
+    "model",
+    *(f"{__name__}.{module}" for module in ("mlp", "resnet", "described")),
+    f"{_WRAPPERS}.base",
+    f"{_WRAPPERS}.gan",
+)
 register, make, names = registry.register, registry.make, registry.names
 
 __all__ = ["freeze", "make", "make_lr_scheduler", "names", "register", "registry"]
