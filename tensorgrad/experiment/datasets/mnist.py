@@ -21,6 +21,7 @@ from ... import api as tg
 from ... import cuda
 from ...serialization._atomic import replacing
 from ...utils.data import DataLoader, Dataset, Subset
+from ..datamodule import DataModule
 from . import register
 from .idx import parse_idx, read_idx
 
@@ -196,7 +197,7 @@ def _given(mnist: Any) -> tuple[np.ndarray, np.ndarray]:
 # ── the data module ───────────────────────────────────────────────────────────────────────────
 @register("mnist")
 @register("mnist-dm")
-class MNISTDataModule:
+class MNISTDataModule(DataModule):
     """Loaders of MNIST for training, validation and testing, as a trainer asks for them.
 
     The last twelfth of the training images is kept for validation: 5,000 of 60,000, or 150 of the 1,800 that come
@@ -217,6 +218,7 @@ class MNISTDataModule:
         download: bool = False,
         mirror: str = MIRROR,
     ) -> None:
+        super().__init__()
         self.root_dir, self.batch_size, self.num_workers, self.download, self.mirror = (
             root_dir,
             batch_size,
