@@ -149,7 +149,7 @@ class EpochCheckpoints(ModelCheckpoint):
     """Saves `epoch-last.pth` after each epoch, `epoch-<e>.pth` each `epoch_save` epochs, `epoch-best.pth` with the least `loss/val`, and `step-last.pth` each
     `step_save` steps."""
 
-    last_name = STEP
+    last_name, state_key = STEP, "EpochCheckpoints"
 
     def __init__(self, epoch_save: int | None = None, step_save: int | None = None) -> None:
         super().__init__(every_n_train_steps=step_save)

@@ -28,6 +28,7 @@ PLAN, CONFIG, OUTPUT = "sweep.json", "config.yaml", "output"
 MOST = 10_000               # runs
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS")
 RANGE = re.compile(r"([^:]+):([^:]+?)(:log)?")
+PATIENCE = 30.0             # seconds that a process may take to save and end
 TOLD = 12                   # lines of a failed run's output
 
 
@@ -195,6 +196,7 @@ class Sweep:
     def look(self, retry: bool) -> list[dict[str, Any]]:
         """The runs that are left to do, as their directories say it; those that failed only with `retry`."""
         for run in self.runs:
+            self._wait(run)
             try:
                 status = files.read_json(self.path / run["name"] / directory.RUN).get("status")
             except (OSError, ValueError):
@@ -204,6 +206,14 @@ class Sweep:
             elif run["status"] == "running":
                 run["status"] = "interrupted" if status != "failed" else "failed"
         return [run for run in self.runs if run["status"] != "finished" and (retry or run["status"] != "failed")]
+
+    def _wait(self, run: dict[str, Any]) -> None:
+        """Wait for the process of a killed sweep, which finishes its step and saves. Refused if that takes long."""
+        path, began = self.path / run["name"], time.monotonic()
+        while directory.is_held(path):
+            if time.monotonic() - began > PATIENCE:
+                raise Refused(f"{path} is being written by another process. Wait until it has ended, or stop it")
+            time.sleep(0.05)
 
 
 def _check(config: dict[str, Any], settings: Sequence[Mapping[str, Any]]) -> None:

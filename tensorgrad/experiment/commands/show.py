@@ -19,7 +19,7 @@ def main(arguments: list[str], program: str) -> int:
     parser.add_argument("--metric", metavar="M", help="show this metric only, the best run first")
     words = parser.parse_intermixed_args(arguments)
     from ..show import page, table
-    from ..show.several import gathered, only
+    from ..show.several import for_the_terminal, gathered, only
     try:
         records = gathered(words.paths)
         if words.metric is not None:
@@ -27,7 +27,10 @@ def main(arguments: list[str], program: str) -> int:
     except (OSError, ValueError) as error:
         say(f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else error)
         return USAGE
-    print(table(records))
+    shown, left_out = for_the_terminal(records)
+    print(table(shown))
+    if left_out:
+        print(f"{left_out} settings that not all of these runs have are on the page only (--html)")
     if words.html is not None and records:
         try:
             page(records, words.html)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,11 @@ import numpy as np
 
 from ..._escaping import escaped
 from .. import files, sweeps
+from ..launch import OURS
 from ..registry import alternatives
-from .reading import Record, better, find, metrics, read
+from .reading import Record, better, find, metrics, read, settings
+
+MANY = 6                # settings that a table shows without a second thought
 
 
 def gathered(paths: Iterable[Any]) -> list[Record]:
@@ -39,7 +43,10 @@ def _below(path: Path) -> list[Path]:
 
 def _read(folder: Path) -> Record:
     try:
-        return read(folder)
+        record = read(folder)
+        if record.config is not None:
+            record.config = {key: value for key, value in record.config.items() if key not in OURS}
+        return record
     except Exception as error:      # whatever is in the directory, the others are shown
         return Record(folder, "unreadable", problems=[escaped(f"cannot be read: {error}", 300)])
 
@@ -66,3 +73,13 @@ def only(records: list[Record], metric: str) -> list[Record]:
         record.series = {name: series for name, series in record.series.items() if name == metric}
         record.texts = {}
     return sorted(records, key=place)
+
+
+def for_the_terminal(records: list[Record]) -> tuple[list[Record], int]:
+    """(records whose configurations have only the settings that all of them have, if many differ; how many were left out)."""
+    differing, common = settings(records)
+    partial = {key for key, values in differing.items() if any(value is ... for value in values)}
+    if len(differing) <= MANY or not partial:
+        return records, 0
+    kept = {key: values for key, values in differing.items() if key not in partial}
+    return [replace(record, config=common | {key: values[i] for key, values in kept.items()}) for i, record in enumerate(records)], len(partial)
