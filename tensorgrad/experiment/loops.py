@@ -19,13 +19,13 @@ class FitLoop:
     """Where a fit is, and how it goes on.
 
     `epoch` and `batch` count what is done, `validated` says whether the validation due after that batch is, `ended` whether the epoch is. A checkpoint
-    of it at any of these places lets the loop go on there. Checkpoints are saved where no gradients wait for their step.
+    of it at any of these places lets the loop go on there; an epoch that an option cut short is `closed` when its end has had its hooks and its row. Checkpoints are saved where no gradients wait for their step.
     """
 
     def __init__(self, trainer: Any, module: Any) -> None:
         self._trainer, self._module = trainer, module
         self.epoch = self.batch = self.batches = self.global_step = 0
-        self.validated = self.ended = False
+        self.validated = self.ended = self.closed = False
         self.results = Results(True, trainer.parallel)
         self.row: dict[str, float] = {}                         # more values for the epoch's row, a validation's at its end
         self._outputs: list[Any] = []
@@ -45,7 +45,7 @@ class FitLoop:
             self._end = time.monotonic() + trainer.max_time
         trainer.optimization.prepare(trainer.hooks)
         trainer.hooks("on_train_start")
-        while not self._done():
+        while self.batch and not self.closed or not self._done():
             if not self._epoch():
                 break
         trainer.hooks("on_train_end")
@@ -80,7 +80,7 @@ class FitLoop:
             self._restore()
             results.reset()
             self._outputs, self.row = [], {}
-        self.ended = self._skipped = self._exhausted = False
+        self.ended = self.closed = self._skipped = self._exhausted = False
         try:
             hooks("on_epoch_start")
             hooks("on_train_epoch_start")
@@ -137,6 +137,7 @@ class FitLoop:
         if self.ended:
             optimization.step_schedules("epoch", self.epoch + 1)
         trainer.log_row(row | self.row)
+        self.closed = True
         hooks("on_train_epoch_end", late=True)
         hooks("on_epoch_end", late=True)
 
@@ -259,7 +260,7 @@ class FitLoop:
         """The place, and how far the epoch's metrics are."""
         trainer = self._trainer
         return {"epoch": self.epoch, "batch": self.batch, "batches": self.batches, "global_step": self.global_step, "validated": self.validated,
-                "ended": self.ended, "results": self.results.state_dict(), "began": self._began, "row": dict(self.row), "outputs": list(self._outputs),
+                "ended": self.ended, "closed": self.closed, "results": self.results.state_dict(), "began": self._began, "row": dict(self.row), "outputs": list(self._outputs),
                 "known": dict(trainer.known), "logged": dict(trainer.logged), "shown": sorted(trainer.shown), "should_stop": trainer.should_stop}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -269,6 +270,7 @@ class FitLoop:
         self.epoch, self.batch = (state["epoch"] + 1, 0) if ended else (state["epoch"], state["batch"])
         self.batches, self.global_step, self.validated, self.ended = state["batches"], state["global_step"], state["validated"] and not ended, False
         self.results.load_state_dict({} if ended else state["results"])
+        self.closed = state["closed"]
         self._began, self.row, self._outputs = state["began"], dict(state["row"]), list(state["outputs"])
         trainer.known, trainer.logged, trainer.shown = dict(state["known"]), dict(state["logged"]), set(state["shown"])
         trainer.should_stop = state["should_stop"]

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -175,6 +176,8 @@ def launched() -> bool:
 def spawned(count: int, work: Callable[..., None], args: tuple[Any, ...]) -> Iterator[Any]:
     """Start `count` - 1 more processes, which call `work(rank, count, port, *args)`, and give the store at which all meet; this process is the first.
 
+    Arguments are pickled here: handed over as they are, their tensors would be in memory that all processes share.
+
     An error in one of them is raised here, even while this process waits for it; an error here ends them.
     """
     from .. import multiprocessing
@@ -184,7 +187,8 @@ def spawned(count: int, work: Callable[..., None], args: tuple[Any, ...]) -> Ite
     threads.set_num_threads(max(1, before // count))
     context: Any = None
     try:
-        context = multiprocessing.start_processes(_other, (work, count, store.port, threads.get_num_threads(), tg.initial_seed(), args), count - 1, join=False)
+        context = multiprocessing.start_processes(_other, (work, count, store.port, threads.get_num_threads(), tg.initial_seed(), pickle.dumps(args)),
+                                                  count - 1, join=False)
         with _watching(context):
             yield store
             while not context.join():
@@ -197,11 +201,11 @@ def spawned(count: int, work: Callable[..., None], args: tuple[Any, ...]) -> Ite
             process.join()
 
 
-def _other(i: int, work: Callable[..., None], count: int, port: int, cores: int, seed: int, args: tuple[Any, ...]) -> None:
+def _other(i: int, work: Callable[..., None], count: int, port: int, cores: int, seed: int, args: bytes) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)                # the first process gets it, too, and says when to stop
     threads.set_num_threads(cores)
     seeded(seed + i + 1)
-    work(i + 1, count, port, *args)
+    work(i + 1, count, port, *pickle.loads(args))
 
 
 def seeded(seed: int) -> None:

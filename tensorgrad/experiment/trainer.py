@@ -392,6 +392,8 @@ class Trainer:
         from .resuming import read
         path = self._found(ckpt_path)
         if path is None:
+            if ckpt_path is not None and self.run is not None and self.run.resumed:     # a run that ended before its first checkpoint begins anew
+                self.run.load_state_dict({"columns": ["step", "time"], "rows": 0})
             return None
         self.ckpt_path = str(path)
         state = read(path)
