@@ -2,6 +2,7 @@
 import contextlib
 import os
 import sys
+from pathlib import Path
 
 from tensorgrad.experiment import callbacks, datasets, losses, models
 from tensorgrad.experiment.__main__ import main
@@ -96,6 +97,7 @@ seed: 42
 """,
     "train.py": "",
 }
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
 PACKAGES = ("models", "datasets", "losses", "callbacks", "utils")
 
 

@@ -13,8 +13,6 @@ from tests import experiment_project as project
 from tests.experiment_project import rows, run
 
 pytest.importorskip("yaml")
-ROOT = Path(__file__).parents[1]
-
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
@@ -152,8 +150,7 @@ def test_E31_interrupted_and_resumed_is_as_never_stopped(save, step, capsys):
 def test_E31_killed_and_resumed_is_as_never_stopped(save, finished):
     for step in (1, 9):         # before the first checkpoint, in the middle of an epoch
         words = ["configs/plain.yaml", "callbacks[0].args.what=SIGKILL", f"callbacks[0].args.step={step}", "--name", f"kill{step}"]
-        done = subprocess.run([sys.executable, "-m", "tensorgrad.experiment", "run", *words], env={"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-                              stdout=subprocess.DEVNULL, check=False, cwd=finished)
+        done = subprocess.run([sys.executable, "-m", "tensorgrad.experiment", "run", *words], env=project.ENVIRONMENT, stdout=subprocess.DEVNULL, check=False, cwd=finished)
         assert done.returncode == -signal.SIGKILL
         assert run("configs/plain.yaml", "--name", f"kill{step}", "--resume", "callbacks[0].args.step=-1") == 0
         equal_runs(save / "_plain", save / f"kill{step}")
