@@ -116,19 +116,23 @@ def inside(folder):
     for registry in registries:
         registry.names()
     before = [dict(registry._classes) for registry in registries]
-    modules, path, where = set(sys.modules), list(sys.path), os.getcwd()
+    modules, path, where = {name: sys.modules.pop(name) for name in _ours()}, list(sys.path), os.getcwd()
     os.chdir(folder)
     try:
         yield folder
     finally:
         os.chdir(where)
         sys.path[:] = path
-        for name in set(sys.modules) - modules:
-            if name.partition(".")[0] in PACKAGES:
-                del sys.modules[name]
+        for name in _ours():
+            del sys.modules[name]
+        sys.modules.update(modules)
         for registry, classes in zip(registries, before):
             registry._classes.clear()
             registry._classes.update(classes)
+
+
+def _ours():
+    return [name for name in sys.modules if name.partition(".")[0] in PACKAGES]
 
 
 def run(*words):
