@@ -1,4 +1,5 @@
 """A project of small things, in which tests of commands run: in this process, and in others."""
+
 import contextlib
 import os
 import sys
@@ -117,6 +118,9 @@ def inside(folder):
         registry.names()
     before = [dict(registry._classes) for registry in registries]
     modules, path, where = {name: sys.modules.pop(name) for name in _ours()}, list(sys.path), os.getcwd()
+    for registry in registries:
+        for name in [name for name, made in registry._classes.items() if made.__module__.partition(".")[0] in PACKAGES]:
+            del registry._classes[name]
     os.chdir(folder)
     try:
         yield folder

@@ -1,4 +1,5 @@
 """python -m tensorgrad.experiment: E18 to E22, E33, E34, E37, E42, sweeps and comparisons."""
+
 import json
 import os
 import re
@@ -41,8 +42,20 @@ def small(folder, tmp_path, monkeypatch):
 def test_E42_new_writes_a_project_that_runs(tmp_path, capsys):
     target = tmp_path / "demo"
     assert main(["new", str(target)]) == 0
-    assert {p.name for p in target.iterdir()} == {"callbacks", "configs", "datasets", "load", "losses", "models", "tests", "train.py", "train_pl.py",
-                                                  "utils.py", "README.md", ".gitignore"}
+    assert {p.name for p in target.iterdir()} == {
+        "callbacks",
+        "configs",
+        "datasets",
+        "load",
+        "losses",
+        "models",
+        "tests",
+        "train.py",
+        "train_pl.py",
+        "utils.py",
+        "README.md",
+        ".gitignore",
+    }
     assert [p.name for p in tmp_path.iterdir()] == ["demo"] and os.stat(target).st_mode & 0o777 == 0o777 & ~_umask()
     with project.inside(target):
         blocks = re.findall(r"```yaml\n(.*?)```", Path("README.md").read_text(), re.DOTALL)
@@ -51,8 +64,11 @@ def test_E42_new_writes_a_project_that_runs(tmp_path, capsys):
             Path(f"configs/block{i}.yaml").write_text(block)
             assert run(f"configs/block{i}.yaml") == 0
         import utils
+
         assert utils.time_text(60) == "1.0m"
-        code = re.search(r"```python\n(.*?)```", Path("README.md").read_text(), re.DOTALL)[1].replace("_mnist", "_block0")
+        code = re.search(r"```python\n(.*?)```", Path("README.md").read_text(), re.DOTALL)[1].replace(
+            "_mnist", "_block0"
+        )
         names = {}
         exec(code, names)
         assert names["model"]({"img": tg.zeros(2, 1, 28, 28)}).shape == (2, 10)
@@ -61,8 +77,14 @@ def test_E42_new_writes_a_project_that_runs(tmp_path, capsys):
 
 def test_E42_the_projects_own_tests_pass(tmp_path):
     assert main(["new", str(tmp_path / "demo")]) == 0
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "error", "tests"], cwd=tmp_path / "demo",
-                          env=project.ENVIRONMENT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "error", "tests"],
+        cwd=tmp_path / "demo",
+        env=project.ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0 and "4 passed" in done.stdout, done.stdout
 
 
@@ -84,7 +106,9 @@ def test_new_leaves_what_is_there(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(Path, "write_bytes", lambda *a: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     assert main(["new", str(tmp_path / "none")]) == 2
     assert "No space left on device; nothing was written" in capsys.readouterr().err
-    assert {p.name for p in tmp_path.iterdir()} == {"full", "file", "empty"} and [p.name for p in (tmp_path / "full").iterdir()] == ["mine.txt"]
+    assert {p.name for p in tmp_path.iterdir()} == {"full", "file", "empty"} and [
+        p.name for p in (tmp_path / "full").iterdir()
+    ] == ["mine.txt"]
 
 
 def test_the_templates_are_clean(tmp_path):
@@ -92,7 +116,12 @@ def test_the_templates_are_clean(tmp_path):
     if ruff is None:
         pytest.skip("ruff is not installed")
     assert main(["new", str(tmp_path / "demo")]) == 0
-    done = subprocess.run([ruff, "check", "--isolated", "--line-length", "160", tmp_path / "demo"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [ruff, "check", "--isolated", "--line-length", "160", tmp_path / "demo"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout
 
 
@@ -102,18 +131,26 @@ def test_the_templates_are_clean(tmp_path):
 @pytest.mark.parametrize("form", ["plain", "trainer"])
 def test_E18_E33_flags_of_the_scripts(form, folder, capsys, monkeypatch):
     from tensorgrad.experiment.commands.run import script
+
     monkeypatch.setattr(sys, "argv", ["train.py", "-h"])
     with pytest.raises(SystemExit) as end:
         script(form, folder)
     text = capsys.readouterr().out
-    assert end.value.code == 0 and all(flag in text for flag in ("--config", "--name", "--tag", "--gpu", "--resume", "--overwrite"))
-    own, other, last = (PLAIN, TRAINER, "epoch_max=1") if form == "plain" else (TRAINER, PLAIN, "trainer_params.max_epochs=1")
+    assert end.value.code == 0 and all(
+        flag in text for flag in ("--config", "--name", "--tag", "--gpu", "--resume", "--overwrite")
+    )
+    own, other, last = (
+        (PLAIN, TRAINER, "epoch_max=1") if form == "plain" else (TRAINER, PLAIN, "trainer_params.max_epochs=1")
+    )
     monkeypatch.setattr(sys, "argv", ["train.py", "--config", other])
     assert script(form, folder) == 2 and "form" in capsys.readouterr().err
     monkeypatch.setattr(sys, "argv", ["train.py", "--config", own, "--name", f"script-{form}", "--gpu", "cpu", last])
     assert script(form, folder) == 0
     config = load(f"save/script-{form}/config.yaml")
-    assert config["cmd_args"] == {"config": own, "name": f"script-{form}", "tag": None, "gpu": "cpu", "resume": None} and config["resume"] is None
+    assert (
+        config["cmd_args"] == {"config": own, "name": f"script-{form}", "tag": None, "gpu": "cpu", "resume": None}
+        and config["resume"] is None
+    )
     assert config["seed"] == 42 and list(config)[0] == ("train_dataset" if form == "plain" else "data_module")
 
 
@@ -141,7 +178,10 @@ def test_E21_nothing_is_removed_without_being_asked(folder, capsys):
     assert run(PLAIN, *SHORT, "--name", "_kept") == 2
     assert "--resume goes on with it, --overwrite removes it first" in capsys.readouterr().err
     checkpoint = "save/_kept/ckpt/epoch-last.pth"
-    assert run(PLAIN, "--name", "_kept", "--resume", checkpoint, "--overwrite") == 2 and "would remove the checkpoint" in capsys.readouterr().err
+    assert (
+        run(PLAIN, "--name", "_kept", "--resume", checkpoint, "--overwrite") == 2
+        and "would remove the checkpoint" in capsys.readouterr().err
+    )
     assert run(PLAIN, "--name", "_kept", "--resume", "--overwrite") == 2
     assert {p: p.read_bytes() for p in Path("save/_kept").rglob("*") if p.is_file()} == before
     assert run(PLAIN, "epoch_max=2", "--name", "_kept", "--resume", checkpoint) == 0
@@ -159,11 +199,25 @@ def test_E22_the_source_is_kept(folder):
 
 
 def test_all_mistakes_at_once(folder, capsys):
-    changes = ["model.name=tinny", "optimizer.args.lt=1", "epoch_max=0", "foo=1", "train_dataset.batch_sise=3", "loss=3", "seed=x", "epoch_val=soon",
-               "scheduler.args.gamma=big", "val_dataset.batch_size=0"]
+    changes = [
+        "model.name=tinny",
+        "optimizer.args.lt=1",
+        "epoch_max=0",
+        "foo=1",
+        "train_dataset.batch_sise=3",
+        "loss=3",
+        "seed=x",
+        "epoch_val=soon",
+        "scheduler.args.gamma=big",
+        "val_dataset.batch_size=0",
+    ]
     assert run(PLAIN, *changes, "--tag", "wrong") == 2
     lines = capsys.readouterr().err.strip().splitlines()
-    assert len(lines) == 10 and lines[0].startswith("train_dataset.batch_sise: unknown key; nearest: batch_size") and not Path("save/_plain_wrong").exists()
+    assert (
+        len(lines) == 10
+        and lines[0].startswith("train_dataset.batch_sise: unknown key; nearest: batch_size")
+        and not Path("save/_plain_wrong").exists()
+    )
     assert "model.name: no model is called 'tinny'; nearest: tiny" in "\n".join(lines)
     for words, said in ((["none.yaml"], "none.yaml: No such file"), ([PLAIN, "--tag", "../../x"], "no name of a run")):
         assert run(*words) == 2 and said in capsys.readouterr().err
@@ -210,10 +264,14 @@ def test_going_on_uses_the_runs_own_configuration(folder, capsys):
 def test_E34_E37_the_trainers_form_goes_on_exactly(folder, capsys):
     assert run(TRAINER) == 0
     whole = Path("save/_trainer")
-    assert {"last.ckpt"} < {p.name for p in (whole / "ckpt").iterdir()} and (whole / "default/version_0/hparams.yaml").exists()
+    assert {"last.ckpt"} < {p.name for p in (whole / "ckpt").iterdir()} and (
+        whole / "default/version_0/hparams.yaml"
+    ).exists()
     for step, what in ((5, "SIGINT"), (9, "raise")):
         name = f"t{step}"
-        assert run(TRAINER, f"callbacks[0].args.step={step}", f"callbacks[0].args.what={what}", "--name", name) == (130 if what == "SIGINT" else 1)
+        assert run(TRAINER, f"callbacks[0].args.step={step}", f"callbacks[0].args.what={what}", "--name", name) == (
+            130 if what == "SIGINT" else 1
+        )
         assert run(TRAINER, "--name", name, "--resume", "callbacks[0].args.step=-1") == 0
         one, two = (tg.load(path / "ckpt/last.ckpt", weights_only=True) for path in (whole, Path("save", name)))
         same(one["parts"], two["parts"])
@@ -231,15 +289,28 @@ def states(name):
 
 
 def test_a_sweep_goes_on_after_a_failure(folder, capfd):
-    words = ["sweep", PLAIN, *SHORT, "callbacks[0].args.what=SIGKILL", "--grid", "callbacks[0].args.step=-1,3", "model.args.width=4", "--name", "s", "--jobs",
-             "2", "--gpu", "cpu"]
+    words = [
+        "sweep",
+        PLAIN,
+        *SHORT,
+        "callbacks[0].args.what=SIGKILL",
+        "--grid",
+        "callbacks[0].args.step=-1,3",
+        "model.args.width=4",
+        "--name",
+        "s",
+        "--jobs",
+        "2",
+        "--gpu",
+        "cpu",
+    ]
     assert main(words) == 1
     out, err = capfd.readouterr()
     assert states("s") == {"0-step=-1,width=4": "finished", "1-step=3,width=4": "failed"}
     assert "1-step=3,width=4 failed with exit code -9" in out and "train dataset: size=48" in out and "--retry" in err
     assert re.search(r"^0-step=-1,width=4 +finished", out, re.MULTILINE)
     before = os.stat("save/s/0-step=-1,width=4/run.json").st_mtime_ns
-    assert main(words) == 1 and states("s")["1-step=3,width=4"] == "failed"         # once is enough without --retry
+    assert main(words) == 1 and states("s")["1-step=3,width=4"] == "failed"  # once is enough without --retry
     assert os.stat("save/s/0-step=-1,width=4/run.json").st_mtime_ns == before
     assert main([*words[:-4], "--grid", "model.args.width=4", "--name", "s"]) == 2  # another plan
     assert "another plan" in capfd.readouterr().err
@@ -251,8 +322,20 @@ def test_a_sweep_goes_on_after_a_failure(folder, capfd):
 def test_an_interrupted_sweep_goes_on(folder, capfd):
     """A child tells its parent to stop, which then stops the child."""
     once = str(folder / "once")
-    words = ["sweep", PLAIN, "epoch_max=2", "callbacks[0].args.what=parent-SIGINT", "callbacks[0].args.step=5", f"callbacks[0].args.once={once}", "--grid",
-             "model.args.width=4,5", "--name", "i", "--gpu", "cpu"]
+    words = [
+        "sweep",
+        PLAIN,
+        "epoch_max=2",
+        "callbacks[0].args.what=parent-SIGINT",
+        "callbacks[0].args.step=5",
+        f"callbacks[0].args.once={once}",
+        "--grid",
+        "model.args.width=4,5",
+        "--name",
+        "i",
+        "--gpu",
+        "cpu",
+    ]
     assert main(words) == 130
     assert "To go on: python -m tensorgrad.experiment sweep --resume i" in capfd.readouterr().err
     assert sorted(states("i").values()) == ["interrupted", "waiting"]
@@ -267,25 +350,54 @@ def test_an_interrupted_sweep_goes_on(folder, capfd):
 def test_a_killed_sweep_goes_on(folder, capfd):
     """A child kills its parent; it finishes its step, saves and ends."""
     once = str(folder / "killed")
-    words = [PLAIN, "epoch_max=400", "callbacks[0].args.what=parent-SIGKILL", "callbacks[0].args.step=5", f"callbacks[0].args.once={once}", "--grid",
-             "model.args.width=4", "--name", "k", "--gpu", "cpu"]
-    done = subprocess.run([sys.executable, "-m", "tensorgrad.experiment", "sweep", *words], env=project.ENVIRONMENT, stdout=subprocess.DEVNULL, check=False)
+    words = [
+        PLAIN,
+        "epoch_max=400",
+        "callbacks[0].args.what=parent-SIGKILL",
+        "callbacks[0].args.step=5",
+        f"callbacks[0].args.once={once}",
+        "--grid",
+        "model.args.width=4",
+        "--name",
+        "k",
+        "--gpu",
+        "cpu",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "tensorgrad.experiment", "sweep", *words],
+        env=project.ENVIRONMENT,
+        stdout=subprocess.DEVNULL,
+        check=False,
+    )
     assert done.returncode == -signal.SIGKILL and set(states("k").values()) == {"running"}
     sweep = sweeps.Sweep.load(Path("save/k"))
     left = sweep.look(False)
-    assert [run["status"] for run in left] == ["interrupted"] and "Interrupted after step" in Path("save/k/0-width=4/log.txt").read_text()
+    assert [run["status"] for run in left] == ["interrupted"] and "Interrupted after step" in Path(
+        "save/k/0-width=4/log.txt"
+    ).read_text()
 
 
 def test_plans_of_sweeps(folder, capsys):
     assert len(sweeps.grid(["a=1,2", "b=x,y,z"])) == 6
     drawn = sweeps.draws(50, ["lr=1e-4:1e-1:log", "width=2:4", "p=0:0.5", "kind=a,b"], seed=3)
     assert drawn == sweeps.draws(50, ["lr=1e-4:1e-1:log", "width=2:4", "p=0:0.5", "kind=a,b"], seed=3)
-    assert all(1e-4 <= one["lr"] <= 1e-1 and one["width"] in (2, 3, 4) and 0 <= one["p"] <= 0.5 and one["kind"] in "ab" for one in drawn)
+    assert all(
+        1e-4 <= one["lr"] <= 1e-1 and one["width"] in (2, 3, 4) and 0 <= one["p"] <= 0.5 and one["kind"] in "ab"
+        for one in drawn
+    )
     assert {one["width"] for one in drawn} == {2, 3, 4} and 15 < sum(one["lr"] < 10**-2.5 for one in drawn) < 35
     assert main(["sweep", PLAIN, "--grid", "model.args.width=4,x", "model.args.with=1", "--name", "w"]) == 2
     assert set(capsys.readouterr().err.splitlines()) == {
-        "model.args.with: unknown key; nearest: width; allowed: width", "model.args.width: expected int, not 'x'"}
-    for wrong in (["--grid", "a"], ["--random", "2", "lr=0:1:log"], ["--random", "x", "lr=0:1"], ["--random", "3", "lr=b:1"], ["--resume", "none"]):
+        "model.args.with: unknown key; nearest: width; allowed: width",
+        "model.args.width: expected int, not 'x'",
+    }
+    for wrong in (
+        ["--grid", "a"],
+        ["--random", "2", "lr=0:1:log"],
+        ["--random", "x", "lr=0:1"],
+        ["--random", "3", "lr=b:1"],
+        ["--resume", "none"],
+    ):
         config = [] if wrong[0] == "--resume" else [PLAIN]
         assert main(["sweep", *config, *wrong, "--name", "w"]) == 2
     with pytest.raises(SystemExit):
@@ -319,7 +431,11 @@ def test_show_takes_what_there_is(folder, tmp_path, capsys):
     Path("save/show/b/config.yaml").mkdir()
     assert main(["show", "save/show"]) == 0
     out = capsys.readouterr().out
-    assert "a: run.json cannot be read" in out and "b: config cannot be read" in out and "b: metrics.csv cannot be read" in out
+    assert (
+        "a: run.json cannot be read" in out
+        and "b: config cannot be read" in out
+        and "b: metrics.csv cannot be read" in out
+    )
     assert main(["show", "save/show", "--metric", "los/val"]) == 2 and "nearest: loss/val" in capsys.readouterr().err
     assert main(["show", "nowhere"]) == 2 and "nowhere: There is no such directory" in capsys.readouterr().err
 
@@ -339,8 +455,12 @@ def test_usage(capsys):
 
 
 def test_the_command_loads_little():
-    code = ("import sys; from tensorgrad.experiment.__main__ import main; main(['--help']);"
-            "print(sorted(n for n in sys.modules if n.startswith('tensorgrad.experiment')), 'yaml' in sys.modules, 'tensorgrad.optim' in sys.modules)")
-    done = subprocess.run([sys.executable, "-c", code], env=project.ENVIRONMENT, capture_output=True, text=True, check=True)
+    code = (
+        "import sys; from tensorgrad.experiment.__main__ import main; main(['--help']);"
+        "print(sorted(n for n in sys.modules if n.startswith('tensorgrad.experiment')), 'yaml' in sys.modules, 'tensorgrad.optim' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=project.ENVIRONMENT, capture_output=True, text=True, check=True
+    )
     loaded = done.stdout.splitlines()[-1]
     assert "trainer" not in loaded and "plain" not in loaded and loaded.endswith("False False")

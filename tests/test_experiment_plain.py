@@ -1,4 +1,5 @@
 """The plain loop: E23 to E32."""
+
 import re
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from tests import experiment_project as project
 from tests.experiment_project import rows, run
 
 pytest.importorskip("yaml")
+
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
@@ -58,7 +60,9 @@ def equal_runs(one, two):
 
 def test_E23_E30_files_of_a_run(save):
     path = save / "_plain"
-    assert {"config.yaml", "log.txt", "ckpt", "img", "tensorboard", "src", "metrics.csv", "run.json"} <= {p.name for p in path.iterdir()}
+    assert {"config.yaml", "log.txt", "ckpt", "img", "tensorboard", "src", "metrics.csv", "run.json"} <= {
+        p.name for p in path.iterdir()
+    }
     names = {p.name for p in (path / "ckpt").iterdir()}
     assert {"epoch-last.pth", "epoch-2.pth", "epoch-4.pth", "epoch-best.pth", "step-last.pth"} == names
 
@@ -66,8 +70,13 @@ def test_E23_E30_files_of_a_run(save):
 def test_E24_E26_E28_lines_of_the_log(save):
     log = (save / "_plain/log.txt").read_text()
     assert "Global seed set to 42\n" in log
-    assert "train dataset: size=48\n  img: shape=(8,), dtype=float32\n  label: int\n" in log and "val dataset: size=16\n" in log
-    lines = re.findall(r"^epoch (\d+)/4, train: loss=\d+\.\d{4}, [\d.]+[smh] [\d.]+[smh]/[\d.]+[smh]$", log, re.MULTILINE)
+    assert (
+        "train dataset: size=48\n  img: shape=(8,), dtype=float32\n  label: int\n" in log
+        and "val dataset: size=16\n" in log
+    )
+    lines = re.findall(
+        r"^epoch (\d+)/4, train: loss=\d+\.\d{4}, [\d.]+[smh] [\d.]+[smh]/[\d.]+[smh]$", log, re.MULTILINE
+    )
     assert lines == ["1", "2", "3", "4"]
     last = re.search(r"epoch 4/4, .* ([\d.]+s)/([\d.]+s)$", log, re.MULTILINE)
     assert last[1] == last[2]
@@ -89,6 +98,7 @@ def test_E25_a_number_may_be_written_1e_4(save):
 def test_E27_E29_scalars(save):
     head, *lines = rows(save / "_plain")
     assert {"lr", "loss/train", "accuracy/train", "loss/val", "accuracy/val"} <= set(head)
+    assert [line[head.index("epoch")] for line in lines] == ["0", "1", "2", "3", "4"]
     losses, rates = ([float(line[head.index(name)]) for line in lines[1:]] for name in ("loss/train", "lr"))
     assert losses[-1] < losses[0] and rates == [0.05, 0.05, 0.025, 0.025]
     assert any((save / "_plain/tensorboard").rglob("events*"))
@@ -97,7 +107,10 @@ def test_E27_E29_scalars(save):
 def test_E30_a_checkpoint_is_complete_by_itself(save):
     state = checkpoint(save / "_plain/ckpt/epoch-last.pth")
     assert state["epoch"] == 4 and state["config"]["model"] == {"name": "tiny", "args": {"width": 6}}
-    assert set(state["model"]) == {"name", "args", "sd"} == set(state["optimizer"]) and state["optimizer"]["name"] == "Adam"
+    assert (
+        set(state["model"]) == {"name", "args", "sd"} == set(state["optimizer"])
+        and state["optimizer"]["name"] == "Adam"
+    )
     assert set(state["model"]["sd"]) == {"net.0.weight", "net.0.bias", "net.3.weight", "net.3.bias"}
     assert checkpoint(save / "_plain/ckpt/epoch-2.pth")["epoch"] == 2
     model = models.make(state["model"], load_sd=True).eval()
@@ -116,7 +129,9 @@ def test_E30_pytorch_reads_it(save):
 def test_E32_the_best_epoch_is_kept(save):
     head, first, *lines = rows(save / "_plain")
     values = [float(line[head.index("loss/val")]) for line in lines]
-    assert len(values) == 4 and first[head.index("loss/train")] == "" and first[head.index("loss/val")]     # before training
+    assert (
+        len(values) == 4 and first[head.index("loss/train")] == "" and first[head.index("loss/val")]
+    )  # before training
     assert checkpoint(save / "_plain/ckpt/epoch-best.pth")["epoch"] == values.index(min(values)) + 1
     assert run("configs/plain.yaml", "epoch_val=2", "--tag", "seldom") == 0
     head, _, *lines = rows(save / "_plain_seldom")
@@ -125,8 +140,12 @@ def test_E32_the_best_epoch_is_kept(save):
 
 def test_E32_without_validation_data(save):
     config = Path("configs/plain.yaml").read_text()
-    Path("configs/alone.yaml").write_text("".join(line + "\n" for line in config.splitlines() if not line.startswith(("val", "epoch_val", "sched", "loss:")))
-                                          + "loss: {name: mnist_ce}\nscheduler: {name: ReduceLROnPlateau, args: {patience: 0, threshold: 10.0}}\n")
+    Path("configs/alone.yaml").write_text(
+        "".join(
+            line + "\n" for line in config.splitlines() if not line.startswith(("val", "epoch_val", "sched", "loss:"))
+        )
+        + "loss: {name: mnist_ce}\nscheduler: {name: ReduceLROnPlateau, args: {patience: 0, threshold: 10.0}}\n"
+    )
     assert run("configs/alone.yaml") == 0
     assert rows(save / "_alone")[0] == ["step", "epoch", "loss/train", "accuracy/train", "lr"]
     assert not (save / "_alone/ckpt/epoch-best.pth").exists()
@@ -148,9 +167,21 @@ def test_E31_interrupted_and_resumed_is_as_never_stopped(save, step, capsys):
 
 
 def test_E31_killed_and_resumed_is_as_never_stopped(save, finished):
-    for step in (1, 9):         # before the first checkpoint, in the middle of an epoch
-        words = ["configs/plain.yaml", "callbacks[0].args.what=SIGKILL", f"callbacks[0].args.step={step}", "--name", f"kill{step}"]
-        done = subprocess.run([sys.executable, "-m", "tensorgrad.experiment", "run", *words], env=project.ENVIRONMENT, stdout=subprocess.DEVNULL, check=False, cwd=finished)
+    for step in (1, 9):  # before the first checkpoint, in the middle of an epoch
+        words = [
+            "configs/plain.yaml",
+            "callbacks[0].args.what=SIGKILL",
+            f"callbacks[0].args.step={step}",
+            "--name",
+            f"kill{step}",
+        ]
+        done = subprocess.run(
+            [sys.executable, "-m", "tensorgrad.experiment", "run", *words],
+            env=project.ENVIRONMENT,
+            stdout=subprocess.DEVNULL,
+            check=False,
+            cwd=finished,
+        )
         assert done.returncode == -signal.SIGKILL
         assert run("configs/plain.yaml", "--name", f"kill{step}", "--resume", "callbacks[0].args.step=-1") == 0
         equal_runs(save / "_plain", save / f"kill{step}")
@@ -173,12 +204,20 @@ def test_E31_run_step_and_load_optimizer(save, capsys):
     def state(tag, *words):
         assert run("configs/plain.yaml", *words, "--tag", tag, "--resume", path) == 0
         return checkpoint(save / f"_plain_{tag}/ckpt/epoch-last.pth"), rows(save / f"_plain_{tag}")
-    same(state("on", "model.args.width=9")[0], checkpoint(save / "_plain/ckpt/epoch-last.pth"))         # its own specs
+
+    same(state("on", "model.args.width=9")[0], checkpoint(save / "_plain/ckpt/epoch-last.pth"))  # its own specs
     _, table = state("from1", "run_step=false", "epoch_max=2")
     assert [line[0] for line in table[1:]] == ["6", "12"] and float(table[1][table[0].index("lr")]) == 0.05
     fresh, table = state("fresh", "load_optimizer=false", "epoch_max=3", "optimizer.args.lr=0.5")
-    assert fresh["epoch"] == 3 and [line[0] for line in table[1:]] == ["18"] and float(table[1][table[0].index("lr")]) == 0.025
-    assert fresh["optimizer"]["sd"]["state"][0]["step"].item() == 6 and before["optimizer"]["sd"]["state"][0]["step"].item() == 12
+    assert (
+        fresh["epoch"] == 3
+        and [line[0] for line in table[1:]] == ["18"]
+        and float(table[1][table[0].index("lr")]) == 0.025
+    )
+    assert (
+        fresh["optimizer"]["sd"]["state"][0]["step"].item() == 6
+        and before["optimizer"]["sd"]["state"][0]["step"].item() == 12
+    )
     kept, _ = state("kept", "run_step=false", "epoch_max=1")
     assert kept["optimizer"]["sd"]["state"][0]["step"].item() == 18
     assert (save / "_plain/ckpt/epoch-2.pth").exists()
@@ -206,7 +245,17 @@ def test_a_full_disk_leaves_earlier_checkpoints(save, capsys):
     resource = pytest.importorskip("resource")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
-        assert run("configs/plain.yaml", "step_save=5", "callbacks[0].args.what=full", "callbacks[0].args.step=7", "--tag", "full") == 1
+        assert (
+            run(
+                "configs/plain.yaml",
+                "step_save=5",
+                "callbacks[0].args.what=full",
+                "callbacks[0].args.step=7",
+                "--tag",
+                "full",
+            )
+            == 1
+        )
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     error = capsys.readouterr().err

@@ -1,4 +1,5 @@
 """Experiments from the command line: `python -m tensorgrad.experiment new|run|sweep|show`."""
+
 from __future__ import annotations
 
 import importlib
@@ -11,7 +12,15 @@ PROGRAM = "python -m tensorgrad.experiment"
 def usage() -> str:
     """What there is."""
     about = {name: importlib.import_module(f".commands.{name}", __package__).ABOUT for name in COMMANDS}
-    return "\n".join([f"usage: {PROGRAM} COMMAND …", "", *(f"    {name:<8}{text}" for name, text in about.items()), "", f"{PROGRAM} COMMAND --help says more."])
+    return "\n".join(
+        [
+            f"usage: {PROGRAM} COMMAND …",
+            "",
+            *(f"    {name:<8}{text}" for name, text in about.items()),
+            "",
+            f"{PROGRAM} COMMAND --help says more.",
+        ]
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -31,12 +40,17 @@ def main(arguments: list[str] | None = None) -> int:
         from difflib import get_close_matches
 
         from .._escaping import escaped
+
         near = get_close_matches(name, COMMANDS, 1)
-        print(f"There is no command {escaped(name, 80)!r}; " + (f"the nearest is {near[0]}" if near else f"there are {', '.join(COMMANDS)}"), file=sys.stderr)
+        print(
+            f"There is no command {escaped(name, 80)!r}; "
+            + (f"the nearest is {near[0]}" if near else f"there are {', '.join(COMMANDS)}"),
+            file=sys.stderr,
+        )
         return 2
     try:
         return int(importlib.import_module(f".commands.{name}", __package__).main(rest, f"{PROGRAM} {name}"))
-    except BrokenPipeError:     # of `… | head`
+    except BrokenPipeError:  # of `… | head`
         sys.stderr.close()
         return 0
 

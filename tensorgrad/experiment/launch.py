@@ -1,4 +1,5 @@
 """From a configuration and the words of a command line to a run on disk that trains, in either form."""
+
 from __future__ import annotations
 
 import os
@@ -21,8 +22,8 @@ from .files import flattened
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 COMMAND = ("python", "-m", "tensorgrad.experiment", "run")
-WATCHED = "TENSORGRAD_WATCHES_STDIN"     # in the environment of a process that ends with the one that started it
-OURS = ("cmd_args", "resume")           # keys of a configuration that say how it was run
+WATCHED = "TENSORGRAD_WATCHES_STDIN"  # in the environment of a process that ends with the one that started it
+OURS = ("cmd_args", "resume")  # keys of a configuration that say how it was run
 
 
 class Refused(Exception):
@@ -40,8 +41,8 @@ class Request:
     gpu: str | None = None
     resume: str | None = None
     overwrite: bool = False
-    folder: Path | None = None          # the project's, where it was named
-    form: str | None = None             # the only one that is taken
+    folder: Path | None = None  # the project's, where it was named
+    form: str | None = None  # the only one that is taken
     command: Sequence[str] = field(default=COMMAND)
 
     @property
@@ -74,7 +75,8 @@ class Request:
 
 
 def launch(request: Request) -> int:
-    """Run it: the exit code, 0 if it went well, 1 if training failed, 2 if it could not begin, 130 after Ctrl-C. Messages go to the standard error."""
+    """Run it: the exit code, 0 if it went well, 1 if training failed, 2 if it could not begin, 130 after Ctrl-C.
+    Messages go to the standard error."""
     try:
         prepared = _Prepared(request)
         return prepared.train()
@@ -95,7 +97,8 @@ def say(message: Any) -> None:
 
 
 def devices_of(gpu: str | None) -> tuple[str, Any, str | None]:
-    """(accelerator, devices, what to tell) for the words after --gpu: numbers of GPUs, or `cpu`, `-1` or nothing for the CPU.
+    """(accelerator, devices, what to tell) for the words after --gpu: numbers of GPUs, or `cpu`, `-1` or nothing for
+    the CPU.
 
     >>> devices_of("cpu")
     ('cpu', 'auto', None)
@@ -107,11 +110,17 @@ def devices_of(gpu: str | None) -> tuple[str, Any, str | None]:
     if not re.fullmatch(r"\d{1,4}(,\d{1,4})*", gpu.replace(" ", "")):
         raise Refused(f"--gpu takes numbers of GPUs such as 0 or 0,1, or cpu, not {escaped(gpu)!r}")
     from .. import cuda
-    numbers, there = sorted({int(number) for number in gpu.split(",")}), cuda.device_count() if cuda.is_available() else 0
+
+    numbers, there = (
+        sorted({int(number) for number in gpu.split(",")}),
+        cuda.device_count() if cuda.is_available() else 0,
+    )
     if not there:
         return "cpu", "auto", "No GPU can be used here: training on the CPU."
     if numbers[-1] >= there:
-        raise Refused(f"--gpu {escaped(gpu)}: there is no GPU {numbers[-1]}; there {'is' if there == 1 else 'are'} {there}, counted from 0")
+        raise Refused(
+            f"--gpu {escaped(gpu)}: there is no GPU {numbers[-1]}; the last one is {there - 1}"
+        )
     return "gpu", numbers, None
 
 
@@ -149,6 +158,7 @@ class _Prepared:
         self.same = request.resume == "" and (self.path / "run.json").exists()
         self.config = self._config()
         from .checking import checked, form
+
         self.form = form(self.config)
         if request.form not in (None, self.form):
             raise Refused(f"{request.config} has the {self.form} form, and this script trains the {request.form} form")
@@ -156,7 +166,8 @@ class _Prepared:
         self.checkpoint, self.resumes = self._checkpoint()
 
     def _config(self) -> dict[str, Any]:
-        """The configuration that counts: the file's, or that of the run which goes on, with the changes of the command line."""
+        """The configuration that counts: the file's, or that of the run which goes on, with the changes of the command
+        line."""
         request = self.request
         given = read_config(request.config, request.overrides)
         if not self.same:
@@ -168,13 +179,17 @@ class _Prepared:
         new, old = dict(flattened(given)), dict(flattened(going_on))
         for key in dict.fromkeys([*new, *old]):
             if new.get(key) != old.get(key) and key.partition(".")[0] not in (*OURS, "seed"):
-                self.lines.append(f"{request.config} has {key}={new.get(key, '(nothing)')}; the run goes on with {old.get(key, '(nothing)')}. "
-                                  f"To change it: {key}={new.get(key, '…')} on the command line.")
+                self.lines.append(
+                    f"{request.config} has {key}={new.get(key, '(nothing)')}; "
+                    f"the run goes on with {old.get(key, '(nothing)')}. "
+                    f"To change it: {key}={new.get(key, '…')} on the command line."
+                )
         return going_on
 
     def _checkpoint(self) -> tuple[Path | None, bool]:
         """(the checkpoint to begin from or None, whether the run's own directory goes on)."""
         from . import plain, resuming
+
         resume, newest = self.request.resume, plain.newest if self.form == "plain" else resuming.newest
         if resume is None:
             return None, False
@@ -205,17 +220,33 @@ class _Prepared:
         request, config = self.request, {key: value for key, value in self.config.items() if key not in OURS}
         if config.get("seed") is None:
             config["seed"] = time.time_ns() // 1_000_000 % 1000
-        told = {"config": str(request.config), "name": request.name, "tag": request.tag, "gpu": request.gpu, "resume": request.resume}
+        told = {
+            "config": str(request.config),
+            "name": request.name,
+            "tag": request.tag,
+            "gpu": request.gpu,
+            "resume": request.resume,
+        }
         return {**config, "cmd_args": told, "resume": None if self.checkpoint is None else str(self.checkpoint)}
 
     def _run(self, config: Mapping[str, Any]) -> Any:
         from .run import Run
+
         try:
-            return Run(self.path, config, resume=self.resumes, overwrite=self.request.overwrite, snapshot=self.folder,
-                       events=True if self.form == "plain" else "default")
+            return Run(
+                self.path,
+                config,
+                resume=self.resumes,
+                overwrite=self.request.overwrite,
+                snapshot=self.folder,
+                events=True if self.form == "plain" else "default",
+            )
         except FileExistsError as error:
             if (self.path / "run.json").exists():
-                raise Refused(f"{self.path} holds a run: --resume goes on with it, --overwrite removes it first, --name or --tag begins another") from None
+                raise Refused(
+                    f"{self.path} holds a run: --resume goes on with it, --overwrite removes it first, "
+                    "--name or --tag begins another"
+                ) from None
             raise Refused(f"{self.path}: {error.strerror}") from None
         except OSError as error:
             raise Refused(f"{error.filename or self.path}: {error.strerror or error}") from None
@@ -231,6 +262,7 @@ class _Prepared:
                 if self.resumes and self.checkpoint is None:
                     run.load_state_dict({"columns": ["step", "time"], "rows": 0})
                 from .seeding import seed_everything
+
                 run.print(f"Global seed set to {seed_everything(config['seed'])}")
                 trainer = (_plain if self.form == "plain" else _with_trainer)(self, config, run)
                 if trainer.interrupted:
@@ -243,7 +275,7 @@ class _Prepared:
         except Exception:
             traceback.print_exc()
             return self._failed()
-        if trainer.interrupted:         # the trainer has said how to go on
+        if trainer.interrupted:  # the trainer has said how to go on
             return INTERRUPTED
         print(f"The run is in {self.path}.")
         return OK
@@ -260,7 +292,8 @@ class _Prepared:
 
 @contextmanager
 def _stoppable() -> Iterator[None]:
-    """Stop as after Ctrl-C when the process that started this one ends, where it asked for that: it holds the other end of the standard input."""
+    """Stop as after Ctrl-C when the process that started this one ends, where it asked for that: it holds the other end
+    of the standard input."""
     if os.environ.pop(WATCHED, None) is None:
         yield
         return
@@ -272,6 +305,7 @@ def _stoppable() -> Iterator[None]:
             pass
         if not done:
             os.kill(os.getpid(), signal.SIGINT)
+
     done: list[bool] = []
     threading.Thread(target=watch, daemon=True).start()
     try:
@@ -282,16 +316,26 @@ def _stoppable() -> Iterator[None]:
 
 def _plain(prepared: _Prepared, config: Mapping[str, Any], run: Any) -> Any:
     from . import callbacks, plain
+
     made = [callbacks.make(spec) for spec in config.get("callbacks") or ()]
     own = prepared.request.resume == ""
-    return plain.train(config, run, prepared.checkpoint, same=own, accelerator=prepared.accelerator,
-                       devices=prepared.devices, callbacks=made, go_on=prepared.request.go_on())
+    return plain.train(
+        config,
+        run,
+        prepared.checkpoint,
+        same=own,
+        accelerator=prepared.accelerator,
+        devices=prepared.devices,
+        callbacks=made,
+        go_on=prepared.request.go_on(),
+    )
 
 
 def _with_trainer(prepared: _Prepared, config: Mapping[str, Any], run: Any) -> Any:
     from . import callbacks, datasets, models
     from .callbacks import ModelCheckpoint
     from .trainer import Trainer
+
     params = dict(config.get("trainer_params") or {})
     if prepared.accelerator == "gpu":
         params |= {"accelerator": "gpu", "devices": prepared.devices}
@@ -302,5 +346,9 @@ def _with_trainer(prepared: _Prepared, config: Mapping[str, Any], run: Any) -> A
         made.append(ModelCheckpoint(**(config.get("checkpoint") or {})))
     trainer = Trainer(run=run, callbacks=made, **params)
     trainer.go_on = prepared.request.go_on()
-    trainer.fit(models.make(config["train_wrapper"]), datamodule=datasets.make(config["data_module"]), ckpt_path=prepared.checkpoint)
+    trainer.fit(
+        models.make(config["train_wrapper"]),
+        datamodule=datasets.make(config["data_module"]),
+        ckpt_path=prepared.checkpoint,
+    )
     return trainer

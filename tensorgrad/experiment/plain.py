@@ -1,9 +1,11 @@
 """The plain loop: model, loss, optimizer and data sets from one configuration, epochs from 1 to `epoch_max`.
 
-A batch is a dictionary, the loss returns one with `loss` and any further terms. Each epoch writes a line and a row with `lr`, `loss/train` and the other
-terms, `loss/val` after a validation, and `ckpt/epoch-last.pth`; `epoch-<e>.pth` comes each `epoch_save` epochs, `epoch-best.pth` with the least `loss/val`,
-`step-last.pth` each `step_save` steps. A checkpoint is `{model: spec + sd, optimizer: spec + sd, epoch, config}` and all that an exact resume needs.
-"""
+A batch is a dictionary, the loss returns one with `loss` and any further terms. Each epoch writes a line and a row
+with `lr`, `loss/train` and the other terms, `loss/val` after a validation, and `ckpt/epoch-last.pth`;
+`epoch-<e>.pth` comes each `epoch_save` epochs, `epoch-best.pth` with the least `loss/val`, `step-last.pth` each
+`step_save` steps. A checkpoint is `{model: spec + sd, optimizer: spec + sd, epoch, config}` and all that an exact
+resume needs."""
+
 from __future__ import annotations
 
 import inspect
@@ -29,7 +31,7 @@ from .utils import compute_num_params, time_text
 __all__ = ["EpochCheckpoints", "EpochLines", "Plain", "newest", "read", "train"]
 
 STEP, LAST, BEST = "step-last.pth", "epoch-last.pth", "epoch-best.pth"
-TOLD = "batch_idx", "stage", "model"        # what a loss may take beside the prediction and the batch
+TOLD = "batch_idx", "stage", "model"  # what a loss may take beside the prediction and the batch
 
 
 class Plain(Module):
@@ -47,7 +49,10 @@ class Plain(Module):
         self.loads = start is not None and (same or config.get("load_optimizer", True))
         # Whether it goes on as if it had never stopped.
         self.exactly = self.goes_on and self.loads and "parts" in start
-        self.specs = {part: {key: source[part][key] for key in ("name", "args") if key in source[part]} for part in ("model", "optimizer")}
+        self.specs = {
+            part: {key: source[part][key] for key in ("name", "args") if key in source[part]}
+            for part in ("model", "optimizer")
+        }
         self.model = models.make(source["model"], load_sd=start is not None)
         self.loss = losses.make(config["loss"])
         parameters = inspect.signature(self.loss.forward if isinstance(self.loss, nn.Module) else self.loss).parameters
@@ -81,7 +86,7 @@ class Plain(Module):
         spec = self.start["optimizer"] if self.loads else self.specs["optimizer"]
         optimizer = schedules.make_optimizer(self.parameters(), spec, load_sd=self.loads)
         spec = self.config.get("scheduler")
-        if self.loads and (spec is not None or not self.goes_on):       # a schedule starts from the first rates
+        if self.loads and (spec is not None or not self.goes_on):  # a schedule starts from the first rates
             for group in optimizer.param_groups:
                 group["lr"] = group.get("initial_lr", group["lr"])
         if spec is None:
@@ -102,7 +107,7 @@ class Plain(Module):
             for group, rate in zip(optimizer.param_groups, scheduler.get_last_lr()):
                 group["lr"] = rate
         elif not isinstance(scheduler, schedules.schedulers["ReduceLROnPlateau"]):
-            with warnings.catch_warnings(action="ignore"):      # no optimizer step comes before
+            with warnings.catch_warnings(action="ignore"):  # no optimizer step comes before
                 for _ in range(self.start["epoch"]):
                     scheduler.step()
 
@@ -113,7 +118,8 @@ class Plain(Module):
             loop.epoch, loop.global_step = start["epoch"], start.get("step", 0)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Add what makes a checkpoint complete by itself: specs with their states, the number of epochs done, the configuration."""
+        """Add what makes a checkpoint complete by itself: specs with their states, the number of epochs done, the
+        configuration."""
         loop, optimization = self.trainer.fit_loop, self.trainer.optimization
         checkpoint["model"] = {**self.specs["model"], "sd": self.model.state_dict()}
         if optimization is not None:
@@ -126,15 +132,18 @@ class Plain(Module):
 
 
 class EpochLines(BaseLogger):
-    """A line for each epoch, `epoch 3/10, train: loss=0.1234, 1.2s 3.6s/12.0s`: its time, the time so far and an estimate of all; one for a validation."""
+    """A line for each epoch, `epoch 3/10, train: loss=0.1234, 1.2s 3.6s/12.0s`: its time, the time so far and an
+    estimate of all; one for a validation."""
 
     def on_train_epoch_end(self, trainer: Any, module: Any) -> None:
         now, epoch, last, known = time.monotonic(), trainer.current_epoch + 1, trainer.max_epochs, trainer.metrics()
         session = now - self._start
         elapsed = self._before + session
         total = elapsed + (last - epoch) * session / (epoch - self._first_epoch)
-        trainer.print(f"epoch {epoch}/{last}, train: loss={known.get('loss/train', math.nan):.4f}, "
-                      f"{time_text(now - self._epoch_start)} {time_text(elapsed)}/{time_text(total)}")
+        trainer.print(
+            f"epoch {epoch}/{last}, train: loss={known.get('loss/train', math.nan):.4f}, "
+            f"{time_text(now - self._epoch_start)} {time_text(elapsed)}/{time_text(total)}"
+        )
         if (epoch % (trainer.check_val_every_n_epoch or 1)) == 0 and any(trainer.num_val_batches):
             trainer.print(validation_line(known))
 
@@ -146,8 +155,8 @@ def validation_line(known: Mapping[str, float]) -> str:
 
 
 class EpochCheckpoints(ModelCheckpoint):
-    """Saves `epoch-last.pth` after each epoch, `epoch-<e>.pth` each `epoch_save` epochs, `epoch-best.pth` with the least `loss/val`, and `step-last.pth` each
-    `step_save` steps."""
+    """Saves `epoch-last.pth` after each epoch, `epoch-<e>.pth` each `epoch_save` epochs, `epoch-best.pth` with the
+    least `loss/val`, and `step-last.pth` each `step_save` steps."""
 
     last_name, state_key = STEP, "EpochCheckpoints"
 
@@ -209,8 +218,14 @@ def read(path: Any) -> dict[str, Any]:
     """A checkpoint, of which nothing is run. ValueError if it is another file."""
     state = load(os.fspath(path), weights_only=True)
     parts = [state.get(part) for part in ("model", "optimizer")] if isinstance(state, dict) else []
-    if not parts or not all(isinstance(part, Mapping) and {"name", "sd"} <= part.keys() for part in parts) or not isinstance(state.get("epoch"), int):
-        raise ValueError(f"{path} is no checkpoint of a plain run: it does not hold model and optimizer as specs with their states, and epoch")
+    if (
+        not parts
+        or not all(isinstance(part, Mapping) and {"name", "sd"} <= part.keys() for part in parts)
+        or not isinstance(state.get("epoch"), int)
+    ):
+        raise ValueError(
+            f"{path} is no checkpoint of a plain run: model and optimizer as specs with states, and epoch"
+        )
     return state
 
 
@@ -230,11 +245,22 @@ def newest(directory: Any) -> Path | None:
 
 def loader(section: Mapping[str, Any]) -> DataLoader:
     """The batches of a section `{dataset, batch_size, shuffle, …}`."""
-    return DataLoader(datasets.make(section["dataset"]), **{key: value for key, value in section.items() if key != "dataset"})
+    return DataLoader(
+        datasets.make(section["dataset"]), **{key: value for key, value in section.items() if key != "dataset"}
+    )
 
 
-def train(config: Mapping[str, Any], run: Any, resume: Any = None, *, same: bool = False, accelerator: str = "auto",
-          devices: Any = "auto", callbacks: Iterable[Any] = (), go_on: str | None = None) -> Trainer:
+def train(
+    config: Mapping[str, Any],
+    run: Any,
+    resume: Any = None,
+    *,
+    same: bool = False,
+    accelerator: str = "auto",
+    devices: Any = "auto",
+    callbacks: Iterable[Any] = (),
+    go_on: str | None = None,
+) -> Trainer:
     """Train what a plain configuration describes, and write it to a run; the trainer, when it is done.
 
     resume: a checkpoint to begin from, whose specs of model and optimizer are then used; `same`: exactly where it was,
@@ -254,13 +280,23 @@ def train(config: Mapping[str, Any], run: Any, resume: Any = None, *, same: bool
             run.print(f"{part}: {spec} of the checkpoint, in place of the configuration's")
     several = isinstance(devices, list) and len(devices) > 1
     own = [EpochLines(), EpochCheckpoints(config.get("epoch_save"), config.get("step_save"))]
-    trainer = Trainer(run=run, max_epochs=config["epoch_max"], check_val_every_n_epoch=config.get("epoch_val") or 1,
-                      accelerator=accelerator, devices=devices, strategy="dp" if several else "auto", callbacks=[*own, *callbacks])
-    trainer.go_on = go_on or trainer.go_on
+    trainer = Trainer(
+        run=run,
+        max_epochs=config["epoch_max"],
+        check_val_every_n_epoch=config.get("epoch_val") or 1,
+        accelerator=accelerator,
+        devices=devices,
+        strategy="dp" if several else "auto",
+        callbacks=[*own, *callbacks],
+    )
+    trainer.go_on, trainer.first_epoch = go_on or trainer.go_on, 1
     if start is None and "val" in loaders:
         trainer.validate(module, loaders["val"])
         run.print(validation_line(trainer.metrics()) + " before training")
     if module.goes_on and start["epoch"] >= config["epoch_max"]:
-        run.print(f"{start['epoch']} of {config['epoch_max']} epochs are done: nothing is left to do. A larger epoch_max trains on.")
+        run.print(
+            f"{start['epoch']} of {config['epoch_max']} epochs are done: nothing is left to do. "
+            "A larger epoch_max trains on."
+        )
     trainer.fit(module, loaders["train"], loaders.get("val"), ckpt_path=resume if module.exactly else None)
     return trainer

@@ -1,4 +1,5 @@
 """A project's folder: what `new` writes, and how the registrations in it become known."""
+
 from __future__ import annotations
 
 import importlib
@@ -12,7 +13,7 @@ from .._escaping import escaped
 
 PACKAGES = ("models", "datasets", "losses", "callbacks")
 TEMPLATES = Path(__file__).with_name("scaffold")
-ENDING = ".txt"         # of templates, which are no modules of this package
+ENDING = ".txt"  # of templates, which are no modules of this package
 
 
 class ProjectError(Exception):
@@ -20,7 +21,8 @@ class ProjectError(Exception):
 
 
 def find(config: Path) -> Path | None:
-    """The project that a configuration belongs to: the folder above its own, or else the working directory, if that has one of the packages."""
+    """The project that a configuration belongs to: the folder above its own, or else the working directory, if that has
+    one of the packages."""
     for folder in (config.resolve().parent.parent, Path.cwd()):
         if any((folder / name / "__init__.py").is_file() for name in PACKAGES):
             return folder
@@ -30,8 +32,8 @@ def find(config: Path) -> Path | None:
 def activate(folder: Path) -> None:
     """Import the packages models, datasets, losses and callbacks of a project, so that what they register can be named.
 
-    ProjectError if another package of such a name is imported already; errors of the project's own code are raised as they are.
-    """
+    ProjectError if another package of such a name is imported already; errors of the project's own code are raised
+    as they are."""
     folder = folder.resolve()
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
@@ -39,7 +41,9 @@ def activate(folder: Path) -> None:
         if (folder / name / "__init__.py").is_file():
             module = importlib.import_module(name)
             if not module.__file__ or Path(module.__file__).resolve() != folder / name / "__init__.py":
-                raise ProjectError(f"{escaped(folder)}/{name} cannot be imported: {name} is already {escaped(module.__file__)}")
+                raise ProjectError(
+                    f"{escaped(folder)}/{name} cannot be imported: {name} is already {escaped(module.__file__)}"
+                )
 
 
 def write(target: Path) -> list[str]:

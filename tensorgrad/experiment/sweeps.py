@@ -1,7 +1,9 @@
-"""Sweeps: runs of one configuration with different settings, several at a time, of which sweep.json knows the plan and the states.
+"""Sweeps: runs of one configuration with different settings, several at a time, of which sweep.json knows the plan and
+the states.
 
-A sweep can be stopped at any moment, also by `kill -9`, and goes on: finished runs stay, half-done ones resume from their checkpoints.
-"""
+A sweep can be stopped at any moment, also by `kill -9`, and goes on: finished runs stay, half-done ones resume from
+their checkpoints."""
+
 from __future__ import annotations
 
 import itertools
@@ -25,11 +27,18 @@ from .config import ConfigError, Mistake, dump, override
 from .launch import FAILED, INTERRUPTED, OK, WATCHED, Refused, Request, devices_of, import_project, read_config, say
 
 PLAN, CONFIG, OUTPUT = "sweep.json", "config.yaml", "output"
-MOST = 10_000               # runs
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS")
+MOST = 10_000  # runs
+THREADS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
 RANGE = re.compile(r"([^:]+):([^:]+?)(:log)?")
-PATIENCE = 30.0             # seconds that a process may take to save and end
-TOLD = 12                   # lines of a failed run's output
+PATIENCE = 30.0  # seconds that a process may take to save and end
+TOLD = 12  # lines of a failed run's output
 
 
 # ── plans ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -71,7 +80,8 @@ def grid(words: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def draws(number: int, words: Sequence[str], seed: int) -> list[dict[str, Any]]:
-    """Random settings: `key=low:high` is uniform, over integers where both are, `key=low:high:log` uniform in the logarithm, `key=a,b,c` one of these.
+    """Random settings: `key=low:high` is uniform, over integers where both are, `key=low:high:log` uniform in the
+    logarithm, `key=a,b,c` one of these.
 
     >>> [list(draw) for draw in draws(2, ["lr=1e-4:1e-1:log", "width=8:64", "kind=SGD,Adam"], seed=0)]
     [['lr', 'width', 'kind'], ['lr', 'width', 'kind']]
@@ -97,7 +107,9 @@ def _range(match: re.Match[str]) -> tuple[float, float, bool]:
         raise ConfigError([Mistake("", "a range is written low:high or low:high:log, with numbers")])
     low, high = ends
     if low > high or match[3] and low <= 0:
-        raise ConfigError([Mistake("", f"{low}:{high} is no range" + (": a logarithmic one is above 0" if match[3] else ""))])
+        raise ConfigError(
+            [Mistake("", f"{low}:{high} is no range" + (": a logarithmic one is above 0" if match[3] else ""))]
+        )
     return low, high, bool(match[3])
 
 
@@ -107,8 +119,16 @@ def _drawn(one: Any, stream: random.Random) -> Any:
     low, high, log = one
     if log:
         value = math.exp(stream.uniform(math.log(low), math.log(high)))
-        return min(max(round(value), low), high) if isinstance(low, int) and isinstance(high, int) else float(f"{value:.6g}")
-    return stream.randint(low, high) if isinstance(low, int) and isinstance(high, int) else float(f"{stream.uniform(low, high):.6g}")
+        return (
+            min(max(round(value), low), high)
+            if isinstance(low, int) and isinstance(high, int)
+            else float(f"{value:.6g}")
+        )
+    return (
+        stream.randint(low, high)
+        if isinstance(low, int) and isinstance(high, int)
+        else float(f"{stream.uniform(low, high):.6g}")
+    )
 
 
 def written(settings: Mapping[str, Any]) -> list[str]:
@@ -118,6 +138,7 @@ def written(settings: Mapping[str, Any]) -> list[str]:
     ['a.b=0.1', 'c=[1, 2]', "d='1e3'", 'e=null']
     """
     import json
+
     words = []
     for key, value in settings.items():
         text = json.dumps(value) if isinstance(value, (dict, list)) else dump({"v": value})[3:].strip()
@@ -152,17 +173,35 @@ class Sweep:
 
     @classmethod
     def begin(cls, path: Path, request: Request, settings: list[dict[str, Any]], words: Mapping[str, Any]) -> Sweep:
-        """A new sweep, whose configurations have no mistakes; or the one that is there, if it has the same plan. ConfigError, Refused."""
+        """A new sweep, whose configurations have no mistakes; or the one that is there, if it has the same plan.
+        ConfigError, Refused."""
         folder = import_project(request)
         config = read_config(request.config, request.overrides)
         _check(config, settings)
-        plan = {"format": 1, "words": dict(words), "project": None if folder is None else str(folder.resolve()), "created": provenance.now(),
-                "runs": [{"name": folder_name(i, len(settings), one), "settings": written(one), "status": "waiting", "code": None}
-                         for i, one in enumerate(settings)]}
+        plan = {
+            "format": 1,
+            "words": dict(words),
+            "project": None if folder is None else str(folder.resolve()),
+            "created": provenance.now(),
+            "runs": [
+                {
+                    "name": folder_name(i, len(settings), one),
+                    "settings": written(one),
+                    "status": "waiting",
+                    "code": None,
+                }
+                for i, one in enumerate(settings)
+            ],
+        }
         if (path / PLAN).exists():
             old = cls.load(path)
-            if [run["settings"] for run in old.runs] != [run["settings"] for run in plan["runs"]] or read_config(path / CONFIG) != config:
-                raise Refused(f"{path} holds a sweep with another plan or configuration: sweep --resume {path.name} goes on with it, --name begins another")
+            if [run["settings"] for run in old.runs] != [run["settings"] for run in plan["runs"]] or read_config(
+                path / CONFIG
+            ) != config:
+                raise Refused(
+                    f"{path} holds a sweep with another plan or configuration: "
+                    f"sweep --resume {path.name} goes on with it, --name begins another"
+                )
             return old
         if path.exists() and any(path.iterdir()):
             raise Refused(f"{path} is not empty, and no sweep: --name begins one elsewhere")
@@ -182,7 +221,11 @@ class Sweep:
             plan = files.read_json(path / PLAN)
             assert plan["format"] == 1
             for run in plan["runs"]:
-                assert Path(run["name"]).name == run["name"] and all(isinstance(word, str) for word in run["settings"]) and isinstance(run["status"], str)
+                assert (
+                    Path(run["name"]).name == run["name"]
+                    and all(isinstance(word, str) for word in run["settings"])
+                    and isinstance(run["status"], str)
+                )
         except FileNotFoundError:
             raise Refused(f"{path} is no sweep: it has no {PLAN}") from None
         except (OSError, ValueError, KeyError, TypeError, AssertionError) as error:
@@ -219,6 +262,7 @@ class Sweep:
 def _check(config: dict[str, Any], settings: Sequence[Mapping[str, Any]]) -> None:
     """Look for mistakes in all configurations of a sweep. ConfigError with each once."""
     from .checking import check
+
     mistakes: dict[Mistake, None] = {}
     for one in settings:
         try:
@@ -259,7 +303,10 @@ class Pool:
                 time.sleep(0.05)
             return True
         except KeyboardInterrupt:
-            say(f"Stopping {len(self.at_work)} run(s): each finishes its step and saves. Ctrl-C again ends them at once.")
+            say(
+                f"Stopping {len(self.at_work)} run(s): each finishes its step and saves. "
+                "Ctrl-C again ends them at once."
+            )
             self._stop()
             return False
         finally:
@@ -271,12 +318,27 @@ class Pool:
         sweep = self.sweep
         slot = next(i for i in range(self.jobs) if i not in self.at_work)
         name, gpu = sweep.path.relative_to("save") / run["name"], self.gpus[slot % len(self.gpus)]
-        command = [sys.executable, "-m", __package__, "run", str(sweep.path / CONFIG), *run["settings"], "--name", str(name), "--resume",
-                   *(["--gpu", gpu] if gpu is not None else []), *(["--project", sweep.plan["project"]] if sweep.plan["project"] else [])]
+        command = [
+            sys.executable,
+            "-m",
+            __package__,
+            "run",
+            str(sweep.path / CONFIG),
+            *run["settings"],
+            "--name",
+            str(name),
+            "--resume",
+            *(["--gpu", gpu] if gpu is not None else []),
+            *(["--project", sweep.plan["project"]] if sweep.plan["project"] else []),
+        ]
         environment = {**os.environ, **dict.fromkeys(THREADS, str(self.threads)), WATCHED: "1"}
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))
+        environment["PYTHONPATH"] = os.pathsep.join(
+            filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")])
+        )
         with open(sweep.path / OUTPUT / f"{run['name']}.txt", "ab") as output:
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output, env=environment, start_new_session=True)
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=output, stderr=output, env=environment, start_new_session=True
+            )
         self.at_work[slot] = process, run, time.monotonic()
         run["status"], run["code"] = "running", None
         sweep.save()
@@ -284,6 +346,7 @@ class Pool:
     def _collect(self) -> None:
         """Take note of the runs that have ended."""
         from .utils import time_text
+
         for slot, (process, run, began) in list(self.at_work.items()):
             code = process.poll()
             if code is None:
@@ -292,10 +355,16 @@ class Pool:
             if process.stdin is not None:
                 process.stdin.close()
             run["code"] = code
-            run["status"] = {OK: "finished", INTERRUPTED: "interrupted", -signal.SIGINT: "interrupted"}.get(code, "failed")
+            run["status"] = {OK: "finished", INTERRUPTED: "interrupted", -signal.SIGINT: "interrupted"}.get(
+                code, "failed"
+            )
             self.sweep.save()
             self.done += 1
-            print(f"[{self.done}/{self.number}] {run['name']}: {run['status']} after {time_text(time.monotonic() - began)}", flush=True)
+            print(
+                f"[{self.done}/{self.number}] {run['name']}: {run['status']} "
+                f"after {time_text(time.monotonic() - began)}",
+                flush=True,
+            )
 
     def _stop(self) -> None:
         """Interrupt the processes and wait for them; once more, and they end at once."""
@@ -321,7 +390,9 @@ def held(path: Path) -> Iterator[None]:
             try:
                 directory.fcntl.flock(descriptor, directory.fcntl.LOCK_EX | directory.fcntl.LOCK_NB)
             except BlockingIOError:
-                raise Refused(f"{path} is being worked on by another process. Wait until it has ended, or stop it") from None
+                raise Refused(
+                    f"{path} is being worked on by another process. Wait until it has ended, or stop it"
+                ) from None
         yield
     finally:
         os.close(descriptor)
@@ -335,25 +406,27 @@ def perform(sweep: Sweep, jobs: int, gpu: str | None, retry: bool) -> int:
         pool = Pool(sweep, jobs, gpu)
         if jobs > pool.jobs:
             say(f"{jobs} jobs, but {pool.jobs} processor(s): {pool.jobs} at a time")
-        ready, number = len(sweep.runs) - len(runs), len(sweep.runs)
-        print(f"{sweep.path}: {number} runs" + (f", {ready} of them done before" if ready else "")
-              + f"; {pool.jobs} at a time, with {pool.threads} thread{'s' * (pool.threads > 1)} each", flush=True)
+        before, number = len(sweep.runs) - len(runs), len(sweep.runs)
+        ready = f", {before} of which are left as they are" if before else ""
+        each = f"{pool.threads} thread{'s' * (pool.threads > 1)} each"
+        print(f"{sweep.path}: {number} runs{ready}; {pool.jobs} at a time, with {each}", flush=True)
         whole = pool.work(runs)
         _show(sweep)
+    again = ["python", "-m", __package__, "sweep", "--resume", sweep.path.relative_to("save").as_posix()]
+    again += ["--jobs", str(jobs)] * (jobs > 1) + ["--gpu", str(gpu)] * (gpu is not None)
     if not whole:
-        again = shlex.join(["python", "-m", __package__, "sweep", "--resume", sweep.path.relative_to("save").as_posix()])
-        say(f"Interrupted. To go on: {again}" + (f" --jobs {jobs}" if jobs > 1 else ""))
+        say(f"Interrupted. To go on: {shlex.join(again)}")
         return INTERRUPTED
-    failed = [run for run in sweep.runs if run["status"] == "failed"]
-    if failed:
-        say(f"{len(failed)} of {number} runs failed. To try those again: python -m {__package__} sweep --resume {sweep.path.relative_to('save').as_posix()} --retry")
-    return FAILED if failed or any(run["status"] != "finished" for run in sweep.runs) else OK
+    if failed := sum(run["status"] == "failed" for run in sweep.runs):
+        say(f"{failed} of {number} runs failed. To try those again: {shlex.join([*again, '--retry'])}")
+    return OK if all(run["status"] == "finished" for run in sweep.runs) else FAILED
 
 
 def _show(sweep: Sweep) -> None:
     """The last lines of runs that failed, and all runs as a table."""
     from .show import table
     from .show.several import gathered
+
     for run in sweep.runs:
         if run["status"] == "failed":
             print(f"\n{run['name']} failed with exit code {run['code']}:")

@@ -51,6 +51,7 @@ class Trainer:
     """
 
     go_on = 'fit(…, ckpt_path="last"), or the same command with --resume.'     # what to do after an interrupt
+    first_epoch = 0         # the number of the first epoch in rows
 
     @options.naming_nearest
     def __init__(self, *, max_epochs: int | None = None, min_epochs: int = 0, max_steps: int = -1, min_steps: int = 0, max_time: Any = None,
@@ -251,7 +252,7 @@ class Trainer:
         """A row of the run, at the step that it is at."""
         self.logged.update(values)
         if self.run is not None and self.logger_enabled and self.is_global_zero and not self.fast_dev_run:
-            self.run.log(self.global_step, {"epoch": self.current_epoch, **values})
+            self.run.log(self.global_step, {"epoch": self.current_epoch + self.first_epoch * (self.state.fn == "fit"), **values})
 
     def stepper(self, name: str) -> Any:
         """The module's step of a name, in this precision, of all devices."""

@@ -1,4 +1,5 @@
 """new DIR: write a small project that runs at once."""
+
 from __future__ import annotations
 
 import argparse

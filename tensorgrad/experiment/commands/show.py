@@ -1,4 +1,5 @@
 """show SAVE…: runs beside each other, as a table and as a page."""
+
 from __future__ import annotations
 
 import argparse
@@ -13,13 +14,22 @@ PAGE = "runs.html"
 
 def main(arguments: list[str], program: str) -> int:
     """The exit code."""
-    parser = argparse.ArgumentParser(program, description="Compare the runs in directories: of runs, of sweeps, or of whole save/ folders.")
+    parser = argparse.ArgumentParser(
+        program, description="Compare the runs in directories: of runs, of sweeps, or of whole save/ folders."
+    )
     parser.add_argument("paths", metavar="SAVE", nargs="+", type=Path, help="a directory of runs")
-    parser.add_argument("--html", metavar="FILE", nargs="?", const=PAGE, help=f"write one page of curves that works offline (default: {PAGE})")
+    parser.add_argument(
+        "--html",
+        metavar="FILE",
+        nargs="?",
+        const=PAGE,
+        help=f"write one page of curves that works offline (default: {PAGE})",
+    )
     parser.add_argument("--metric", metavar="M", help="show this metric only, the best run first")
     words = parser.parse_intermixed_args(arguments)
     from ..show import page, table
     from ..show.several import for_the_terminal, gathered, only
+
     try:
         records = gathered(words.paths)
         if words.metric is not None:

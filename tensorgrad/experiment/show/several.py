@@ -1,4 +1,5 @@
 """The runs of several directories: runs, sweeps, and folders of them."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -14,11 +15,12 @@ from ..launch import OURS
 from ..registry import alternatives
 from .reading import Record, better, find, metrics, read, settings
 
-MANY = 6                # settings that a table shows without a second thought
+MANY = 6  # settings that a table shows without a second thought
 
 
 def gathered(paths: Iterable[Any]) -> list[Record]:
-    """A record for each run in these directories, and for those that a sweep has not begun. What is damaged is told in its record.
+    """A record for each run in these directories, and for those that a sweep has not begun. What is damaged is told in
+    its record.
 
     FileNotFoundError for a path where nothing is.
     """
@@ -30,7 +32,9 @@ def gathered(paths: Iterable[Any]) -> list[Record]:
             for name, status in _planned(sweep):
                 folder = (sweep / name).resolve()
                 if folder not in records:
-                    records[folder] = Record(folder, status, problems=[] if status == "waiting" else ["there are no files of a run"])
+                    records[folder] = Record(
+                        folder, status, problems=[] if status == "waiting" else ["there are no files of a run"]
+                    )
     return list(records.values())
 
 
@@ -47,7 +51,7 @@ def _read(folder: Path) -> Record:
         if record.config is not None:
             record.config = {key: value for key, value in record.config.items() if key not in OURS}
         return record
-    except Exception as error:      # whatever is in the directory, the others are shown
+    except Exception as error:  # whatever is in the directory, the others are shown
         return Record(folder, "unreadable", problems=[escaped(f"cannot be read: {error}", 300)])
 
 
@@ -61,7 +65,8 @@ def _planned(sweep: Path) -> list[tuple[str, str]]:
 
 
 def only(records: list[Record], metric: str) -> list[Record]:
-    """The records with one metric alone, the best first, those without it last. ValueError for a metric that no run has."""
+    """The records with one metric alone, the best first, those without it last. ValueError for a metric that no run
+    has."""
     if metric not in (known := metrics(records)):
         raise ValueError(f"no run has the metric {escaped(metric)!r}; {alternatives(metric, known, 'there are')}")
     way = better(metric)
@@ -69,6 +74,7 @@ def only(records: list[Record], metric: str) -> list[Record]:
     def place(record: Record) -> float:
         value = record.last(metric) if way is None else (record.best(metric) or (None,))[0]
         return np.inf if value is None else -value if way == "max" else value
+
     for record in records:
         record.series = {name: series for name, series in record.series.items() if name == metric}
         record.texts = {}
@@ -76,10 +82,14 @@ def only(records: list[Record], metric: str) -> list[Record]:
 
 
 def for_the_terminal(records: list[Record]) -> tuple[list[Record], int]:
-    """(records whose configurations have only the settings that all of them have, if many differ; how many were left out)."""
+    """(records whose configurations have only the settings that all of them have, if many differ; how many were left
+    out)."""
     differing, common = settings(records)
     partial = {key for key, values in differing.items() if any(value is ... for value in values)}
     if len(differing) <= MANY or not partial:
         return records, 0
     kept = {key: values for key, values in differing.items() if key not in partial}
-    return [replace(record, config=common | {key: values[i] for key, values in kept.items()}) for i, record in enumerate(records)], len(partial)
+    return [
+        replace(record, config=common | {key: values[i] for key, values in kept.items()})
+        for i, record in enumerate(records)
+    ], len(partial)
