@@ -464,3 +464,12 @@ def test_the_command_loads_little():
     )
     loaded = done.stdout.splitlines()[-1]
     assert "trainer" not in loaded and "plain" not in loaded and loaded.endswith("False False")
+
+
+@pytest.mark.parametrize("change", [{"name": "../x"}, {"settings": ["--overwrite"]}, {"status": 3}, {"settings": 3}])
+def test_a_damaged_plan_is_refused(change, small, capsys):
+    run = {"name": "0", "settings": ["seed=1"], "status": "waiting"} | change
+    Path("save/d").mkdir(parents=True)
+    Path("save/d/sweep.json").write_text(json.dumps({"format": 1, "runs": [run]}))
+    assert main(["sweep", "--resume", "d"]) == 2
+    assert "sweep.json cannot be read" in capsys.readouterr().err

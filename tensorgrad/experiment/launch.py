@@ -196,7 +196,7 @@ class _Prepared:
         if resume == "":
             found = newest(self.path / "ckpt") if self.same else None
             if found is None:
-                self.lines.append(f"{self.path} has no checkpoint to go on from: the run begins anew.")
+                self.lines.append(f"{self.path} has no checkpoint yet: training begins at the first step.")
             return found, self.same
         path = Path(resume)
         if path.is_dir():

@@ -219,17 +219,12 @@ class Sweep:
         """The sweep in a directory. Refused if there is none, or its plan is damaged."""
         try:
             plan = files.read_json(path / PLAN)
-            assert plan["format"] == 1
-            for run in plan["runs"]:
-                assert (
-                    Path(run["name"]).name == run["name"]
-                    and all(isinstance(word, str) for word in run["settings"])
-                    and isinstance(run["status"], str)
-                )
+            if plan["format"] != 1 or not all(map(_sound, plan["runs"])):
+                raise ValueError("it is damaged, or of another version")
         except FileNotFoundError:
             raise Refused(f"{path} is no sweep: it has no {PLAN}") from None
-        except (OSError, ValueError, KeyError, TypeError, AssertionError) as error:
-            raise Refused(f"{path / PLAN} cannot be read: {escaped(error) or 'it is damaged'}") from None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise Refused(f"{path / PLAN} cannot be read: {escaped(error)}") from None
         return cls(path, plan)
 
     def save(self) -> None:
@@ -257,6 +252,16 @@ class Sweep:
             if time.monotonic() - began > PATIENCE:
                 raise Refused(f"{path} is being written by another process. Wait until it has ended, or stop it")
             time.sleep(0.05)
+
+
+def _sound(run: Mapping[str, Any]) -> bool:
+    """Whether what sweep.json says of a run can be put on a command line."""
+    words = run["settings"]
+    return (
+        Path(run["name"]).name == run["name"]
+        and isinstance(run["status"], str)
+        and all(isinstance(word, str) and "=" in word and word[0] not in "-=" for word in words)
+    )
 
 
 def _check(config: dict[str, Any], settings: Sequence[Mapping[str, Any]]) -> None:

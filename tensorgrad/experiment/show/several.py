@@ -11,6 +11,7 @@ import numpy as np
 
 from ..._escaping import escaped
 from .. import files, sweeps
+from ..config import load, override
 from ..launch import OURS
 from ..registry import alternatives
 from .reading import Record, better, find, metrics, read, settings
@@ -29,12 +30,8 @@ def gathered(paths: Iterable[Any]) -> list[Record]:
         for folder in find(path):
             records.setdefault(folder.resolve(), _read(folder))
         for sweep in [path, *_below(path)]:
-            for name, status in _planned(sweep):
-                folder = (sweep / name).resolve()
-                if folder not in records:
-                    records[folder] = Record(
-                        folder, status, problems=[] if status == "waiting" else ["there are no files of a run"]
-                    )
+            for record in _planned(sweep):
+                records.setdefault(record.path, record)
     return list(records.values())
 
 
@@ -55,12 +52,22 @@ def _read(folder: Path) -> Record:
         return Record(folder, "unreadable", problems=[escaped(f"cannot be read: {error}", 300)])
 
 
-def _planned(sweep: Path) -> list[tuple[str, str]]:
-    """(directory, status) of each run of a sweep; nothing if its plan cannot be read."""
+def _planned(sweep: Path) -> list[Record]:
+    """The runs of a sweep as they were planned; nothing if its plan cannot be read."""
     try:
-        runs = files.read_json(sweep / sweeps.PLAN)["runs"]
-        return [(name, escaped(run["status"], 40)) for run in runs if (name := str(run["name"])) == Path(name).name]
-    except (OSError, ValueError, KeyError, TypeError):
+        runs = [(run["name"], run["settings"], run["status"]) for run in files.read_json(sweep / sweeps.PLAN)["runs"]]
+        config = load(sweep / sweeps.CONFIG)
+        return [
+            Record(
+                (sweep / name).resolve(),
+                escaped(status, 40),
+                config=override(config, settings),
+                problems=[] if status == "waiting" else ["there are no files of a run"],
+            )
+            for name, settings, status in runs
+            if name == Path(name).name
+        ]
+    except (OSError, ImportError, ValueError, KeyError, TypeError):
         return []
 
 
