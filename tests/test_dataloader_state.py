@@ -5,6 +5,7 @@ import io
 import multiprocessing
 import pickle
 import random
+import weakref
 
 import numpy as np
 import pytest
@@ -574,3 +575,22 @@ def test_copies(make_copy):
     rest = list(iterator)
     loader.load_state_dict(state)
     assert equal(list(make_copy(loader)), rest) and equal(list(loader), rest)
+
+
+def test_an_iterator_that_is_gone_leaves_nothing_behind():
+    """The loader keeps where it was, but neither batches nor what iterates the dataset."""
+    closed = []
+
+    class Stream(IterableDataset):
+        def __iter__(self):
+            try:
+                yield from range(9)
+            finally:
+                closed.append(True)
+
+    loader = DataLoader(Stream(), batch_size=2)
+    for batch in loader:
+        kept = weakref.ref(batch)
+        break
+    del batch
+    assert closed == [True] and kept() is None and loader.state_dict()['handed_out'] == 1
