@@ -50,6 +50,9 @@ class Trainer:
     Ctrl-C lets `fit` finish its step, saves and returns with `interrupted` set; the next one raises KeyboardInterrupt. Example: see `Module`.
     """
 
+    go_on = 'fit(…, ckpt_path="last"), or the same command with --resume.'     # what to do after an interrupt
+    first_epoch = 0         # the number of the first epoch in rows
+
     @options.naming_nearest
     def __init__(self, *, max_epochs: int | None = None, min_epochs: int = 0, max_steps: int = -1, min_steps: int = 0, max_time: Any = None,
                  run: Any = None, callbacks: Any = None, logger: Any = True, accelerator: str = "auto", devices: Any = "auto", strategy: str = "auto",
@@ -250,7 +253,7 @@ class Trainer:
         """A row of the run, at the step that it is at."""
         self.logged.update(values)
         if self.run is not None and self.logger_enabled and self.is_global_zero and not self.fast_dev_run:
-            self.run.log(self.global_step, {"epoch": self.current_epoch, **values})
+            self.run.log(self.global_step, {"epoch": self.current_epoch + self.first_epoch * (self.state.fn == "fit"), **values})
 
     def stepper(self, name: str) -> Any:
         """The module's step of a name, in this precision, of all devices."""
@@ -435,9 +438,9 @@ class Trainer:
         """After an interrupt: save, and say how to go on."""
         directory, step = self.checkpoint_directory, self.global_step
         if directory is not None and self.enable_checkpointing and self.optimization.fresh:
-            self.save_checkpoint(directory / "last.ckpt")
-            self.print(f"Interrupted after step {step}, which is saved in {directory / 'last.ckpt'}. To go on: fit(…, ckpt_path=\"last\"), or the same "
-                       "command with --resume.")
+            path = directory / getattr(self.checkpoint_callback, "last_name", "last.ckpt")
+            self.save_checkpoint(path)
+            self.print(f"Interrupted after step {step}, which is saved in {path}. To go on: {self.go_on}")
         else:
             self.print(f"Interrupted after step {step}. Nothing is saved: the trainer has no directory for checkpoints.")
         if self.run is not None and self.is_global_zero:
