@@ -322,8 +322,8 @@ static PyObject *new_view(Call *call, PyObject *y)
     return out;
 }
 
-/* Tell whether the operands of an elementwise op lie differently. */
-static int differ(PyObject *const *values, int count)
+/* Tell whether the result of an elementwise op may lie otherwise than PyTorch has it: its operands lie differently, or not in rows. */
+static int may_stray(PyObject *const *values, int count)
 {
     Array *first = NULL;
     for (int i = 0; i < count; i++) {
@@ -333,7 +333,7 @@ static int differ(PyObject *const *values, int count)
         else if (!(a->flags & first->flags & C_CONTIGUOUS) && (a->ndim != first->ndim || memcmp(a->strides, first->strides, a->ndim * sizeof *a->strides)))
             return 1;
     }
-    return 0;
+    return first && !(first->flags & C_CONTIGUOUS);
 }
 
 /* Tell whether the axes of y lie in the order of those of x, which is not broadcast. */
@@ -342,14 +342,14 @@ static int lie_alike(const Array *y, const Array *x)
     if (!same_shape(y, x)) return 0;
     for (int i = 0; i < x->ndim; i++)
         for (int j = x->shape[i] > 1 ? 0 : i; j < i; j++)
-            if (!x->strides[i] || (x->shape[j] > 1 && (x->strides[i] < x->strides[j]) != (y->strides[i] < y->strides[j]))) return 0;
+            if (!x->strides[i] || (x->shape[j] > 1 && (!x->strides[j] || (x->strides[i] < x->strides[j]) != (y->strides[i] < y->strides[j])))) return 0;
     return 1;
 }
 
 /* The result y of an elementwise op, with its axes in PyTorch's order: storage/layout.py knows that. It takes y. */
 static PyObject *in_order(PyObject *y, PyObject *const *values, int count)
 {
-    if (Py_TYPE(values[0]) == array_type && lie_alike((Array *)y, (Array *)values[0])) return y;
+    if (Py_TYPE(y) != array_type || (Py_TYPE(values[0]) == array_type && lie_alike((Array *)y, (Array *)values[0]))) return y;
     PyObject *arrays = PyList_New(0), *found = NULL;
     int failed = !arrays;
     for (int i = 0; i < count && !failed; i++) failed = Py_TYPE(values[i]) == array_type && PyList_Append(arrays, values[i]);
@@ -366,7 +366,7 @@ static PyObject *result_of(Call *call, PyObject *kernel, PyObject **values, PyOb
     int plain = !call->record || call->record == own_record || call->record == careful, pair = Py_TYPE(kernel) == pair_type;
     if ((pair && !plain) || (lane->shows && call->needs && !(plain && call->record))) return NULL;
     PyObject *y = computed(call, kernel, values, lane->operands, keywords);
-    if (y && lane->elementwise && lane->operands > 1 && differ(values, lane->operands)) y = in_order(y, values, lane->operands);
+    if (y && lane->elementwise && !lane->shows && may_stray(values, lane->operands)) y = in_order(y, values, lane->operands);
     int seen = y && is_view(lane, y, values[0]);
     PyObject *out = !y ? NULL : seen ? new_view(call, y) : new_tensor(y, new_object(cpu), Py_None);
     if (out && (call->record ? recorded(call, out) : seen ? 0 : mark_inference(SLOT(out, tensor_at[STORAGE])))) Py_CLEAR(out);

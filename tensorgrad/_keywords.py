@@ -1,6 +1,7 @@
 """Types of arguments that need no second look. PyTorch refuses others, such as `keepdim=1`, that would pass for the right ones here."""
 from __future__ import annotations
 
+from sys import maxsize
 from typing import Any
 
 from .device import device
@@ -22,7 +23,7 @@ INTEGERS = """
     num_groups num_layers num_samples offset row sections split_size start_dim steps storage_offset
     upscale_factor downscale_factor win_length
 """
-LISTS = """dilation dims kernel_size normalized_shape output_padding output_size pad padding repeats shifts size sizes split_size_or_sections split_sizes
+LISTS = """dilation dims kernel_size normalized_shape output_padding output_size pad padding repeats s shifts size sizes split_size_or_sections split_sizes
     stride"""
 NUMBERS = """
     alpha atol base beta correction d delta dropout_p dx eps fill_value initial input_scale lambd lower margin max_norm maxnorm median
@@ -40,6 +41,7 @@ USUAL: dict[str, frozenset[type]] = {
     "dtype": frozenset((dtype, str, NONE)),      # names of dtypes are taken, too
     "device": frozenset((str, device, NONE)),
 }
+WITH_DIM: tuple[int, frozenset[type]] = maxsize, frozenset()       # among the places of a function: it has a keyword keepdim= only beside dim=
 COUNTED = frozenset(" ".join((FLAGS, INTEGERS, LISTS, NUMBERS)).split())
 
 
@@ -49,7 +51,8 @@ def places(function: Any) -> tuple[tuple[int, frozenset[type]], ...]:
         function = function.__wrapped__
     code = function.__code__
     names = code.co_varnames[:code.co_argcount]
-    return tuple((i, USUAL[name]) for i, name in enumerate(names) if name in COUNTED and not (name == "value" and "key" in names))    # a tensor beside a key
+    found = tuple((i, USUAL[name]) for i, name in enumerate(names) if name in COUNTED and not (name == "value" and "key" in names))    # a tensor beside a key
+    return (*found, WITH_DIM) if getattr(function, "keeps_with_dim", False) else found
 
 
 def odd(args: Any, kwargs: Any, places: Any) -> bool:
@@ -59,5 +62,7 @@ def odd(args: Any, kwargs: Any, places: Any) -> bool:
             return True
     for name in kwargs:
         if name in USUAL and type(kwargs[name]) not in USUAL[name]:
+            return True
+        if name in ("keepdim", "keepdims") and len(args) < 2 and "dim" not in kwargs and "axis" not in kwargs and WITH_DIM in places:
             return True
     return False

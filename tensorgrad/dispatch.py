@@ -371,13 +371,13 @@ def compiled(op: type[Op], operands: int, numbers: bool = False, parameters: boo
         if lanes is None:
             return lane
         return update_wrapper(lanes.lane(lane, op, op.kernels, op.plans, op.kinds, operands, op.differentiable, numbers, parameters,
-                                         2 if op.view == "always" else int(bool(op.view)), op.elementwise), lane)
+                                         2 if op.view == "always" else int(bool(op.view)), op.elementwise and not op.row_major), lane)
     return decorate
 
 
 def unary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
     """`otherwise` takes what the fast lane does not: other dtypes and classes."""
-    kernels, kinds, tracked, plans = op.kernels, op.kinds, op.differentiable, op.plans
+    kernels, kinds, tracked, plans, laid = op.kernels, op.kinds, op.differentiable, op.plans, op.elementwise and not op.row_major
     otherwise = otherwise or general(op)
 
     @compiled(op, 1)
@@ -393,6 +393,8 @@ def unary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
                 end(token)
             if type(y) is not backend.array_type:
                 y = backend.asarray(y)
+            elif laid and backend.ordered is not None and 0 in x.strides:        # NumPy and PyTorch agree about others
+                y = backend.ordered(y, (x,))
             out = new(Tensor)
             out.array, out._storage, out._node, out._grad, out.origin = y, backend(), None, None, None
             node = a._node if a.origin is None else node_of(a)
@@ -408,15 +410,17 @@ def unary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
 def parametric(op: type[Op]) -> Callable[..., Any]:
     """Ops of one tensor with parameters, such as reductions."""
     kernels, kinds, tracked, plans, otherwise = op.kernels, op.kinds, op.differentiable, op.plans, general(op)
+    laid = op.elementwise and not op.row_major
 
     @compiled(op, 1, parameters=True)
     def call(a: Any, *positional: Any, **params: Any) -> Any:
         if not positional and type(a) in PLAIN and (x := a.array).dtype.kind in kinds and \
                 type(kernel := kernels[backend := type(a._storage)]) is not Pair:
             try:
-                out = fresh(compute(kernel, x, **params), backend)
+                y = compute(kernel, x, **params)
             except MemoryError as error:
                 raise explained(op, (x,), error) from None
+            out = fresh(backend.ordered(y, (x,)) if laid and backend.ordered is not None and 0 in x.strides else y, backend)
             node = a._node if a.origin is None else node_of(a)
             if node is not None and tracked and (record := mode.record):
                 record(plans[1], (a,), (node,), params, out)

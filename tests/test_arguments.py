@@ -187,6 +187,21 @@ x.clamp_(x + 0j) ; x.squeeze_('a') ; x.t_(1) ; x.transpose_(0) ; x.index_fill_(0
 x.copy_('a') ; x.fill_('a') ; x.exp_(1) ; x.fill_(x) ; x.normal_(0, -1) ; x.uniform_(1, 0) ; x.random_(5, 1) ; x.bernoulli_(2.) ; x.geometric_(2)
 x.exponential_(-1) ; n.normal_() ; x.resize_('a')
 
+# what would go through
+x.sum(keepdim=True) ; torch.sum(x, keepdims=False) ; x.mean(keepdim=False) ; x.prod(keepdim=False) ; x.max(keepdim=False) ; torch.median(x, keepdim=False)
+x.std(keepdim=True) ; x.argmax(keepdim=True) ; x.nansum(keepdim=True) ; x.sum(None, keepdim=True) ; x.norm(.5, 1, 0) ; torch.norm(x, 'fro', (0, 1), 1)
+torch.polygamma(2**63, x) ; x.polygamma(2**63) ; torch.slice_copy(x, start=2**63) ; torch.slice_copy(x, step=True) ; x.round_(decimals=2**63)
+n.round_(decimals=None) ; x.tril_(2**63) ; x.triu(-2**63 - 1) ; x.diag(2**63) ; n.short().clip_(2**15) ; n.byte().clamp(-1) ; n.byte().clamp(-256)
+torch.constant_pad_nd(x, (1, torch.tensor(1.))) ; torch.constant_pad_nd(x, (.5, -1)) ; torch.hardshrink(x, 1j) ; F.softshrink(x, 1j) ; F.elu(x, 1j)
+F.leaky_relu(x, 1j) ; F.softplus(x, 1j) ; F.softplus(x, threshold=1e300) ; x.scatter_reduce_(1, j, -1, 'amax') ; torch.norm_except_dim(x, 2., 0)
+F.sigmoid(x, out=y) ; F.tanh(x, out=y) ; torch.fft.irfftn(x, (float('nan'), 1)) ; torch.fft.irfftn(x, True) ; x.topk(1, dim=None)
+x.vsplit(torch.tensor(3)) ; x.vsplit(torch.tensor([1])) ; torch.unravel_index(i, (np.int64(1), 4)) ; torch.addmm(y, x, x.T, alpha=1j)
+torch.addmm(y, x, x.T, beta=1e300) ; torch.addmv(x[0], x.T, y[0], beta=1j) ; torch.baddbmm(x[None], y[None], x[None], alpha=1e300)
+n.new_tensor((torch.tensor(1.), 2), dtype=torch.int32) ; torch.tensor([[torch.tensor(1.5), 2]], dtype=torch.bool) ; torch.logspace(0, 1j, 4)
+torch.logspace(torch.tensor(1j), 1, 3) ; torch.logspace(0, 1j, 3, dtype=torch.float32) ; torch.arange(1, torch.tensor([3]), 2)
+torch.unique(x[0, 0], dim=0) ; torch.unique_consecutive(x[0, 0], dim=1j) ; x.unique_consecutive(1, None) ; torch.cov(x, correction=True)
+torch.hinge_embedding_loss(x, 1j)
+
 # what the parser takes all the same
 torch.add(x, 2, x) ; x.add(2, x) ; x.sub(2, x) ; torch.addmm(2, y, x, x.T) ; torch.addcmul(x, 2, x, x) ; x.sum(0, True) ; x.flip(0, 1) ; x.flip(0)
 x.permute(1, 0) ; x.view(3, 2) ; x.view((3, 2)) ; x.view(size=(3, 2)) ; x.view(dtype=torch.int32) ; x.hsplit(1, 2) ; torch.hsplit(x, indices=[1])

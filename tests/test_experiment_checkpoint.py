@@ -24,9 +24,9 @@ def seed(number):
     random.seed(number), np.random.seed(number), tg.manual_seed(number)
 
 
-def train(net, optimizer, steps=3, scheduler=None, scaler=None, loader=None):
+def train(net, optimizer, steps=3, scheduler=None, scaler=None):
     """A few steps, and all random streams in them."""
-    for step in range(steps):
+    for _ in range(steps):
         x = tg.randn(6, 3) + random.random() + np.random.rand()
 
         def closure(x=x):

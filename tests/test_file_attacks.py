@@ -258,6 +258,18 @@ def test_a_large_tensor_of_one_element_is_shown_in_no_time(n):
         assert repr(loaded).startswith("tensor([0., 0., 0.,  ..., 0., 0., 0.]")
 
 
+def test_an_optimizer_takes_pairs_of_pairs_in_no_time():
+    optimizer = tg.optim.SGD([tg.ones(1, requires_grad=True)], lr=0.1)
+    state, pair = optimizer.state_dict(), (1, 2)
+    for _ in range(60):
+        pair = (pair, pair)
+    state["param_groups"][0] |= {"pair": pair, "list": [[3], tg.ones(2)]}
+    optimizer.load_state_dict(state)
+    group = optimizer.param_groups[0]
+    assert group["pair"][0] is group["pair"][1] and group["list"][0] == [3] and group["list"][0] is not state["param_groups"][0]["list"][0]
+    assert group["list"][1] is not state["param_groups"][0]["list"][1] and group["list"][1].tolist() == [1, 1]
+
+
 def test_long_integers_in_old_files_are_clean_errors():
     long = b"\x8b\0\x40\0\0" + b"\1" * 16384
     for data in (pickle.dumps(0x1950A86A20F9469CFC6C, 2) + b"\x80\x02" + long + b".",):

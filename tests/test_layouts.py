@@ -110,6 +110,46 @@ def test_fourier_transforms_leave_the_transformed_axes_innermost(order):
     same(program)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_functions_of_expanded_tensors_lie_in_rows(dtype):
+    """Of one operand, of the same operand twice, and of what such results are."""
+    def program(torch):
+        x, y = torch.ones(1, 4, dtype=getattr(torch, dtype)).expand(3, 4), torch.ones(3, 4)
+        found = [f(x) for f in (torch.lgamma, torch.digamma, torch.erf, torch.special.i0e, torch.special.i1e, torch.sin)]
+        return strides([*found, x * x, x.xlogy(x), x.xlogy(x) - x * y, torch.kl_div(y, x, 0)])
+    same(program)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_kept_axes_lie_in_rows(dtype):
+    def program(torch):
+        x = torch.ones(2, 3, 3, dtype=getattr(torch, dtype)).permute(2, 1, 0)
+        return [strides(f(x, dim=1, keepdim=True)) for f in (torch.sum, torch.prod, torch.std, torch.var, torch.any, torch.amax, torch.linalg.vector_norm)]
+    same(program)
+
+
+def test_scatters_into_a_slice_keep_its_gaps():
+    """Their results lie in the copied memory, where the slice does; gradients reach its elements alone."""
+    def program(torch):
+        leaf, diagonal = torch.arange(24.).reshape(4, 6).requires_grad_(), torch.ones(3, requires_grad=True)
+        found = []
+        for x in (leaf[1:, 1::2], leaf[1:, ::2].T, leaf[:1, :3].expand(3, 3), leaf[1:, :3]):
+            y = torch.diagonal_scatter(x, diagonal)
+            found += [y, strides([y, torch.select_scatter(x, diagonal, 0, 1), torch.slice_scatter(x, diagonal[None], 0, 1, 2)]), y.storage_offset()]
+            found += torch.autograd.grad(y, (leaf, diagonal), torch.arange(9.).reshape(3, 3))
+        return found
+    same(program)
+
+
+def test_single_results():
+    """A reflected quotient of tensors, norms brought down, spectra of single samples."""
+    def program(torch):
+        x, turned = torch.ones(3, 4), torch.ones(4, 3).T
+        spectra = torch.stft(turned.to(torch.complex64), 1, 1, window=torch.ones(1), onesided=False, return_complex=True)
+        return strides([x.__rtruediv__(turned), turned.__rtruediv__(x), torch.ones(2, 3, 3).permute(2, 1, 0).renorm(2., 0, 1.), spectra])
+    same(program)
+
+
 def test_orders_of_axes():
     """By hand: NumPy arrays, whose strides are known."""
     rows, columns = np.ones((2, 3)), np.ones((3, 2)).T

@@ -1,7 +1,7 @@
 """The elementwise, reducing, sorting and matrix functions beside PyTorch: values, dtypes, warnings, the first line of errors, and gradients."""
 import numpy as np
 import pytest
-from side_by_side import compare, outcome
+from side_by_side import compare, outcome, same
 from support import needed
 
 import tensorgrad
@@ -403,3 +403,32 @@ def test_named_results():
     values, indices = found
     assert found.values is values and found[1] is indices is found.indices
     assert type(found) is tensorgrad.return_types.max and type(found)(found) == found
+
+
+def test_deviations_beyond_the_range_of_squares():
+    """The squares of these numbers are out of their dtype's range; the deviation is not, and has a gradient. Large arrays take other kernels."""
+    def program(torch):
+        x = torch.tensor([[1e30, -1e30, 2.], [1e-30, 3e-30, -1e-30], [1., 2., 4.]], requires_grad=True)
+        large = torch.arange(1., 5001.).reshape(50, 100) * 1e20
+        half = torch.tensor([300., -300., 2.], dtype=torch.float16)
+        found = [x.std(), x.std(1), x[1].std() * 1e30, x.std(0, correction=0), large.std(), large.std(0), large.std(1), half.std()]
+        return [*found, half.to(torch.bfloat16).std(), torch.std_mean(half)[0], half.var(correction=0),
+                torch.autograd.grad(x.std(1), x, torch.tensor([1., 2., 3.]))[0][::2]]
+    same(program, rtol=1e-3)
+
+
+def test_integers_beside_floats_in_gradients_of_special_functions():
+    def program(torch):
+        a, x = torch.tensor([1, 2, 3, 5], dtype=torch.int16), torch.tensor([.5, 1., 2., 7.], dtype=torch.float64, requires_grad=True)
+        return [torch.autograd.grad(f(a, x).sum(), x) for f in (torch.special.gammainc, torch.special.gammaincc)]
+    same(program)
+
+
+def test_orders_of_memory_and_of_products():
+    """Noise for transposed logits is drawn in rows; a step beyond float32 meets a sum; an empty result of unpooling requires a gradient."""
+    def program(torch):
+        F = torch.nn.functional
+        torch.manual_seed(0)
+        empty = F.max_unpool1d(torch.ones(1, 2, 3, requires_grad=True), torch.zeros(1, 2, 3, dtype=torch.int64), 0)
+        return F.gumbel_softmax(torch.zeros(4, 3).T), torch.trapezoid(torch.tensor([1., -2., 6.]), dx=1e300), empty.requires_grad, empty.shape
+    same(program)

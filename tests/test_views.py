@@ -127,6 +127,14 @@ def test_a_quotient_may_be_written_to():
     assert x.grad.tolist() == [-0.25, -0.03125]
 
 
+def test_strides_that_do_not_fit_in_64_bits_lead_nowhere():
+    far, x = tensorgrad.tensor(2 ** 62), tensorgrad.zeros(3)
+    for size, stride, offset in (((3,), (2 ** 62,), tensorgrad.tensor(1)), ((tensorgrad.tensor(3),), (far,), 0), ((1,), (1,), tensorgrad.tensor(2 ** 63 - 1))):
+        for view in (x.as_strided, x.clone().as_strided_):
+            with pytest.raises(RuntimeError, match="out of bounds for storage"):
+                view(size, stride, offset)
+
+
 def test_gradient_of_as_strided_where_elements_share_memory():
     """A gradient that comes to a place of memory is shared among the elements that lie there."""
     def program(torch):

@@ -28,7 +28,7 @@ from ._arguments import warn
 COMPILED = frozenset("""adaptive_avg_pool1d avg_pool1d avg_pool2d avg_pool3d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc
     conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity elu_ gelu hardshrink hardtanh_ leaky_relu_ linear logsigmoid native_channel_shuffle
     one_hot pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu_ scaled_dot_product_attention selu_ softplus softshrink threshold_""".split())
-BY_PYTHON = frozenset("istft lu split stft unique".split())      # methods that PyTorch writes in Python: what they hand on is in INTERPRETED
+BY_PYTHON = frozenset("istft lu split stft unique unique_consecutive".split())      # methods that PyTorch writes in Python: what they hand on is in INTERPRETED
 PREFIXES = {"": "", "linalg": "linalg_", "fft": "fft_", "special": "special_"}
 SYNONYMS = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
 UNCAST = frozenset("""ge_ greater_ greater_equal_ gt_ le_ less_ less_equal_ lt_ bernoulli_ cauchy_ celu_ cumprod_ cumsum_ elu_ exponential_ geometric_

@@ -52,7 +52,7 @@ def hardshrink(input: Any, lambd: float = 0.5) -> Any:
     >>> torch.hardshrink(torch.tensor([-1., 0.3, 2.]))
     tensor([-1.,  0.,  2.])
     """
-    return xp.hardshrink(input, lambd=lambd)
+    return xp.hardshrink(input, lambd=converted(lambd, input.dtype) if input.array.dtype.kind in "fV" else lambd)
 
 
 @public()

@@ -11,20 +11,21 @@ from .._tensor import Tensor
 from ..autograd.tape import TensorBase
 from ..dispatch import SCALAR_TYPES, fresh, xp
 from ..storage.exhausted import check_room
-from ._arguments import check_tensor, each_example, in_batch, integer, normalize_dim
+from ._arguments import check_long, check_tensor, each_example, in_batch, integer, normalize_dim
 from ._register import FUNCTIONS, public
 
 
-def _step(step: int) -> int:
+def _slice(start: int | None, end: int | None, step: int) -> slice:
+    check_long(*(n for n in (start, end) if n is not None), step := integer(step, "step"))
     if step <= 0:
         raise RuntimeError("slice step must be positive")
-    return step
+    return slice(start, end, step)
 
 
 VIEWS = {"alias": lambda input: input, "as_strided": Tensor.as_strided, "detach": lambda input: input, "diagonal": Tensor.diagonal,  # type: ignore[attr-defined]
          "expand": lambda input, size, *, implicit=False: input.expand(size), "permute": Tensor.permute, "select": Tensor.select,  # type: ignore[attr-defined]
          "slice": lambda input, dim=0, start=None, end=None, step=1: input[
-             (slice(None),) * normalize_dim(dim, input.dim()) + (slice(start, end, _step(step)),)],
+             (slice(None),) * normalize_dim(dim, input.dim()) + (_slice(start, end, step),)],
          "squeeze": Tensor.squeeze, "t": Tensor.t, "transpose": Tensor.transpose, "unfold": Tensor.unfold, "unsqueeze": Tensor.unsqueeze,  # type: ignore[attr-defined]
          "view": lambda input, size=None, dtype=None: input.reshape(size) if dtype is None and not isinstance(size, dtypes.dtype) else input.view(
              size if dtype is None else dtype),
@@ -97,7 +98,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """Numbers of elements as their coordinates. https://pytorch.org/docs → torch.unravel_index"""
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     for n in shape:
-        if not hasattr(n, "__index__") or isinstance(n, TensorBase):
+        if not isinstance(n, int):
             raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
     if indices.array.dtype.kind not in "iu":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")

@@ -21,7 +21,7 @@ from ..storage.base import backend_of
 from ..storage.exhausted import check_room, memory_error
 from ..storage.layout import slowest_first
 from ._arguments import check_long, converted, each_example, in_batch, integer, warn
-from ._register import check_layout, public
+from ._register import C_NAMES, check_layout, public
 
 # ── from values ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -88,14 +88,14 @@ def _host_array(data: Any, dtype: Any, copy: bool = False) -> Any:
 def _from_python(data: Any, wanted: Any) -> Any:
     if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
         return _host_array(np.asarray(data), wanted, copy=True)
-    nested, inner = (data, None) if type(data) in dtypes.PYTHON else _plain(data)
+    nested, inner = (data, None) if type(data) in dtypes.PYTHON else _plain(data, wanted is not None and wanted.category < dtypes.FLOATING)
     try:
         array = np.array(nested)
     except ValueError:
         if not isinstance(nested, (list, tuple)) or not any(isinstance(part, TensorBase) for part in nested):
             _explain_ragged(nested)
             raise
-        return _from_python([_plain(part)[0] if isinstance(part, TensorBase) else part for part in nested], wanted)
+        return _from_python([_plain(part, False)[0] if isinstance(part, TensorBase) else part for part in nested], wanted)
     except OverflowError:
         raise RuntimeError("Overflow when unpacking long long") from None
     if array.dtype == object and array.size and all(type(n) in dtypes.PYTHON for n in array.flat):      # integers of more than 64 bits
@@ -141,14 +141,19 @@ def _check_range(array: Any, wanted: Any) -> None:
         raise RuntimeError(f"value cannot be converted to type {wanted.name} without overflow")
 
 
-def _plain(data: Any) -> tuple[Any, Any]:
-    """Nested sequences without tensors in them, and the dtype of the first NumPy or Tensor element (None if all are Python's)."""
+def _plain(data: Any, whole: bool) -> tuple[Any, Any]:
+    """Nested sequences without tensors in them, and the dtype of the first NumPy or Tensor element (None if all are Python's).
+
+    whole: integers or bools are wanted, as which no tensor of other numbers counts.
+    """
     if isinstance(data, TensorBase):      # of one element: a number among others
+        if whole and data.array.dtype.kind in "fcV":
+            raise TypeError("only integer tensors of a single element can be converted to an index")
         host = type(data._storage).host(data.array)
         return host.item() if host.size == 1 else host.tolist(), data.array.dtype
     if isinstance(data, (list, tuple, range)):
         if data and isinstance(data[0], (list, tuple, range, TensorBase)):
-            pairs = [_plain(part) for part in data]
+            pairs = [_plain(part, whole) for part in data]
             return [p for p, _ in pairs], None if isinstance(data[0], TensorBase) else next((d for _, d in pairs if d is not None), None)
         first = data[0] if data else None
         return data, first.dtype if isinstance(first, (np.ndarray, np.generic)) else None
@@ -162,7 +167,7 @@ def _plain(data: Any) -> tuple[Any, Any]:
         if hasattr(data, "__float__"):
             return float(data), None
         raise _invalid(data)
-    return [_plain(data[i])[0] for i in range(len(data))], None
+    return [_plain(data[i], whole)[0] for i in range(len(data))], None
 
 
 def _invalid(element: Any) -> Exception:
@@ -555,6 +560,8 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, dtype: Any = No
     if start is None and end is None:
         raise TypeError("arange() received an invalid combination of arguments - got (), but expected one of: (Number end), (Number start, Number end)")
     start, end = (0, start) if end is None else (0 if start is None else start, end)
+    if any(isinstance(v, TensorBase) and v.array.ndim for v in (start, end, step)):
+        raise TypeError("arange() takes numbers and tensors of no dimensions")
     start, end, step = (v.item() if isinstance(v, TensorBase) else v for v in (start, end, step))
     if dtype is None:
         dtype = dtypes.get_default_dtype() if any(isinstance(v, float) for v in (start, end, step)) else dtypes.int64
@@ -650,7 +657,12 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any
         return each_example(logspace, start, end, steps, base, dtype=dtype, device=device)
     _check_ends("logspace", start, end)
     base = base.item() if isinstance(base, TensorBase) else base
-    kind = dtypes.get_default_dtype() if dtype is None else as_dtype(dtype)
+    start, end = (v.item() if isinstance(v, TensorBase) else v for v in (start, end))
+    complex_ = isinstance(start, complex) or isinstance(end, complex)
+    kind = (dtypes.default_complex() if complex_ else dtypes.get_default_dtype()) if dtype is None else as_dtype(dtype)
+    if complex_ and not kind.is_complex:
+        raise RuntimeError(f"torch.logspace(): inferred dtype {C_NAMES[dtypes.default_complex().name]} can't be safely cast to passed dtype "
+                           f"{dtypes.SCALAR_TYPES[kind.name]}")
     if kind.numpy.kind in "iu":
         start, end = (int(converted(v, kind)) for v in (start, end))
     powers = linspace(start, end, steps, dtype=dtypes.complex128 if kind.is_complex else dtypes.float64, device=device)

@@ -178,8 +178,8 @@ def _edge(f0: Any, f1: Any, f2: Any, a: Any, b: Any) -> Any:
 # ── integrals ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _trapezoids(y: Any, x: Any, dx: Any, dim: int, name: str) -> tuple[Any, int]:
-    """The areas under the lines from sample to sample, and the axis along which they lie."""
+def _trapezoids(y: Any, x: Any, dx: Any, dim: int, name: str) -> tuple[Any, int, Any]:
+    """The areas under the lines from sample to sample, the axis along which they lie, and a number that they are still to be multiplied by."""
     if x is not None and dx is not None:
         raise TypeError(f"{name}() received an invalid combination of arguments: give x or dx")
     if not y.array.ndim:
@@ -191,14 +191,14 @@ def _trapezoids(y: Any, x: Any, dx: Any, dim: int, name: str) -> tuple[Any, int]
         raise RuntimeError(f"{name}: received a bool input for `{'y' if x is None else 'x` or `y'}`, but bool is not supported")
     heights = stretch(y, axis, 1, None) + stretch(y, axis, None, -1)
     if x is None:
-        return heights * ((1 if dx is None else dx) / 2), axis
+        return heights, axis, (1 if dx is None else dx) / 2
     if x.array.ndim == 1:
         if x.array.shape[0] != y.array.shape[axis]:
             raise RuntimeError(f"{name}: There must be one `x` value for each sample point")
         x = xp.reshape(x, tuple(-1 if d == axis else 1 for d in range(y.array.ndim)))
     elif x.array.ndim < y.array.ndim:
         x = xp.reshape(x, (1,) * (y.array.ndim - x.array.ndim) + x.array.shape)
-    return heights * (stretch(x, axis, 1, None) - stretch(x, axis, None, -1)) / 2, axis
+    return heights * (stretch(x, axis, 1, None) - stretch(x, axis, None, -1)), axis, 0.5
 
 
 @public("trapz", method=False)
@@ -211,8 +211,8 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
     """
     if x is not None:
         check_tensor(x, "trapezoid", "x", 2)
-    areas, axis = _trapezoids(y, x, dx, dim, "trapezoid")
-    total = xp.sum(areas, axis=(axis,), keepdims=False)
+    areas, axis, width = _trapezoids(y, x, dx, dim, "trapezoid")
+    total = xp.sum(areas, axis=(axis,), keepdims=False) * width
     return total if y.array.shape[axis + y.array.ndim - areas.array.ndim] else in_dtype(total, y.dtype)     # of no samples, zeros as they are
 
 
@@ -226,7 +226,7 @@ def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1
     """
     if x is not None:
         check_tensor(x, "cumulative_trapezoid", "x", 2)
-    areas, axis = _trapezoids(y, x, dx, dim, "cumulative_trapezoid")
-    return xp.cumsum(areas, axis=axis)
+    areas, axis, width = _trapezoids(y, x, dx, dim, "cumulative_trapezoid")
+    return xp.cumsum(areas, axis=axis) * width
 
 

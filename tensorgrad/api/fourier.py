@@ -5,6 +5,7 @@ All take `norm`: who divides by the length, the inverse ('backward', the default
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import index
 from typing import Any
 
 from .. import dtype as dtypes
@@ -84,7 +85,7 @@ def _axes_and_sizes(x: Any, s: Any, dim: Any, last_is_half: bool = False) -> tup
     sizes = [x.array.shape[a] if n == -1 else n for a, n in zip(axes, given, strict=True)]
     if last_is_half and axes and given[-1] == -1:
         sizes[-1] = 2 * (sizes[-1] - 1)
-    return axes, tuple(map(_length, sizes))
+    return axes, tuple(map(_length, map(index, sizes)))
 
 
 # ── along one axis ────────────────────────────────────────────────────────────────────────────────────────────────────

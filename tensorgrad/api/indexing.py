@@ -245,6 +245,7 @@ def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, i
     dim = integer(dim, "dim")
     if not index.array.size:
         return xp.clone(input)
+    check_tensor(src, "scatter_reduce", "src", 4)
     d = _check_gather(input, dim, index, "scatter_reduce")
     src = _value_for(input, index, src, "scatter")
     shape = input.array.shape
@@ -561,12 +562,32 @@ def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_off
 
 
 def _scattered(input: Any, src: Any, look: Any) -> Any:
-    out = xp.clone(level_of(src, input))
+    whole = level_of(src, input)
+    out = _spaced_copy(whole) if _has_gaps(input) and not is_batched(whole) else xp.clone(whole)
     part = look(out)
     if part.array.shape != src.array.shape:
         raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(src.array.shape)}, slice size = "
                            f"{list(part.array.shape)}")
     part.copy_(src)
     return out
+
+
+def _has_gaps(input: Any) -> bool:
+    """Whether there are elements of others between those of a tensor, none of which lie in the same memory."""
+    if input.array.flags.c_contiguous or not input.array.size:
+        return False
+    reach = 1
+    for step, n in sorted((s, n) for s, n in zip(input.stride(), input.array.shape, strict=True) if n > 1):
+        if step < reach:
+            return False
+        reach += step * (n - 1)
+    return reach > input.array.size
+
+
+def _spaced_copy(input: Any) -> Any:
+    """A copy with the strides and the place of the original, and with what lies before and between its elements."""
+    start, shape, strides = input.storage_offset(), input.shape, input.stride()
+    size = start + 1 + sum(s * (n - 1) for n, s in zip(shape, strides, strict=True))
+    return xp.clone(input.as_strided((size,), (1,), 0)).as_strided(shape, strides, start)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from .._tensor import Tensor
 from ..autograd.tape import TensorBase
 from ..dispatch import xp
-from ._arguments import check_elements, check_list, normalize_dim, normalize_dims
+from ._arguments import check_elements, check_list, check_long, normalize_dim, normalize_dims
 from ._register import FUNCTIONS, public
 from .shape import _given, _sizes, ravel
 
@@ -268,6 +268,7 @@ def tril(input: Any, diagonal: int = 0) -> Any:
     """The part of matrices on and below a diagonal. https://pytorch.org/docs → torch.tril"""
     if input.array.ndim < 2:
         raise RuntimeError("tril: input tensor must have at least 2 dimensions")
+    check_long(diagonal := index(diagonal))
     return xp.tril(input, k=diagonal)
 
 
@@ -276,4 +277,5 @@ def triu(input: Any, diagonal: int = 0) -> Any:
     """The part of matrices on and above a diagonal. https://pytorch.org/docs → torch.triu"""
     if input.array.ndim < 2:
         raise RuntimeError("triu: input tensor must have at least 2 dimensions")
+    check_long(diagonal := index(diagonal))
     return xp.triu(input, k=diagonal)

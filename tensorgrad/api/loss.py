@@ -91,6 +91,7 @@ def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction
     >>> torch.hinge_embedding_loss(torch.tensor([0.5, 0.25]), torch.tensor([1, -1]))
     tensor([0.5000, 0.7500])
     """
+    check_tensor(target, "hinge_embedding_loss", "target", 2)
     far = ((int(margin) if input.array.dtype.kind in "iu" else margin) - input).clamp(min=0)
     losses = xp.where(target != 1, far, far.new_zeros(())) + xp.where(target != -1, input, input.new_zeros(()))
     return reduced(losses, reduction)

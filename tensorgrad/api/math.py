@@ -467,7 +467,7 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
     if min is not None and max is not None and isinstance(min, Tensor) is not isinstance(max, Tensor):
         raise TypeError("clamp(): both bounds must be numbers, or both tensors")
     for bound in (min, max):
-        if type(bound) is float and abs(bound) > LEAST_LARGEST:
+        if type(bound) is float and abs(bound) > LEAST_LARGEST or type(bound) is int and not -128 <= bound < 128:
             converted(bound, result_type(input, bound))
     return xp.clamp(input, min, max)
 

@@ -7,7 +7,7 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, namespace, xp
-from ._arguments import check_elements, check_list, check_tensor, in_dtype, integer, normalize_dim, promoted, warn
+from ._arguments import check_elements, check_list, check_tensor, converted, in_dtype, integer, normalize_dim, promoted, warn
 from ._register import C_NAMES, public
 
 # ── products ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -195,8 +195,10 @@ def _plus(input: Any, product: Any, beta: Any, alpha: Any) -> Any:
     """beta·input + alpha·product; nothing of `input` shows if beta is 0."""
     if input.array.dtype != product.array.dtype:
         raise RuntimeError(f"self and mat2 must have the same dtype, but got {SCALAR_TYPES[input.dtype.name]} and {SCALAR_TYPES[product.dtype.name]}")
-    if input.array.dtype.kind in "iu":
-        beta, alpha = int(beta), int(alpha)
+    if beta != 1 or alpha != 1:
+        beta, alpha = converted(beta, input.dtype), converted(alpha, input.dtype)
+        if input.array.dtype.kind in "iu":
+            beta, alpha = int(beta), int(alpha)
     _check_expands(input.array.shape, product.array.shape)
     if alpha != 1:
         product = xp.multiply(product, alpha)

@@ -128,6 +128,8 @@ def with_lane(op: str, general: Callable[..., Any]) -> Callable[..., Any]:
 def _reflected_divide(b: Any, a: Any) -> Any:
     if type(a) in NUMBERS and a == 1:
         return xp.reciprocal(b)
+    if isinstance(a, Tensor):
+        return xp.multiply(xp.reciprocal(b), a)
     a = operand(a)
     return NotImplemented if a is NotImplemented else xp.divide(a, _self(b))
 

@@ -8,7 +8,7 @@ from .._tensor import Tensor
 from ..autograd.tape import TensorBase
 from ..dispatch import SCALAR_TYPES, xp
 from ..storage.exhausted import check_room
-from ._arguments import integer, normalize_dim
+from ._arguments import check_long, integer, normalize_dim
 from ._register import FUNCTIONS, public
 from .shape import ravel
 
@@ -141,7 +141,7 @@ def _narrowed(input: Any, d: int, start: int, end: int) -> Any:
 def _splitter(name: str, axis: Any) -> None:
     def f(input: Any, sections: Any = None, *, indices: Any = None) -> tuple[Any, ...]:
         where = sections if indices is None else indices
-        if not isinstance(where, (tuple, list, TensorBase)):
+        if not isinstance(where, (tuple, list)) and not (isinstance(where, TensorBase) and where.array.ndim):
             where = index(where)
         needed = {"hsplit": 1, "vsplit": 2, "dsplit": 3}[name]
         ndim = input.array.ndim
@@ -212,6 +212,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     a, b = normalize_dim(dim1, ndim), normalize_dim(dim2, ndim)
     if a == b:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    check_long(offset)
     offset = min(max(offset, -input.array.shape[a]), input.array.shape[b])
     return xp.diagonal(input, offset=offset, axis1=a, axis2=b)
 

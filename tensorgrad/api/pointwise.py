@@ -7,7 +7,7 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, xp
-from ._arguments import LEAST_LARGEST, check_tensor, converted
+from ._arguments import LEAST_LARGEST, check_long, check_tensor, converted, integer
 from ._register import FUNCTIONS, public
 
 # ── the plain ones: name and aliases, op, what it computes, an example, its result ────────────────────────────────────
@@ -192,6 +192,7 @@ def round(input: Any, *, decimals: int = 0) -> Any:  # noqa: A001
     >>> torch.round(torch.tensor([0.5, 1.5, 1.25])), torch.round(torch.tensor([1.234]), decimals=2)
     (tensor([0., 2., 1.]), tensor([1.2300]))
     """
+    check_long(decimals := integer(decimals, "decimals"))
     if input.array.dtype.kind in "iu" and not decimals:
         return xp.clone(input)
     if not -308 <= decimals <= 308 and input.array.dtype.kind in "fV":

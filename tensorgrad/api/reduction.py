@@ -26,6 +26,12 @@ def axes(dim: Any, ndim: int) -> tuple[int, ...] | None:
     return found if found and ndim else None
 
 
+def keeps_with_dim(function: Any) -> Any:
+    """Say that a function has a keyword keepdim= only beside dim=."""
+    function.keeps_with_dim = True
+    return function
+
+
 def cast(input: Any, dtype: Any) -> Any:
     """The tensor in the dtype that the caller wants to add up in."""
     return input if dtype is None else in_dtype(input, dtypes.as_dtype(dtype))
@@ -39,6 +45,7 @@ def _kind(input: Any) -> str:
 
 
 @public(out="given")
+@keeps_with_dim
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A001
     """Σ input, over all axes or some; integers and bools add up as int64. https://pytorch.org/docs → torch.sum
 
@@ -79,6 +86,7 @@ def _check_mean(input: Any, dtype: Any) -> None:
 
 
 @public(out=True)
+@keeps_with_dim
 def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Σ input / n, over all axes or some. https://pytorch.org/docs → torch.mean
 
@@ -110,6 +118,7 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
 
 
 @public(out="given")
+@keeps_with_dim
 def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Π input, over all axes or one; integers and bools multiply as int64. https://pytorch.org/docs → torch.prod
 
@@ -259,6 +268,7 @@ def _extreme(input: Any, dim: Any, keepdim: bool, name: str, of_all: str, along_
 
 
 @public(out="parts")
+@keeps_with_dim
 def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:  # noqa: A001
     """The greatest element; with `dim` the greatest along an axis, and where it is; with another tensor `maximum`.
     https://pytorch.org/docs → torch.max
@@ -277,6 +287,7 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
 
 
 @public(out="parts")
+@keeps_with_dim
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:  # noqa: A001
     """The least element; with `dim` the least along an axis, and where it is; with another tensor `minimum`.
     https://pytorch.org/docs → torch.min
@@ -444,6 +455,8 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dty
     >>> torch.norm(torch.tensor([3., 4.])), torch.norm(torch.tensor([3., -4.]), p=float('inf'))
     (tensor(5.), tensor(4.))
     """
+    if type(keepdim) is not bool:
+        raise TypeError(f"linalg_vector_norm(): argument 'keepdim' (position 4) must be bool, not {type(keepdim).__name__}")
     if p == "nuc":
         from .linalg import matrix_norm
         return matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
@@ -488,4 +501,4 @@ def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     others = tuple(a for a in range(ndim) if a != axis)
     above = xp.greater(vector_norm(input.detach(), p, others, True), maxnorm)
     size = vector_norm(xp.where(above, input, 1), p, others, True)       # of what is not scaled, NaN included, no gradient is to flow through it
-    return xp.multiply(input, xp.where(above, xp.divide(maxnorm, xp.add(size, 1e-7)), 1))
+    return xp.multiply(xp.contiguous(input), xp.where(above, xp.divide(maxnorm, xp.add(size, 1e-7)), 1))

@@ -8,7 +8,7 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..autograd.tape import node_of
 from ..dtype import FROM_NUMPY
-from ._arguments import check_tensor, normalize_dim
+from ._arguments import check_tensor, integer, normalize_dim
 from ._register import public
 from .activation import check_floating
 from .conversion import copy_
@@ -246,6 +246,7 @@ def _warn_of_norm(name: str, successor: str) -> None:
 @public(method=False)
 def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
     """Norms over all axes but one, which keep their places; over all for dim = −1. Weight normalization uses it."""
+    pow = integer(pow, "pow")
     if dim == -1:
         return norm(v, pow)
     if not v.array.ndim:

@@ -365,8 +365,7 @@ def contiguous(input: Any, memory_format: Any = dtypes.contiguous_format) -> Any
 @public(inplace=True)
 def as_strided(input: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
     """Any view of the memory. https://pytorch.org/docs → torch.as_strided"""
-    size = tuple(size)
-    stride = tuple(stride)
+    size, stride = tuple(map(index, size)), tuple(map(index, stride))       # Python's integers, whose sums do not wrap around
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")
     if any(n < 0 for n in size):
@@ -376,7 +375,7 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: Any = None) -
     storage = shared(input)
     memory = storage.memory
     here = (address(input.array) - address(memory)) // memory.itemsize if memory.size else 0
-    offset = here if storage_offset is None else storage_offset
+    offset = here if storage_offset is None else index(storage_offset)
     last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
     if all(size) and not (0 <= offset and last < memory.size):
         raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize "

@@ -1,6 +1,7 @@
 """Channels and places that change roles. https://pytorch.org/docs/stable/nn.functional.html#vision-functions"""
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 from ..dispatch import xp
@@ -83,7 +84,7 @@ def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:
     >>> torch.constant_pad_nd(torch.ones(2), (1, 2), 7)
     tensor([7., 1., 1., 7., 7.])
     """
-    pad = tuple(map(int, pad))
+    pad = tuple(map(index, pad))
     if len(pad) % 2:
         raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
     if len(pad) > 2 * input.ndim:

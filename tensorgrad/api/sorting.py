@@ -7,9 +7,9 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, xp
 from . import return_types
-from ._arguments import in_dtype, normalize_dim, promoted
+from ._arguments import in_dtype, integer, normalize_dim, promoted
 from ._register import public
-from .reduction import along
+from .reduction import along, keeps_with_dim
 
 
 def _on_line(op: str, input: Any, dim: int, **params: Any) -> list[Any]:
@@ -66,7 +66,7 @@ def msort(input: Any) -> Any:
 
 
 @public(out="same")
-def topk(input: Any, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True) -> Any:  # noqa: A002
+def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:  # noqa: A002
     """The k greatest elements along an axis (or the least), in order, and where they are. https://pytorch.org/docs → torch.topk
 
     >>> import tensorgrad as torch
@@ -75,7 +75,7 @@ def topk(input: Any, k: int, dim: int | None = None, largest: bool = True, sorte
     """
     if input.array.dtype.kind in "bc":
         raise RuntimeError(f"{'topk does not support bool' if input.array.dtype.kind == 'b' else ' topk does not support complex'} dtypes on CPU")
-    axis = normalize_dim(-1 if dim is None else dim, input.array.ndim)
+    axis = normalize_dim(dim, input.array.ndim)
     if not 0 <= k <= (input.array.shape[axis] if input.array.ndim else 1):
         raise RuntimeError("selected index k out of range")
     return return_types.topk(*_on_line("topk", input, axis, k=int(k), largest=bool(largest), sorted=bool(sorted)))
@@ -109,6 +109,7 @@ def _middle(input: Any, dim: Any, keepdim: bool, name: str) -> Any:
 
 
 @public(out="same")
+@keeps_with_dim
 def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """The middle element, the lower of two: of all, or along an axis with its place; NaN if there is one. https://pytorch.org/docs → torch.median
 
@@ -120,6 +121,7 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
 
 @public(out="same")
+@keeps_with_dim
 def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """The median of the elements that are numbers. https://pytorch.org/docs → torch.nanmedian
 
@@ -214,6 +216,8 @@ def _asked_for(values: Any, inverse: Any, counts: Any, return_inverse: bool, ret
 
 
 def _distinct_slices(input: Any, dim: int, neighbours: bool) -> list[Any]:
+    if not input.array.ndim:
+        raise IndexError(f"Dimension specified as {integer(dim, 'dim')} but tensor has no dimensions")
     axis, shape = normalize_dim(dim, input.array.ndim), input.array.shape
     if 0 in shape[:axis] + shape[axis + 1:]:
         raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
@@ -230,7 +234,7 @@ def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return
     >>> torch.unique(torch.tensor([3, 1, 3]), return_inverse=True, return_counts=True)
     (tensor([1, 3]), tensor([1, 0, 1]), tensor([1, 2]))
     """
-    if dim is None or not input.array.ndim:
+    if dim is None:
         return _asked_for(*xp.distinct(input), return_inverse, return_counts)
     return _asked_for(*_distinct_slices(input, dim, False), return_inverse, return_counts)
 
@@ -243,7 +247,7 @@ def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: 
     >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 2, 1]))
     tensor([1, 2, 1])
     """
-    if dim is not None and input.array.ndim:
+    if dim is not None:
         return _asked_for(*_distinct_slices(input, dim, True), return_inverse, return_counts)
     values, inverse, counts = xp.distinct_slices(xp.reshape(input, (input.array.size,)), neighbours=True)
     return _asked_for(values, xp.reshape(inverse, input.array.shape), counts, return_inverse, return_counts)

@@ -84,7 +84,7 @@ def polygamma(n: int, input: Any) -> Any:
     >>> torch.polygamma(1, torch.tensor([1., 0.5]))
     tensor([1.6449, 4.9348])
     """
-    n = integer(n, "n")
+    check_long(n := integer(n, "n"))
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     return xp.polygamma(input, n=n)

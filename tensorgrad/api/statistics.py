@@ -10,7 +10,7 @@ from .._tensor import Tensor
 from ..dispatch import SCALAR_TYPES, xp
 from ..storage.exhausted import check_room
 from . import return_types
-from ._arguments import anywhere, each_example, floating, in_batch, in_dtype, normalize_dim
+from ._arguments import anywhere, each_example, floating, in_batch, in_dtype, integer, normalize_dim
 from ._register import C_NAMES, public
 from .creation import linspace
 
@@ -109,6 +109,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     tensor([[ 1., -1.],
             [-1.,  1.]])
     """
+    correction = integer(correction, "correction")
     if input.array.ndim > 2:
         raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got an input with {input.array.ndim} dimensions")
     if input.array.dtype.kind == "b":

@@ -83,8 +83,8 @@ def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int 
         raise RuntimeError("stft align_to_window should only be set when center = false")
     one = input.array.ndim < 2
     x = xp.reshape(input, (1, -1)) if one else input
-    if center and n_fft > 1:
-        x = _center_padded(x, n_fft // 2, pad_mode)
+    if center:
+        x = _center_padded(x, n_fft // 2, pad_mode) if n_fft > 1 else xp.contiguous(x)
     elif align_to_window:
         x = resized(x, (x.array.shape[-1],), (1,)) if length == n_fft else _center_padded(x, (n_fft - length) // 2, "constant")
     quoted = _call("stft", xp.squeeze(x, axis=0) if one else x, n_fft=n_fft, hop_length=hop, win_length=length, window=window, normalized=normalized,

@@ -17,29 +17,28 @@ if hasattr(os, "register_at_fork"):
 def accumulate(tensor: Any, g: Any, owned: bool = False) -> None:
     """Add a gradient to a tensor's .grad, which always has memory of its own."""
     with one_at_a_time:
-        _accumulate(tensor, g, owned)
-
-
-def _accumulate(tensor: Any, g: Any, owned: bool) -> None:
-    if isinstance(g, TensorBase):
-        tensor._grad = xp.clone(g) if tensor._grad is None else tensor._grad + g
-        return
-    if g.shape != tensor.array.shape and g.size == tensor.array.size:      # the leaf got axes of length 1 in place, after it was recorded
-        g, owned = g.reshape(tensor.array.shape), False
-    if tensor._grad is None:
-        if g.shape == tensor.array.shape and _inner_strides(tensor.array):      # the gradient lies in memory as the tensor does
-            laid = type(tensor._storage).xp.empty_like(tensor.array)
-            laid[...] = g
-            g, owned = laid, True
-        tensor._grad = owning(g, type(tensor._storage), owned)
-    elif (before := tensor._grad).array.shape == g.shape and _writeable(before.array):
-        total = before.array
-        total += g
-        if total is not before.array:    # no array that adds in place
-            before.array[...] = total
-        before._storage.wrote()
-    else:
-        tensor._grad = before + owning(g, type(tensor._storage))
+        before = tensor._grad
+        if isinstance(g, TensorBase):
+            tensor._grad = xp.clone(g) if before is None else before + g
+            return
+        array, backend = tensor.array, type(tensor._storage)
+        shape = array.shape
+        if g.shape != shape and g.size == array.size:       # the leaf got axes of length 1 in place, after it was recorded
+            g, owned = g.reshape(shape), False
+        if before is None:
+            if g.shape == shape and _inner_strides(array):      # the gradient fills its memory in the order of the tensor's
+                laid = backend.xp.empty_like(array)
+                laid[...] = g
+                g, owned = laid, True
+            tensor._grad = owning(g, backend, owned)
+        elif before.array.shape == g.shape and _writeable(before.array):
+            total = before.array
+            total += g
+            if total is not before.array:       # no array that adds in place
+                before.array[...] = total
+            before._storage.wrote()
+        else:
+            tensor._grad = before + owning(g, backend)
 
 
 def _inner_strides(array: Any) -> bool:

@@ -131,6 +131,7 @@ PLAIN: Fields = {
     "epoch_max": Field(COUNT, True),
     "epoch_val": Field(COUNT | None),
     "epoch_save": Field(COUNT | None),
+    "step_save": Field(COUNT | None),
     "run_step": Field(bool),
     "load_optimizer": Field(bool),
     **EVERY,

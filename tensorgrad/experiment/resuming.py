@@ -78,6 +78,8 @@ class Resuming:
             own = ranks[trainer.parallel.rank]
             state = state | {"streams": own["streams"], "parts": state["parts"] | own["parts"]}
         self._checkpointer.load(state)
+        for optimizer in trainer.optimization.optimizers if trainer.fit_loop.global_step else ():
+            optimizer._opt_called = True                        # before this process: its schedule need not warn
         for loader, place in zip(self._loaders(), state["parts"]["loaders"]):
             if place.get("handed_out") and not (trainer.fit_loop.batch and loader in trainer.source.loaders("train")):
                 iter(loader)                                    # begins anew, where a limit had cut its last iteration short

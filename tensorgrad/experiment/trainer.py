@@ -51,6 +51,7 @@ class Trainer:
     """
 
     go_on = 'fit(…, ckpt_path="last"), or the same command with --resume.'     # what to do after an interrupt
+    first_epoch = 0         # the number of the first epoch in rows
 
     @options.naming_nearest
     def __init__(self, *, max_epochs: int | None = None, min_epochs: int = 0, max_steps: int = -1, min_steps: int = 0, max_time: Any = None,
@@ -252,7 +253,7 @@ class Trainer:
         """A row of the run, at the step that it is at."""
         self.logged.update(values)
         if self.run is not None and self.logger_enabled and self.is_global_zero and not self.fast_dev_run:
-            self.run.log(self.global_step, {"epoch": self.current_epoch, **values})
+            self.run.log(self.global_step, {"epoch": self.current_epoch + self.first_epoch * (self.state.fn == "fit"), **values})
 
     def stepper(self, name: str) -> Any:
         """The module's step of a name, in this precision, of all devices."""
@@ -321,8 +322,8 @@ class Trainer:
     @contextmanager
     def _settings(self) -> Iterator[None]:
         """Settings of the process that the options ask for, until the block ends."""
+        from .. import are_deterministic_algorithms_enabled, use_deterministic_algorithms
         from ..autograd import set_detect_anomaly
-        from ..settings import are_deterministic_algorithms_enabled, use_deterministic_algorithms
         before = are_deterministic_algorithms_enabled(), tg.get_default_dtype()
         with ExitStack() as stack:
             if self._anomaly:

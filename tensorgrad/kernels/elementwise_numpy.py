@@ -12,6 +12,7 @@ import numpy as np
 
 from ..dispatch import OpDispatch
 from ..ops.elementwise import integer_power, nonzero
+from ..storage.layout import like
 
 LARGE, HUGE = 1 << 13, 1 << 17
 BITS = {1: np.dtype("int8"), 2: np.dtype("int16"), 4: np.dtype("int32"), 8: np.dtype("int64")}
@@ -185,3 +186,16 @@ def fmod(a: Any, b: Any) -> Any:
 def floor_divide(a: Any, b: Any) -> Any:
     q = _quotient(a, nonzero(np, b))
     return np.floor_divide(a, b) if q is None else np.floor(q, out=q).astype(np.float32)
+
+
+# ── copies, whose axes are in PyTorch's order ─────────────────────────────────────────────────────────────────────────
+
+
+@register("cast")
+def cast(x: Any, *, dtype: Any) -> Any:
+    return like(x, dtype)
+
+
+@register("clone")
+def clone(x: Any) -> Any:
+    return like(x, x.dtype)

@@ -52,7 +52,7 @@ def reduced(x: Any, axis: Any, keepdims: bool, kind: int, divisor: float = 1.0, 
 
 
 def sums() -> None:
-    numpy_sum, numpy_mean, numpy_variance, numpy_norm = map(before, ("sum", "mean", "variance", "vector_norm"))
+    numpy_sum, numpy_mean, numpy_variance, numpy_deviation, numpy_norm = map(before, ("sum", "mean", "variance", "deviation", "vector_norm"))
 
     def total(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
         if x.size < LARGE or dtype is not None or (out := reduced(x, axis, keepdims, SUM)) is None:
@@ -72,7 +72,11 @@ def sums() -> None:
         return out
 
     def deviation(x: Any, *, axis: Any = None, correction: float = 1, keepdims: bool = False) -> Any:
-        return np.sqrt(variance(x, axis=axis, correction=correction, keepdims=keepdims))
+        if x.size >= LARGE:
+            out = np.sqrt(variance(x, axis=axis, correction=correction, keepdims=keepdims))
+            if np.fmax.reduce(out, None) < np.inf:
+                return out
+        return numpy_deviation(x, axis=axis, correction=correction, keepdims=keepdims)
 
     def vector_norm(x: Any, *, ord: float = 2, axis: Any = None, keepdims: bool = False) -> Any:
         if ord == 2 and x.size >= LARGE and x.dtype.char in "fd":

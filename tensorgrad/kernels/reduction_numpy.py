@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..dispatch import OpDispatch
-from ..ops.reduction import VectorNorm, axes_of, count_of, mean_square, rounded, wide
+from ..ops.reduction import Std, Var, VectorNorm, axes_of, count_of, rounded, wide
 from .elementwise_numpy import logaddexp
 
 LARGE, ROW = 1 << 12, 1 << 11
@@ -107,7 +107,7 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 @register("variance")
 def variance(x: Any, *, axis: Any = None, correction: float = 1, keepdims: bool = False) -> Any:
     if x.dtype not in ONES:
-        return mean_square(np, x, axis, correction, keepdims)
+        return Var.forward(np, x, axis=axis, correction=correction, keepdims=keepdims)
     count = x.size if axis is None else count_of(x.shape, axis)
     away = x - total(x, axis, None, True) / count
     return total(np.square(away), axis, None, keepdims) / max(count - correction, 0)
@@ -115,7 +115,13 @@ def variance(x: Any, *, axis: Any = None, correction: float = 1, keepdims: bool 
 
 @register("deviation")
 def deviation(x: Any, *, axis: Any = None, correction: float = 1, keepdims: bool = False) -> Any:
-    return np.sqrt(variance(x, axis=axis, correction=correction, keepdims=keepdims))
+    if x.dtype not in ONES:
+        return Std.forward(np, x, axis=axis, correction=correction, keepdims=keepdims)
+    if x.dtype.char == "d" or x.size >= LARGE:
+        out = np.sqrt(variance(x, axis=axis, correction=correction, keepdims=keepdims))
+        if x.dtype.char == "d" or np.fmax.reduce(out, None) < np.inf:
+            return out
+    return np.sqrt(variance(x.astype(np.float64), axis=axis, correction=correction, keepdims=keepdims)).astype(x.dtype)
 
 
 @register("vector_norm")

@@ -30,14 +30,16 @@ def _double(x):
 
 
 def _on_floats(formula):
-    """The formula for all that comes: a number joins the dtype of the arrays (`where` would make it float64), and
-    float16, whose range is too small for the coefficients, is computed in float32 and rounded once."""
+    """The formula for all that comes: a number joins the dtype of the arrays (`where` would make it float64), integers, which gradients may hand
+    on, count as float64, and float16, whose range is too small for the coefficients, is computed in float32 and rounded once."""
 
     @wraps(formula)
     def f(xp, *args, **params):
         dtype = args[0].dtype if len(args) == 1 else next(a.dtype for a in args if hasattr(a, "dtype"))
         if len(args) > 1:
             args = [a if hasattr(a, "dtype") else xp.asarray(a, dtype=dtype) for a in args]
+        if dtype.kind in "biu":
+            return formula(xp, *(a.astype("float64") for a in args), **params)
         if dtype.itemsize > 2:
             return formula(xp, *args, **params)
         y = formula(xp, *(a.astype("float32") for a in args), **params)

@@ -126,7 +126,7 @@ class Var(Op):
     kinds = "fc"
 
     def forward(xp, x, *, axis=None, correction=1, keepdims=False):
-        return mean_square(xp, x, axis, correction, keepdims)
+        return rounded(mean_square(xp, x.astype("float32") if x.dtype.itemsize == 2 else x, axis, correction, keepdims), x)
 
     def grad_x(xp, g, x, axis=None, correction=1, keepdims=False):
         g = restored(xp, g, x.shape, axis, keepdims)
@@ -143,7 +143,9 @@ class Std(Op):
     kinds = "fc"
 
     def forward(xp, x, *, axis=None, correction=1, keepdims=False):
-        return xp.sqrt(mean_square(xp, x, axis, correction, keepdims))
+        narrow = x.dtype.kind == "f" and x.dtype.itemsize < 8       # squares of its numbers may be out of its range
+        out = xp.sqrt(mean_square(xp, x.astype("float64") if narrow else x, axis, correction, keepdims))
+        return out.astype(x.dtype) if narrow else out
 
     def grad_x(xp, g, x, out, axis=None, correction=1, keepdims=False):
         g, out = (restored(xp, y, x.shape, axis, keepdims) for y in (g, out))

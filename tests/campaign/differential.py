@@ -5,9 +5,10 @@
 
 Two libraries agree about a call if both refuse it, with an exception of the same type, or both return: tensors of the same shapes, dtypes, strides
 and values, with the same gradients; and if a refusal leaves the arguments as they were. Counted apart are messages, and what is wider here: calls that
-PyTorch refuses for want of a kernel for a dtype, gradients for which it has no derivative, or raises, and those that are not the derivative of what it
-computes, where ours are: central differences decide. Where PyTorch's gradient is infinite or NaN there is none to compare with. Results that a function
-does not promise number by number are compared by what it does promise: see `differential_meaning`.
+PyTorch refuses for want of a kernel for a dtype, of a way through a layout, or of what the library of transforms that it is built with can do; gradients
+for which it has no derivative, or raises; finer values, which are those that PyTorch itself computes in double precision, rounded; and gradients that
+are not the derivative of what it computes, where ours are: central differences decide. Where PyTorch's gradient is infinite or NaN there is none to
+compare with. Results that a function does not promise number by number are compared by what it does promise: see `differential_meaning`.
 
 Arguments come from the tables of valid calls (`differential_calls`), from the samples of the ops, and from the signatures of functions; then some are
 changed: to other shapes, dtypes, layouts and values, to absurd numbers, to values of other types. A call is a function of the seed and its number.
@@ -26,7 +27,7 @@ import signal
 import sys
 import warnings
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,8 @@ from campaign.differential_meaning import alike, derivative, wide  # noqa: E402
 import tensorgrad  # noqa: E402
 
 BATCH, SECONDS, ROOM = 250, 20.0, 3 << 30       # calls of a process, the time of a call, the memory of a process
-KINDS = "crash", "hang", "inputs", "values", "gradients", "strides", "missing error", "extra error", "type", "wider", "derivative", "message"
-COUNTED = KINDS[:-3]
+KINDS = "crash", "hang", "inputs", "values", "gradients", "strides", "missing error", "extra error", "type", "wider", "finer", "derivative", "message"
+COUNTED = KINDS[:-4]
 
 
 # ── one call in both libraries ────────────────────────────────────────────────────────────────────────────────────────
@@ -54,11 +55,11 @@ COUNTED = KINDS[:-3]
 def neutral(value: Any, lib: Any) -> Any:
     """A result with NumPy's arrays in place of tensors."""
     if isinstance(value, lib.Tensor):
-        x = value.detach().resolve_conj().resolve_neg()
+        x = value.detach().clone().resolve_conj().resolve_neg()       # of which NumPy borrows the memory, which cannot be resized then
         wide = x.float() if x.dtype in (lib.bfloat16, lib.float16) else x
         strides = [s for s, n in zip(value.stride(), value.shape) if n > 1] if value.numel() else []
         grad = value.requires_grad and (x.dtype.is_floating_point or x.dtype.is_complex)      # that an integer requires one is an oversight of PyTorch's
-        return Array(str(x.dtype).replace("tensorgrad", "torch"), wide.numpy(force=True).copy(), strides, grad)
+        return Array(str(x.dtype).replace("tensorgrad", "torch"), wide.numpy(force=True), strides, grad)
     if isinstance(value, dict):
         return {k: neutral(v, lib) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -145,7 +146,8 @@ NO_ROOM = re.compile(r"enforce fail|can't allocate|Storage size calculation over
 
 
 WIDER = re.compile(r"not implemented for|not differentiable with respect to|derivative for .* is not implemented|not support automatic differentiation|"
-                   r"Autograd not support dtype")
+                   r"Autograd not support dtype|Got unsupported ScalarType ComplexHalf|Could not run 'aten::|"
+                   r"view size is not compatible with input|Intel oneMKL")
 
 
 def verdict(ours: dict[str, Any], theirs: dict[str, Any], call: Call) -> tuple[str, str] | None:
@@ -182,6 +184,8 @@ def differing(ours: dict[str, Any], theirs: dict[str, Any], call: Call) -> tuple
                 return None
             if last and is_derivative(call):
                 return "derivative", found
+            if kind == "values" and is_finer(call, ours, part):
+                return "finer", found
             unkept = "requires_grad" in found and isinstance(grads := theirs.get("gradients"), tuple) and WIDER.search(grads[1])
             return "wider" if part == "gradients" and b is None or unkept or "requires_grad True for" in found else kind, f"{part}: {found}"
     return None
@@ -191,6 +195,25 @@ def strided(ours: dict[str, Any], theirs: dict[str, Any]) -> tuple[str, str] | N
     """How the layouts of two results differ. Strides along axes of length 1, and of what is empty, lead nowhere."""
     a, b = ([x.strides for x in _arrays(side["result"])] for side in (ours, theirs))
     return None if a == b else ("strides", f"{a} for {b}")
+
+
+def is_finer(call: Call, ours: dict[str, Any], part: str) -> bool:
+    """Tell whether our result is, within the tolerance of its dtypes, that of PyTorch in double precision, where PyTorch's own is not."""
+    if (exact := wide(call)) == call:
+        return False
+    theirs = outcome(exact, torch).get(part)
+    return theirs is not None and difference(ours[part], narrowed(theirs, ours[part])) is None
+
+
+def narrowed(exact: Any, like: Any) -> Any:
+    """Results in double precision, rounded to the dtypes of others."""
+    if isinstance(exact, list) and isinstance(like, list) and len(exact) == len(like):
+        return [narrowed(x, y) for x, y in zip(exact, like)]
+    if not isinstance(exact, Array) or not isinstance(like, Array):
+        return exact
+    with np.errstate(all="ignore"):
+        values = torch.from_numpy(exact.values).to(getattr(torch, like.dtype.removeprefix("torch.")))
+    return replace(neutral(values, torch), strides=exact.strides, grad=exact.grad)
 
 
 def is_derivative(call: Call) -> bool:

@@ -54,7 +54,7 @@ def main():
         warnings.simplefilter("ignore")
         exec(given.replay, names)
         return 0
-    check, isolated = workers.run, lambda text: False
+    check, isolated, patience = workers.run, lambda text: False, workers.SECONDS
     if given.level == "direct":
         import native_calls
         names |= native_calls.names()
@@ -63,8 +63,8 @@ def main():
         program = public_calls.program
     if given.level == "memory":
         import short_memory
-        program, check = functools.partial(program, large=0.4), short_memory.run
-    campaign = workers.Campaign(lambda number: program(given.seed << 32 | number), names, prepared, check, given.jobs, isolated)
+        program, check, patience = functools.partial(program, large=0.4), short_memory.run, workers.SECONDS * short_memory.RUNS
+    campaign = workers.Campaign(lambda number: program(given.seed << 32 | number), names, prepared, check, given.jobs, isolated, patience)
     return 0 if workers.report(f"kernels, {given.level}", campaign.run(given.calls, given.seconds)) else 1
 
 

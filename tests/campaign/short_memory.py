@@ -6,6 +6,7 @@ import tensorgrad as tg
 from tensorgrad._native import native
 
 REQUESTS = (1, 2, 3, 5, 8)
+RUNS = 2 + len(REQUESTS)        # of each program
 
 
 def numbers(program, names):

@@ -79,7 +79,7 @@ def begin(path):
     return child
 
 
-def reason_of(status, log):
+def reason_of(status, log, patience=SECONDS):
     """Why a process ended: a sanitizer's summary, an assertion, or a signal. None if it ended well."""
     if status == 0:
         return None
@@ -88,15 +88,16 @@ def reason_of(status, log):
         return re.sub(r"/\S*/", "", next(filter(None, found[0]))).strip()
     if os.WIFSIGNALED(status):
         name = signal.Signals(os.WTERMSIG(status)).name
-        return f"longer than {SECONDS} seconds" if name in ("SIGALRM", "SIGKILL") else name
+        return f"longer than {patience} seconds" if name in ("SIGALRM", "SIGKILL") else name
     return f"exit with {os.waitstatus_to_exitcode(status)}"
 
 
 class Campaign:
-    """`calls` calls, of which program(number) gives the text, in `jobs` processes. prepare() runs first in each."""
+    """`calls` calls, of which program(number) gives the text, in `jobs` processes. prepare() runs first in each; a check may take `patience` seconds."""
 
-    def __init__(self, program, names, prepare=lambda: None, check=run, jobs=1, isolated=lambda text: False):
+    def __init__(self, program, names, prepare=lambda: None, check=run, jobs=1, isolated=lambda text: False, patience=SECONDS):
         self.program, self.names, self.prepare, self.check, self.jobs, self.isolated = program, names, prepare, check, jobs, isolated
+        self.patience = patience
         self.figures = Figures()
 
     def run(self, calls, seconds=float("inf")):
@@ -143,13 +144,13 @@ class Campaign:
         """A call that changes the process runs in one that ends with it."""
         return self.once(text), False
 
-    def once(self, text, seconds=SECONDS):
+    def once(self, text):
         """How a call ends that runs alone: None if well."""
         log = os.path.join(self.folder, f"once {os.getpid()}")
         child = begin(log)
         if not child:
             with contextlib.suppress(BaseException):
-                limit(seconds)
+                limit(self.patience)
                 self.prepare()
                 reason, _ = self.check(text, self.names)
                 print("\nFOUND", json.dumps([reason, 0]) if reason else "", flush=True)
@@ -160,7 +161,7 @@ class Campaign:
             text = file.read()
         os.unlink(log)
         reported = re.findall(r"^FOUND (\[.*)", text, re.MULTILINE)
-        return json.loads(reported[0])[0] if reported else reason_of(status, text)
+        return json.loads(reported[0])[0] if reported else reason_of(status, text, self.patience)
 
     def watch(self, child, running):
         """See how a worker does: one that died or hangs is followed by another, after the call that it was at."""
@@ -169,7 +170,7 @@ class Campaign:
         if not ended:
             if notes[NOW] != seen:
                 running[child][3:] = [notes[NOW], time.monotonic()]
-            elif time.monotonic() - since > SECONDS:
+            elif time.monotonic() - since > self.patience:
                 os.kill(child, signal.SIGKILL)
             return
         del running[child]
@@ -183,7 +184,7 @@ class Campaign:
         if status and not (stop == 0 and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGTERM):
             self.figures.calls += 1
             self.figures.crashes += 1
-            self.note(reason_of(status, text), notes[NOW])
+            self.note(reason_of(status, text, self.patience), notes[NOW])
             if notes[NOW] + 1 < stop:
                 running.update([self.start(notes[NOW] + 1, stop)])
 

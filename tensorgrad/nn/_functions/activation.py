@@ -10,6 +10,7 @@ from ...api._arguments import LEAST_LARGEST, converted, normalize_dim
 from ...api.activation import SELU_ALPHA, SELU_SCALE
 from ...autograd.inplace import in_place
 from ...dispatch import SCALAR_TYPES, xp
+from ...dtype import contiguous_format
 
 __all__ = ["celu", "celu_", "elu", "elu_", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_",
            "leaky_relu", "leaky_relu_", "log_softmax", "logsigmoid", "mish", "prelu", "relu", "relu6", "relu_", "rrelu", "rrelu_", "selu", "selu_",
@@ -80,7 +81,7 @@ def hardtanh_(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
 
 def _check_single(input: Any, number: Any) -> None:
     """RuntimeError for a number beyond float32, in which float32 and what is shorter is computed."""
-    if isinstance(number, (int, float)) and input.array.dtype.kind in "fV" and input.array.dtype.itemsize <= 4:
+    if isinstance(number, (int, float, complex)) and input.array.dtype.kind in "fV" and input.array.dtype.itemsize <= 4:
         converted(number, tg.float32)
 
 
@@ -91,7 +92,7 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
     >>> torch.nn.functional.leaky_relu(torch.tensor([-2., 3.]), 0.5)
     tensor([-1.,  3.])
     """
-    if not -LEAST_LARGEST <= negative_slope <= LEAST_LARGEST:
+    if type(negative_slope) is complex or not -LEAST_LARGEST <= negative_slope <= LEAST_LARGEST:
         _check_single(input, negative_slope)
     return run(xp.leaky_relu, inplace, input, slope=negative_slope)
 
@@ -139,6 +140,8 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
     >>> torch.nn.functional.softshrink(torch.tensor([-2., 0.3, 2.]))
     tensor([-1.5000,  0.0000,  1.5000])
     """
+    if isinstance(lambd, complex):
+        lambd = converted(lambd, tg.float64)
     most = tg.finfo(input.dtype).max if input.is_floating_point() else inf
     if not 0 <= lambd <= most:
         raise RuntimeError(f"lambda must be in range [0, {most:g}] for input dtype {SCALAR_TYPES[input.dtype.name]}, but found {lambd:g}")
@@ -167,7 +170,7 @@ def hardswish(input: Any, inplace: bool = False) -> Any:
 
 # ── smooth curves ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-sigmoid, tanh = tg.sigmoid, tg.tanh
+sigmoid, tanh = tg.sigmoid.bare, tg.tanh.bare         # without `out=`
 
 
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
@@ -177,7 +180,7 @@ def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     >>> torch.nn.functional.elu(torch.tensor([-1., 2.]))
     tensor([-0.6321,  2.0000])
     """
-    if not -LEAST_LARGEST <= alpha <= LEAST_LARGEST:
+    if type(alpha) is complex or not -LEAST_LARGEST <= alpha <= LEAST_LARGEST:
         _check_single(input, alpha)
     return run(xp.elu, inplace, input, alpha=alpha)
 
@@ -267,8 +270,9 @@ def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Any:
     >>> torch.nn.functional.softplus(torch.tensor([0., 100.]))
     tensor([  0.6931, 100.0000])
     """
-    if not -LEAST_LARGEST <= beta <= LEAST_LARGEST:
-        _check_single(input, beta)
+    for number in (beta, threshold):
+        if type(number) is complex or not -LEAST_LARGEST <= number <= LEAST_LARGEST:
+            _check_single(input, number)
     return xp.softplus(input, beta=beta, threshold=threshold)
 
 
@@ -367,7 +371,7 @@ def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float =
     """
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
-    noise = -tg.empty_like(logits).exponential_().log()
+    noise = -tg.empty_like(logits, memory_format=contiguous_format).exponential_().log()
     soft = tg.softmax((logits + noise) / tau, dim)
     if not hard:
         return soft

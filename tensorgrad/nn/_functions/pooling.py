@@ -100,9 +100,9 @@ def _unpool(n: int, input: Any, indices: Any, kernel_size: Any, stride: Any, pad
     per_dimension(padding, n, "padding", name)
     _check_unpool(input, indices, n, stride, size)
     flat = (prod(input.shape[:-n]), prod(input.shape[-n:]))
-    zeros = input.new_zeros(flat[0], prod(size))
     if not prod(size):
-        return zeros.reshape(*input.shape[:-n], *size)
+        return input.reshape(flat)[:, :0].reshape(*input.shape[:-n], *size).clone()
+    zeros = input.new_zeros(flat[0], prod(size))
     return xp.scatter(zeros, input.reshape(flat), indices.reshape(flat), axis=1).reshape(*input.shape[:-n], *size)
 
 

@@ -47,6 +47,9 @@ class DataLoader(Generic[T_co]):
     exception in a worker is raised here.
     ``pin_memory`` puts batches into page-locked memory.
 
+    ``state_dict()`` tells where the newest iterator is in its epoch, and ``load_state_dict`` lets a loader of the same kind go on there, with shuffling and
+    workers too (in torchdata: ``StatefulDataLoader``). ``iterator.close()`` ends an epoch early.
+
     ValueError for options that contradict each other.
 
     >>> import tensorgrad as torch
@@ -121,6 +124,15 @@ class DataLoader(Generic[T_co]):
         if self.__initialized and name in FIXED:
             raise ValueError(f'{name} attribute should not be set after {type(self).__name__} is initialized')
         super().__setattr__(name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        resumed = self._resumed
+        return {**self.__dict__, '_progress': None, '_resumed': resumed and resumed.state}  # a copy has iterators of its own
+
+    def __setstate__(self, attributes: dict[str, Any]) -> None:
+        self.__dict__.update(attributes, _resumed=None)
+        if attributes['_resumed'] is not None:
+            self.load_state_dict(attributes['_resumed'])
 
     @property
     def multiprocessing_context(self):

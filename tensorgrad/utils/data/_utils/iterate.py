@@ -4,14 +4,14 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..sampler import draw_seed
 from .channel import Failure
 from .collate import pin_memory
 from .fetch import fetches_plainly, make_fetcher
-from .progress import Ledger, Progress
+from .progress import Advance, Ledger, Progress, Source
 from .states import places_of, plans
 from .streams import global_streams, marks, moved
 from .worker import Exhausted, Job, Task
@@ -46,13 +46,13 @@ class _BaseDataLoaderIter:
         self._progress = Progress(loader, self._iterates)
         self._passed: list = []
         if loader._resumed is not None and loader._resumed.place is not None:
-            self._passed = loader._resumed.reach(loader, self._progress, self._source(loader))
+            self._advance, self._passed = loader._resumed.reach(loader, self._progress, self._source(loader))
             self._num_yielded = loader._resumed.handed_out
         else:
-            self._progress.begin(self._source(loader))
+            self._advance = self._progress.begin(self._source(loader))
 
-    def _source(self, loader) -> Callable[[], Callable[[], Any]]:
-        """A function that starts the order, and returns the function that returns its next index."""
+    def _source(self, loader) -> Source:
+        """The indices in their order."""
         return lambda: iter(loader._index_sampler).__next__
 
     def __iter__(self) -> _BaseDataLoaderIter:
@@ -77,7 +77,7 @@ class _BaseDataLoaderIter:
 
     def close(self) -> None:
         """End the epoch: there are no more batches, and the state of the loader is that between epochs."""
-        self._progress.advance = iter(()).__next__
+        self._advance = iter(()).__next__
         self._progress.finished = True
 
     def _check_length(self) -> None:
@@ -100,36 +100,49 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
         super().__init__(loader)
         if loader.timeout != 0:
             raise AssertionError('_SingleProcessDataLoaderIter requires timeout == 0')
-        self._fetch = (lambda batch: batch) if self._iterates else make_fetcher(*loader._how_to_fetch)
-        self._plain = self._iterates or fetches_plainly(loader)  # whose samples depend on no random numbers
+        if not self._iterates:
+            self._fetch = make_fetcher(*loader._how_to_fetch)
+            self._plain = fetches_plainly(loader)  # whose samples depend on no random numbers
 
-    def _source(self, loader) -> Callable[[], Callable[[], Any]]:
+    def _source(self, loader) -> Source:
         if not self._iterates:
             return super()._source(loader)
+        progress = self._progress
 
-        def start() -> Callable[[], Any]:
+        def start() -> Advance:
             indices, fetch = iter(loader._index_sampler), make_fetcher(*loader._how_to_fetch)
-            self._progress.fetch = fetch
-            return lambda: fetch(next(indices))
+
+            def advance() -> Any:
+                try:
+                    return fetch(next(indices))
+                finally:
+                    progress.over = fetch.ended
+            return advance
         return start
 
     def _next_batch(self) -> Any:
         progress = self._progress
         if progress.watching:
             return self._watched_batch(progress)
-        index = progress.last = progress.advance()
+        item = self._advance()
         progress.taken += 1
-        return self._fetch(index)
+        if self._iterates:
+            return item
+        progress.last = item
+        return self._fetch(item)
 
     def _watched_batch(self, progress: Progress) -> Any:
         first = progress.taken == progress.floor == 0
-        index = progress.last = progress.take()
+        item = progress.take(self._advance)
+        if self._iterates:
+            return item
+        progress.last = item
         if not first or self._plain:
-            return self._fetch(index)
+            return self._fetch(item)
         streams = {**global_streams(), **progress.streams}
         before = marks(streams)
         try:
-            return self._fetch(index)
+            return self._fetch(item)
         finally:
             progress.drew = bool(moved(before, marks(streams)))
 
@@ -221,9 +234,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             return
         try:
             if progress.watching:
-                index = progress.take()
+                index = progress.take(self._advance)
             else:
-                index = progress.advance()
+                index = self._advance()
                 progress.taken += 1
         except StopIteration:
             progress.ended = True

@@ -20,6 +20,8 @@ from ..sampler import BatchSampler, RandomSampler, SequentialSampler, SubsetRand
 from .channel import Failure
 from .streams import Stream, global_streams, go_to, marks, moved, own_streams, packed
 
+Advance = Callable[[], Any]         # returns the next item of a source
+Source = Callable[[], Advance]      # starts it
 START = -1      # the place before there is a source
 FIXED, AT_ONCE, LAZY = range(3)     # when a source draws random numbers: never, with its first item, or at any time
 
@@ -72,10 +74,10 @@ def fingerprint(item: Any) -> int | None:
 
 
 class Progress:
-    """The place of an iteration in its epoch."""
+    """The place of an iteration in its epoch. The loader keeps it after the iterator, so it does not keep the source."""
 
-    __slots__ = ('followed', 'complete', 'watching', 'when', 'iterated', 'streams', 'draws', 'plain', 'shared', 'advance', 'taken', 'floor', 'ended', 'last',
-                 'fetch', 'drew', 'finished', 'base_seed', 'epoch', 'ledger')
+    __slots__ = ('followed', 'complete', 'watching', 'when', 'iterated', 'streams', 'draws', 'plain', 'shared', 'taken', 'floor', 'ended', 'over', 'last',
+                 'drew', 'finished', 'base_seed', 'epoch', 'ledger')
 
     def __init__(self, loader, iterated: bool) -> None:
         self.followed = self.complete = loader._followed        # is the state asked for, and has it been from the first item on?
@@ -87,11 +89,10 @@ class Progress:
         self.draws: list[tuple[int, dict]] = []     # (place, where the streams were that the item moved on)
         self.plain: list[tuple[int, dict]] = []     # the same as plain data, as far as somebody asked for it
         self.shared: dict = {}
-        self.advance: Callable[[], Any] = iter(()).__next__
         self.taken = self.floor = 0         # items taken; those that the source has given, if it was ahead
         self.ended = False                  # has the source been asked for more than it has?
         self.last = None                    # the item before
-        self.fetch: Any = None              # what iterates the dataset, in this process
+        self.over = False                   # has the dataset that this process iterates come to its end?
         self.drew = False                   # do samples depend on random numbers?
         self.watching = True                # is the next item one at which to look at the streams?
         self.finished = False
@@ -104,10 +105,10 @@ class Progress:
             return LAZY if self.iterated and not stateful(loader.dataset) else FIXED
         return FIXED if stateful_sampler(loader) is not None else draws(loader._index_sampler)
 
-    def begin(self, source: Callable[[], Callable[[], Any]]) -> None:
-        """Start a source: source() returns the function that returns its items."""
+    def begin(self, source: Source) -> Advance:
+        """Start a source: the function that returns its items."""
         self.draws.append((START, marks(self.streams)))
-        self.advance = source()
+        return source()
 
     def follow(self) -> None:
         """Keep what a state needs from now on."""
@@ -115,11 +116,11 @@ class Progress:
             self.followed, self.complete = True, self.taken <= 1
             self.watching = self.watching or self.when == LAZY
 
-    def take(self) -> Any:
+    def take(self, advance: Advance) -> Any:
         """The next item, with an eye on the streams."""
         before = marks(self.streams)
         try:
-            item = self.advance()
+            item = advance()
         except StopIteration:
             self.ended = True
             raise
@@ -135,8 +136,9 @@ class Progress:
         self.taken += 1
         return item
 
-    def resume(self, source: Callable[[], Callable[[], Any]], place: int, asked: int, expected: int | None) -> list:
-        """Start a source and get to a place: the items passed over. What the source was `asked` for beyond that comes next.
+    def resume(self, source: Source, place: int, asked: int, expected: int | None) -> tuple[Advance, list]:
+        """Start a source and get to a place: the function that returns what comes next, and the items passed over. Items that the source was `asked` for
+        beyond the place come first.
 
         The streams are put back to where they are now.
         """
@@ -159,14 +161,13 @@ class Progress:
                                'Is it the same one, of the same seed? If it draws random numbers later than with its first item, call state_dict() '
                                'before the first batch, or let it have state_dict() and load_state_dict()')
         self.last = items[place - 1] if place and not self.iterated else None
-        self.go_on(advance, items[place:], place, asked)
-        return items[:place]
+        return self.go_on(advance, items[place:], place, asked), items[:place]
 
-    def go_on(self, advance: Callable[[], Any], ahead: list, place: int, asked: int) -> None:
-        """Take what comes next from a source that is in its place, after the items that it has given ahead of time."""
-        self.advance = chain(ahead, iter(advance, object())).__next__
+    def go_on(self, advance: Advance, ahead: list, place: int, asked: int) -> Advance:
+        """The function that returns what comes next from a source that is in its place, after the items that it has given ahead of time."""
         self.taken, self.floor = place, asked
         self.watching = not place or (self.followed and self.when == LAZY)
+        return chain(ahead, iter(advance, object())).__next__
 
     @property
     def consumed(self) -> int:

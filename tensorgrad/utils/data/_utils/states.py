@@ -1,11 +1,10 @@
 """The state of a ``DataLoader`` as plain data, and a loader that takes it over."""
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ..sampler import BatchSampler
-from .progress import Ledger, Progress, fingerprint, loader_streams, stateful, stateful_sampler, with_epoch
+from .progress import Advance, Ledger, Progress, Source, fingerprint, loader_streams, stateful, stateful_sampler, with_epoch
 from .streams import global_streams, marks, marks_of, packed
 from .worker import Plan
 
@@ -60,8 +59,8 @@ def iteration_of(loader, progress: Progress) -> dict[str, Any]:
 
 def has_ended(loader, progress: Progress) -> bool:
     """Has what keeps its place itself come to its end, so that it is in its next epoch already?"""
-    if progress.fetch is not None:
-        return progress.fetch.ended
+    if progress.iterated:
+        return progress.over
     newest = progress.ledger.indices[-1] if progress.ledger and progress.ledger.indices else progress.last
     short = type(loader.batch_sampler) is BatchSampler and isinstance(newest, list) and len(newest) < loader.batch_sampler.batch_size
     return progress.ended or short
@@ -138,17 +137,16 @@ class Resumed:
         if sampler is not None and type(self.epoch) is int:
             sampler.set_epoch(self.epoch)
 
-    def reach(self, loader, progress: Progress, source: Callable[[], Callable[[], Any]]) -> list:
-        """Get an iteration to the place: the items passed over."""
+    def reach(self, loader, progress: Progress, source: Source) -> tuple[Advance, list]:
+        """Get an iteration to the place: the function that returns what comes next, and the items passed over."""
         place = self.place
         progress.draws, progress.plain = list(place.draws), list(place.plain)
         progress.drew, progress.base_seed, progress.epoch = place.drew, place.base_seed, self.epoch
         progress.complete = place.complete and progress.followed
         if stateful_sampler(loader) is not None or (loader._iterable and (not progress.iterated or stateful(loader.dataset))):
             rest = iter(()).__next__ if place.ended else source()       # the source is there already
-            progress.go_on(rest, place.ahead, place.consumed, place.asked)
-            progress.ended = place.ended
-            return []
+            progress.ended = progress.over = place.ended
+            return progress.go_on(rest, place.ahead, place.consumed, place.asked), []
         return progress.resume(source, place.consumed, place.asked, place.last)
 
     def ledger(self, number: int) -> Ledger:
