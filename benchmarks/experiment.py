@@ -1,8 +1,10 @@
-"""What the trainer of `tensorgrad.experiment` costs beside the same loop written by hand: `python -m benchmarks.experiment [--rounds N]`.
+"""What the trainer of `tensorgrad.experiment` costs beside the same loop written by hand: `python -m
+benchmarks.experiment [--rounds N]`.
 
-Both train a module of the same class on the same batches, and log the loss of each 50th step to a run. Blocks of both take turns; the ratios are of
-blocks of the same round.
+Both train a module of the same class on the same batches, and log the loss of each 50th step to a run. Blocks of both
+take turns; the ratios are of blocks of the same round.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -45,8 +47,18 @@ class Digits(Tiny):
 
     def __init__(self) -> None:
         Module.__init__(self)
-        self.net = nn.Sequential(nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-                                 nn.Flatten(), nn.Linear(32 * 7 * 7, 128), nn.ReLU(), nn.Linear(128, 10))
+        self.net = nn.Sequential(
+            nn.Conv2d(1, 16, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(16, 32, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(32 * 7 * 7, 128),
+            nn.ReLU(),
+            nn.Linear(128, 10),
+        )
 
     def loss(self, batch: Any) -> Any:
         return nn.functional.cross_entropy(self.net(batch[0]), batch[1])
@@ -80,23 +92,35 @@ def by_hand(module: Any, batches: list[Any], run: Any) -> None:
 
 def trained(module: Any, batches: list[Any], run: Any) -> None:
     """The same with a trainer."""
-    Trainer(max_epochs=1, run=run, log_every_n_steps=EVERY, accelerator="cpu", enable_progress_bar=False, enable_checkpointing=False).fit(module, batches)
+    Trainer(
+        max_epochs=1,
+        run=run,
+        log_every_n_steps=EVERY,
+        accelerator="cpu",
+        enable_progress_bar=False,
+        enable_checkpointing=False,
+    ).fit(module, batches)
 
 
 def measured(row: Row, rounds: int) -> str:
     """Microseconds of a step by hand and with the trainer, and quartiles of ratios and differences."""
     with tempfile.TemporaryDirectory() as save:
         runs = [Run(Path(save) / name, events=False, quiet=True) for name in ("hand", "trainer")]
-        hand, ours = (Case(lambda loop=loop, run=run: loop(row.module(), row.batches, run), lambda: None)
-                      for loop, run in zip((by_hand, trained), runs))
+        hand, ours = (
+            Case(lambda loop=loop, run=run: loop(row.module(), row.batches, run), lambda: None)
+            for loop, run in zip((by_hand, trained), runs)
+        )
         theirs, mine = alternate([hand, ours], Budget(rounds=rounds, seconds=0.0, limit=60.0))
         for run in runs:
             run.finish()
     steps = len(row.batches)
     low, middle, high = quartiles([a / b for a, b in zip(mine, theirs)])
     more = statistics.median(a - b for a, b in zip(mine, theirs)) / steps * 1e6
-    return (f"{row.name:24} by hand {statistics.median(theirs) / steps * 1e6:8.1f} µs a step, trainer {statistics.median(mine) / steps * 1e6:8.1f} µs, "
-            f"ratio {middle:.4f} ({low:.4f} to {high:.4f}), {more:+.1f} µs a step")
+    return (
+        f"{row.name:24} by hand {statistics.median(theirs) / steps * 1e6:8.1f} µs a step, "
+        f"trainer {statistics.median(mine) / steps * 1e6:8.1f} µs, "
+        f"ratio {middle:.4f} ({low:.4f} to {high:.4f}), {more:+.1f} µs a step"
+    )
 
 
 def main() -> None:

@@ -1,4 +1,5 @@
 """What the tests of trainers share: small modules, data, and how files are compared."""
+
 import csv
 
 import tensorgrad as torch
@@ -49,13 +50,21 @@ class Line(Module):
 def rows(path):
     """The rows of metrics.csv without their times."""
     with open(path / "metrics.csv", newline="") as file:
-        return [{name: value for name, value in row.items() if value and not name.startswith("time")} for row in csv.DictReader(file)]
+        return [
+            {name: value for name, value in row.items() if value and not name.startswith("time")}
+            for row in csv.DictReader(file)
+        ]
 
 
 def equal(a, b):
     """Whether two nests of dicts, lists and tensors are the same, bit by bit."""
     if isinstance(a, torch.Tensor):
-        return isinstance(b, torch.Tensor) and a.dtype is b.dtype and a.shape == b.shape and a.detach().numpy().tobytes() == b.detach().numpy().tobytes()
+        return (
+            isinstance(b, torch.Tensor)
+            and a.dtype is b.dtype
+            and a.shape == b.shape
+            and a.detach().numpy().tobytes() == b.detach().numpy().tobytes()
+        )
     if isinstance(a, dict):
         return isinstance(b, dict) and list(a) == list(b) and all(equal(a[key], b[key]) for key in a)
     if isinstance(a, (list, tuple)):

@@ -1,4 +1,5 @@
 """Trainers in several processes: they end as one process with batches of all of them, and files are the first one's."""
+
 import os
 import signal
 import subprocess
@@ -48,8 +49,19 @@ def fitted(path, devices, batch_size, resume=False, **told):
     torch.manual_seed(0)
     module = Shared(**told)
     with Run(path, resume=resume, events=False, quiet=True) as run:
-        callbacks = [EarlyStopping("val_loss", patience=9), ModelCheckpoint(monitor="own", every_n_train_steps=2, save_top_k=-1)]
-        made = Trainer(max_epochs=2, run=run, devices=devices, strategy="ddp_spawn", accelerator="cpu", log_every_n_steps=2, callbacks=callbacks)
+        callbacks = [
+            EarlyStopping("val_loss", patience=9),
+            ModelCheckpoint(monitor="own", every_n_train_steps=2, save_top_k=-1),
+        ]
+        made = Trainer(
+            max_epochs=2,
+            run=run,
+            devices=devices,
+            strategy="ddp_spawn",
+            accelerator="cpu",
+            log_every_n_steps=2,
+            callbacks=callbacks,
+        )
         made.fit(module, loader(batch_size, shuffle=False), loader(batch_size), ckpt_path="last" if resume else None)
     return module, made
 
@@ -66,8 +78,13 @@ def test_E38_two_processes_are_one_with_twice_the_batch(tmp_path):
         pairs = [(row[name], other[name]) for row, other in zip(found, expected) if name in row]
         assert pairs and all(float(a) == pytest.approx(float(b), rel=1e-5) for a, b in pairs)
     last = found[-1]
-    assert [float(last[name]) for name in ("mean", "sum", "min", "max")] == [1.5, 9.0, 1.0, 2.0] and found[0]["own"] == "0.0"
-    assert sorted(p.name for p in (tmp_path / "two" / "ckpt").iterdir()) == [*(f"epoch={s // 4}-step={s}-own=0.0000.ckpt" for s in (2, 4, 6)), "last.ckpt"]
+    assert [float(last[name]) for name in ("mean", "sum", "min", "max")] == [1.5, 9.0, 1.0, 2.0] and found[0][
+        "own"
+    ] == "0.0"
+    assert sorted(p.name for p in (tmp_path / "two" / "ckpt").iterdir()) == [
+        *(f"epoch={s // 4}-step={s}-own=0.0000.ckpt" for s in (2, 4, 6)),
+        "last.ckpt",
+    ]
     state = torch.load(tmp_path / "two" / "ckpt" / "last.ckpt", weights_only=True)
     assert len(state["ranks"]) == 2 and signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL
 
@@ -77,7 +94,11 @@ def test_E37_E38_processes_are_interrupted_together_and_go_on(tmp_path):
     _, made = fitted(tmp_path / "run", 2, 4, interrupts=3)
     assert made.interrupted and made.global_step == 4
     module, made = fitted(tmp_path / "run", 2, 4, resume=True)
-    assert made.global_step == 6 and parts.equal(whole.state_dict(), module.state_dict()) and rows(tmp_path / "whole") == rows(tmp_path / "run")
+    assert (
+        made.global_step == 6
+        and parts.equal(whole.state_dict(), module.state_dict())
+        and rows(tmp_path / "whole") == rows(tmp_path / "run")
+    )
 
 
 @pytest.mark.parametrize("fails", [0, 2])
@@ -105,27 +126,45 @@ from tensorgrad.experiment import Trainer
 torch.manual_seed(0)
 trainer, module = Trainer(max_epochs=1, accelerator="cpu", strategy="ddp", devices=2), Line()
 trainer.fit(module, loader(4, shuffle=False), loader())
-print(trainer.global_step, [round(x, 4) for x in module.line.weight.flatten().tolist()], torch.distributed.is_initialized())
+print(trainer.global_step, [round(x, 4) for x in module.line.weight.flatten().tolist()],
+torch.distributed.is_initialized())
 """
 
 
 def test_E38_processes_of_a_launcher_join(tmp_path):
     from tensorgrad.distributed import TCPStore
+
     port = TCPStore("127.0.0.1", 0, 1, True).port + 1
-    environment = os.environ | {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    started = [subprocess.Popen([sys.executable, "-W", "error", "-c", LAUNCHED, str(Path(__file__).parent)], env=environment | {"RANK": str(rank)},
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for rank in range(2)]
+    environment = os.environ | {
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": str(ROOT),
+    }
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-W", "error", "-c", LAUNCHED, str(Path(__file__).parent)],
+            env=environment | {"RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
     said = [process.communicate(timeout=60) for process in started]
     assert said[0] == said[1] and said[0][0].startswith("3 [") and said[0][0].endswith("] False\n"), said
 
 
 def test_E38_the_backend_has_one_place(monkeypatch):
     from tensorgrad import distributed
+
     asked = []
     monkeypatch.setattr(distributed, "init_process_group", lambda *args, **options: asked.append((args, options)))
     monkeypatch.setattr(distributed, "get_rank", lambda: 1)
     monkeypatch.setattr(distributed, "get_world_size", lambda: 3)
     from tensorgrad.experiment.parallel import joined
+
     for backend in ("mpi", None):
         with joined(backend, torch.device("cpu")) as group:
             assert (group.rank, group.world) == (1, 3)

@@ -1,4 +1,5 @@
 """Trainer and Module: loops, hooks, logged values, forms of optimizers, options."""
+
 import math
 import os
 import signal
@@ -83,6 +84,7 @@ def test_E38_accumulated_gradients_step_at_the_end_of_data_without_a_length():
     class Endless:
         def __iter__(self):
             return iter(list(loader(shuffle=False)))
+
     torch.manual_seed(1)
     ours = Line()
     torch.manual_seed(1)
@@ -97,6 +99,7 @@ def test_E38_a_step_without_a_loss_is_skipped():
     class Skips(Line):
         def training_step(self, batch, batch_idx):
             return None if batch_idx % 2 else {"loss": self.loss(batch), "more": 1}
+
     made = trainer()
     made.fit(Skips(), loader())
     assert made.global_step == 3
@@ -109,6 +112,7 @@ def test_E38_steps_may_leave_out_the_index_and_losses_are_checked():
 
         def validation_step(self, batch):
             self.log("val_loss", self.loss(batch))
+
     made = trainer()
     made.fit(Short(), loader(), loader())
     assert made.global_step == 6
@@ -116,6 +120,7 @@ def test_E38_steps_may_leave_out_the_index_and_losses_are_checked():
     class Wrong(Line):
         def training_step(self, batch, batch_idx):
             return self.wrong
+
     for wrong, kind in (({"los": 1}, KeyError), (1.0, TypeError)):
         module = Wrong()
         module.wrong = wrong
@@ -133,15 +138,45 @@ def test_E38_hooks_in_order():
 
         def validation_step(self, batch, batch_idx):
             calls.append("validation_step")
+
     made = trainer(callbacks=Called(calls), limit_train_batches=1, limit_val_batches=1, num_sanity_val_steps=1)
     made.fit(Noted(), loader(), loader())
-    validation = ["on_validation_start", "on_epoch_start", "on_validation_epoch_start", "on_validation_batch_start", "validation_step",
-                  "on_validation_batch_end", "on_validation_epoch_end", "on_epoch_end", "on_validation_end"]
+    validation = [
+        "on_validation_start",
+        "on_epoch_start",
+        "on_validation_epoch_start",
+        "on_validation_batch_start",
+        "validation_step",
+        "on_validation_batch_end",
+        "on_validation_epoch_end",
+        "on_epoch_end",
+        "on_validation_end",
+    ]
     assert calls == [
-        "on_init_start", "on_init_end", "setup", "on_fit_start", "on_sanity_check_start", *validation, "on_sanity_check_end", "on_train_start",
-        "on_epoch_start", "on_train_epoch_start", "on_train_batch_start", "training_step", "on_before_zero_grad", "on_before_backward",
-        "on_after_backward", "on_before_optimizer_step", "on_train_batch_end", *validation, "on_train_epoch_end", "on_epoch_end", "on_train_end",
-        "on_fit_end", "teardown"]
+        "on_init_start",
+        "on_init_end",
+        "setup",
+        "on_fit_start",
+        "on_sanity_check_start",
+        *validation,
+        "on_sanity_check_end",
+        "on_train_start",
+        "on_epoch_start",
+        "on_train_epoch_start",
+        "on_train_batch_start",
+        "training_step",
+        "on_before_zero_grad",
+        "on_before_backward",
+        "on_after_backward",
+        "on_before_optimizer_step",
+        "on_train_batch_end",
+        *validation,
+        "on_train_epoch_end",
+        "on_epoch_end",
+        "on_train_end",
+        "on_fit_end",
+        "teardown",
+    ]
     for stage, call in (("test", made.test), ("predict", made.predict)):
         calls.clear()
         call(Noted(), loader())
@@ -167,6 +202,7 @@ def test_E38_hooks_of_modules_and_old_ends_of_epochs():
 
         def on_before_optimizer_step(self, optimizer):
             calls.append(type(optimizer).__name__)
+
     made = trainer()
     made.fit(Old(), loader(), loader())
     assert made.global_step == 2 and calls[:3] == ["Adam", "Adam", list(range(6))] and len(calls[3]) == 2
@@ -174,6 +210,7 @@ def test_E38_hooks_of_modules_and_old_ends_of_epochs():
 
 def test_E38_what_nobody_overrides_is_not_called():
     from tensorgrad.experiment.hooks import Hooks, ModuleHooks
+
     module = Line()
     found = Hooks(trainer(), module)
     assert not any(found.find(name) for name in dir(ModuleHooks) if name.startswith("on_") and "model_eval" not in name)
@@ -195,6 +232,7 @@ def test_E38_optimizer_step_of_the_module_and_closures():
     class Closures(Line):
         def configure_optimizers(self):
             return torch.optim.LBFGS(self.parameters(), max_iter=3)
+
     states = []
     for kind in (Warm, Same):
         torch.manual_seed(1)
@@ -212,6 +250,7 @@ def test_E38_several_optimizers_share_a_backward_or_step_by_hand():
     class Both(Line):
         def configure_optimizers(self):
             return [torch.optim.SGD([self.line.weight], lr=0.1), torch.optim.Adam([self.line.bias], lr=0.1)]
+
     module = Both()
     before = {name: p.clone() for name, p in module.named_parameters()}
     trainer().fit(module, loader())
@@ -233,6 +272,7 @@ def test_E38_several_optimizers_share_a_backward_or_step_by_hand():
             first.step()
             if batch_idx % 2:
                 second.step()
+
     made = trainer()
     made.fit(Manual(), loader())
     assert made.global_step == 6
@@ -240,6 +280,7 @@ def test_E38_several_optimizers_share_a_backward_or_step_by_hand():
     class Older(Line):
         def training_step(self, batch, batch_idx, optimizer_idx):
             return self.loss(batch)
+
     with pytest.raises(TypeError, match="automatic_optimization = False"):
         trainer().fit(Older(), loader())
 
@@ -250,13 +291,22 @@ def test_E15_forms_of_configure_optimizers(form):
         def configure_optimizers(self):
             one = torch.optim.SGD(self.parameters(), lr=1.0)
             by_epoch = torch.optim.lr_scheduler.StepLR(one, 1, gamma=0.5)
-            return [one, [one], ([one], [by_epoch]), {"optimizer": one, "lr_scheduler": by_epoch},
-                    {"optimizer": one, "lr_scheduler": {"scheduler": by_epoch, "interval": "step", "frequency": 2}},
-                    [{"optimizer": one, "lr_scheduler": {"scheduler": by_epoch}}], None][form]
+            return [
+                one,
+                [one],
+                ([one], [by_epoch]),
+                {"optimizer": one, "lr_scheduler": by_epoch},
+                {"optimizer": one, "lr_scheduler": {"scheduler": by_epoch, "interval": "step", "frequency": 2}},
+                [{"optimizer": one, "lr_scheduler": {"scheduler": by_epoch}}],
+                None,
+            ][form]
+
     made = trainer(max_epochs=2, limit_train_batches=4)
     made.fit(Forms(), loader())
     rate = [1.0, 1.0, 0.25, 0.25, 1 / 16, 0.25, None][form]
-    assert [group["lr"] for optimizer in made.optimizers for group in optimizer.param_groups] == ([rate] if form < 6 else [])
+    assert [group["lr"] for optimizer in made.optimizers for group in optimizer.param_groups] == (
+        [rate] if form < 6 else []
+    )
     assert len(made.lr_schedulers) == (2 <= form < 6)
 
 
@@ -267,22 +317,43 @@ def test_E15_plateaus_and_wrong_forms():
         def configure_optimizers(self):
             one = torch.optim.SGD(self.parameters(), lr=1e-3)
             plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(one, "max", factor=0.5, patience=0)
-            return {"optimizer": one, "lr_scheduler": {"scheduler": plateau, "monitor": "val_loss"}} if self.returned is None else self.returned(one, plateau)
+            return (
+                {"optimizer": one, "lr_scheduler": {"scheduler": plateau, "monitor": "val_loss"}}
+                if self.returned is None
+                else self.returned(one, plateau)
+            )
+
     made = trainer(max_epochs=3)
     made.fit(Plateau(), loader(), loader())
     assert made.optimizers[0].param_groups[0]["lr"] < 1e-3
     for returned, kind, message in (
-            (lambda one, plateau: 3, TypeError, "int"), (lambda one, plateau: [plateau], TypeError, "no optimizer"),
-            (lambda one, plateau: {"optimiser": one}, ValueError, "'optimizer'"),
-            (lambda one, plateau: {"optimizer": one, "lr_scheduler": {"scheduler": plateau, "intervall": "step"}}, ValueError, "intervall"),
-            (lambda one, plateau: {"optimizer": one, "lr_scheduler": {"scheduler": plateau, "interval": "day", "monitor": "x"}}, ValueError, "'day'"),
-            (lambda one, plateau: ([one], [plateau]), ValueError, "monitor")):
+        (lambda one, plateau: 3, TypeError, "int"),
+        (lambda one, plateau: [plateau], TypeError, "no optimizer"),
+        (lambda one, plateau: {"optimiser": one}, ValueError, "'optimizer'"),
+        (
+            lambda one, plateau: {"optimizer": one, "lr_scheduler": {"scheduler": plateau, "intervall": "step"}},
+            ValueError,
+            "intervall",
+        ),
+        (
+            lambda one, plateau: {
+                "optimizer": one,
+                "lr_scheduler": {"scheduler": plateau, "interval": "day", "monitor": "x"},
+            },
+            ValueError,
+            "'day'",
+        ),
+        (lambda one, plateau: ([one], [plateau]), ValueError, "monitor"),
+    ):
         module = Plateau()
         module.returned = returned
         with pytest.raises(kind, match=message):
             trainer().fit(module, loader())
     module = Plateau()
-    module.returned = lambda one, plateau: {"optimizer": one, "lr_scheduler": {"scheduler": plateau, "monitor": "val_los"}}
+    module.returned = lambda one, plateau: {
+        "optimizer": one,
+        "lr_scheduler": {"scheduler": plateau, "monitor": "val_los"},
+    }
     with pytest.raises(RuntimeError, match="'val_los'.*loss"):
         trainer().fit(module, loader(), loader())
 
@@ -296,10 +367,18 @@ def test_E38_precision(precision):
             out = self(batch)
             seen.append((out.dtype, batch[0].dtype))
             return (out - batch[1]).square().mean()
+
     module, default = Seen(), torch.get_default_dtype()
     before = module.line.weight.clone()
     trainer(precision=precision, gradient_clip_val=1.0).fit(module, loader())
-    assert seen[0] == {"64": (torch.float64, torch.float64), "bf16-mixed": (torch.bfloat16, torch.float32), "16-mixed": (torch.float16, torch.float32)}[precision]
+    assert (
+        seen[0]
+        == {
+            "64": (torch.float64, torch.float64),
+            "bf16-mixed": (torch.bfloat16, torch.float32),
+            "16-mixed": (torch.float16, torch.float32),
+        }[precision]
+    )
     assert bool((module.line.weight != before).any()) and torch.get_default_dtype() is default
     assert module.line.weight.dtype is (torch.float64 if precision == "64" else torch.float32)
 
@@ -310,7 +389,11 @@ def test_E38_precision(precision):
 def test_E34_max_steps_max_time_and_min_epochs():
     made = trainer(max_epochs=None, max_steps=8)
     made.fit(Line(), loader(), loader())
-    assert (made.global_step, made.current_epoch) == (8, 1) and made.max_epochs == -1 and "val_loss" in made.callback_metrics
+    assert (
+        (made.global_step, made.current_epoch) == (8, 1)
+        and made.max_epochs == -1
+        and "val_loss" in made.callback_metrics
+    )
     made = trainer(max_epochs=-1, max_time={"seconds": 0})
     made.fit(Line(), loader())
     assert made.global_step == 0
@@ -319,15 +402,25 @@ def test_E34_max_steps_max_time_and_min_epochs():
     class Stops(Callback):
         def on_train_batch_end(self, trainer, module, outputs, batch, batch_idx):
             trainer.should_stop = True
+
     for least, steps in (({}, 1), ({"min_steps": 4}, 4), ({"min_epochs": 2}, 12)):
         made = trainer(max_epochs=5, callbacks=[Stops()], **least)
         made.fit(Line(), loader())
         assert made.global_step == steps
 
 
-@pytest.mark.parametrize("options, count", [
-    ({"limit_train_batches": 2}, 2), ({"limit_train_batches": 0.5}, 3), ({"limit_train_batches": 0}, 0), ({"limit_train_batches": 100}, 6),
-    ({"overfit_batches": 2}, 2), ({"fast_dev_run": True}, 1), ({"fast_dev_run": 3}, 3)])
+@pytest.mark.parametrize(
+    "options, count",
+    [
+        ({"limit_train_batches": 2}, 2),
+        ({"limit_train_batches": 0.5}, 3),
+        ({"limit_train_batches": 0}, 0),
+        ({"limit_train_batches": 100}, 6),
+        ({"overfit_batches": 2}, 2),
+        ({"fast_dev_run": True}, 1),
+        ({"fast_dev_run": 3}, 3),
+    ],
+)
 def test_E34_limits(options, count, tmp_path):
     with Run(tmp_path / "run", events=False, quiet=True) as run:
         made = trainer(run=run, **options)
@@ -341,17 +434,27 @@ def test_E34_limits(options, count, tmp_path):
             def validation_step(self, batch, batch_idx):
                 super().validation_step(batch, batch_idx)
                 seen.append(batch[0])
+
         made.fit(Seen(), loader(), loader(2))
     assert made.global_step == count
     if "overfit_batches" in options:
-        assert parts.equal(seen[:2], seen[2:]) and parts.equal(seen[:2], [x for x, _ in list(loader(shuffle=False))[:2]])
+        assert parts.equal(seen[:2], seen[2:]) and parts.equal(
+            seen[:2], [x for x, _ in list(loader(shuffle=False))[:2]]
+        )
     assert len(rows(tmp_path / "run")) == (0 if "fast_dev_run" in options else 1)
     assert (tmp_path / "run" / "ckpt" / "last.ckpt").exists() == ("fast_dev_run" not in options)
 
 
-@pytest.mark.parametrize("options, at", [
-    ({}, [6, 12]), ({"val_check_interval": 0.5}, [3, 6, 9, 12]), ({"val_check_interval": 4}, [4, 10]), ({"check_val_every_n_epoch": 2}, [12]),
-    ({"val_check_interval": 5, "check_val_every_n_epoch": None}, [5, 10])])
+@pytest.mark.parametrize(
+    "options, at",
+    [
+        ({}, [6, 12]),
+        ({"val_check_interval": 0.5}, [3, 6, 9, 12]),
+        ({"val_check_interval": 4}, [4, 10]),
+        ({"check_val_every_n_epoch": 2}, [12]),
+        ({"val_check_interval": 5, "check_val_every_n_epoch": None}, [5, 10]),
+    ],
+)
 def test_E32_when_validations_come(options, at):
     seen = []
 
@@ -362,6 +465,7 @@ def test_E32_when_validations_come(options, at):
 
         def on_validation_end(self):
             assert self.trainer.state.stage == "validate" and not self.training
+
     module = Seen()
     module.dropout.eval()
     trainer(max_epochs=2, **options).fit(module, loader(), loader())
@@ -370,14 +474,21 @@ def test_E32_when_validations_come(options, at):
 
 def test_E34_options_that_are_wrong():
     for options, kind, message in (
-            ({"max_epoch": 3}, TypeError, "'max_epoch'; the nearest is 'max_epochs'"), ({"precision": "8"}, ValueError, "bf16-mixed"),
-            ({"strategy": "fsdp"}, ValueError, "ddp_spawn"), ({"limit_val_batches": 1.5}, ValueError, "0.0 to 1.0"), ({"max_epochs": "3"}, TypeError, "max_epochs"),
-            ({"accumulate_grad_batches": 0}, ValueError, "at least 1"), ({"gradient_clip_algorithm": "abs"}, ValueError, "'value'"),
-            ({"max_time": "1h"}, ValueError, "DD:HH:MM:SS"), ({"accelerator": "tpu"}, ValueError, "gpu"), ({"callbacks": [1]}, TypeError, "Callback"),
-            ({"devices": 0}, ValueError, "devices")):
+        ({"max_epoch": 3}, TypeError, "'max_epoch'; the nearest is 'max_epochs'"),
+        ({"precision": "8"}, ValueError, "bf16-mixed"),
+        ({"strategy": "fsdp"}, ValueError, "ddp_spawn"),
+        ({"limit_val_batches": 1.5}, ValueError, "0.0 to 1.0"),
+        ({"max_epochs": "3"}, TypeError, "max_epochs"),
+        ({"accumulate_grad_batches": 0}, ValueError, "at least 1"),
+        ({"gradient_clip_algorithm": "abs"}, ValueError, "'value'"),
+        ({"max_time": "1h"}, ValueError, "DD:HH:MM:SS"),
+        ({"accelerator": "tpu"}, ValueError, "gpu"),
+        ({"callbacks": [1]}, TypeError, "Callback"),
+        ({"devices": 0}, ValueError, "devices"),
+    ):
         with pytest.raises(kind, match=message):
             Trainer(**options)
-    for module, message in ((nn.Linear(1, 1), "Linear, a plain nn.Module"), (3, "int"), (None, "no module")):
+    for module, message in ((nn.Linear(1, 1), "Linear, a plain nn.Module"), (3, "int"), (None, "None")):
         with pytest.raises(TypeError, match=message):
             Trainer().fit(module, loader())
     with pytest.raises(ValueError, match="train_dataloader"):
@@ -393,6 +504,7 @@ def test_E38_process_settings_are_as_before():
         def training_step(self, batch, batch_idx):
             assert torch.are_deterministic_algorithms_enabled() and torch.is_anomaly_enabled()
             return super().training_step(batch, batch_idx)
+
     before = signal.getsignal(signal.SIGINT)
     with torch.no_grad():
         made = trainer(deterministic=True, detect_anomaly=True)
@@ -413,11 +525,18 @@ def test_E38_logged_values(tmp_path):
             self.log("hidden", 1, logger=False)
             for how in ("sum", "min", max):
                 self.log(getattr(how, "__name__", how), batch_idx, on_step=False, on_epoch=True, reduce_fx=how)
-            self.log("median", batch_idx, on_step=False, on_epoch=True, reduce_fx=lambda values: sorted(values)[len(values) // 2])
+            self.log(
+                "median",
+                batch_idx,
+                on_step=False,
+                on_epoch=True,
+                reduce_fx=lambda values: sorted(values)[len(values) // 2],
+            )
             return super().training_step(batch, batch_idx)
 
         def on_train_epoch_end(self):
             self.log("at_end", 7.0)
+
     with Run(tmp_path / "run", events=False, quiet=True) as run:
         made = trainer(max_epochs=2, run=run, log_every_n_steps=4)
         made.fit(Logs(), loader(), loader())
@@ -429,10 +548,14 @@ def test_E38_logged_values(tmp_path):
     assert [float(epoch[name]) for name in ("sum", "min", "max", "median", "at_end", "hidden")] == [15, 0, 5, 3, 7, 1]
     assert {"loss", "loss_step", "loss_epoch", "val_loss"} < set(epoch)
     found = rows(tmp_path / "run")
-    assert [row["step"] for row in found] == ["4", "6", "8", "12", "12", "12", "12"][:len(found)]
+    assert [row["step"] for row in found] == ["4", "6", "8", "12", "12", "12", "12"][: len(found)]
     steps, epochs = [row for row in found if "by_step" in row], [row for row in found if "at_end" in row]
-    assert [row["by_step"] for row in steps] == ["3.0", "1.0", "5.0"] and all("loss_step" in row and "mean" not in row for row in steps)
-    assert len(epochs) == 2 and all({"loss_epoch", "val_loss", "mean"} < set(row) and "hidden" not in row for row in epochs)
+    assert [row["by_step"] for row in steps] == ["3.0", "1.0", "5.0"] and all(
+        "loss_step" in row and "mean" not in row for row in steps
+    )
+    assert len(epochs) == 2 and all(
+        {"loss_epoch", "val_loss", "mean"} < set(row) and "hidden" not in row for row in epochs
+    )
     assert "test_loss" in found[-2] and {"val_loss/dataloader_idx_0", "val_loss/dataloader_idx_1"} < set(found[-1])
 
 
@@ -450,8 +573,13 @@ def test_E38_log_refuses():
         def training_step(self, batch, batch_idx):
             self.act(self)
             return super().training_step(batch, batch_idx)
-    for act, kind in ((lambda m: m.log("x", torch.ones(2)), ValueError), (lambda m: m.log(3, 1.0), TypeError),
-                      (lambda m: m.log("x", 1, on_step=False, on_epoch=False), ValueError), (lambda m: m.log("x", 1, reduce_fx="mode"), ValueError)):
+
+    for act, kind in (
+        (lambda m: m.log("x", torch.ones(2)), ValueError),
+        (lambda m: m.log(3, 1.0), TypeError),
+        (lambda m: m.log("x", 1, on_step=False, on_epoch=False), ValueError),
+        (lambda m: m.log("x", 1, reduce_fx="mode"), ValueError),
+    ):
         module = Logs()
         module.act = act
         with pytest.raises(kind, match="log|reduce_fx|name"):
@@ -459,7 +587,7 @@ def test_E38_log_refuses():
     module = Line()
     module.log("nothing", 1.0)
     with pytest.raises(RuntimeError, match="attached"):
-        module.trainer          # noqa: B018
+        module.trainer  # noqa: B018
     trainer().fit(module, loader())
     with pytest.raises(RuntimeError, match="nothing that is logged"):
         module.log("late", 1.0)
@@ -502,6 +630,7 @@ def test_E13_data_modules_and_loaders_of_modules():
         def transfer_batch_to_device(self, batch, device, dataloader_idx):
             calls.append(dataloader_idx)
             return super().transfer_batch_to_device(batch, device, dataloader_idx)
+
     made = trainer(limit_train_batches=1, limit_val_batches=1)
     made.fit(Line(), datamodule=Data(11))
     made.validate(Line(), Data())
@@ -517,6 +646,7 @@ def test_E13_data_modules_and_loaders_of_modules():
 
         def on_before_batch_transfer(self, batch, dataloader_idx):
             return {"x": batch["x"].float()}
+
     made.fit(Own())
     assert made.global_step == 1
 
@@ -529,9 +659,15 @@ def test_E38_batches_move_to_devices():
     class Moves:
         def to(self, device):
             return device
+
     pair = namedtuple("pair", "a b")
     found = moved({"a": [torch.ones(2), "text"], "b": pair(torch.zeros(1), Moves())}, "meta")
-    assert found["a"][0].device.type == "meta" and found["a"][1] == "text" and type(found["b"]) is pair and found["b"].b == "meta"
+    assert (
+        found["a"][0].device.type == "meta"
+        and found["a"][1] == "text"
+        and type(found["b"]) is pair
+        and found["b"].b == "meta"
+    )
     assert [size(b) for b in (torch.ones(3, 2), [torch.tensor(1.0)], {"n": 1})] == [3, 1, 1]
 
 
@@ -553,12 +689,13 @@ def test_E15_hyperparameters_of_the_constructors():
     made = Derived(5, name="y")
     assert made.hparams == {"width": 5, "depth": 7, "act": print, "name": "y"} and made.hparams.depth == 7
     with pytest.raises(AttributeError, match="width"):
-        made.hparams.nothing    # noqa: B018
+        made.hparams.nothing  # noqa: B018
 
     class Some(Module):
         def __init__(self, a, b, spec):
             super().__init__()
             self.save_hyperparameters("a", "spec")
+
     spec = {"list": [1]}
     some = Some(1, 2, spec)
     spec["list"].append(2)
@@ -570,16 +707,24 @@ def test_E31_load_from_checkpoint_runs_nothing_of_the_file(tmp_path):
         def __init__(self, lr=0.05, dropout=0.0, act=None, other=1):
             super().__init__(lr, dropout)
             self.save_hyperparameters()
+
     module = Objects(0.5, act=print)
     made = trainer(default_root_dir=tmp_path)
     made.fit(module, loader())
     path = tmp_path / "ckpt" / "last.ckpt"
     state = torch.load(path, weights_only=True)
-    assert state["hyper_parameters"] == {"lr": 0.5, "dropout": 0.0, "other": 1} and (state["epoch"], state["global_step"]) == (0, 6)
+    assert state["hyper_parameters"] == {"lr": 0.5, "dropout": 0.0, "other": 1} and (
+        state["epoch"],
+        state["global_step"],
+    ) == (0, 6)
     again = Objects.load_from_checkpoint(path, other=2)
-    assert again.hparams == {"lr": 0.5, "dropout": 0.0, "act": None, "other": 2} and parts.equal(again.state_dict(), module.state_dict())
+    assert again.hparams == {"lr": 0.5, "dropout": 0.0, "act": None, "other": 2} and parts.equal(
+        again.state_dict(), module.state_dict()
+    )
     fresh = Line(0.5)
-    assert made.test(fresh, loader(shuffle=False), ckpt_path=path) == made.test(module, loader(shuffle=False), ckpt_path="best")
+    assert made.test(fresh, loader(shuffle=False), ckpt_path=path) == made.test(
+        module, loader(shuffle=False), ckpt_path="best"
+    )
     made.save_checkpoint(tmp_path / "weights.ckpt", weights_only=True)
     with pytest.raises(ValueError, match="weights only"):
         trainer().fit(Line(), loader(), ckpt_path=tmp_path / "weights.ckpt")
@@ -596,10 +741,15 @@ def test_E36_hparams_yaml(tmp_path):
 def test_E38_modules_are_copied_and_pickled_without_their_trainer():
     import copy
     import pickle
+
     module = Line()
     trainer().fit(module, loader())
     for twin in (copy.deepcopy(module), pickle.loads(pickle.dumps(module))):
-        assert twin.hparams == module.hparams and parts.equal(twin.state_dict(), module.state_dict()) and "_trainer" not in vars(twin)
+        assert (
+            twin.hparams == module.hparams
+            and parts.equal(twin.state_dict(), module.state_dict())
+            and "_trainer" not in vars(twin)
+        )
     module.freeze()
     assert not module.training and not any(p.requires_grad for p in module.parameters())
     module.unfreeze()
@@ -619,6 +769,7 @@ def test_E38_exceptions_reach_callbacks_and_callers():
     class Fails(Line):
         def training_step(self, batch, batch_idx):
             raise ZeroDivisionError
+
     made = trainer(callbacks=Sees())
     with pytest.raises(ZeroDivisionError):
         made.fit(Fails(), loader())
@@ -653,7 +804,11 @@ def test_E37_an_interrupt_finishes_the_step_saves_and_says_how_to_go_on(tmp_path
     with Run(tmp_path / "run", events=False, quiet=True) as run:
         made = trainer(run=run, max_epochs=2, accumulate_grad_batches=accumulate)
         made.fit(Interrupts(at, stage=stage), loader(), loader())
-        assert made.interrupted and made.state.status == run.status == "interrupted" and signal.getsignal(signal.SIGINT) is before
+        assert (
+            made.interrupted
+            and made.state.status == run.status == "interrupted"
+            and signal.getsignal(signal.SIGINT) is before
+        )
     assert run.status == "interrupted" and made.global_step == step
     assert "To go on" in (tmp_path / "run" / "log.txt").read_text()
     with Run(tmp_path / "run", resume=True, events=False, quiet=True) as run:
@@ -682,7 +837,7 @@ def test_E37_the_second_interrupt_ends_at_once_and_other_threads_have_none():
 def test_E38_nothing_is_printed_or_written_unasked(tmp_path):
     program = f"""
 import os, sys
-os.chdir({str(tmp_path)!r}); sys.path[:0] = {[str(parts.__file__.rpartition('/')[0]), str(os.getcwd())]!r}
+os.chdir({str(tmp_path)!r}); sys.path[:0] = {[str(parts.__file__.rpartition("/")[0]), str(os.getcwd())]!r}
 from experiment_parts import Line, loader
 from tensorgrad.experiment import Trainer
 trainer = Trainer(max_epochs=1)

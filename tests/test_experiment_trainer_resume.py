@@ -1,4 +1,5 @@
 """A fit that is broken off at any moment and goes on from its last checkpoint ends as one that was not: bit by bit."""
+
 import os
 import random
 from pathlib import Path
@@ -80,7 +81,10 @@ class Noisy(Line):
 
     def configure_optimizers(self):
         one = torch.optim.Adam(self.parameters(), lr=0.05)
-        return {"optimizer": one, "lr_scheduler": {"scheduler": torch.optim.lr_scheduler.ExponentialLR(one, 0.9), "interval": self.interval}}
+        return {
+            "optimizer": one,
+            "lr_scheduler": {"scheduler": torch.optim.lr_scheduler.ExponentialLR(one, 0.9), "interval": self.interval},
+        }
 
 
 class Iterated:
@@ -108,7 +112,10 @@ def fitted(path, options, at=None, last=False, kind=None, resume=False):
     random.seed(3)
     module = Noisy()
     module.interval = "step" if "limit_train_batches" in options else "epoch"
-    train, validation = (loader(generator=torch.Generator().manual_seed(5)), loader(generator=torch.Generator().manual_seed(6)))
+    train, validation = (
+        loader(generator=torch.Generator().manual_seed(5)),
+        loader(generator=torch.Generator().manual_seed(6)),
+    )
     if kind == "iterated":
         train, validation = Iterated(loader()), Iterated(loader(shuffle=False))
     elif kind == "shared":
@@ -119,8 +126,16 @@ def fitted(path, options, at=None, last=False, kind=None, resume=False):
     save = ModelCheckpoint(monitor="val_loss", save_top_k=2, every_n_train_steps=2, every_n_epochs=1)
     stop = EarlyStopping("val_loss", patience=4, min_delta=0.01, strict=False)
     with Run(path, resume=resume, events=False, quiet=True) as run:
-        made = Trainer(**{"max_epochs": 3, "run": run, "log_every_n_steps": 2, "accelerator": "cpu",
-                          "callbacks": [breaks, save, stop, LearningRateMonitor()]} | options)
+        made = Trainer(
+            **{
+                "max_epochs": 3,
+                "run": run,
+                "log_every_n_steps": 2,
+                "accelerator": "cpu",
+                "callbacks": [breaks, save, stop, LearningRateMonitor()],
+            }
+            | options
+        )
         try:
             made.fit(module, train, validation, ckpt_path="last" if resume else None)
         except Broken:
@@ -132,11 +147,15 @@ def compared(path, whole, resumed):
     for one, other in zip(whole[:1], resumed[:1]):
         assert parts.equal(one.state_dict(), other.state_dict()) and one.seen == other.seen
     assert parts.equal(whole[1].optimizers[0].state_dict(), resumed[1].optimizers[0].state_dict())
-    assert parts.equal([one.state_dict() for one in whole[1].lr_schedulers], [one.state_dict() for one in resumed[1].lr_schedulers])
+    assert parts.equal(
+        [one.state_dict() for one in whole[1].lr_schedulers], [one.state_dict() for one in resumed[1].lr_schedulers]
+    )
     assert parts.equal(whole[2], resumed[2])
     assert (whole[1].global_step, whole[1].current_epoch) == (resumed[1].global_step, resumed[1].current_epoch)
     assert whole[4].state_dict() == resumed[4].state_dict() and whole[5].state_dict() == resumed[5].state_dict()
-    assert sorted(p.name for p in (path / "whole" / "ckpt").iterdir()) == sorted(p.name for p in (path / "run" / "ckpt").iterdir())
+    assert sorted(p.name for p in (path / "whole" / "ckpt").iterdir()) == sorted(
+        p.name for p in (path / "run" / "ckpt").iterdir()
+    )
     assert rows(path / "whole") == rows(path / "run")
     assert whole[1].logged == resumed[1].logged and whole[1].known == resumed[1].known
 
@@ -184,13 +203,26 @@ def test_E31_hooks_at_the_start_find_what_was_restored_and_cannot_disturb_it(tmp
 
         def load_state_dict(self, state):
             self.counted = state["counted"]
+
     module = Line()
-    made = Trainer(max_epochs=1, default_root_dir=tmp_path, callbacks=[Disturbs(), ModelCheckpoint(every_n_train_steps=4)], accelerator="cpu")
+    made = Trainer(
+        max_epochs=1,
+        default_root_dir=tmp_path,
+        callbacks=[Disturbs(), ModelCheckpoint(every_n_train_steps=4)],
+        accelerator="cpu",
+    )
     made.fit(module, loader())
     again, disturbs = Line(), Disturbs()
-    resumed = Trainer(max_epochs=1, default_root_dir=tmp_path, callbacks=disturbs, limit_train_batches=5, accelerator="cpu")
+    resumed = Trainer(
+        max_epochs=1, default_root_dir=tmp_path, callbacks=disturbs, limit_train_batches=5, accelerator="cpu"
+    )
     resumed.fit(again, loader(), ckpt_path=tmp_path / "ckpt" / "epoch=0-step=4.ckpt")
-    assert disturbs.counted == 2 and disturbs.found[0] == 4 and resumed.global_step == 5 and bool(again.line.weight.abs().sum() > 0.01)
+    assert (
+        disturbs.counted == 2
+        and disturbs.found[0] == 4
+        and resumed.global_step == 5
+        and bool(again.line.weight.abs().sum() > 0.01)
+    )
 
 
 def test_E37_longer_trainings_go_on_from_shorter_ones(tmp_path):
@@ -209,7 +241,9 @@ def test_E37_longer_trainings_go_on_from_shorter_ones(tmp_path):
 
 
 def test_E37_a_damaged_last_checkpoint_is_passed_over(tmp_path):
-    Trainer(max_epochs=2, default_root_dir=tmp_path, callbacks=ModelCheckpoint(save_top_k=-1), accelerator="cpu").fit(Line(), loader())
+    Trainer(max_epochs=2, default_root_dir=tmp_path, callbacks=ModelCheckpoint(save_top_k=-1), accelerator="cpu").fit(
+        Line(), loader()
+    )
     last = tmp_path / "ckpt" / "last.ckpt"
     last.unlink()
     last.write_bytes(b"PK" + bytes(100))
@@ -225,10 +259,13 @@ def test_E37_a_damaged_last_checkpoint_is_passed_over(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="processes are killed by SIGKILL")
-@pytest.mark.parametrize("kind, workers, kills", [
-    ("classifier", 2, [Kill(3, 0.01), Kill(4, call="replace")]), ("gan", 0, [Kill(5, call="replaced"), Kill(7)])])
+@pytest.mark.parametrize(
+    "kind, workers, kills",
+    [("classifier", 2, [Kill(3, 0.01), Kill(4, call="replace")]), ("gan", 0, [Kill(5, call="replaced"), Kill(7)])],
+)
 def test_E31_a_killed_fit_ends_as_the_whole_one(tmp_path, kind, workers, kills):
-    """Shuffling, dropout, workers that draw, validations within epochs, two optimizers: killed between steps and in the middle of saves."""
+    """Shuffling, dropout, workers that draw, validations within epochs, two optimizers: killed between steps and in the
+    middle of saves."""
     program = Path(__file__).parent / "killed" / "fit.py"
     expected = finish(program, tmp_path / "whole", kind, workers)
     ended = finish(program, tmp_path / "killed", kind, workers, kills=kills)

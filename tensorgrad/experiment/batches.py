@@ -1,4 +1,5 @@
 """Batches of any shape: move them to a device, change their precision, count their samples."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ def mapped(change: Callable[[Any], Any], batch: Any) -> Any:
     """A batch with `change(x)` for each value x in its dicts, lists and (named) tuples."""
     if isinstance(batch, Mapping):
         changed = {key: mapped(change, value) for key, value in batch.items()}
-        return changed if type(batch) is dict else type(batch)(changed)                     # type: ignore[call-arg]
+        return changed if type(batch) is dict else type(batch)(changed)  # type: ignore[call-arg]
     if isinstance(batch, (list, tuple)):
         values = [mapped(change, value) for value in batch]
         return type(batch)(*values) if hasattr(batch, "_fields") else type(batch)(values)

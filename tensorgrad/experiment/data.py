@@ -1,4 +1,5 @@
 """Where a trainer's batches come from: loaders and how much of them is used."""
+
 from __future__ import annotations
 
 import math
@@ -12,7 +13,12 @@ from .hooks import DataHooks, overrides
 
 __all__ = ["Source", "batches_of", "transfer"]
 
-METHODS = {"train": "train_dataloader", "val": "val_dataloader", "test": "test_dataloader", "predict": "predict_dataloader"}
+METHODS = {
+    "train": "train_dataloader",
+    "val": "val_dataloader",
+    "test": "test_dataloader",
+    "predict": "predict_dataloader",
+}
 
 
 class Source:
@@ -28,7 +34,7 @@ class Source:
             overfit = self._trainer.overfit_batches
             found = self._found("train" if kind == "val" and overfit and self._found("val") is not None else kind)
             several = kind != "train" and isinstance(found, (list, tuple)) and not (found and _is_batch(found[0]))
-            loaders = list(found) if several else [] if found is None else [found]          # type: ignore[arg-type]
+            loaders = list(found) if several else [] if found is None else [found]  # type: ignore[arg-type]
             for loader in loaders:
                 if not hasattr(loader, "__iter__") and not hasattr(loader, "__getitem__"):
                     raise TypeError(f"{METHODS[kind]}: {type(loader).__name__} cannot be iterated over for batches")
@@ -44,8 +50,13 @@ class Source:
         return None
 
     def _shared_out(self, loader: Any, training: bool) -> Any:
-        """A plain DataLoader with a sampler for this process where there are several, without shuffling where a few batches are to be overfitted."""
-        if not isinstance(loader, DataLoader) or isinstance(loader.dataset, IterableDataset) or loader.batch_size is None:
+        """A plain DataLoader with a sampler for this process where there are several, without shuffling where a few
+        batches are to be overfitted."""
+        if (
+            not isinstance(loader, DataLoader)
+            or isinstance(loader.dataset, IterableDataset)
+            or loader.batch_size is None
+        ):
             return loader
         if not isinstance(loader.sampler, (RandomSampler, SequentialSampler)):
             return loader
@@ -68,10 +79,21 @@ def _is_batch(value: Any) -> bool:
 def _rebuilt(loader: Any, sampler: Any) -> Any:
     """A loader like another, with this sampler."""
     return DataLoader(
-        loader.dataset, loader.batch_size, sampler=sampler, num_workers=loader.num_workers, collate_fn=loader.collate_fn, pin_memory=loader.pin_memory,
-        drop_last=loader.drop_last, timeout=loader.timeout, worker_init_fn=loader.worker_init_fn, multiprocessing_context=loader.multiprocessing_context,
-        generator=loader.generator, prefetch_factor=loader.prefetch_factor if loader.num_workers else None, persistent_workers=loader.persistent_workers,
-        in_order=loader.in_order)
+        loader.dataset,
+        loader.batch_size,
+        sampler=sampler,
+        num_workers=loader.num_workers,
+        collate_fn=loader.collate_fn,
+        pin_memory=loader.pin_memory,
+        drop_last=loader.drop_last,
+        timeout=loader.timeout,
+        worker_init_fn=loader.worker_init_fn,
+        multiprocessing_context=loader.multiprocessing_context,
+        generator=loader.generator,
+        prefetch_factor=loader.prefetch_factor if loader.num_workers else None,
+        persistent_workers=loader.persistent_workers,
+        in_order=loader.in_order,
+    )
 
 
 def length(loader: Any) -> float:
@@ -92,23 +114,32 @@ def batches_of(loader: Any, limit: int | float, name: str) -> float:
     if count == math.inf:
         raise ValueError(f"Trainer({name}={limit}): a part of a loader that has no length; give a number of batches")
     if count and not int(count * limit):
-        raise ValueError(f"Trainer({name}={limit}): {limit} of {count} batches is none; it takes at least {1 / count:.3g}")
+        raise ValueError(
+            f"Trainer({name}={limit}): {limit} of {count} batches is none; it takes at least {1 / count:.3g}"
+        )
     return int(count * limit)
 
 
 def new_epoch(loader: Any, epoch: int) -> None:
     """Tell a loader's samplers which epoch begins, those that want to know it."""
     batch_sampler = getattr(loader, "batch_sampler", None)
-    for one in {id(one): one for one in (loader, getattr(loader, "sampler", None), batch_sampler, getattr(batch_sampler, "sampler", None))}.values():
+    for one in {
+        id(one): one
+        for one in (loader, getattr(loader, "sampler", None), batch_sampler, getattr(batch_sampler, "sampler", None))
+    }.values():
         if callable(getattr(one, "set_epoch", None)):
             one.set_epoch(epoch)
 
 
 def transfer(trainer: Any, module: Any, datamodule: Any) -> Callable[[Any, int], Any] | None:
     """What brings a batch to the device; None where nothing has to be done."""
+
     def owner(name: str) -> Any:
         return next((one for one in (datamodule, module) if one is not None and overrides(one, name, DataHooks)), None)
-    before, move, after = (owner(name) for name in ("on_before_batch_transfer", "transfer_batch_to_device", "on_after_batch_transfer"))
+
+    before, move, after = (
+        owner(name) for name in ("on_before_batch_transfer", "transfer_batch_to_device", "on_after_batch_transfer")
+    )
     device, precision = trainer.device, trainer.precision_plugin
     moves = move is not None or device.type != "cpu"
     if before is after is None and not moves and precision.name != "64":
@@ -121,4 +152,5 @@ def transfer(trainer: Any, module: Any, datamodule: Any) -> Callable[[Any, int],
             batch = (move or module).transfer_batch_to_device(batch, device, dataloader_idx)
         batch = precision.batch(batch)
         return batch if after is None else after.on_after_batch_transfer(batch, dataloader_idx)
+
     return transferred

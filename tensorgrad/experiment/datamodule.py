@@ -1,4 +1,5 @@
 """DataModule: the data of an experiment in one place."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -10,7 +11,8 @@ __all__ = ["DataModule", "LightningDataModule", "Loaders"]
 
 
 class Loaders:
-    """Where batches come from: override those that you need. Each returns anything with batches to iterate over, or for all but training a list of such."""
+    """Where batches come from: override those that you need. Each returns anything with batches to iterate over, or for
+    all but training a list of such."""
 
     def train_dataloader(self) -> Any:
         """The batches of training."""
@@ -28,8 +30,8 @@ class Loaders:
 class DataModule(Loaders, DataHooks, HasHyperparameters):
     """Prepares data and gives loaders of it.
 
-    `prepare_data` downloads or unpacks, in one process; `setup(stage)` makes the datasets, in each process that trains; the loaders follow. A checkpoint
-    keeps what `state_dict` returns.
+    `prepare_data` downloads or unpacks, in one process; `setup(stage)` makes the datasets, in each process that trains;
+    the loaders follow. A checkpoint keeps what `state_dict` returns.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.experiment import DataModule

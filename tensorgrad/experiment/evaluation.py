@@ -1,4 +1,5 @@
 """The loop of a validation, a test or a prediction."""
+
 from __future__ import annotations
 
 import inspect
@@ -26,7 +27,8 @@ class Evaluation:
     def run(self, complete: Callable[[dict[str, float]], None]) -> bool:
         """All batches; False if an interrupt cut them short.
 
-        `complete` is called with the values for a row, when all that is logged is known, before the callbacks that read or save it.
+        `complete` is called with the values for a row, when all that is logged is known, before the callbacks that read
+        or save it.
         """
         trainer, module, hooks, name = self._trainer, self._module, self._trainer.hooks, self._name
         modes = [(part, part.training) for part in module.modules()]
@@ -66,7 +68,12 @@ class Evaluation:
             for batch_idx, batch in enumerate(loader if limit else ()):
                 if batch_idx >= limit:
                     break
-                if trainer.interrupted and self._stage == "validate" and trainer.state.fn == "fit" and trainer.parallel.world == 1:
+                if (
+                    trainer.interrupted
+                    and self._stage == "validate"
+                    and trainer.state.fn == "fit"
+                    and trainer.parallel.world == 1
+                ):
                     return False
                 results.per_batch = True
                 results.batch = batch = batch if trainer.transfer is None else trainer.transfer(batch, i)
@@ -89,7 +96,8 @@ class Evaluation:
 
 
 def step_of(trainer: Any, module: Any, name: str) -> Callable[..., Any]:
-    """A step as a function (batch, batch_idx, dataloader_idx), in the trainer's precision, whatever of these its module's takes."""
+    """A step as a function (batch, batch_idx, dataloader_idx), in the trainer's precision, whatever of these its
+    module's takes."""
     step, count = getattr(module, name), arity(getattr(module, name))
     if name == "training_step":
         step = trainer.parallel.wrapped(module)(name)
@@ -100,6 +108,7 @@ def step_of(trainer: Any, module: Any, name: str) -> Callable[..., Any]:
         def under_autocast(*args: Any) -> Any:
             with precision.forward():
                 return inner(*args)
+
         step = under_autocast
     if name == "training_step":
         return step if count == 2 else lambda batch, batch_idx: step(batch)
@@ -111,17 +120,20 @@ def arity(function: Callable[..., Any]) -> int:
     kinds = [p.kind for p in inspect.signature(function).parameters.values()]
     if inspect.Parameter.VAR_POSITIONAL in kinds:
         return 3
-    return max(1, min(3, sum(k in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for k in kinds)))
+    return max(
+        1, min(3, sum(k in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for k in kinds))
+    )
 
 
 def by_loader(metrics: dict[str, float], count: int) -> list[dict[str, float]]:
     """The metrics of each loader: those with its number, and those of all."""
     endings = [f"/dataloader_idx_{i}" for i in range(count)]
-    return [{name: value for name, value in metrics.items() if name.endswith(ending) or not name.endswith(tuple(endings))} for ending in endings]
+    return [
+        {name: value for name, value in metrics.items() if name.endswith(ending) or not name.endswith(tuple(endings))}
+        for ending in endings
+    ]
 
 
 def limited(loaders: list[Any], limit: int | float, name: str) -> list[float]:
     """How many batches of each loader are used."""
     return [batches_of(loader, limit, name) for loader in loaders]
-
-

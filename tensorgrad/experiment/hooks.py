@@ -1,7 +1,9 @@
-"""Hooks: the moments of a training at which a `Module`, a `DataModule` and callbacks are asked, and which of them answer.
+"""Hooks: the moments of a training at which a `Module`, a `DataModule` and callbacks are asked, and which of them
+answer.
 
 A hook that nobody overrides is found out once, when a loop begins, and costs nothing afterwards.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -12,7 +14,8 @@ __all__ = ["DataHooks", "Hooks", "ModuleHooks", "overrides"]
 
 
 class ModuleHooks:
-    """The moments that a `Module` may answer. A callback has the same ones, with the trainer and the module before their arguments."""
+    """The moments that a `Module` may answer. A callback has the same ones, with the trainer and the module before
+    their arguments."""
 
     def setup(self, stage: str) -> None:
         """Before anything else of `fit`, `validate`, `test` or `predict`, the name of which is `stage`."""
@@ -48,7 +51,8 @@ class ModuleHooks:
         """At the start of an epoch of training; once more where one is resumed."""
 
     def on_train_epoch_end(self) -> None:
-        """At the end of an epoch of training, after its validation: what is logged here is part of the epoch's metrics."""
+        """At the end of an epoch of training, after its validation: what is logged here is part of the epoch's
+        metrics."""
 
     def on_train_batch_start(self, batch: Any, batch_idx: int) -> int | None:
         """Before a batch; -1 skips the rest of the epoch."""
@@ -64,15 +68,15 @@ class ModuleHooks:
 
     def on_validation_model_eval(self) -> None:
         """Puts the module into the mode of evaluation."""
-        self.eval()                                                                         # type: ignore[attr-defined]
+        self.eval()  # type: ignore[attr-defined]
 
     def on_test_model_eval(self) -> None:
         """Puts the module into the mode of evaluation."""
-        self.eval()                                                                         # type: ignore[attr-defined]
+        self.eval()  # type: ignore[attr-defined]
 
     def on_predict_model_eval(self) -> None:
         """Puts the module into the mode of evaluation."""
-        self.eval()                                                                         # type: ignore[attr-defined]
+        self.eval()  # type: ignore[attr-defined]
 
     def on_validation_epoch_start(self) -> None:
         """Before the batches of a validation."""
@@ -151,6 +155,7 @@ class DataHooks:
     def transfer_batch_to_device(self, batch: Any, device: Any, dataloader_idx: int) -> Any:
         """The batch on the device: tensors in dicts, lists and tuples, and whatever has `to`."""
         from .batches import moved
+
         return moved(batch, device)
 
     def on_after_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
@@ -191,8 +196,12 @@ class Hooks:
 
     def _of_callbacks(self, name: str, chosen: Callable[[int], bool]) -> list[Callable[..., Any]]:
         from .callbacks.base import Callback
-        return [partial(getattr(callback, name), self._trainer, self._module) for callback in self._callbacks
-                if chosen(callback.order) and overrides(callback, name, Callback)]
+
+        return [
+            partial(getattr(callback, name), self._trainer, self._module)
+            for callback in self._callbacks
+            if chosen(callback.order) and overrides(callback, name, Callback)
+        ]
 
     def __call__(self, name: str, *args: Any, late: bool | None = None) -> None:
         """Call them."""

@@ -1,4 +1,5 @@
 """Hyper-parameters: the arguments that a module or a data module was made with."""
+
 from __future__ import annotations
 
 import inspect
@@ -13,7 +14,7 @@ from .. import api as tg
 __all__ = ["AttributeDict", "HasHyperparameters", "plain"]
 
 
-class AttributeDict(dict):      # type: ignore[type-arg]
+class AttributeDict(dict):  # type: ignore[type-arg]
     """A dict whose values are attributes, too.
 
     >>> AttributeDict(lr=0.1).lr
@@ -24,7 +25,9 @@ class AttributeDict(dict):      # type: ignore[type-arg]
         try:
             return self[name]
         except KeyError:
-            raise AttributeError(f"no hyper-parameter {name!r}; there are: {', '.join(map(str, self)) or 'none'}") from None
+            raise AttributeError(
+                f"no hyper-parameter {name!r}; there are: {', '.join(map(str, self)) or 'none'}"
+            ) from None
 
     def __setattr__(self, name: str, value: Any) -> None:
         self[name] = value
@@ -33,8 +36,11 @@ class AttributeDict(dict):      # type: ignore[type-arg]
 class HasHyperparameters:
     """Keeps the arguments of its constructor: `hparams`, which checkpoints and `hparams.yaml` keep, too."""
 
-    def save_hyperparameters(self, *names: Any, ignore: Any = (), frame: FrameType | None = None, logger: bool = True) -> None:
-        """Keep the arguments of `__init__`, from which it is called: all of them, or those with these names; or a mapping that is given.
+    def save_hyperparameters(
+        self, *names: Any, ignore: Any = (), frame: FrameType | None = None, logger: bool = True
+    ) -> None:
+        """Keep the arguments of `__init__`, from which it is called: all of them, or those with these names; or a
+        mapping that is given.
 
         >>> from tensorgrad.experiment import Module
         >>> class Net(Module):
@@ -49,9 +55,12 @@ class HasHyperparameters:
         elif len(names) == 1 and not isinstance(names[0], str):
             found = dict(vars(names[0]))
         else:
-            found = _arguments(self, frame or inspect.currentframe().f_back)                # type: ignore[union-attr]
+            found = _arguments(self, frame or inspect.currentframe().f_back)  # type: ignore[union-attr]
             if missing := [name for name in names if name not in found]:
-                raise ValueError(f"save_hyperparameters: __init__ has no argument {', '.join(map(repr, missing))}; it has {', '.join(found)}")
+                raise ValueError(
+                    f"save_hyperparameters: __init__ has no argument {', '.join(map(repr, missing))}; "
+                    f"it has {', '.join(found)}"
+                )
             found = {name: value for name, value in found.items() if not names or name in names}
         left_out = (ignore,) if isinstance(ignore, str) else tuple(ignore)
         self.hparams.update({name: _copied(value) for name, value in found.items() if name not in left_out})
@@ -60,7 +69,7 @@ class HasHyperparameters:
     @property
     def hparams(self) -> AttributeDict:
         """What `save_hyperparameters` kept, by name and by attribute."""
-        return self.__dict__.setdefault("_hparams", AttributeDict())                        # type: ignore[no-any-return]
+        return self.__dict__.setdefault("_hparams", AttributeDict())  # type: ignore[no-any-return]
 
 
 def _arguments(owner: Any, frame: FrameType | None) -> dict[str, Any]:
@@ -83,17 +92,23 @@ def _copied(value: Any) -> Any:
 
 
 def plain(value: Any) -> tuple[bool, Any]:
-    """(whether files can keep it, the value as they keep it): numbers, texts, None, tensors, paths, and lists and mappings of those."""
+    """(whether files can keep it, the value as they keep it): numbers, texts, None, tensors, paths, and lists and
+    mappings of those."""
     if value is None or isinstance(value, (bool, int, float, str, tg.Tensor)):
         return True, value
     if isinstance(value, Path):
         return True, str(value)
     if isinstance(value, (list, tuple)):
         parts = [plain(part) for part in value]
-        return all(fine for fine, _ in parts), type(value)(part for _, part in parts) if type(value) in (list, tuple) else [p for _, p in parts]
+        return all(fine for fine, _ in parts), type(value)(part for _, part in parts) if type(value) in (
+            list,
+            tuple,
+        ) else [p for _, p in parts]
     if isinstance(value, Mapping):
         items = [(key, *plain(part)) for key, part in value.items()]
-        return all(fine and isinstance(key, (str, int)) for key, fine, _ in items), {key: part for key, _, part in items}
+        return all(fine and isinstance(key, (str, int)) for key, fine, _ in items), {
+            key: part for key, _, part in items
+        }
     return False, None
 
 

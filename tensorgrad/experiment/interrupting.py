@@ -1,4 +1,5 @@
 """Ctrl-C: the first one lets a training finish its step and save, the second one ends it at once."""
+
 from __future__ import annotations
 
 import signal
@@ -16,7 +17,10 @@ def interruptible(trainer: Any) -> Iterator[None]:
 
     Signals reach the main thread only; a program that handles interrupts itself, or ignores them, goes on doing so.
     """
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
         yield
         return
 
@@ -24,6 +28,7 @@ def interruptible(trainer: Any) -> Iterator[None]:
         if trainer.interrupted:
             raise KeyboardInterrupt
         trainer.interrupted = True
+
     signal.signal(signal.SIGINT, interrupted)
     try:
         yield

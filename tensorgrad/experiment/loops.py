@@ -1,4 +1,5 @@
 """The loop of a fit: epochs of batches, with validations between them, from any place where a checkpoint was saved."""
+
 from __future__ import annotations
 
 import itertools
@@ -18,8 +19,10 @@ __all__ = ["FitLoop"]
 class FitLoop:
     """Where a fit is, and how it goes on.
 
-    `epoch` and `batch` count what is done, `validated` says whether the validation due after that batch is, `ended` whether the epoch is. A checkpoint
-    of it at any of these places lets the loop go on there; an epoch that an option cut short is `closed` when its end has had its hooks and its row. Checkpoints are saved where no gradients wait for their step.
+    `epoch` and `batch` count what is done, `validated` says whether the validation due after that batch is, `ended`
+    whether the epoch is. A checkpoint of it at any of these places lets the loop go on there; an epoch that an option
+    cut short is `closed` when its end has had its hooks and its row. Checkpoints are saved where no gradients wait for
+    their step.
     """
 
     def __init__(self, trainer: Any, module: Any) -> None:
@@ -27,18 +30,21 @@ class FitLoop:
         self.epoch = self.batch = self.batches = self.global_step = 0
         self.validated = self.ended = self.closed = False
         self.results = Results(True, trainer.parallel)
-        self.row: dict[str, float] = {}                         # more values for the epoch's row, a validation's at its end
+        self.row: dict[str, float] = {}  # more values for the epoch's row, a validation's at its end
         self._outputs: list[Any] = []
         self._joins = callable(getattr(module, "training_epoch_end", None))
         self._skipped = self._exhausted = False
-        self._end = math.inf                                    # the time at which to stop
+        self._end = math.inf  # the time at which to stop
         self._restored: dict[str, Any] | None = None
-        self._began: dict[str, Any] | None = None               # random streams at the epoch's start, for loaders that do not know their place
+        self._began: dict[str, Any] | None = (
+            None  # random streams at the epoch's start, for loaders that do not know their place
+        )
 
     # ── epochs ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def run(self, restored: dict[str, Any] | None = None) -> None:
-        """Train until an option, a callback or an interrupt ends it; `restored`: the checkpoint from which it goes on."""
+        """Train until an option, a callback or an interrupt ends it; `restored`: the checkpoint from which it goes
+        on."""
         trainer = self._trainer
         self._restored = restored
         if trainer.max_time is not None:
@@ -146,9 +152,17 @@ class FitLoop:
     def _batches(self, batches: Iterator[Any]) -> None:
         trainer, module, optimization, results = self._trainer, self._module, self._trainer.optimization, self.results
         find, transfer = trainer.hooks.find, trainer.transfer
-        start, end, late = find("on_train_batch_start"), find("on_train_batch_end", False), find("on_train_batch_end", True)
+        start, end, late = (
+            find("on_train_batch_start"),
+            find("on_train_batch_end", False),
+            find("on_train_batch_end", True),
+        )
         step = optimization.automatic if module.automatic_optimization else optimization.manual
-        count, accumulate, every = trainer.num_training_batches, trainer.accumulate_grad_batches, trainer.log_every_n_steps
+        count, accumulate, every = (
+            trainer.num_training_batches,
+            trainer.accumulate_grad_batches,
+            trainer.log_every_n_steps,
+        )
         outputs = bool(start or end or late or self._joins)
         whole = count >= data.length(trainer.train_dataloader)  # then the loader is to come to its end, and to know it
         due = self._next_validation()
@@ -203,7 +217,11 @@ class FitLoop:
         if not any(trainer.num_val_batches):
             return False
         every = trainer.check_val_every_n_epoch
-        return every is not None and (self.epoch + 1) % every == 0 and (not self.ended or self._interval() >= trainer.num_training_batches)
+        return (
+            every is not None
+            and (self.epoch + 1) % every == 0
+            and (not self.ended or self._interval() >= trainer.num_training_batches)
+        )
 
     def _interval(self) -> float:
         """The number of batches from one validation to the next."""
@@ -212,9 +230,12 @@ class FitLoop:
         if isinstance(interval, int):
             return interval
         if interval == 1.0:
-            return count                                        # type: ignore[no-any-return]
+            return count  # type: ignore[no-any-return]
         if count == math.inf:
-            raise ValueError(f"Trainer(val_check_interval={interval}): a part of a loader that has no length; give a number of batches")
+            raise ValueError(
+                f"Trainer(val_check_interval={interval}): a part of a loader that has no length; give a number of "
+                "batches"
+            )
         return max(1, int(count * interval))
 
     def _next_validation(self) -> float:
@@ -230,9 +251,9 @@ class FitLoop:
         for k in itertools.count(max(1, (before + self.batch - group) // interval)):
             due = k * interval - before
             if due <= count:
-                due = min(-(-due // group) * group, count)      # where accumulated gradients have had their step
+                due = min(-(-due // group) * group, count)  # where accumulated gradients have had their step
             if due > self.batch or due == self.batch and self.batch and not self.validated:
-                return due                                      # type: ignore[no-any-return]
+                return due  # type: ignore[no-any-return]
         raise AssertionError
 
     def _validate(self) -> bool:
@@ -247,6 +268,7 @@ class FitLoop:
                 self.row |= row
             elif row:
                 trainer.log_row(row)
+
         loop = Evaluation(trainer, self._module, "validate", trainer.source.loaders("val"), trainer.num_val_batches)
         if loop.run(complete):
             trainer.shown |= loop.results.shown()
@@ -259,16 +281,35 @@ class FitLoop:
     def state_dict(self) -> dict[str, Any]:
         """The place, and how far the epoch's metrics are."""
         trainer = self._trainer
-        return {"epoch": self.epoch, "batch": self.batch, "batches": self.batches, "global_step": self.global_step, "validated": self.validated,
-                "ended": self.ended, "closed": self.closed, "results": self.results.state_dict(), "began": self._began, "row": dict(self.row), "outputs": list(self._outputs),
-                "known": dict(trainer.known), "logged": dict(trainer.logged), "shown": sorted(trainer.shown), "should_stop": trainer.should_stop}
+        return {
+            "epoch": self.epoch,
+            "batch": self.batch,
+            "batches": self.batches,
+            "global_step": self.global_step,
+            "validated": self.validated,
+            "ended": self.ended,
+            "closed": self.closed,
+            "results": self.results.state_dict(),
+            "began": self._began,
+            "row": dict(self.row),
+            "outputs": list(self._outputs),
+            "known": dict(trainer.known),
+            "logged": dict(trainer.logged),
+            "shown": sorted(trainer.shown),
+            "should_stop": trainer.should_stop,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go to a place."""
         trainer = self._trainer
         ended = state["ended"]
         self.epoch, self.batch = (state["epoch"] + 1, 0) if ended else (state["epoch"], state["batch"])
-        self.batches, self.global_step, self.validated, self.ended = state["batches"], state["global_step"], state["validated"] and not ended, False
+        self.batches, self.global_step, self.validated, self.ended = (
+            state["batches"],
+            state["global_step"],
+            state["validated"] and not ended,
+            False,
+        )
         self.results.load_state_dict({} if ended else state["results"])
         self.closed = state["closed"]
         self._began, self.row, self._outputs = state["began"], dict(state["row"]), list(state["outputs"])

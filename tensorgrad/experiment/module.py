@@ -1,4 +1,5 @@
 """Module: a model with its loss, its optimizers and what it logs, for a `Trainer`."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -14,9 +15,11 @@ __all__ = ["LightningModule", "Module"]
 
 
 class Module(nn.Module, ModuleHooks, DataHooks, Loaders, HasHyperparameters):
-    """An `nn.Module` that says how it is trained: override `training_step` and `configure_optimizers`, and of the rest what you need.
+    """An `nn.Module` that says how it is trained: override `training_step` and `configure_optimizers`, and of the rest
+    what you need.
 
-    Set `automatic_optimization = False` to step optimizers yourself: `optimizers()`, `manual_backward(loss)`, `lr_schedulers()`.
+    Set `automatic_optimization = False` to step optimizers yourself: `optimizers()`, `manual_backward(loss)`,
+    `lr_schedulers()`.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.experiment import Module, Trainer
@@ -41,7 +44,7 @@ class Module(nn.Module, ModuleHooks, DataHooks, Loaders, HasHyperparameters):
     """
 
     automatic_optimization = True
-    automatic_schedules: bool | None = None         # whether the trainer steps schedulers; None: where it steps the optimizers
+    automatic_schedules: bool | None = None  # whether the trainer steps schedulers; None: where it steps the optimizers
 
     # ── steps ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -73,20 +76,35 @@ class Module(nn.Module, ModuleHooks, DataHooks, Loaders, HasHyperparameters):
 
     # ── logging ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def log(self, name: str, value: Any, prog_bar: bool = False, logger: bool = True, on_step: bool | None = None, on_epoch: bool | None = None,
-            reduce_fx: Any = "mean", sync_dist: bool = False, batch_size: int | None = None, **ignored: Any) -> None:
+    def log(
+        self,
+        name: str,
+        value: Any,
+        prog_bar: bool = False,
+        logger: bool = True,
+        on_step: bool | None = None,
+        on_epoch: bool | None = None,
+        reduce_fx: Any = "mean",
+        sync_dist: bool = False,
+        batch_size: int | None = None,
+        **ignored: Any,
+    ) -> None:
         """Log a number or a tensor of one element.
 
-        on_step: each `log_every_n_steps`-th value is a row's; on_epoch: an epoch's values are reduced by `reduce_fx` ("mean", "sum", "min", "max" or a
-        function of a list), the mean weighted by `batch_size`, which is found in the batch. By default steps of training log by step, all else by
-        epoch; with both the rows have `<name>_step` and `<name>_epoch`. prog_bar: show it; sync_dist: reduce over processes, too.
+        on_step: each `log_every_n_steps`-th value is a row's; on_epoch: an epoch's values are reduced by `reduce_fx`
+        ("mean", "sum", "min", "max" or a function of a list), the mean weighted by `batch_size`, which is found in the
+        batch. By default steps of training log by step, all else by epoch; with both the rows have `<name>_step` and
+        `<name>_epoch`. prog_bar: show it; sync_dist: reduce over processes, too.
         """
         trainer = self.__dict__.get("_trainer")
         if trainer is None:
             return
         results = trainer.results
         if results is None:
-            raise RuntimeError(f"log({name!r}, …): there is nothing that is logged at this moment; log in steps and in hooks of batches and epochs")
+            raise RuntimeError(
+                f"log({name!r}, …): there is nothing that is logged at this moment; log in steps and hooks of batches "
+                "and epochs"
+            )
         results.log(name, value, prog_bar, logger, on_step, on_epoch, reduce_fx, sync_dist, batch_size)
 
     def log_dict(self, values: Mapping[str, Any], **options: Any) -> None:
@@ -107,7 +125,9 @@ class Module(nn.Module, ModuleHooks, DataHooks, Loaders, HasHyperparameters):
     def trainer(self) -> Any:
         """The trainer at work on it."""
         if (trainer := self.__dict__.get("_trainer")) is None:
-            raise RuntimeError(f"{type(self).__name__} is not attached to a Trainer: fit, validate, test and predict attach it")
+            raise RuntimeError(
+                f"{type(self).__name__} is not attached to a Trainer: fit, validate, test and predict attach it"
+            )
         return trainer
 
     @trainer.setter
@@ -118,6 +138,7 @@ class Module(nn.Module, ModuleHooks, DataHooks, Loaders, HasHyperparameters):
     def device(self) -> Any:
         """The device of its parameters or buffers."""
         from .. import device
+
         found = next(self.parameters(), None)
         found = next(self.buffers(), None) if found is None else found
         return device("cpu") if found is None else found.device
@@ -145,7 +166,8 @@ class Module(nn.Module, ModuleHooks, DataHooks, Loaders, HasHyperparameters):
     # ── optimization ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def optimizers(self, use_pl_optimizer: bool = True) -> Any:
-        """The optimizer, or the list of them; `use_pl_optimizer=False`: themselves, whose steps the trainer does not count."""
+        """The optimizer, or the list of them; `use_pl_optimizer=False`: themselves, whose steps the trainer does not
+        count."""
         optimization = self.trainer.optimization
         found = optimization.handles if use_pl_optimizer else optimization.optimizers
         return found[0] if len(found) == 1 else list(found)
@@ -178,13 +200,19 @@ class Module(nn.Module, ModuleHooks, DataHooks, Loaders, HasHyperparameters):
         else:
             scheduler.step(metric)
 
-    def configure_gradient_clipping(self, optimizer: Any, gradient_clip_val: float | None = None, gradient_clip_algorithm: str | None = None) -> None:
+    def configure_gradient_clipping(
+        self, optimizer: Any, gradient_clip_val: float | None = None, gradient_clip_algorithm: str | None = None
+    ) -> None:
         """Clip gradients before a step, as the trainer was told."""
         self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
 
-    def clip_gradients(self, optimizer: Any, gradient_clip_val: float | None = None, gradient_clip_algorithm: str | None = "norm") -> None:
+    def clip_gradients(
+        self, optimizer: Any, gradient_clip_val: float | None = None, gradient_clip_algorithm: str | None = "norm"
+    ) -> None:
         """Clip the gradients of an optimizer's parameters: their "norm", or each "value"."""
-        self.trainer.optimization.clip(getattr(optimizer, "optimizer", optimizer), gradient_clip_val, gradient_clip_algorithm)
+        self.trainer.optimization.clip(
+            getattr(optimizer, "optimizer", optimizer), gradient_clip_val, gradient_clip_algorithm
+        )
 
     def toggle_optimizer(self, optimizer: Any) -> None:
         """Let only the parameters of this optimizer require gradients, until `untoggle_optimizer`."""
@@ -226,9 +254,13 @@ class Module(nn.Module, ModuleHooks, DataHooks, Loaders, HasHyperparameters):
         self.train()
 
     @classmethod
-    def load_from_checkpoint(cls, checkpoint_path: Any, map_location: Any = None, strict: bool = True, **arguments: Any) -> Any:
-        """A module made with the hyper-parameters of a checkpoint, those given here before them, and with its parameters. Nothing in the file is run."""
+    def load_from_checkpoint(
+        cls, checkpoint_path: Any, map_location: Any = None, strict: bool = True, **arguments: Any
+    ) -> Any:
+        """A module made with the hyper-parameters of a checkpoint, those given here before them, and with its
+        parameters. Nothing in the file is run."""
         from .resuming import arguments_for, read
+
         state = read(checkpoint_path, map_location)
         module = cls(**arguments_for(cls, state.get("hyper_parameters", {}), arguments))
         module.on_load_checkpoint(state)
@@ -236,8 +268,12 @@ class Module(nn.Module, ModuleHooks, DataHooks, Loaders, HasHyperparameters):
         return module
 
     def __getstate__(self) -> Any:
-        state = super().__getstate__()                          # type: ignore[misc]
-        return {name: value for name, value in state.items() if name not in ("_trainer", "_toggled")} if isinstance(state, dict) else state
+        state = super().__getstate__()  # type: ignore[misc]
+        return (
+            {name: value for name, value in state.items() if name not in ("_trainer", "_toggled")}
+            if isinstance(state, dict)
+            else state
+        )
 
 
 LightningModule = Module

@@ -1,4 +1,5 @@
 """Optimizers and schedules: what `configure_optimizers` returned, one form for all of its forms, and how they step."""
+
 from __future__ import annotations
 
 import inspect
@@ -35,8 +36,9 @@ class Schedule:
 def configured(returned: Any) -> tuple[list[Any], list[Schedule]]:
     """(optimizers, schedules) from any form that `configure_optimizers` may return.
 
-    None; an optimizer; a list of them; ([optimizers], [schedulers]); {"optimizer": …, "lr_scheduler": scheduler or {"scheduler": …, "interval":
-    "epoch" or "step", "frequency": …, "monitor": …}}; a list of such mappings. TypeError or ValueError for others.
+    None; an optimizer; a list of them; ([optimizers], [schedulers]); {"optimizer": …, "lr_scheduler": scheduler or
+    {"scheduler": …, "interval": "epoch" or "step", "frequency": …, "monitor": …}}; a list of such mappings. TypeError
+    or ValueError for others.
 
     >>> import tensorgrad as torch
     >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1)
@@ -56,8 +58,10 @@ def configured(returned: Any) -> tuple[list[Any], list[Schedule]]:
         if returned and all(isinstance(one, Mapping) for one in returned):
             return _described(returned)
         return _optimizers(returned), []
-    raise TypeError("configure_optimizers returns None, an optimizer, a list of optimizers, ([optimizers], [schedulers]), a mapping with 'optimizer' "
-                    f"and 'lr_scheduler', or a list of such, not {type(returned).__name__}")
+    raise TypeError(
+        "configure_optimizers returns None, an optimizer, a list of optimizers, ([optimizers], [schedulers]), a "
+        f"mapping with 'optimizer' and 'lr_scheduler', or a list of such, not {type(returned).__name__}"
+    )
 
 
 def _optimizers(given: Any) -> list[Any]:
@@ -71,8 +75,10 @@ def _described(given: Sequence[Mapping[str, Any]]) -> tuple[list[Any], list[Sche
     schedules = []
     for one in given:
         if "optimizer" not in one:
-            raise ValueError("configure_optimizers: a mapping has the key 'optimizer', and 'lr_scheduler' where there is one; "
-                             f"this one has {', '.join(map(repr, one)) or 'none'}")
+            raise ValueError(
+                "configure_optimizers: a mapping has the key 'optimizer', and 'lr_scheduler' where there is one; "
+                f"this one has {', '.join(map(repr, one)) or 'none'}"
+            )
         if one.get("lr_scheduler") is not None:
             schedules.append(_schedule(one["lr_scheduler"], one.get("monitor")))
     return _optimizers([one["optimizer"] for one in given]), schedules
@@ -82,7 +88,10 @@ def _schedule(given: Any, monitor: str | None = None) -> Schedule:
     values = dict(given) if isinstance(given, Mapping) else {"scheduler": given}
     unknown = [key for key in values if key not in KEYS and key != "reduce_on_plateau"]
     if unknown or "scheduler" not in values:
-        raise ValueError(f"configure_optimizers: an 'lr_scheduler' has the keys {', '.join(KEYS)}, not {', '.join(map(str, unknown)) or 'those alone'}")
+        raise ValueError(
+            f"configure_optimizers: an 'lr_scheduler' has the keys {', '.join(KEYS)}, "
+            f"not {', '.join(map(str, unknown)) or 'those alone'}"
+        )
     values.pop("reduce_on_plateau", None)
     schedule = Schedule(**{"monitor": monitor} | values)
     if not isinstance(schedule.scheduler, (LRScheduler, ReduceLROnPlateau)) and not hasattr(schedule.scheduler, "step"):
@@ -90,12 +99,16 @@ def _schedule(given: Any, monitor: str | None = None) -> Schedule:
     if schedule.interval not in ("epoch", "step"):
         raise ValueError(f"configure_optimizers: interval is 'epoch' or 'step', not {schedule.interval!r}")
     if schedule.needs_metric and schedule.monitor is None:
-        raise ValueError("configure_optimizers: ReduceLROnPlateau needs the name of a logged metric: {'scheduler': …, 'monitor': 'val_loss'}")
+        raise ValueError(
+            "configure_optimizers: ReduceLROnPlateau needs the name of a logged metric: "
+            "{'scheduler': …, 'monitor': 'val_loss'}"
+        )
     return schedule
 
 
 class Handle:
-    """An optimizer in manual optimization: `step` tells the trainer of it, calls hooks and unscales gradients in mixed precision."""
+    """An optimizer in manual optimization: `step` tells the trainer of it, calls hooks and unscales gradients in mixed
+    precision."""
 
     def __init__(self, optimizer: Any, optimization: Optimization) -> None:
         self.optimizer, self._optimization = optimizer, optimization
@@ -123,7 +136,7 @@ class Optimization:
 
     def __init__(self, trainer: Any, module: Any) -> None:
         self.optimizers, self.schedules = configured(module.configure_optimizers())
-        self.stepped, self.fresh = False, True                  # fresh: no gradient of an earlier batch waits for its step
+        self.stepped, self.fresh = False, True  # fresh: no gradient of an earlier batch waits for its step
         self._trainer, self._module, self.scaler = trainer, module, trainer.precision_plugin.scaler
         self.handles = [Handle(optimizer, self) for optimizer in self.optimizers]
         self.before_step: list[Callable[..., Any]] = []
@@ -131,9 +144,18 @@ class Optimization:
     def prepare(self, hooks: Any) -> None:
         """Find out, before the first step, what a step consists of."""
         from .module import Module
+
         module, trainer = self._module, self._trainer
-        overridden = {name: getattr(type(module), name) is not getattr(Module, name) or name in vars(module)
-                      for name in ("optimizer_step", "optimizer_zero_grad", "configure_gradient_clipping", "backward", "training_step_end")}
+        overridden = {
+            name: getattr(type(module), name) is not getattr(Module, name) or name in vars(module)
+            for name in (
+                "optimizer_step",
+                "optimizer_zero_grad",
+                "configure_gradient_clipping",
+                "backward",
+                "training_step_end",
+            )
+        }
         self.before_step = hooks.find("on_before_optimizer_step")
         self._before_zero, self._before_backward = hooks.find("on_before_zero_grad"), hooks.find("on_before_backward")
         self._after_backward = hooks.find("on_after_backward")
@@ -146,15 +168,21 @@ class Optimization:
         closures = any(_needs_closure(optimizer) for optimizer in self.optimizers)
         self._through_module = overridden["optimizer_step"] or closures
         if closures and self.scaler is not None:
-            raise ValueError("precision='16-mixed' does not go with an optimizer whose step needs a closure, such as LBFGS")
+            raise ValueError(
+                "precision='16-mixed' does not go with an optimizer whose step needs a closure, such as LBFGS"
+            )
         if "optimizer_idx" in inspect.signature(module.training_step).parameters:
-            raise TypeError("training_step(…, optimizer_idx) belongs to older trainers: with several optimizers set "
-                            "self.automatic_optimization = False, and use self.optimizers() and self.manual_backward(loss) in training_step(batch, batch_idx)")
+            raise TypeError(
+                "training_step(…, optimizer_idx) belongs to older trainers: with several optimizers set "
+                "self.automatic_optimization = False, and use self.optimizers() and self.manual_backward(loss) in "
+                "training_step(batch, batch_idx)"
+            )
 
     # ── automatic optimization ────────────────────────────────────────────────────────────────────────────────────────
 
     def automatic(self, batch: Any, batch_idx: int, steps: bool) -> Any:
-        """The step of a batch, and of the optimizers if a group of accumulated batches ends with it; what `training_step` returned."""
+        """The step of a batch, and of the optimizers if a group of accumulated batches ends with it; what
+        `training_step` returned."""
         self.stepped = False
         if not steps:
             with self._parallel.no_sync():
@@ -176,7 +204,7 @@ class Optimization:
                 optimizer.step()
             else:
                 scaler.step(optimizer)
-                called(optimizer)                               # though the scaler may have left its step out
+                called(optimizer)  # though the scaler may have left its step out
         if scaler is not None:
             scaler.update()
         self.stepped = self.fresh = True
@@ -189,7 +217,9 @@ class Optimization:
             if self.scaler is not None:
                 self.scaler.unscale_(optimizer)
             trainer = self._trainer
-            self._module.configure_gradient_clipping(optimizer, trainer.gradient_clip_val, trainer.gradient_clip_algorithm)
+            self._module.configure_gradient_clipping(
+                optimizer, trainer.gradient_clip_val, trainer.gradient_clip_algorithm
+            )
 
     def _gradients(self, batch: Any, batch_idx: int) -> tuple[Any, Any]:
         """(what `training_step` returned, its loss), after the gradients were found; without a loss there are none."""
@@ -200,7 +230,7 @@ class Optimization:
         if loss is None:
             return output, None
         if loss.ndim:
-            loss = loss.mean()                                  # of several devices
+            loss = loss.mean()  # of several devices
         if self.fresh:
             self.zero_grad()
             self.fresh = False
@@ -239,18 +269,24 @@ class Optimization:
         def compute(optimizer: Any) -> Any:
             held[:] = self._gradients(batch, batch_idx)
             if held[1] is not None:
-                self.fresh = True                               # a further call of the closure begins with no gradients
+                self.fresh = True  # a further call of the closure begins with no gradients
                 self._before(optimizer)
             return held[1]
+
         for i, optimizer in enumerate(self.optimizers):
             if i == 0:
-                closure: Callable[[], Any] = lambda optimizer=optimizer: compute(optimizer)             # noqa: E731
+                closure: Callable[[], Any] = lambda optimizer=optimizer: compute(optimizer)  # noqa: E731
             elif held[1] is None:
                 break
             else:
                 self._before(optimizer)
-                closure = lambda: held[1]                                                               # noqa: E731
-            module.optimizer_step(trainer.current_epoch, batch_idx, _Scaled(optimizer, self, held) if self.scaler is not None else optimizer, closure)
+                closure = lambda: held[1]  # noqa: E731
+            module.optimizer_step(
+                trainer.current_epoch,
+                batch_idx,
+                _Scaled(optimizer, self, held) if self.scaler is not None else optimizer,
+                closure,
+            )
         if held[1] is not None:
             self.stepped = True
             if self.scaler is not None:
@@ -291,9 +327,12 @@ class Optimization:
     def _monitored(self, schedule: Schedule) -> float | None:
         values = self._trainer.metrics()
         if schedule.monitor in values:
-            return self._parallel.first(values[schedule.monitor])   # type: ignore[no-any-return]
+            return self._parallel.first(values[schedule.monitor])  # type: ignore[no-any-return]
         if schedule.strict:
-            raise RuntimeError(f"ReduceLROnPlateau monitors {schedule.monitor!r}, which is not logged; logged are: {', '.join(values) or 'none'}")
+            raise RuntimeError(
+                f"ReduceLROnPlateau monitors {schedule.monitor!r}, which is not logged; "
+                f"logged are: {', '.join(values) or 'none'}"
+            )
         return None
 
 
@@ -331,6 +370,8 @@ def loss_of(output: Any) -> Any:
         return output
     if isinstance(output, Mapping):
         if "loss" not in output:
-            raise KeyError(f"training_step returned a mapping without 'loss'; it has {', '.join(map(repr, output)) or 'nothing'}")
+            raise KeyError(
+                f"training_step returned a mapping without 'loss'; it has {', '.join(map(repr, output)) or 'nothing'}"
+            )
         return output["loss"]
     raise TypeError(f"training_step returns a tensor, a mapping with 'loss', or None, not {type(output).__name__}")

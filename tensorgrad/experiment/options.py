@@ -1,4 +1,5 @@
 """Options of a Trainer: what they may be, and what they mean."""
+
 from __future__ import annotations
 
 import functools
@@ -23,11 +24,15 @@ def naming_nearest(init: Function) -> Function:
         for name in options:
             if name not in names:
                 from .registry import nearest
+
                 near = nearest(name, names)
-                raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument {name!r}"
-                                + (f"; the nearest is {near!r}" if near else f"; there are: {', '.join(names)}"))
+                raise TypeError(
+                    f"{type(self).__name__}.__init__() got an unexpected keyword argument {name!r}"
+                    + (f"; the nearest is {near!r}" if near else f"; there are: {', '.join(names)}")
+                )
         init(self, *args, **options)
-    return checked                                                                          # type: ignore[return-value]
+
+    return checked  # type: ignore[return-value]
 
 
 def whole(name: str, value: Any, least: int = 0) -> int:
@@ -71,7 +76,9 @@ def seconds(given: Any) -> float | None:
         return timedelta(**given).total_seconds()
     parts = str(given).split(":")
     if len(parts) != 4 or not all(part.isdigit() for part in parts):
-        raise ValueError(f"Trainer(max_time=…) is 'DD:HH:MM:SS', a timedelta or a mapping of its arguments, not {given!r}")
+        raise ValueError(
+            f"Trainer(max_time=…) is 'DD:HH:MM:SS', a timedelta or a mapping of its arguments, not {given!r}"
+        )
     days, hours, minutes, rest = map(int, parts)
     return timedelta(days=days, hours=hours, minutes=minutes, seconds=rest).total_seconds()
 
@@ -83,6 +90,7 @@ def devices_of(accelerator: str, devices: Any) -> list[Any]:
     """
     choice("accelerator", accelerator, ("auto", "cpu", "gpu", "cuda"))
     from .. import cuda
+
     on_gpu = accelerator in ("gpu", "cuda") or accelerator == "auto" and cuda.is_available()
     if not on_gpu:
         return [_device("cpu")] * _count(devices)
@@ -91,7 +99,10 @@ def devices_of(accelerator: str, devices: Any) -> list[Any]:
         raise RuntimeError(f"Trainer(accelerator={accelerator!r}): there is no GPU that can be used")
     numbers = _numbers(devices, there)
     if wrong := [n for n in numbers if not 0 <= n < there]:
-        raise ValueError(f"Trainer(devices={devices!r}): there {'is' if there == 1 else 'are'} {there} GPU{'s' * (there > 1)}, and none with number {wrong[0]}")
+        raise ValueError(
+            f"Trainer(devices={devices!r}): there {'is' if there == 1 else 'are'} {there} GPU{'s' * (there > 1)}, "
+            f"and none with number {wrong[0]}"
+        )
     return [_device("cuda", n) for n in numbers]
 
 

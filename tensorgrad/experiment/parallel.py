@@ -1,7 +1,9 @@
 """Several processes that train one module, or several GPUs of one process.
 
-`joined` makes the group of processes from the name of a way to communicate; everything else here goes through the public functions of `distributed`.
+`joined` makes the group of processes from the name of a way to communicate; everything else here goes through the
+public functions of `distributed`.
 """
+
 from __future__ import annotations
 
 import os
@@ -117,35 +119,43 @@ class Processes(Alone):
 
     def _reduced(self, value: float, how: str) -> float:
         from .. import distributed
+
         held = tg.tensor([value], dtype=tg.float64)
         distributed.all_reduce(held, distributed.ReduceOp[how])
         return float(held)
 
     def first(self, value: Any) -> Any:
         from .. import distributed
+
         held = [value]
         distributed.broadcast_object_list(held, 0)
         return held[0]
 
     def gathered(self, value: Any) -> list[Any]:
         from .. import distributed
+
         held: Any = [None] * self.world if self.rank == 0 else None
         distributed.gather_object(value, held, 0)
         return held or []
 
     def barrier(self) -> None:
         from .. import distributed
+
         distributed.barrier()
 
 
 @contextmanager
-def joined(backend: str | None, device: Any, rank: int | None = None, world: int | None = None, store: Any = None) -> Iterator[Processes]:
-    """The group of the processes that train together, until the block ends; one that is there already is used, and stays.
+def joined(
+    backend: str | None, device: Any, rank: int | None = None, world: int | None = None, store: Any = None
+) -> Iterator[Processes]:
+    """The group of the processes that train together, until the block ends; one that is there already is used, and
+    stays.
 
-    `backend` names the way to communicate, by default the device's. Without `rank`, `world` and `store` the variables that a launcher sets say who is
-    who: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
+    `backend` names the way to communicate, by default the device's. Without `rank`, `world` and `store` the variables
+    that a launcher sets say who is who: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
     """
     from .. import distributed
+
     made = not distributed.is_initialized()
     if made:
         name = backend or _default_backend(device)
@@ -162,6 +172,7 @@ def joined(backend: str | None, device: Any, rank: int | None = None, world: int
 
 def _default_backend(device: Any) -> str:
     from .. import distributed
+
     name = distributed.get_default_backend_for_device(device)
     return name if distributed.is_backend_available(name) else "gloo"
 
@@ -169,12 +180,14 @@ def _default_backend(device: Any) -> str:
 def launched() -> bool:
     """Whether a launcher has started this process as one of several, or a group of processes is there."""
     from .. import distributed
+
     return distributed.is_initialized() or int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
 
 
 @contextmanager
 def spawned(count: int, work: Callable[..., None], args: tuple[Any, ...]) -> Iterator[Any]:
-    """Start `count` - 1 more processes, which call `work(rank, count, port, *args)`, and give the store at which all meet; this process is the first.
+    """Start `count` - 1 more processes, which call `work(rank, count, port, *args)`, and give the store at which all
+    meet; this process is the first.
 
     Arguments are pickled here: handed over as they are, their tensors would be in memory that all processes share.
 
@@ -182,13 +195,18 @@ def spawned(count: int, work: Callable[..., None], args: tuple[Any, ...]) -> Ite
     """
     from .. import multiprocessing
     from ..distributed import TCPStore
+
     store = TCPStore("127.0.0.1", 0, count, True, wait_for_workers=False)
     before = threads.get_num_threads()
     threads.set_num_threads(max(1, before // count))
     context: Any = None
     try:
-        context = multiprocessing.start_processes(_other, (work, count, store.port, threads.get_num_threads(), tg.initial_seed(), pickle.dumps(args)),
-                                                  count - 1, join=False)
+        context = multiprocessing.start_processes(
+            _other,
+            (work, count, store.port, threads.get_num_threads(), tg.initial_seed(), pickle.dumps(args)),
+            count - 1,
+            join=False,
+        )
         with _watching(context):
             yield store
         while not context.join():
@@ -202,7 +220,7 @@ def spawned(count: int, work: Callable[..., None], args: tuple[Any, ...]) -> Ite
 
 
 def _other(i: int, work: Callable[..., None], count: int, port: int, cores: int, seed: int, args: bytes) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)                # the first process gets it, too, and says when to stop
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process gets it, too, and says when to stop
     threads.set_num_threads(cores)
     seeded(seed + i + 1)
     work(i + 1, count, port, *pickle.loads(args))
@@ -213,6 +231,7 @@ def seeded(seed: int) -> None:
     import random
 
     import numpy as np
+
     random.seed(seed)
     np.random.seed(seed % 2**32)
     tg.manual_seed(seed % 2**63)
@@ -220,7 +239,8 @@ def seeded(seed: int) -> None:
 
 @contextmanager
 def _watching(context: Any) -> Iterator[None]:
-    """Raise the error of a process as soon as it ends with one. The system's signal for that reaches the main thread only."""
+    """Raise the error of a process as soon as it ends with one. The system's signal for that reaches the main thread
+    only."""
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGCHLD"):
         yield
         return
@@ -229,7 +249,7 @@ def _watching(context: Any) -> Iterator[None]:
 
     def ended(number: int, frame: Any) -> None:
         calls[0] += 1
-        if calls[0] == 1:                       # a signal that comes while another is seen to is left to that one
+        if calls[0] == 1:  # a signal that comes while another is seen to is left to that one
             try:
                 while calls[0]:
                     seen = calls[0]
@@ -239,6 +259,7 @@ def _watching(context: Any) -> Iterator[None]:
                 calls[0] = 0
         if callable(before):
             before(number, frame)
+
     before = signal.signal(signal.SIGCHLD, ended)
     try:
         yield

@@ -1,4 +1,5 @@
 """Precision of a training: 32 or 64 bits, or mixed with 16."""
+
 from __future__ import annotations
 
 from contextlib import nullcontext
@@ -9,8 +10,16 @@ from .batches import mapped
 
 __all__ = ["Precision"]
 
-NAMES = {"32": "32", "32-true": "32", "64": "64", "64-true": "64", "16": "16-mixed", "16-mixed": "16-mixed",
-         "bf16": "bf16-mixed", "bf16-mixed": "bf16-mixed"}
+NAMES = {
+    "32": "32",
+    "32-true": "32",
+    "64": "64",
+    "64-true": "64",
+    "16": "16-mixed",
+    "16-mixed": "16-mixed",
+    "bf16": "bf16-mixed",
+    "bf16-mixed": "bf16-mixed",
+}
 
 
 class Precision:
@@ -22,6 +31,7 @@ class Precision:
         self._device, self._dtype = device.type, {"16-mixed": tg.float16, "bf16-mixed": tg.bfloat16}.get(self.name)
         if self.name == "16-mixed":
             from ..amp import GradScaler
+
             self.scaler = GradScaler(self._device)
 
     @staticmethod
@@ -52,4 +62,5 @@ class Precision:
         if self._dtype is None:
             return nullcontext()
         from ..amp import autocast
+
         return autocast(self._device, dtype=self._dtype)

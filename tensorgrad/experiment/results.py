@@ -1,4 +1,5 @@
 """Logged values: the latest of each name, and what an epoch makes of them."""
+
 from __future__ import annotations
 
 import math
@@ -17,7 +18,8 @@ REDUCE = ("mean", "sum", "min", "max")
 class Logged:
     """A name that is logged: how, its latest value, and the epoch's values so far.
 
-    The mean of an epoch is Σ value·n / Σ n, with the number n of samples of each batch; it is added up in double precision, on the value's device.
+    The mean of an epoch is Σ value·n / Σ n, with the number n of samples of each batch; it is added up in double
+    precision, on the value's device.
     """
 
     name: str
@@ -37,7 +39,10 @@ class Logged:
         if isinstance(value, tg.Tensor):
             value = value.detach()
             if value.ndim and value.numel() != 1:
-                raise ValueError(f"log({self.name!r}, …) takes a number or a tensor of one element, not one of shape {tuple(value.shape)}")
+                raise ValueError(
+                    f"log({self.name!r}, …) takes a number or a tensor of one element, "
+                    f"not one of shape {tuple(value.shape)}"
+                )
         self.value = value
         if self.on_epoch:
             self._count(value, samples)
@@ -71,7 +76,7 @@ class Logged:
         if self.sync_dist and self.reduce in ("mean", "sum"):
             total, weight = parallel.sum(total), parallel.sum(weight)
         elif self.sync_dist:
-            return parallel.extreme(math.nan if empty else total, self.reduce)              # type: ignore[no-any-return]
+            return parallel.extreme(math.nan if empty else total, self.reduce)  # type: ignore[no-any-return]
         if self.reduce == "mean":
             return total / weight if weight else math.nan
         return math.nan if empty and not self.sync_dist else total
@@ -79,25 +84,42 @@ class Logged:
     def state(self) -> dict[str, Any]:
         """Plain values that say how far the epoch is."""
         total = None if self.total is None else float(self.total)
-        return {"flags": [self.prog_bar, self.logger, self.on_step, self.on_epoch, self.sync_dist],
-                "reduce": None if callable(self.reduce) else self.reduce, "value": None if self.value is None else float(self.value),
-                "total": total, "weight": self.weight, "values": list(self.values)}
+        return {
+            "flags": [self.prog_bar, self.logger, self.on_step, self.on_epoch, self.sync_dist],
+            "reduce": None if callable(self.reduce) else self.reduce,
+            "value": None if self.value is None else float(self.value),
+            "total": total,
+            "weight": self.weight,
+            "values": list(self.values),
+        }
 
 
 class Results:
-    """What one stage logs. `per_batch`: whether a batch is at work, in whose hooks `on_step` is meant by default in training.
+    """What one stage logs. `per_batch`: whether a batch is at work, in whose hooks `on_step` is meant by default in
+    training.
 
-    A name that is logged with both `on_step` and `on_epoch` gets the endings `_step` and `_epoch`; `metrics` has it under its plain name, too.
+    A name that is logged with both `on_step` and `on_epoch` gets the endings `_step` and `_epoch`; `metrics` has it
+    under its plain name, too.
     """
 
     def __init__(self, training: bool, parallel: Any) -> None:
         self.training, self.per_batch, self.batch, self.dataloader = training, False, None, ""
-        self._parallel, self._logged = parallel, {}                                         # type: ignore[var-annotated]
+        self._parallel, self._logged = parallel, {}  # type: ignore[var-annotated]
         self._restored: dict[str, Any] = {}
         self._samples: tuple[Any, int] = (None, 1)
 
-    def log(self, name: str, value: Any, prog_bar: bool, logger: bool, on_step: bool | None, on_epoch: bool | None, reduce: Any, sync_dist: bool,
-            samples: int | None) -> None:
+    def log(
+        self,
+        name: str,
+        value: Any,
+        prog_bar: bool,
+        logger: bool,
+        on_step: bool | None,
+        on_epoch: bool | None,
+        reduce: Any,
+        sync_dist: bool,
+        samples: int | None,
+    ) -> None:
         """Log a value."""
         if self.dataloader:
             name += self.dataloader
@@ -109,29 +131,48 @@ class Results:
     def samples(self) -> int:
         """How many samples the batch at work has, counted once."""
         from .batches import size
+
         if self.batch is None:
             return 1
         if self._samples[0] is not self.batch:
             self._samples = self.batch, size(self.batch)
         return self._samples[1]
 
-    def _new(self, name: str, prog_bar: bool, logger: bool, on_step: bool | None, on_epoch: bool | None, reduce: Any, sync_dist: bool) -> Logged:
+    def _new(
+        self,
+        name: str,
+        prog_bar: bool,
+        logger: bool,
+        on_step: bool | None,
+        on_epoch: bool | None,
+        reduce: Any,
+        sync_dist: bool,
+    ) -> Logged:
         if not isinstance(name, str):
             raise TypeError(f"the name of a logged value is a string, not {name!r}")
         reduce = getattr(reduce, "__name__", "") if getattr(reduce, "__name__", "") in REDUCE else reduce
         if reduce not in REDUCE and not callable(reduce):
-            raise ValueError(f"reduce_fx is one of {', '.join(map(repr, REDUCE))} or a function of a list of numbers, not {reduce!r}")
+            raise ValueError(
+                f"reduce_fx is one of {', '.join(map(repr, REDUCE))} or a function of a list of numbers, not {reduce!r}"
+            )
         per_step = self.training and self.per_batch
         on_step = per_step if on_step is None else on_step
         on_epoch = not per_step if on_epoch is None else on_epoch
         if not (on_step or on_epoch):
             raise ValueError(f"log({name!r}, …, on_step=False, on_epoch=False) logs nothing")
         if on_step and not self.per_batch:
-            raise ValueError(f"log({name!r}, …, on_step=True) has its place where a batch is at work, not in hooks of epochs")
+            raise ValueError(
+                f"log({name!r}, …, on_step=True) has its place where a batch is at work, not in hooks of epochs"
+            )
         known = Logged(name, prog_bar, logger, on_step, on_epoch, reduce, sync_dist)
         if name in self._restored:
             state = self._restored.pop(name)
-            known.value, known.total, known.weight, known.values = state["value"], state["total"], state["weight"], list(state["values"])
+            known.value, known.total, known.weight, known.values = (
+                state["value"],
+                state["total"],
+                state["weight"],
+                list(state["values"]),
+            )
         self._logged[name] = known
         return known
 
@@ -142,7 +183,11 @@ class Results:
 
     def step(self) -> dict[str, float]:
         """The latest values of those logged by step, for a row."""
-        return {_named(one, "_step"): one.latest(self._parallel) for one in self._logged.values() if one.on_step and one.logger}
+        return {
+            _named(one, "_step"): one.latest(self._parallel)
+            for one in self._logged.values()
+            if one.on_step and one.logger
+        }
 
     def epoch(self) -> tuple[dict[str, float], dict[str, float]]:
         """(values for the epoch's row, values for `callback_metrics`)."""

@@ -1,4 +1,5 @@
 """Callbacks by name: objects whose methods have the names of a trainer's hooks."""
+
 from __future__ import annotations
 
 import importlib
@@ -6,12 +7,19 @@ from typing import Any
 
 from ..registry import Registry
 
-_HOMES = {"Callback": "base", "ModelCheckpoint": "checkpoints", "EarlyStopping": "stopping", "LearningRateMonitor": "rates", "ProgressBar": "progress",
-          "GlobalProgressBar": "progress", "BaseLogger": "logger"}
+_HOMES = {
+    "Callback": "base",
+    "ModelCheckpoint": "checkpoints",
+    "EarlyStopping": "stopping",
+    "LearningRateMonitor": "rates",
+    "ProgressBar": "progress",
+    "GlobalProgressBar": "progress",
+    "BaseLogger": "logger",
+}
 registry = Registry("callback", *(f"{__name__}.{home}" for home in dict.fromkeys(_HOMES.values())))
 register, make, names = registry.register, registry.make, registry.names
 
-__all__ = ["make", "names", "register", "registry", *_HOMES]     # pyright: ignore
+__all__ = ["make", "names", "register", "registry", *_HOMES]  # pyright: ignore
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,5 @@
 """Callback: what is done at moments of a training, apart from the module that is trained."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -9,8 +10,9 @@ __all__ = ["Callback"]
 class Callback:
     """Base of callbacks: override the hooks that you need; each has the trainer and the module before its arguments.
 
-    `order` says when: 0 before the module's own hook, 1 after it, when the metrics of an epoch are complete, 2 last, for what saves.
-    `state_dict` and `load_state_dict` make a checkpoint keep what a callback remembers: plain values and tensors.
+    `order` says when: 0 before the module's own hook, 1 after it, when the metrics of an epoch are complete, 2 last,
+    for what saves. `state_dict` and `load_state_dict` make a checkpoint keep what a callback remembers: plain values
+    and tensors.
 
     >>> from tensorgrad.experiment import Callback
     >>> class Counter(Callback):
@@ -96,10 +98,14 @@ class Callback:
     def on_validation_epoch_end(self, trainer: Any, module: Any) -> None:
         """See `ModuleHooks.on_validation_epoch_end`."""
 
-    def on_validation_batch_start(self, trainer: Any, module: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
+    def on_validation_batch_start(
+        self, trainer: Any, module: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
         """See `ModuleHooks.on_validation_batch_start`."""
 
-    def on_validation_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
+    def on_validation_batch_end(
+        self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
         """See `ModuleHooks.on_validation_batch_end`."""
 
     def on_test_start(self, trainer: Any, module: Any) -> None:
@@ -114,10 +120,14 @@ class Callback:
     def on_test_epoch_end(self, trainer: Any, module: Any) -> None:
         """See `ModuleHooks.on_test_epoch_end`."""
 
-    def on_test_batch_start(self, trainer: Any, module: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
+    def on_test_batch_start(
+        self, trainer: Any, module: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
         """See `ModuleHooks.on_test_batch_start`."""
 
-    def on_test_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
+    def on_test_batch_end(
+        self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
         """See `ModuleHooks.on_test_batch_end`."""
 
     def on_predict_start(self, trainer: Any, module: Any) -> None:
@@ -132,10 +142,14 @@ class Callback:
     def on_predict_epoch_end(self, trainer: Any, module: Any) -> None:
         """See `ModuleHooks.on_predict_epoch_end`."""
 
-    def on_predict_batch_start(self, trainer: Any, module: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
+    def on_predict_batch_start(
+        self, trainer: Any, module: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
         """See `ModuleHooks.on_predict_batch_start`."""
 
-    def on_predict_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
+    def on_predict_batch_end(
+        self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
         """See `ModuleHooks.on_predict_batch_end`."""
 
     def on_before_zero_grad(self, trainer: Any, module: Any, optimizer: Any) -> None:

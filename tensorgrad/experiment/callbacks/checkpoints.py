@@ -1,4 +1,5 @@
 """ModelCheckpoint: when a trainer saves, under which names, and which files it keeps."""
+
 from __future__ import annotations
 
 import math
@@ -22,9 +23,10 @@ UNSAFE = re.compile(r"[^\w.,=+@-]+")
 class ModelCheckpoint(Callback):
     """Saves checkpoints that a fit goes on from exactly: the `save_top_k` best by a metric, and `last.ckpt`.
 
-    dirpath: by default the folder `ckpt` of the run. filename: with fields of metrics, "{epoch}-{step}-{val_loss:.2f}"; each brings its name along
-    unless auto_insert_metric_name=False. monitor, mode ("min", "max"): the metric by which files are compared; without one the latest is kept.
-    save_top_k: how many, -1 for all, 0 for none. every_n_train_steps, every_n_epochs: when; at the end of each epoch if neither is given.
+    dirpath: by default the folder `ckpt` of the run. filename: with fields of metrics, "{epoch}-{step}-{val_loss:.2f}";
+    each brings its name along unless auto_insert_metric_name=False. monitor, mode ("min", "max"): the metric by which
+    files are compared; without one the latest is kept. save_top_k: how many, -1 for all, 0 for none.
+    every_n_train_steps, every_n_epochs: when; at the end of each epoch if neither is given.
     save_on_train_epoch_end=False: after validations instead, which is the default where they come within epochs.
 
     `best_model_path`, `best_model_score`, `best_k_models` and `last_model_path` say what was saved.
@@ -32,24 +34,43 @@ class ModelCheckpoint(Callback):
 
     order = 2
 
-    def __init__(self, dirpath: Any = None, filename: str | None = None, monitor: str | None = None, mode: str = "min", save_top_k: int = 1,
-                 save_last: bool = True, every_n_train_steps: int | None = None, every_n_epochs: int | None = None,
-                 save_on_train_epoch_end: bool | None = None, save_weights_only: bool = False, auto_insert_metric_name: bool = True,
-                 verbose: bool = False) -> None:
+    def __init__(
+        self,
+        dirpath: Any = None,
+        filename: str | None = None,
+        monitor: str | None = None,
+        mode: str = "min",
+        save_top_k: int = 1,
+        save_last: bool = True,
+        every_n_train_steps: int | None = None,
+        every_n_epochs: int | None = None,
+        save_on_train_epoch_end: bool | None = None,
+        save_weights_only: bool = False,
+        auto_insert_metric_name: bool = True,
+        verbose: bool = False,
+    ) -> None:
         if mode not in ("min", "max"):
             raise ValueError(f"ModelCheckpoint(mode=…) is 'min' or 'max', not {mode!r}")
         if save_top_k < -1:
-            raise ValueError(f"ModelCheckpoint(save_top_k=…) is -1 (all), 0 (none) or a number of files, not {save_top_k}")
+            raise ValueError(
+                f"ModelCheckpoint(save_top_k=…) is -1 (all), 0 (none) or a number of files, not {save_top_k}"
+            )
         for name, value in (("every_n_train_steps", every_n_train_steps), ("every_n_epochs", every_n_epochs)):
             if value is not None and value < 0:
                 raise ValueError(f"ModelCheckpoint({name}=…) is at least 0, not {value}")
         self.dirpath = None if dirpath is None else os.fspath(dirpath)
-        self.filename, self.monitor, self.mode, self.save_top_k, self.save_last = filename, monitor, mode, save_top_k, save_last
+        self.filename, self.monitor, self.mode, self.save_top_k, self.save_last = (
+            filename,
+            monitor,
+            mode,
+            save_top_k,
+            save_last,
+        )
         self.every_n_train_steps = every_n_train_steps or 0
         self.every_n_epochs = every_n_epochs if every_n_epochs is not None else 0 if self.every_n_train_steps else 1
         self.save_on_train_epoch_end, self.save_weights_only = save_on_train_epoch_end, save_weights_only
         self.auto_insert_metric_name, self.verbose = auto_insert_metric_name, verbose
-        self._kept: dict[str, float] = {}                       # file names and scores, those of a fit from its beginning
+        self._kept: dict[str, float] = {}  # file names and scores, those of a fit from its beginning
         self._last, self._directory, self._saved_at, self._resumed = "", Path("."), -1, False
 
     @property
@@ -79,7 +100,11 @@ class ModelCheckpoint(Callback):
         return str(self._directory / self._last) if self._last else ""
 
     def _best(self) -> str:
-        return max(self._kept, key=lambda name: self._rank(self._kept[name])) if self.monitor is not None else next(reversed(self._kept))
+        return (
+            max(self._kept, key=lambda name: self._rank(self._kept[name]))
+            if self.monitor is not None
+            else next(reversed(self._kept))
+        )
 
     def _rank(self, score: float) -> float:
         """The higher the better; NaN is the worst."""
@@ -102,7 +127,11 @@ class ModelCheckpoint(Callback):
         self._directory = Path(".") if directory is None else directory
 
     def _saves(self, trainer: Any) -> bool:
-        return trainer.enable_checkpointing and not trainer.sanity_checking and (self.dirpath is not None or trainer.checkpoint_directory is not None)
+        return (
+            trainer.enable_checkpointing
+            and not trainer.sanity_checking
+            and (self.dirpath is not None or trainer.checkpoint_directory is not None)
+        )
 
     def _at_epochs(self, trainer: Any) -> bool:
         """Whether it saves at the end of epochs, rather than after validations."""
@@ -121,12 +150,22 @@ class ModelCheckpoint(Callback):
             self._save(trainer)
 
     def on_train_epoch_end(self, trainer: Any, module: Any) -> None:
-        if self._saves(trainer) and self._at_epochs(trainer) and (self._due(trainer) or not trainer.fit_loop.ended and self.every_n_epochs):
+        if (
+            self._saves(trainer)
+            and self._at_epochs(trainer)
+            and (self._due(trainer) or not trainer.fit_loop.ended and self.every_n_epochs)
+        ):
             self._save(trainer)
 
     def on_train_end(self, trainer: Any, module: Any) -> None:
         """Let `last.ckpt` hold the end, where that falls between two saves."""
-        if self.save_last and self._saves(trainer) and not trainer.interrupted and self._last and self._saved_at != trainer.global_step:
+        if (
+            self.save_last
+            and self._saves(trainer)
+            and not trainer.interrupted
+            and self._last
+            and self._saved_at != trainer.global_step
+        ):
             self._saved_at = trainer.global_step
             trainer.save_checkpoint(self._directory / "last.ckpt", self.save_weights_only)
 
@@ -136,7 +175,8 @@ class ModelCheckpoint(Callback):
     # ── saving ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _save(self, trainer: Any) -> None:
-        """One checkpoint: the table of what is kept is part of it, and files that fall out of it go when the new one is there."""
+        """One checkpoint: the table of what is kept is part of it, and files that fall out of it go when the new one is
+        there."""
         score = self._score(trainer)
         name, dropped = None, list[str]()
         if self.save_top_k and score is not None:
@@ -159,14 +199,23 @@ class ModelCheckpoint(Callback):
             trainer.print(f"step {trainer.global_step}: saved {name}")
 
     def _score(self, trainer: Any) -> float | None:
-        """The metric's value, the same in all processes; None if it is not there yet. ValueError for a name that nobody logs."""
+        """The metric's value, the same in all processes; None if it is not there yet. ValueError for a name that nobody
+        logs."""
         if self.monitor is None:
             return 0.0
         known = trainer.metrics()
         value = trainer.parallel.first(known.get(self.monitor))
-        if value is None and trainer.fit_loop.ended and trainer.current_epoch + 1 >= (trainer.check_val_every_n_epoch or 1):
+        if (
+            value is None
+            and trainer.fit_loop.ended
+            and trainer.current_epoch + 1 >= (trainer.check_val_every_n_epoch or 1)
+        ):
             from ..registry import alternatives
-            raise ValueError(f"ModelCheckpoint(monitor={self.monitor!r}): no such metric is logged; {alternatives(self.monitor, known, 'logged')}")
+
+            raise ValueError(
+                f"ModelCheckpoint(monitor={self.monitor!r}): no such metric is logged; "
+                f"{alternatives(self.monitor, known, 'logged')}"
+            )
         return None if value is None else float(value)
 
     def _enter(self, name: str, score: float) -> list[str]:
@@ -183,7 +232,8 @@ class ModelCheckpoint(Callback):
         return [worst]
 
     def _save_last(self, trainer: Any, name: str | None) -> None:
-        """`last.ckpt`: another name of the file just saved, or a file of its own where there is none or links are not to be had."""
+        """`last.ckpt`: another name of the file just saved, or a file of its own where there is none or links are not
+        to be had."""
         target = self._directory / "last.ckpt"
         linked = False
         if name is not None and trainer.is_global_zero:
@@ -212,6 +262,7 @@ class ModelCheckpoint(Callback):
         >>> ModelCheckpoint().format_checkpoint_name({"epoch": 2, "val/loss": 0.126}, "{epoch}-{val/loss:.2f}")
         'epoch=2-val_loss=0.13'
         """
+
         def value(field: re.Match[str]) -> str:
             name, how = field[1], ""
             if name not in metrics and FORMAT.fullmatch(name.rpartition(":")[2]):
@@ -219,4 +270,5 @@ class ModelCheckpoint(Callback):
             found = metrics.get(name, math.nan)
             text = format(float(found) if how[-1:] in ("e", "E", "f", "F", "g", "G", "%") else found, how)
             return f"{name}={text}" if self.auto_insert_metric_name else text
+
         return UNSAFE.sub("_", FIELD.sub(value, filename)).lstrip(".")[:200] or "checkpoint"

@@ -1,4 +1,5 @@
 """LearningRateMonitor: log learning rates."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -14,16 +15,29 @@ __all__ = ["LearningRateMonitor"]
 class LearningRateMonitor(Callback):
     """Logs the learning rate of each optimizer: `lr-Adam`, and `lr-Adam/pg1`, … for several groups of parameters.
 
-    logging_interval: "step" (each row of steps), "epoch" (each epoch's row), or None for both. log_momentum, log_weight_decay: those, too.
+    logging_interval: "step" (each row of steps), "epoch" (each epoch's row), or None for both. log_momentum,
+    log_weight_decay: those, too.
     """
 
-    def __init__(self, logging_interval: str | None = None, log_momentum: bool = False, log_weight_decay: bool = False) -> None:
+    def __init__(
+        self, logging_interval: str | None = None, log_momentum: bool = False, log_weight_decay: bool = False
+    ) -> None:
         if logging_interval not in (None, "step", "epoch"):
-            raise ValueError(f"LearningRateMonitor(logging_interval=…) is 'step', 'epoch' or None, not {logging_interval!r}")
-        self.logging_interval, self.log_momentum, self.log_weight_decay = logging_interval, log_momentum, log_weight_decay
+            raise ValueError(
+                f"LearningRateMonitor(logging_interval=…) is 'step', 'epoch' or None, not {logging_interval!r}"
+            )
+        self.logging_interval, self.log_momentum, self.log_weight_decay = (
+            logging_interval,
+            log_momentum,
+            log_weight_decay,
+        )
 
     def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        if self.logging_interval != "epoch" and trainer.optimization.stepped and trainer.global_step % trainer.log_every_n_steps == 0:
+        if (
+            self.logging_interval != "epoch"
+            and trainer.optimization.stepped
+            and trainer.global_step % trainer.log_every_n_steps == 0
+        ):
             for name, value in self._values(trainer).items():
                 module.log(name, value, on_step=True, on_epoch=False)
 
@@ -44,7 +58,9 @@ class LearningRateMonitor(Callback):
                 ending = f"/pg{i + 1}" if len(groups) > 1 else ""
                 values[f"lr-{name}{ending}"] = float(group["lr"])
                 if self.log_momentum and ("momentum" in group or "betas" in group):
-                    values[f"lr-{name}-momentum{ending}"] = float(group["momentum"] if "momentum" in group else group["betas"][0])
+                    values[f"lr-{name}-momentum{ending}"] = float(
+                        group["momentum"] if "momentum" in group else group["betas"][0]
+                    )
                 if self.log_weight_decay and "weight_decay" in group:
                     values[f"lr-{name}-weight_decay{ending}"] = float(group["weight_decay"])
         return values

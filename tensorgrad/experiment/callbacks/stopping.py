@@ -1,4 +1,5 @@
 """EarlyStopping: end a training when a metric no longer gets better."""
+
 from __future__ import annotations
 
 import math
@@ -14,18 +15,36 @@ __all__ = ["EarlyStopping"]
 class EarlyStopping(Callback):
     """Stops when `monitor` has not got better by more than `min_delta` for `patience` checks in a row.
 
-    mode: "min" or "max" is better. strict: a metric that is not logged is an error. check_finite: NaN or infinity stops. stopping_threshold: good
-    enough to stop; divergence_threshold: bad enough. It checks after each epoch, or, where validations come within epochs, after each of those.
+    mode: "min" or "max" is better. strict: a metric that is not logged is an error. check_finite: NaN or infinity
+    stops. stopping_threshold: good enough to stop; divergence_threshold: bad enough. It checks after each epoch, or,
+    where validations come within epochs, after each of those.
     """
 
     order = 1
 
-    def __init__(self, monitor: str, min_delta: float = 0.0, patience: int = 3, verbose: bool = False, mode: str = "min", strict: bool = True,
-                 check_finite: bool = True, stopping_threshold: float | None = None, divergence_threshold: float | None = None,
-                 check_on_train_epoch_end: bool | None = None) -> None:
+    def __init__(
+        self,
+        monitor: str,
+        min_delta: float = 0.0,
+        patience: int = 3,
+        verbose: bool = False,
+        mode: str = "min",
+        strict: bool = True,
+        check_finite: bool = True,
+        stopping_threshold: float | None = None,
+        divergence_threshold: float | None = None,
+        check_on_train_epoch_end: bool | None = None,
+    ) -> None:
         if mode not in ("min", "max"):
             raise ValueError(f"EarlyStopping(mode=…) is 'min' or 'max', not {mode!r}")
-        self.monitor, self.min_delta, self.patience, self.verbose, self.mode, self.strict = monitor, abs(min_delta), patience, verbose, mode, strict
+        self.monitor, self.min_delta, self.patience, self.verbose, self.mode, self.strict = (
+            monitor,
+            abs(min_delta),
+            patience,
+            verbose,
+            mode,
+            strict,
+        )
         self.check_finite, self.check_on_train_epoch_end = check_finite, check_on_train_epoch_end
         self.stopping_threshold, self.divergence_threshold = stopping_threshold, divergence_threshold
         self.wait_count, self.stopped_epoch, self.best_score = 0, 0, math.inf if mode == "min" else -math.inf
@@ -38,7 +57,9 @@ class EarlyStopping(Callback):
         return {"wait_count": self.wait_count, "stopped_epoch": self.stopped_epoch, "best_score": self.best_score}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.wait_count, self.stopped_epoch, self.best_score = (state_dict[name] for name in ("wait_count", "stopped_epoch", "best_score"))
+        self.wait_count, self.stopped_epoch, self.best_score = (
+            state_dict[name] for name in ("wait_count", "stopped_epoch", "best_score")
+        )
 
     def setup(self, trainer: Any, module: Any, stage: str) -> None:
         if stage == "fit":
@@ -46,7 +67,11 @@ class EarlyStopping(Callback):
 
     def _at_epochs(self, trainer: Any) -> bool:
         if self.check_on_train_epoch_end is None:
-            return trainer.val_check_interval == 1.0 and trainer.check_val_every_n_epoch == 1 or not any(trainer.num_val_batches)
+            return (
+                trainer.val_check_interval == 1.0
+                and trainer.check_val_every_n_epoch == 1
+                or not any(trainer.num_val_batches)
+            )
         return self.check_on_train_epoch_end
 
     def on_train_epoch_end(self, trainer: Any, module: Any) -> None:
@@ -65,7 +90,11 @@ class EarlyStopping(Callback):
         if value is None:
             if self.strict:
                 from ..registry import alternatives
-                raise RuntimeError(f"EarlyStopping(monitor={self.monitor!r}): no such metric is logged; {alternatives(self.monitor, known, 'logged')}")
+
+                raise RuntimeError(
+                    f"EarlyStopping(monitor={self.monitor!r}): no such metric is logged; "
+                    f"{alternatives(self.monitor, known, 'logged')}"
+                )
             return
         reason = self._reason(float(value))
         if reason:

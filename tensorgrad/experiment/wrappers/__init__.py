@@ -4,6 +4,7 @@
 >>> {"base", "gan", "mlp"} <= set(wrappers.names())
 True
 """
+
 from __future__ import annotations
 
 import importlib
@@ -13,7 +14,7 @@ from ..models import make, names, register, registry
 
 _HOMES = {"BaseWrapper": "base", "GANWrapper": "gan"}
 
-__all__ = ["make", "names", "register", "registry", *_HOMES]     # pyright: ignore
+__all__ = ["make", "names", "register", "registry", *_HOMES]  # pyright: ignore
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,5 @@
 """BaseWrapper: a model, its loss, its optimizer and its schedule, each from a spec."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -12,10 +13,12 @@ __all__ = ["BaseWrapper", "scheduled"]
 
 @register("base")
 class BaseWrapper(Module):
-    """Trains the model of a spec: `model(batch)` gives a prediction, `loss(prediction, batch)` a mapping with 'loss' and any other terms, all logged.
+    """Trains the model of a spec: `model(batch)` gives a prediction, `loss(prediction, batch)` a mapping with 'loss'
+    and any other terms, all logged.
 
-    Terms are logged by their names in training, with `val_` before them in validation and `test_` in a test. scheduler_spec may have `interval`,
-    `frequency` and `monitor` beside `name` and `args`; ReduceLROnPlateau monitors `val_loss`, or `loss` where there is no validation.
+    Terms are logged by their names in training, with `val_` before them in validation and `test_` in a test.
+    scheduler_spec may have `interval`, `frequency` and `monitor` beside `name` and `args`; ReduceLROnPlateau monitors
+    `val_loss`, or `loss` where there is no validation.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.experiment import models, wrappers
@@ -30,10 +33,16 @@ class BaseWrapper(Module):
     ['accuracy', 'loss']
     """
 
-    def __init__(self, model_spec: Mapping[str, Any], loss_spec: Mapping[str, Any], optim_spec: Mapping[str, Any],
-                 scheduler_spec: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        model_spec: Mapping[str, Any],
+        loss_spec: Mapping[str, Any],
+        optim_spec: Mapping[str, Any],
+        scheduler_spec: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__()
         from .. import losses, models
+
         self.save_hyperparameters()
         self.model, self.loss = models.make(model_spec), losses.make(loss_spec)
 
@@ -71,6 +80,7 @@ class BaseWrapper(Module):
     def configure_optimizers(self) -> Any:
         """The optimizer and the schedule of the specs."""
         from ..schedules import make_optimizer
+
         optimizer = make_optimizer(self.parameters(), self.hparams.optim_spec)
         monitor = "val_loss" if any(self.trainer.num_val_batches) else "loss"
         return scheduled(optimizer, self.hparams.scheduler_spec, monitor)
@@ -79,6 +89,7 @@ class BaseWrapper(Module):
 def scheduled(optimizer: Any, spec: Mapping[str, Any] | None, monitor: str | None = None) -> dict[str, Any]:
     """An optimizer with the schedule of a spec, in a form that `configure_optimizers` may return."""
     from ..schedules import make_lr_scheduler
+
     if spec is None:
         return {"optimizer": optimizer}
     when = {name: spec[name] for name in ("interval", "frequency", "monitor") if name in spec}

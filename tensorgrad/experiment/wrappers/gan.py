@@ -1,4 +1,5 @@
 """GANWrapper: two models that train against each other."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -33,29 +34,46 @@ LOSSES = {"bce": _bce, "hinge": _hinge, "wasserstein": _wasserstein}
 
 @register("gan")
 class GANWrapper(Module):
-    """Trains a generator, from vectors z ~ N(0, 1) of latent_dim numbers to images, against a discriminator, from images to scores.
+    """Trains a generator, from vectors z ~ N(0, 1) of latent_dim numbers to images, against a discriminator, from
+    images to scores.
 
     loss: with scores d of images x and of generated ones G(z),
     "bce": d_loss = ½(E softplus(-d(x)) + E softplus(d(G(z)))), g_loss = E softplus(-d(G(z)));
     "hinge": d_loss = E max(0, 1 - d(x)) + E max(0, 1 + d(G(z))), g_loss = -E d(G(z));
-    "wasserstein": d_loss = E d(G(z)) - E d(x), g_loss = -E d(G(z)), for which the discriminator's weights are clipped to ±weight_clip, or its slope
-    kept near 1 by gradient_penalty · E(|∇d| - 1)² between images and generated ones.
+    "wasserstein": d_loss = E d(G(z)) - E d(x), g_loss = -E d(G(z)), for which the discriminator's weights are clipped
+    to ±weight_clip, or its slope kept near 1 by gradient_penalty · E(|∇d| - 1)² between images and generated ones.
 
-    The generator steps once for n_critic steps of the discriminator. optim_spec (Adam with betas 0.5, 0.999 and a rate of 2e-4), or g_optim_spec and
-    d_optim_spec; the schedules alike. A batch is a mapping with images `img`, or they alone; where the generator makes flat images, the discriminator
-    gets flat ones. Logs g_loss, d_loss and the mean scores d_real, d_fake.
+    The generator steps once for n_critic steps of the discriminator. optim_spec (Adam with betas 0.5, 0.999 and a rate
+    of 2e-4), or g_optim_spec and d_optim_spec; the schedules alike. A batch is a mapping with images `img`, or they
+    alone; where the generator makes flat images, the discriminator gets flat ones. Logs g_loss, d_loss and the mean
+    scores d_real, d_fake.
     """
 
     automatic_optimization, automatic_schedules = False, True
 
-    def __init__(self, generator_spec: Mapping[str, Any], discriminator_spec: Mapping[str, Any], optim_spec: Mapping[str, Any] | None = None,
-                 g_optim_spec: Mapping[str, Any] | None = None, d_optim_spec: Mapping[str, Any] | None = None, loss: str = "bce", latent_dim: int = 64,
-                 n_critic: int = 1, weight_clip: float = 0.01, gradient_penalty: float = 0.0, scheduler_spec: Mapping[str, Any] | None = None,
-                 g_scheduler_spec: Mapping[str, Any] | None = None, d_scheduler_spec: Mapping[str, Any] | None = None, key: str = "img") -> None:
+    def __init__(
+        self,
+        generator_spec: Mapping[str, Any],
+        discriminator_spec: Mapping[str, Any],
+        optim_spec: Mapping[str, Any] | None = None,
+        g_optim_spec: Mapping[str, Any] | None = None,
+        d_optim_spec: Mapping[str, Any] | None = None,
+        loss: str = "bce",
+        latent_dim: int = 64,
+        n_critic: int = 1,
+        weight_clip: float = 0.01,
+        gradient_penalty: float = 0.0,
+        scheduler_spec: Mapping[str, Any] | None = None,
+        g_scheduler_spec: Mapping[str, Any] | None = None,
+        d_scheduler_spec: Mapping[str, Any] | None = None,
+        key: str = "img",
+    ) -> None:
         super().__init__()
         from .. import models
+
         if loss not in LOSSES:
             from ..registry import alternatives
+
             raise ValueError(f"GANWrapper: no loss is called {loss!r}; {alternatives(loss, LOSSES)}")
         if n_critic < 1 or latent_dim < 1:
             raise ValueError(f"GANWrapper: n_critic and latent_dim are at least 1, not {n_critic} and {latent_dim}")
@@ -81,7 +99,10 @@ class GANWrapper(Module):
     def _images(self, batch: Any) -> Any:
         if isinstance(batch, Mapping):
             if self.hparams.key not in batch:
-                raise KeyError(f"GANWrapper takes batches with the key {self.hparams.key!r}; this one has {', '.join(map(repr, batch))}")
+                raise KeyError(
+                    f"GANWrapper takes batches with the key {self.hparams.key!r}; "
+                    f"this one has {', '.join(map(repr, batch))}"
+                )
             return batch[self.hparams.key]
         return batch[0] if isinstance(batch, (list, tuple)) else batch
 
@@ -118,7 +139,13 @@ class GANWrapper(Module):
             with tg.no_grad():
                 for parameter in self.discriminator.parameters():
                     parameter.clamp_(-self.hparams.weight_clip, self.hparams.weight_clip)
-        self.log_dict({"d_loss": d_loss, "d_real": d_real, "d_fake": d_fake}, prog_bar=True, on_step=True, on_epoch=True, sync_dist=True)
+        self.log_dict(
+            {"d_loss": d_loss, "d_real": d_real, "d_fake": d_fake},
+            prog_bar=True,
+            on_step=True,
+            on_epoch=True,
+            sync_dist=True,
+        )
 
     def _steepness(self, images: Any, fakes: Any) -> Any:
         """E(|∇d(x)| - 1)² at points x between images and generated ones."""
@@ -137,6 +164,7 @@ class GANWrapper(Module):
     def configure_optimizers(self) -> Any:
         """The generator's, then the discriminator's."""
         from ..schedules import make_optimizer
+
         hparams, made = self.hparams, []
         for model, letter in ((self.generator, "g"), (self.discriminator, "d")):
             spec = hparams[f"{letter}_optim_spec"] or hparams.optim_spec or ADAM
