@@ -117,6 +117,30 @@ def test_E38_dp_on_a_cpu_is_one_process():
     assert made.global_step == 6 and made.world_size == 1
 
 
+GPUS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import tensorgrad as torch
+from experiment_parts import Line, loader
+from tensorgrad.experiment import Trainer
+for options in ({}, {"devices": 2, "strategy": "dp"}, {"devices": [1]}):
+    torch.manual_seed(0)
+    trainer, module = Trainer(max_epochs=2, accelerator="gpu", **options), Line()
+    trainer.fit(module, loader(8, shuffle=False), loader(8))
+    values = [*module.line.weight.flatten().tolist(), *(float(trainer.callback_metrics[name]) for name in ("loss", "val_loss"))]
+    print(module.device, trainer.global_step, [round(x, 4) for x in values])
+"""
+
+
+def test_E20_E38_gpus_and_replicas_end_alike():
+    environment = os.environ | {"TENSORGRAD_SIMULATED_CUDA": "2", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-W", "error", "-c", GPUS, str(Path(__file__).parent)]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    lines = ran.stdout.splitlines()
+    assert [line.split(maxsplit=1)[0] for line in lines] == ["cuda:0", "cuda:0", "cuda:1"], ran.stderr
+    assert len({line.split(maxsplit=1)[1] for line in lines}) == 1, lines
+
+
 LAUNCHED = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -154,6 +178,14 @@ def test_E38_processes_of_a_launcher_join(tmp_path):
     ]
     said = [process.communicate(timeout=60) for process in started]
     assert said[0] == said[1] and said[0][0].startswith("3 [") and said[0][0].endswith("] False\n"), said
+
+
+def test_E38_rank_zero_only(monkeypatch):
+    from tensorgrad.experiment.parallel import rank_zero_only
+
+    assert rank_zero_only(abs)(-2) == 2
+    monkeypatch.setenv("RANK", "1")
+    assert rank_zero_only(abs)(-2) is None and rank_zero_only(abs).__name__ == "abs"
 
 
 def test_E38_the_backend_has_one_place(monkeypatch):

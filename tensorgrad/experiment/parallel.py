@@ -12,12 +12,14 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import wraps
 from typing import Any
 
 from .. import api as tg
 from .. import nn, threads
+from .batches import mapped
 
-__all__ = ["Alone", "Processes", "Replicas", "joined", "launched"]
+__all__ = ["Alone", "Processes", "Replicas", "joined", "launched", "rank_zero_only"]
 
 NAMES = ("auto", "dp", "ddp", "ddp_spawn", "ddp2")
 
@@ -34,6 +36,14 @@ class Steps(nn.Module):
         return getattr(self.module, step)(*args)
 
 
+class Parts(Steps):
+    """`Steps` of a part of the batch: numbers become vectors of one element, so that those of all parts are one."""
+
+    def forward(self, step: str, *args: Any) -> Any:
+        found = super().forward(step, *args)
+        return mapped(lambda x: x[None] if isinstance(x, tg.Tensor) and not x.ndim else x, found)
+
+
 class Alone:
     """One process: sums over processes are the values themselves."""
 
@@ -45,6 +55,10 @@ class Alone:
 
     def no_sync(self) -> Any:
         """A context in which gradients only add up in this process."""
+        return nullcontext()
+
+    def turn(self) -> Any:
+        """A context in which no other thread logs."""
         return nullcontext()
 
     def sum(self, value: float) -> float:
@@ -85,8 +99,11 @@ class Replicas(Alone):
         self.devices = devices
 
     def wrapped(self, module: Any) -> Callable[[str], Callable[..., Any]]:
-        copies = nn.DataParallel(Steps(module), device_ids=self.devices)
+        copies = nn.DataParallel(Parts(module), device_ids=self.devices)
         return lambda step: lambda batch, *rest: copies(step, batch, *rest)
+
+    def turn(self) -> Any:
+        return threading.Lock()
 
 
 class Processes(Alone):
@@ -182,6 +199,24 @@ def launched() -> bool:
     from .. import distributed
 
     return distributed.is_initialized() or int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
+
+
+def rank_zero_only(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that does something in the first process only, and returns None in others.
+
+    >>> from tensorgrad.experiment.parallel import rank_zero_only
+    >>> rank_zero_only(print)("once")
+    once
+    """
+
+    @wraps(function)
+    def first_only(*args: Any, **options: Any) -> Any:
+        from .. import distributed
+
+        rank = distributed.get_rank() if distributed.is_initialized() else int(os.environ.get("RANK", "0"))
+        return function(*args, **options) if rank == 0 else None
+
+    return first_only
 
 
 @contextmanager

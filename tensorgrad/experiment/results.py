@@ -48,7 +48,12 @@ class Logged:
             self._count(value, samples)
 
     def _count(self, value: Any, samples: int) -> None:
-        value = value.double().reshape(()) if isinstance(value, tg.Tensor) and value.is_cuda else float(value)
+        if isinstance(value, tg.Tensor) and value.is_cuda:
+            value = value.double().reshape(())
+            if isinstance(self.total, tg.Tensor):
+                value = value.to(self.total.device)  # of several GPUs
+        else:
+            value = float(value)
         if self.reduce == "mean":
             value = value * samples
             self.total = value if self.total is None else self.total + value
@@ -105,6 +110,7 @@ class Results:
     def __init__(self, training: bool, parallel: Any) -> None:
         self.training, self.per_batch, self.batch, self.dataloader = training, False, None, ""
         self._parallel, self._logged = parallel, {}  # type: ignore[var-annotated]
+        self._turn = parallel.turn()
         self._restored: dict[str, Any] = {}
         self._samples: tuple[Any, int] = (None, 1)
 
@@ -123,10 +129,11 @@ class Results:
         """Log a value."""
         if self.dataloader:
             name += self.dataloader
-        known = self._logged.get(name)
-        if known is None:
-            known = self._new(name, prog_bar, logger, on_step, on_epoch, reduce, sync_dist)
-        known.add(value, self.samples() if samples is None and known.on_epoch else samples or 1)
+        with self._turn:
+            known = self._logged.get(name)
+            if known is None:
+                known = self._new(name, prog_bar, logger, on_step, on_epoch, reduce, sync_dist)
+            known.add(value, self.samples() if samples is None and known.on_epoch else samples or 1)
 
     def samples(self) -> int:
         """How many samples the batch at work has, counted once."""
