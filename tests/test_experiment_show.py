@@ -1,4 +1,6 @@
-"""Runs shown beside each other: what is read of damaged and hostile directories, the table, and the page in a browser."""
+"""Runs shown beside each other: what is read of damaged and hostile directories, the table, and the page in a
+browser."""
+
 import json
 import math
 import os
@@ -35,7 +37,12 @@ def three(tmp_path_factory):
     """Three runs: one whose loss becomes NaN, and two that end well."""
     root = tmp_path_factory.mktemp("save")
     for k, name in enumerate(("first", "second", "third")):
-        with Run(root / name, {"seed": 1, "optimizer": {"name": "Adam", "args": {"lr": 0.1 * (k + 1)}}}, events=False, quiet=True) as run:
+        with Run(
+            root / name,
+            {"seed": 1, "optimizer": {"name": "Adam", "args": {"lr": 0.1 * (k + 1)}}},
+            events=False,
+            quiet=True,
+        ) as run:
             for step in range(60):
                 run.log(step, {"train/loss": math.exp(-step / (10 + 10 * k)) if k < 2 or step < 30 else math.nan})
                 if step % 20 == 19:
@@ -50,9 +57,17 @@ def test_a_run_reads_back(three):
     record = three[1]
     assert (record.name, record.status, record.step, record.problems) == ("second", "finished", 59, [])
     assert record.config["optimizer"]["args"]["lr"] == 0.2 and len(record.about["started"]) > 10
-    assert list(record.series) == ["train/loss", "val/acc"] and record.series["train/loss"].values.tolist() == [math.exp(-s / 20) for s in range(60)]
-    assert record.best("val/acc") == (pytest.approx(0.805), 59) and record.best("train/loss") == (math.exp(-59 / 20), 59) and record.best("missing") is None
-    assert three[2].last("train/loss") == math.exp(-29 / 30) and np.isnan(three[2].series["train/loss"].values[30:]).all()
+    assert list(record.series) == ["train/loss", "val/acc"] and record.series["train/loss"].values.tolist() == [
+        math.exp(-s / 20) for s in range(60)
+    ]
+    assert (
+        record.best("val/acc") == (pytest.approx(0.805), 59)
+        and record.best("train/loss") == (math.exp(-59 / 20), 59)
+        and record.best("missing") is None
+    )
+    assert (
+        three[2].last("train/loss") == math.exp(-29 / 30) and np.isnan(three[2].series["train/loss"].values[30:]).all()
+    )
     assert record.epochs[np.isfinite(record.epochs)].tolist() == [0, 1, 2]
 
 
@@ -61,23 +76,27 @@ def test_a_run_that_is_being_written_is_running_and_then_stopped(tmp_path):
         run.log(0, loss=1)
         assert show.read(run.path).status == "running"
         about = (run.path / "run.json").read_text()
-    (run.path / "run.json").write_text(about)       # as it is after a kill
+    (run.path / "run.json").write_text(about)  # as it is after a kill
     assert show.read(run.path).status == "stopped"
     Run(run.path, resume=True, events=False, quiet=True).finish()
 
 
-@pytest.mark.parametrize("text, rows, problem", [
-    ("step,time,loss\n0,0.1,0.5\n1,0.2,0.", 1, None),
-    ("step,time,loss\n0,0.1,0.5\n1,0.2\n2,0.3,0.1,4\n3,0.4,0.2\n", 2, "2 damaged rows"),
-    (b"\xef\xbb\xbfstep,time,loss\r\n0,0.1,\xff\r\n", 1, None),
-    ('step,time,"loss\n0,1,2\n', 0, "metrics.csv cannot be read"),
-    ("", 0, "metrics.csv cannot be read"),
-    ("\0\0\0\n\0", 1, None),
-    ("step,time,loss\n0,0.1,\"un\"closed\"\n", 0, "1 damaged row is"),
-    ("loss\n1\n2\n", 2, None),
-    ("step,time," + ",".join("x" * 5000) + "\n", 0, "more than 4,096 columns"),
-    (b"step,time,loss\n" + b"1" * (2 << 20), 0, "more than 1,048,576 bytes"),
-], ids=range(10))
+@pytest.mark.parametrize(
+    "text, rows, problem",
+    [
+        ("step,time,loss\n0,0.1,0.5\n1,0.2,0.", 1, None),
+        ("step,time,loss\n0,0.1,0.5\n1,0.2\n2,0.3,0.1,4\n3,0.4,0.2\n", 2, "2 damaged rows"),
+        (b"\xef\xbb\xbfstep,time,loss\r\n0,0.1,\xff\r\n", 1, None),
+        ('step,time,"loss\n0,1,2\n', 0, "metrics.csv cannot be read"),
+        ("", 0, "metrics.csv cannot be read"),
+        ("\0\0\0\n\0", 1, None),
+        ('step,time,loss\n0,0.1,"un"closed"\n', 0, "1 damaged row is"),
+        ("loss\n1\n2\n", 2, None),
+        ("step,time," + ",".join("x" * 5000) + "\n", 0, "more than 4,096 columns"),
+        (b"step,time,loss\n" + b"1" * (2 << 20), 0, "more than 1,048,576 bytes"),
+    ],
+    ids=range(10),
+)
 def test_damaged_metrics_are_told(tmp_path, text, rows, problem):
     record = show.read(make(tmp_path / "a", text, {"format": 1, "status": "finished"}))
     assert len(record.steps) in (rows, 0)
@@ -85,16 +104,38 @@ def test_damaged_metrics_are_told(tmp_path, text, rows, problem):
     show.table([record]), show.page([record])
 
 
-@pytest.mark.parametrize("about", ["{", "[]", "[" * 100_000, '{"a": ' + "9" * 5000 + "}", "x" * (2 << 20), '{"status": 5, "git": "x", "command": {"a": 1}, "started": [1]}',
-                                   '{"git": {"commit": 7, "branch": []}, "command": [[]]}'], ids=range(7))
+@pytest.mark.parametrize(
+    "about",
+    [
+        "{",
+        "[]",
+        "[" * 100_000,
+        '{"a": ' + "9" * 5000 + "}",
+        "x" * (2 << 20),
+        '{"status": 5, "git": "x", "command": {"a": 1}, "started": [1]}',
+        '{"git": {"commit": 7, "branch": []}, "command": [[]]}',
+    ],
+    ids=range(7),
+)
 def test_a_damaged_run_json_is_told(tmp_path, about):
     record = show.read(make(tmp_path / "a", about=about))
     assert record.status == "unknown" and record.step == 1
     show.table([record]), show.page([record])
 
 
-@pytest.mark.parametrize("config", ["a: &x [*x]\n", "a: &a [1]\nb: [*a, *a]\n", "!!python/object/apply:os.system ['x']", "a: [", "- 1", "a: " + "[" * 400, "x" * (2 << 20)],
-                         ids=range(7))
+@pytest.mark.parametrize(
+    "config",
+    [
+        "a: &x [*x]\n",
+        "a: &a [" + "1, " * 99 + "]\n" + "".join(f"{c}: &{c} [" + f"*{p}, " * 99 + "]\n" for p, c in zip("abc", "bcd")),
+        "!!python/object/apply:os.system ['x']",
+        "a: [",
+        "- 1",
+        "a: " + "[" * 2000,
+        "x" * (2 << 20),
+    ],
+    ids=range(7),
+)
 def test_a_hostile_configuration_is_told(tmp_path, config):
     pytest.importorskip("yaml")
     path = make(tmp_path / "a", about={"format": 1, "status": "finished"})
@@ -121,10 +162,16 @@ def test_only_plain_files_are_read(tmp_path):
 
 
 def test_runs_are_found_in_the_order_of_their_numbers(tmp_path):
-    for name in ("p/run-10", "p/run-2", "q", ".hidden/x", "p/run-2/ckpt/inner"):
+    for name in ("p/run-10", "p/run-2", "q", ".hidden/x", "p/run-2/ckpt/inner", "p/lr=0.1", "p/lr=0.01"):
         make(tmp_path / name)
     (tmp_path / "p" / "link").symlink_to(tmp_path / "q")
-    assert [p.relative_to(tmp_path).as_posix() for p in show.find(tmp_path)] == ["p/run-2", "p/run-10", "q"]
+    assert [p.relative_to(tmp_path).as_posix() for p in show.find(tmp_path)] == [
+        "p/lr=0.01",
+        "p/lr=0.1",
+        "p/run-2",
+        "p/run-10",
+        "q",
+    ]
     assert show.find(tmp_path / "q") == [tmp_path / "q"]
 
 
@@ -139,22 +186,42 @@ def test_names_tell_runs_apart(tmp_path):
 def test_the_table_compares_runs(three):
     text = show.table(three, width=200)
     head, _, first, second, third, *_ = text.splitlines()
-    assert re.split(r"  +", head) == ["run", "status", "step", "time", "optimizer.args.lr", "train/loss (min)", "val/acc (max)"]
+    assert re.split(r"  +", head) == [
+        "run",
+        "status",
+        "step",
+        "time",
+        "optimizer.args.lr",
+        "train/loss (min)",
+        "val/acc (max)",
+    ]
     assert re.split(r"  +", first)[:3] == ["first", "finished", "59"] and "0.002739* / 0.002739" in first
     assert "0.815* / 0.815" in third and "0.3000000000000000" in third and "*" not in second
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 300])
 def test_the_table_fits_the_terminal(three, width, tmp_path, monkeypatch):
-    wide = show.read(make(tmp_path / ("数" * 40), "step,time," + ",".join(f"val/loss of a long name {i}" for i in range(9)) + "\n0,0," + ",".join("1" * 9) + "\n",
-                          {"format": 1, "status": "s" * 300}))
+    wide = show.read(
+        make(
+            tmp_path / ("数" * 40),
+            "step,time,"
+            + ",".join(f"val/loss of a long name {i}" for i in range(9))
+            + "\n0,0,"
+            + ",".join("1" * 9)
+            + "\n",
+            {"format": 1, "status": "s" * 300},
+        )
+    )
     monkeypatch.setenv("COLUMNS", str(width))
     text = show.table([*three, wide])
     assert max(map(columns, text.splitlines())) <= width and all(name in text for name in ("first", "second", "third"))
 
 
 def test_text_in_the_table_is_escaped(tmp_path):
-    records = [show.read(make(tmp_path / name, f'step,time,"{EVIL}"\n0,0,1\n', {"format": 1, "status": EVIL}, {EVIL: i})) for i, name in enumerate(("a", "b\x1b[2J"))]
+    records = [
+        show.read(make(tmp_path / name, f'step,time,"{EVIL}"\n0,0,1\n', {"format": 1, "status": EVIL}, {EVIL: i}))
+        for i, name in enumerate(("a", "b\x1b[2J"))
+    ]
     assert all(line.isprintable() for line in show.table(records).splitlines())
     assert show.table([]) == "no runs"
 
@@ -180,8 +247,16 @@ def test_axes_of_any_numbers(low, high):
 
 def test_epochs_are_spread_over_rows():
     nan = math.nan
-    assert curves.spread_epochs(np.array([nan, 0, nan, nan, nan, 1, nan])).tolist() == [-0.25, 0, 0.25, 0.5, 0.75, 1, 1.25]
-    assert curves.spread_epochs(np.array([0, 0, 1, 1.])).tolist() == [0, 0.5, 1, 1.5]
+    assert curves.spread_epochs(np.array([nan, 0, nan, nan, nan, 1, nan])).tolist() == [
+        -0.25,
+        0,
+        0.25,
+        0.5,
+        0.75,
+        1,
+        1.25,
+    ]
+    assert curves.spread_epochs(np.array([0, 0, 1, 1.0])).tolist() == [0, 0.5, 1, 1.5]
     assert curves.spread_epochs(np.array([nan, 3, 3])) is None
 
 
@@ -189,7 +264,7 @@ def test_epochs_are_spread_over_rows():
 
 
 class Tags(HTMLParser):
-    """What a page is made of."""
+    """The tags and attributes of a page."""
 
     def __init__(self, text):
         super().__init__()
@@ -202,12 +277,30 @@ class Tags(HTMLParser):
 
 
 def test_text_in_the_page_is_escaped(tmp_path):
-    records = [show.read(make(tmp_path / f"a{i}", f'step,time,"{EVIL}",note\n0,0,1,"{EVIL}"\n',
-                              {"format": 1, "status": EVIL, "started": EVIL, "command": [EVIL], "git": {"commit": EVIL, "branch": EVIL}}, {EVIL: f"{i}{EVIL}", "x": EVIL}))
-               for i in range(2)]
+    records = [
+        show.read(
+            make(
+                tmp_path / f"a{i}",
+                f'step,time,"{EVIL}",note\n0,0,1,"{EVIL}"\n',
+                {
+                    "format": 1,
+                    "status": EVIL,
+                    "started": EVIL,
+                    "command": [EVIL],
+                    "git": {"commit": EVIL, "branch": EVIL},
+                },
+                {EVIL: f"{i}{EVIL}", "x": EVIL},
+            )
+        )
+        for i in range(2)
+    ]
     text = show.page(records)
     tags = Tags(text)
-    assert tags.found.count("script") == 2 and "img" not in tags.found and not {name for name, _ in tags.attributes if name.startswith("on")}
+    assert (
+        tags.found.count("script") == 2
+        and "img" not in tags.found
+        and not {name for name, _ in tags.attributes if name.startswith("on")}
+    )
     assert "\x1b" not in text and "\u202e" not in text
     policy = next(v for k, v in tags.attributes if v and "default-src" in v)
     assert "default-src 'none'" in policy and re.search(r"script-src 'sha256-[\w+/=]{44}'$", policy)
@@ -230,8 +323,20 @@ def test_a_page_of_many_runs_stays_small_and_says_what_it_leaves_out(tmp_path):
     names, rng = [f"metric/of a long name number {i} loss" for i in range(70)], np.random.default_rng(0)
     body = "".join(f"{s},{s}," + ",".join(map(repr, row)) + "\n" for s, row in enumerate(rng.random((40, 70)).tolist()))
     record = show.read(make(tmp_path / "a", "step,time," + ",".join(names) + "\n" + body))
-    records = [reading.Record(tmp_path / f"run with a long name {i}" / "x", "finished", {}, {f"key{j}": f"{i}" * 100 for j in range(60)}, record.series, {},
-                              record.steps, record.times, record.epochs) for i in range(120)]
+    records = [
+        reading.Record(
+            tmp_path / f"run with a long name {i}" / "x",
+            "finished",
+            {},
+            {f"key{j}": f"{i}" * 100 for j in range(60)},
+            record.series,
+            {},
+            record.steps,
+            record.times,
+            record.epochs,
+        )
+        for i in range(120)
+    ]
     text = show.page(records)
     assert len(text.encode()) < 2_000_000
     assert "The first 100 of 120 runs" in text and "The first 15 of 70 metrics" in text and "the first 15 of 60" in text
@@ -261,7 +366,9 @@ def test_the_page_at_every_size(shown, width):
     with opened(shown, width) as page:
         assert page.locator("figure").count() == 2 and not scrolls_sideways(page)
         assert not overlaps(page, ".labels .y") and not overlaps(page, ".labels .x")
-        assert page.evaluate("[...document.querySelectorAll('.lines path')].map(p => p.getBoundingClientRect()).every(b => b.width > 20)")
+        assert page.evaluate(
+            "[...document.querySelectorAll('.lines path')].map(p => p.getBoundingClientRect()).every(b => b.width > 20)"
+        )
         light = page.evaluate("getComputedStyle(document.body).backgroundColor")
         page.emulate_media(color_scheme="dark")
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
@@ -301,13 +408,19 @@ def test_the_page_by_keyboard(shown):
         page.locator(".plot").nth(1).focus()
         for key in ("Home", "ArrowRight", "ArrowRight", "ArrowLeft"):
             page.keyboard.press(key)
-        assert page.locator("figure").nth(1).locator("[aria-live]").text_content() == "step 39: third 0.715, first 0.695"
+        assert (
+            page.locator("figure").nth(1).locator("[aria-live]").text_content() == "step 39: third 0.715, first 0.695"
+        )
         page.keyboard.press("Escape")
         assert page.locator(".tip:visible").count() == 0
 
 
 def test_the_page_without_scripts(shown):
     with opened(shown, PHONE, java_script_enabled=False) as page:
-        assert page.locator("table").count() == 3 and page.locator(".lines path").count() == 6 and page.locator(".labels .y").count() > 6
+        assert (
+            page.locator("table").count() == 3
+            and page.locator(".lines path").count() == 6
+            and page.locator(".labels .y").count() > 6
+        )
         assert page.locator(".controls:visible").count() == 0
         assert page.locator("td.top").count() == 2

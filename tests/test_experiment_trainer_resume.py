@@ -1,9 +1,12 @@
 """A fit that is broken off at any moment and goes on from its last checkpoint ends as one that was not: bit by bit."""
+import os
 import random
+from pathlib import Path
 
 import experiment_parts as parts
 import pytest
 from experiment_parts import Line, loader, rows
+from killing import Kill, finish
 from support import cpu_only
 
 import tensorgrad as torch
@@ -219,3 +222,14 @@ def test_E37_a_damaged_last_checkpoint_is_passed_over(tmp_path):
     assert empty.global_step == 6 and empty.ckpt_path is None
     with pytest.raises(FileNotFoundError):
         empty.fit(Line(), loader(), ckpt_path=tmp_path / "none.ckpt")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="processes are killed by SIGKILL")
+@pytest.mark.parametrize("kind, workers, kills", [
+    ("classifier", 2, [Kill(3, 0.01), Kill(4, call="replace")]), ("gan", 0, [Kill(5, call="replaced"), Kill(7)])])
+def test_E31_a_killed_fit_ends_as_the_whole_one(tmp_path, kind, workers, kills):
+    """Shuffling, dropout, workers that draw, validations within epochs, two optimizers: killed between steps and in the middle of saves."""
+    program = Path(__file__).parent / "killed" / "fit.py"
+    expected = finish(program, tmp_path / "whole", kind, workers)
+    ended = finish(program, tmp_path / "killed", kind, workers, kills=kills)
+    assert ended.killed == len(kills) and ended.digest == expected.digest

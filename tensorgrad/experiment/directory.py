@@ -2,6 +2,7 @@
 
 A lock on `.lock` says that a process writes; the system takes it back when the process ends, however it ends.
 """
+
 from __future__ import annotations
 
 import errno
@@ -17,8 +18,8 @@ from . import files
 
 try:
     import fcntl
-except ImportError:     # Windows: nothing is locked
-    fcntl = None        # type: ignore[assignment]
+except ImportError:  # Windows: nothing is locked
+    fcntl = None  # type: ignore[assignment]
 
 RUN, LOCK, LOG, METRICS = "run.json", ".lock", "log.txt", "metrics.csv"
 FORMAT = 1
@@ -27,7 +28,7 @@ WRITABLE = "A run writes to this directory: give one that is writable and has ro
 
 
 def is_run(path: Path) -> bool:
-    """Whether a directory has a run.json that a Run wrote."""
+    """True for a directory with a run.json that a Run wrote."""
     try:
         return not path.is_symlink() and files.read_json(path / RUN).get("format") == FORMAT
     except (OSError, ValueError):
@@ -35,7 +36,7 @@ def is_run(path: Path) -> bool:
 
 
 def is_held(path: Path) -> bool | None:
-    """Whether a process writes to the run; None where that cannot be known."""
+    """True while a process writes to the run; None where that cannot be known."""
     if fcntl is None:
         return None
     try:
@@ -58,16 +59,22 @@ def is_held(path: Path) -> bool | None:
 class Directory:
     """A directory that this process writes to until `release`. `existed` says whether it was a run before.
 
-    An empty or new directory is taken as it is; with `resume` any other, too. With `overwrite` the contents of an earlier run are removed first. All
-    else is a FileExistsError, and nothing is changed.
+    An empty or new directory is taken as it is; with `resume` any other, too. With `overwrite` the contents of an
+    earlier run are removed first. All else is a FileExistsError, and nothing is changed.
     """
 
     def __init__(self, path: Path, resume: bool, overwrite: bool) -> None:
         self.path = path
         if overwrite and path.is_symlink():
-            raise FileExistsError(errno.EEXIST, "This is a link, and what it points to is not removed. Give the directory itself", str(path))
+            raise FileExistsError(
+                errno.EEXIST,
+                "This is a link, and what it points to is not removed. Give the directory itself",
+                str(path),
+            )
         if path.exists() and not path.is_dir():
-            raise FileExistsError(errno.EEXIST, "This is no directory, and a run needs one. Give another path", str(path))
+            raise FileExistsError(
+                errno.EEXIST, "This is no directory, and a run needs one. Give another path", str(path)
+            )
         self._look(resume, overwrite)
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -77,7 +84,9 @@ class Directory:
         except OSError as error:
             files.fail(error, error.filename or path, WRITABLE)
         try:
-            if self._look(resume, overwrite) and not resume:       # once more: another process may have been here before the lock
+            if (
+                self._look(resume, overwrite) and not resume
+            ):  # once more: another process may have been here before the lock
                 _empty(path)
                 self.existed = False
             self._prepare()
@@ -86,7 +95,7 @@ class Directory:
             raise
 
     def _look(self, resume: bool, overwrite: bool) -> bool:
-        """Whether something is there. FileExistsError if it must stay and the run is to be a new one."""
+        """True if something is there. FileExistsError if it must stay and the run is to be a new one."""
         path = self.path
         try:
             occupied = path.exists() and bool({*os.listdir(path)} - {LOCK})
@@ -100,7 +109,7 @@ class Directory:
     def _lock(self) -> int:
         descriptor = files.open_plain(self.path / LOCK, os.O_RDWR | os.O_CREAT)
         try:
-            for attempt in range(20):       # one that only looks holds the lock for a moment
+            for attempt in range(20):  # one that only looks holds the lock for a moment
                 try:
                     if fcntl is not None:
                         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -109,7 +118,7 @@ class Directory:
                     if attempt == 19:
                         raise BlockingIOError(errno.EWOULDBLOCK, _holder(descriptor), str(self.path)) from None
                     time.sleep(0.005)
-                except OSError:             # a file system without locks
+                except OSError:  # a file system without locks
                     break
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, str(os.getpid()).encode(), 0) if hasattr(os, "pwrite") else None
@@ -121,7 +130,9 @@ class Directory:
     def _prepare(self) -> None:
         for name in (LOG, METRICS, RUN):
             if os.path.islink(self.path / name):
-                raise OSError(None, "This is a link, through which a run writes nothing. Remove the link", str(self.path / name))
+                raise OSError(
+                    None, "This is a link, through which a run writes nothing. Remove the link", str(self.path / name)
+                )
         try:
             for name in FOLDERS:
                 (self.path / name).mkdir(exist_ok=True)
@@ -138,7 +149,11 @@ class Directory:
 def _refusal(is_a_run: bool, overwrite: bool) -> str:
     if is_a_run:
         return "This run exists. resume=True goes on with it, overwrite=True removes it first; or give another path"
-    note = "It has no run.json, so that overwrite=True does not remove it" if overwrite else "overwrite=True removes only what a Run has written"
+    note = (
+        "It has no run.json, so that overwrite=True does not remove it"
+        if overwrite
+        else "overwrite=True removes only what a Run has written"
+    )
     return f"This directory is not empty. {note}; resume=True writes beside what is there; or give another path"
 
 
@@ -151,7 +166,8 @@ def _holder(descriptor: int) -> str:
 
 
 def _empty(path: Path) -> None:
-    """Remove what is in the directory of a run, never through a link; run.json comes last, so that what is left after a kill is still a run."""
+    """Remove what is in the directory of a run, never through a link; run.json comes last, so that what is left after a
+    kill is still a run."""
     try:
         for entry in sorted([*os.scandir(path)], key=lambda entry: entry.name == RUN):
             if entry.name == LOCK:

@@ -1,4 +1,5 @@
-"""What a run tells TensorBoard: the scalars of a row in one event."""
+"""Events of a run for TensorBoard: the scalars of a row in one event."""
+
 from __future__ import annotations
 
 import math
@@ -14,7 +15,7 @@ from ..utils.tensorboard._wire import varint
 if TYPE_CHECKING:
     from ..utils.tensorboard import SummaryWriter
 
-QUEUE, SECONDS = 100, 10        # events that wait for the thread that writes them, and for how long
+QUEUE, SECONDS = 100, 10  # events that wait for the thread that writes them, and for how long
 MOST_TAGS = 10_000
 
 
@@ -23,16 +24,21 @@ def folder(run: Path, events: bool | str) -> Path | None:
     if isinstance(events, str):
         if not re.fullmatch(r"(?!\.)[\w.-]+", events):
             raise ValueError(f"events must be True, False or the name of a folder in the run, but got {events!r:.80}")
-        taken = [int(m[1]) for m in map(re.compile(r"version_(\d{1,9})").fullmatch, os.listdir(run / events)) if m] if (run / events).is_dir() else []
+        taken = (
+            [int(m[1]) for m in map(re.compile(r"version_(\d{1,9})").fullmatch, os.listdir(run / events)) if m]
+            if (run / events).is_dir()
+            else []
+        )
         return run / events / f"version_{max(taken, default=-1) + 1}"
     return run / "tensorboard" if events else None
 
 
 class Scalars:
-    """An event of several scalars, as `Event(step=…, summary=Summary(value=[Value(tag=…, simple_value=…), …]))` is coded, in a quarter of the time."""
+    """An event of several scalars, as `Event(step=…, summary=Summary(value=[Value(tag=…, simple_value=…), …]))` is
+    coded, in a quarter of the time."""
 
     __slots__ = ("step", "wall_time", "scalars")
-    heads: dict[str, bytes] = {}        # what precedes the number, by the tag
+    heads: dict[str, bytes] = {}  # what precedes the number, by the tag
 
     def __init__(self, step: int, scalars: list[tuple[str, float]]) -> None:
         self.step, self.wall_time, self.scalars = step, time.time(), scalars
@@ -53,11 +59,21 @@ class Scalars:
             except OverflowError:
                 parts.append(head + struct.pack("<f", math.copysign(math.inf, value)))
         summary = b"".join(parts)
-        return b"".join((b"\x09", struct.pack("<d", self.wall_time), b"\x10" + varint(self.step) if self.step else b"", b"\x2a", varint(len(summary)), summary))
+        return b"".join(
+            (
+                b"\x09",
+                struct.pack("<d", self.wall_time),
+                b"\x10" + varint(self.step) if self.step else b"",
+                b"\x2a",
+                varint(len(summary)),
+                summary,
+            )
+        )
 
 
 class Events:
-    """The events in a folder. The file is made with the first of them, and says from which step on TensorBoard forgets what an earlier one told."""
+    """The events in a folder. The file is made with the first of them, and says from which step on TensorBoard forgets
+    what an earlier one told."""
 
     def __init__(self, path: Path, purge: int | None = None) -> None:
         self.path, self.purge = path, purge
@@ -68,10 +84,11 @@ class Events:
         """Tell the scalars of a step."""
         if self._writer is None:
             from ..utils.tensorboard import SummaryWriter
+
             self._writer = SummaryWriter(self.path, purge_step=self.purge, max_queue=QUEUE, flush_secs=SECONDS)
         file = self._writer.file_writer
         assert file is not None
-        file.event_writer.add_event(Scalars(step, scalars))     # type: ignore[arg-type]
+        file.event_writer.add_event(Scalars(step, scalars))  # type: ignore[arg-type]
 
     def restart(self, purge: int) -> None:
         """Begin a new file, from which on the steps from `purge` on count as not told."""

@@ -1,4 +1,5 @@
 """Small files of a run: read with limits, written whole, and never through a link."""
+
 from __future__ import annotations
 
 import json
@@ -8,12 +9,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .._escaping import escaped
 from ..serialization._atomic import replacing
+from . import config
 
-MOST = 1 << 20          # bytes of a configuration, of run.json
-DEEPEST = 32            # levels of a configuration
-PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+MOST = 1 << 20  # bytes of a configuration, of run.json
+PLAIN = (
+    getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
 FULL = "Free some space there, or give another directory."
 
 
@@ -82,78 +87,42 @@ def write_json(path: Any, data: Mapping[str, Any]) -> None:
 def read_config(directory: Path, stem: str = "config") -> dict[str, Any] | None:
     """The configuration that a run was given, or None. ValueError says why a file cannot be read."""
     if (directory / f"{stem}.json").exists() and not (directory / f"{stem}.yaml").exists():
-        return read_json(directory / f"{stem}.json")
+        return config.plain(read_json(directory / f"{stem}.json"))
     try:
-        data = read(directory / f"{stem}.yaml")
+        return config.loads(read(directory / f"{stem}.yaml"))
     except FileNotFoundError:
         return None
-    try:
-        import yaml
-    except ImportError:
-        raise ValueError(f"{stem}.yaml cannot be read without PyYAML (extra `yaml`)") from None
-    try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(data)):       # they make much of little
-            raise ValueError(f"{stem}.yaml has aliases, which no Run writes")
-        found = yaml.safe_load(data)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise ValueError(f"{stem}.yaml is no configuration: {escaped(error, 200)}") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"{stem}.yaml holds no mapping")
-    return found
+    except ImportError as error:
+        raise ValueError(f"{stem}.yaml cannot be read: {error}") from None
 
 
-def write_config(directory: Path, config: Mapping[str, Any], stem: str = "config") -> Path:
+def write_config(directory: Path, values: Mapping[str, Any], stem: str = "config") -> Path:
     """Write `stem`.yaml, or `stem`.json where PyYAML is missing. Keys keep their order."""
+    path, other = directory / f"{stem}.yaml", directory / f"{stem}.json"
     try:
-        import yaml
+        data = config.dump(values).encode()
     except ImportError:
-        path = directory / f"{stem}.json"
-        write_json(path, config)
-        return path
-    path = directory / f"{stem}.yaml"
-    write(path, yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True).encode("utf-8", "backslashreplace"))
+        path, other = other, path
+        write_json(path, config.plain(values))
+    else:
+        write(path, data)
+    other.unlink(missing_ok=True)
     return path
 
 
-def plain(value: Any, path: str = "config", depth: int = 0) -> Any:
-    """A copy made of dicts, lists, strings, numbers, bools and None, which any reader of YAML and JSON gives back.
-
-    Tuples become lists; paths, dtypes and devices become their names. TypeError names the key of anything else.
-
-    >>> plain({"lr": 0.1, "sizes": (2, 3)})
-    {'lr': 0.1, 'sizes': [2, 3]}
-    """
-    if depth > DEEPEST:
-        raise ValueError(f"{path} is nested more than {DEEPEST} levels deep")
-    if value is None or type(value) in (bool, int, float, str):
-        return value
-    if isinstance(value, Mapping):
-        if odd := next((k for k in value if not isinstance(k, (str, int))), None):
-            raise TypeError(f"{path} has the key {odd!r:.60} of type {type(odd).__name__}; keys are strings")
-        return {k: plain(v, f"{path}.{k}", depth + 1) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(v, f"{path}[{i}]", depth + 1) for i, v in enumerate(value)]
-    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
-        return plain(value.item(), path, depth + 1)
-    if isinstance(value, (str, os.PathLike)):
-        return str(os.fspath(value))
-    if type(value).__name__ in ("dtype", "device"):
-        return str(value)
-    raise TypeError(f"{path} is of type {type(value).__name__}, which a configuration cannot hold")
-
-
-def flattened(config: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """(path, value) of each leaf of a configuration, the path as in `callbacks[1].name`; a list of plain values is a leaf.
+def flattened(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """(path, value) of each leaf of a configuration, the path as in `callbacks[1].name`; a list of plain values is a
+    leaf.
 
     >>> dict(flattened({"model": {"args": {"sizes": [2, 3]}}, "callbacks": [{"name": "a"}]}))
     {'model.args.sizes': [2, 3], 'callbacks[0].name': 'a'}
     """
-    todo = [(path, config, 0)]
+    todo = [(path, value, 0)]
     while todo:
         path, value, depth = todo.pop()
-        if isinstance(value, dict) and value and depth < DEEPEST:
+        if isinstance(value, dict) and value and depth < config.DEPTH:
             todo += [(f"{path}.{k}" if path else str(k), v, depth + 1) for k, v in reversed(value.items())]
-        elif isinstance(value, list) and any(isinstance(v, (dict, list)) for v in value) and depth < DEEPEST:
+        elif isinstance(value, list) and any(isinstance(v, (dict, list)) for v in value) and depth < config.DEPTH:
             todo += [(f"{path}[{i}]", v, depth + 1) for i, v in reversed(list(enumerate(value)))]
         else:
             yield path, value

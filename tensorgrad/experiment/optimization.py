@@ -176,6 +176,7 @@ class Optimization:
                 optimizer.step()
             else:
                 scaler.step(optimizer)
+                called(optimizer)                               # though the scaler may have left its step out
         if scaler is not None:
             scaler.update()
         self.stepped = self.fresh = True
@@ -311,6 +312,11 @@ class _Scaled:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._optimizer, name)
+
+
+def called(optimizer: Any) -> None:
+    """Let schedulers know that an optimizer has had its turn: they warn where it has not."""
+    optimizer._opt_called = True
 
 
 def _needs_closure(optimizer: Any) -> bool:

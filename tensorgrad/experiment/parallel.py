@@ -191,8 +191,8 @@ def spawned(count: int, work: Callable[..., None], args: tuple[Any, ...]) -> Ite
                                                   count - 1, join=False)
         with _watching(context):
             yield store
-            while not context.join():
-                pass
+        while not context.join():
+            pass
     finally:
         threads.set_num_threads(before)
         for process in context.processes if context is not None else ():
@@ -225,8 +225,18 @@ def _watching(context: Any) -> Iterator[None]:
         yield
         return
 
+    calls = [0]
+
     def ended(number: int, frame: Any) -> None:
-        context.join(timeout=0)
+        calls[0] += 1
+        if calls[0] == 1:                       # a signal that comes while another is seen to is left to that one
+            try:
+                while calls[0]:
+                    seen = calls[0]
+                    context.join(timeout=0)
+                    calls[0] -= seen
+            finally:
+                calls[0] = 0
         if callable(before):
             before(number, frame)
     before = signal.signal(signal.SIGCHLD, ended)

@@ -1,4 +1,5 @@
 """Where a run comes from: the command, the packages, the state of the repository, and a copy of the source."""
+
 from __future__ import annotations
 
 import os
@@ -16,12 +17,15 @@ from typing import Any
 from .._escaping import escaped
 from . import directory, files
 
-SECRET = re.compile(r"(?i)(?:^|[^a-z])(?:\w*token|\w*passw(?:or)?d|passphrase|pwd|\w*secret|\w*key|credentials?|auth\w*|cookie)(?:$|[^a-z])")
-USER = re.compile(r"(?<=://)[^/\s@]*@")         # user:password@ of an address
+SECRET = re.compile(
+    r"(?i)(?:^|[^a-z])(?:\w*token|\w*passw(?:or)?d|passphrase|pwd|\w*secret|\w*key|credentials?|auth\w*|cookie)"
+    r"(?:$|[^a-z])"
+)
+USER = re.compile(r"(?<=://)[^/\s@]*@")  # user:password@ of an address
 HIDDEN = "***"
 LARGEST, MOST_BYTES, MOST_FILES, MOST_SEEN = 1 << 20, 64 << 20, 5_000, 200_000
 LEFT_OUT = ("load", "save", "out", "__pycache__")
-PATIENCE = 10       # seconds that git may take
+PATIENCE = 10  # seconds that git may take
 
 
 def now() -> str:
@@ -30,9 +34,17 @@ def now() -> str:
 
 
 def about(source: Path | None = None) -> dict[str, Any]:
-    """What is known of this process: time, command, interpreter, packages, processors, and the repository around `source` (the working directory)."""
-    return {"time": now(), "command": command(), "python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}",
-            "processors": os.cpu_count(), "git": git(source or Path.cwd()), "packages": packages()}
+    """Facts about this process: time, command, interpreter, packages, processors, and the repository around
+    `source` (the working directory)."""
+    return {
+        "time": now(),
+        "command": command(),
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "processors": os.cpu_count(),
+        "git": git(source or Path.cwd()),
+        "packages": packages(),
+    }
 
 
 def command(arguments: list[str] | None = None) -> list[str]:
@@ -58,6 +70,7 @@ def command(arguments: list[str] | None = None) -> list[str]:
 @cache
 def _installed() -> dict[str, str]:
     from importlib.metadata import distributions
+
     found = {}
     for distribution in distributions():
         about = distribution.metadata
@@ -69,8 +82,11 @@ def _installed() -> dict[str, str]:
 def packages() -> dict[str, str]:
     """The versions of tensorgrad, NumPy, and all else that is installed."""
     import numpy
+
     root = sys.modules[__name__.partition(".")[0]]
-    return {"tensorgrad": root.__version__, "numpy": numpy.__version__} | {n: v for n, v in _installed().items() if n not in ("numpy", "tensorgrad")}
+    return {"tensorgrad": root.__version__, "numpy": numpy.__version__} | {
+        n: v for n, v in _installed().items() if n not in ("numpy", "tensorgrad")
+    }
 
 
 def git(path: Path) -> dict[str, Any] | None:
@@ -81,19 +97,29 @@ def git(path: Path) -> dict[str, Any] | None:
     text = lines.decode("utf-8", "replace").split("\n")
     head = dict(line[2:].split(" ", 1) for line in text if line.startswith("# branch.") and " " in line[2:])
     commit, branch = head.get("branch.oid", ""), head.get("branch.head", "")
-    return {"commit": None if commit in ("", "(initial)") else commit, "branch": None if branch in ("", "(detached)") else branch,
-            "dirty": any(line and line[0] != "#" for line in text)}
+    return {
+        "commit": None if commit in ("", "(initial)") else commit,
+        "branch": None if branch in ("", "(detached)") else branch,
+        "dirty": any(line and line[0] != "#" for line in text),
+    }
 
 
 def _git(path: Path, *arguments: str) -> bytes | None:
-    """What git prints, or None. No hook of the repository runs, and its index is not written."""
+    """Output of git, or None. No hook of the repository runs, and its index is not written."""
     program = shutil.which("git")
     if program is None:
         return None
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     try:
-        done = subprocess.run([program, "-C", str(path), "-c", "core.fsmonitor=false", "-c", "core.quotePath=false", *arguments], timeout=PATIENCE,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, check=False)
+        done = subprocess.run(
+            [program, "-C", str(path), "-c", "core.fsmonitor=false", "-c", "core.quotePath=false", *arguments],
+            timeout=PATIENCE,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            check=False,
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout if done.returncode == 0 else None
@@ -103,10 +129,12 @@ def _git(path: Path, *arguments: str) -> bytes | None:
 
 
 def snapshot(source: Path, run: Path) -> list[str]:
-    """Copy the source in a directory to `src` of a run, in the place of an older copy; what is to be told of what was left out.
+    """Copy the source in a directory to `src` of a run, in the place of an older copy; what is to be told of what was
+    left out.
 
-    Directories named load, save, out, __pycache__ or .git…, virtual environments, caches and other runs are left out; so are files of more than 1 MiB,
-    files that git ignores, and links that lead out of the directory. At most 5,000 files of 64 MiB in all are copied.
+    Directories named load, save, out, __pycache__ or .git…, virtual environments, caches and other runs are left out;
+    so are files of more than 1 MiB, files that git ignores, and links that lead out of the directory. At most 5,000
+    files of 64 MiB in all are copied.
     """
     source = Path(os.path.realpath(source))
     if not source.is_dir():
@@ -126,14 +154,16 @@ def snapshot(source: Path, run: Path) -> list[str]:
 
 
 class _Copy:
-    """One copy of a source: which files, and why others were left out."""
+    """A copy of a source: which files, and why others were left out."""
 
     def __init__(self, source: Path, run: Path) -> None:
         self.source, self.run = source, Path(os.path.realpath(run))
         self.reasons: dict[str, list[str]] = {}
         listed = _git(source, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
         self.wanted = set(listed.decode("utf-8", "surrogateescape").split("\0")) - {""} if listed else None
-        self.folders = None if self.wanted is None else {str(above) for name in self.wanted for above in Path(name).parents}
+        self.folders = (
+            None if self.wanted is None else {str(above) for name in self.wanted for above in Path(name).parents}
+        )
 
     def into(self, target: Path) -> None:
         number = size = 0
@@ -177,7 +207,9 @@ class _Copy:
         if self.wanted is not None and name not in self.wanted:
             return False
         real = Path(os.path.realpath(path))
-        if path.is_symlink() and (not real.is_relative_to(self.source) or real.is_relative_to(self.run) or not real.is_file()):
+        if path.is_symlink() and (
+            not real.is_relative_to(self.source) or real.is_relative_to(self.run) or not real.is_file()
+        ):
             self.leave(name, "links to directories or out of the source")
             return False
         if not real.is_file():
@@ -191,6 +223,10 @@ class _Copy:
         self.reasons.setdefault(why, []).append(name)
 
     def told(self) -> list[str]:
-        """One line for each reason: how many files, and the first of them."""
-        return [f"src is without {len(names):,} {'file' if len(names) == 1 else 'files'} ({why}): "
-                + ", ".join(escaped(name, 80) for name in names[:5]) + (" …" if len(names) > 5 else "") for why, names in self.reasons.items()]
+        """A line for each reason: how many files, and the first of them."""
+        return [
+            f"src is without {len(names):,} {'file' if len(names) == 1 else 'files'} ({why}): "
+            + ", ".join(escaped(name, 80) for name in names[:5])
+            + (" …" if len(names) > 5 else "")
+            for why, names in self.reasons.items()
+        ]

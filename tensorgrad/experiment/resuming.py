@@ -10,8 +10,12 @@ from typing import Any
 
 from . import streams
 from .hparams import kept
+from .optimization import called
 
 __all__ = ["Resuming", "arguments_for", "newest", "read"]
+
+
+OWN = "loop", "loaders"             # parts that each process has to itself
 
 
 class Resuming:
@@ -56,7 +60,7 @@ class Resuming:
         else:
             state = self._checkpointer.state(step=trainer.global_step)
             if trainer.parallel.world > 1:
-                state["ranks"] = trainer.parallel.gathered({"streams": state["streams"], "loaders": state["parts"]["loaders"]})
+                state["ranks"] = trainer.parallel.gathered({"streams": state["streams"], "parts": {name: state["parts"][name] for name in OWN}})
             if trainer.run is not None:
                 state["run"] = trainer.run.state_dict()
         state |= {"epoch": trainer.current_epoch, "global_step": trainer.global_step, "state_dict": state["parts"]["model"],
@@ -72,7 +76,7 @@ class Resuming:
         ranks = state.get("ranks") or []
         if len(ranks) == trainer.parallel.world > 1:
             own = ranks[trainer.parallel.rank]
-            state = state | {"streams": own["streams"], "parts": state["parts"] | {"loaders": own["loaders"]}}
+            state = state | {"streams": own["streams"], "parts": state["parts"] | own["parts"]}
         self._checkpointer.load(state)
         for optimizer in trainer.optimization.optimizers if trainer.fit_loop.global_step else ():
             optimizer._opt_called = True                        # before this process: its schedule need not warn
@@ -80,6 +84,8 @@ class Resuming:
             if place.get("handed_out") and not (trainer.fit_loop.batch and loader in trainer.source.loaders("train")):
                 iter(loader)                                    # begins anew, where a limit had cut its last iteration short
         streams.restore(state["streams"])
+        for optimizer in trainer.optimizers if trainer.global_step else ():
+            called(optimizer)                                   # in an earlier process
         if trainer.run is not None and trainer.run.resumed and "run" in state:
             trainer.run.load_state_dict(state["run"])
 

@@ -1,4 +1,5 @@
 """Run: the directory that one training writes, in any loop."""
+
 from __future__ import annotations
 
 import atexit
@@ -17,6 +18,7 @@ from typing import Any
 from .._escaping import escaped
 from . import directory, files, provenance
 from . import events as _events
+from .config import ConfigError, plain
 from .metrics import EPOCH, MOST_WAITING, STEP, TIME, Metrics, cell, checked_state, column, number
 
 _OPEN: weakref.WeakSet[Run] = weakref.WeakSet()
@@ -26,18 +28,23 @@ ENDS = {KeyboardInterrupt: "interrupted", SystemExit: "finished", GeneratorExit:
 class Run:
     """A training on disk: configuration, metrics, log and provenance in one directory, for any loop.
 
-    path: the directory, which is made. An existing one that is not empty is a FileExistsError, unless `resume=True` goes on with it (a path
-    where nothing is yet begins a new run) or `overwrite=True` removes the run in it first; only what a Run has written is removed.
-    config: a mapping of what JSON has (tuples become lists, paths text), kept in `config.yaml` (`config.json` without PyYAML); None, when
-    resuming, is the one that is there.
-    events: scalars for TensorBoard, in `tensorboard/`; a name writes them to `<name>/version_<k>`, with `hparams.yaml` beside them; False none.
-    snapshot: a directory of source code, of which `src/` becomes a copy. quiet: `print` writes to `log.txt` only. labels: what is noted in `run.json`.
+    path: the directory, which is made. An existing one that is not empty is a FileExistsError, unless `resume=True`
+    goes on with it (a path where nothing is yet begins a new run) or `overwrite=True` removes the run in it first; only
+    what a Run has written is removed.
+    config: a mapping of what JSON has (tuples become lists, paths text), kept in `config.yaml` (`config.json` without
+    PyYAML); None, when resuming, is the one that is there.
+    events: scalars for TensorBoard, in `tensorboard/`; a name writes them to `<name>/version_<k>`, with `hparams.yaml`
+    beside them; False none.
+    snapshot: a directory of source code, of which `src/` becomes a copy. quiet: `print` writes to `log.txt` only.
+    labels: what is noted in `run.json`.
 
-    Files: `run.json` (command, packages, git, times, status), `config.yaml`, `log.txt`, `metrics.csv`, and folders `ckpt` and `img`, which are
-    yours. One process writes a run at a time: another gets a BlockingIOError, and processes forked from this one a RuntimeError.
+    Files: `run.json` (command, packages, git, times, status), `config.yaml`, `log.txt`, `metrics.csv`, and folders
+    `ckpt` and `img`, which are yours. A run is written by a single process at a time: another gets a BlockingIOError,
+    and processes forked from this one a RuntimeError.
 
-    A disk without room: the constructor raises an OSError that names the path. `log` warns and keeps the rows until there is room again, so that a
-    training goes on, and saves its checkpoints where there is room for them; `finish` raises if rows are still waiting.
+    A disk without room: the constructor raises an OSError that names the path. `log` warns and keeps the rows until
+    there is room again, so that a training goes on, and saves its checkpoints where there is room for them; `finish`
+    raises if rows are still waiting.
 
     >>> import tempfile
     >>> from tensorgrad.experiment import Run
@@ -53,13 +60,23 @@ class Run:
     config: dict[str, Any] | None
     resumed: bool
 
-    def __init__(self, path: Any, config: Mapping[str, Any] | None = None, *, resume: bool = False, overwrite: bool = False,
-                 events: bool | str = True, snapshot: Any = None, quiet: bool = False, labels: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        path: Any,
+        config: Mapping[str, Any] | None = None,
+        *,
+        resume: bool = False,
+        overwrite: bool = False,
+        events: bool | str = True,
+        snapshot: Any = None,
+        quiet: bool = False,
+        labels: Mapping[str, Any] | None = None,
+    ) -> None:
         if resume and overwrite:
             raise ValueError("Run(): resume goes on with a run and overwrite removes it; give one of them")
         self.path, self.quiet, self.status = directory.as_path(path), bool(quiet), "starting"
-        given = None if config is None else files.plain(_mapping(config))
-        noted = None if labels is None else files.plain(labels, "labels")
+        given = None if config is None else plain(_mapping(config))
+        noted = None if labels is None else plain(labels)
         source = None if snapshot is None else directory.as_path(snapshot)
         self._began = time.monotonic()
         self._turn, self._warned, self._process = threading.RLock(), set[str](), os.getpid()
@@ -84,11 +101,14 @@ class Run:
     # ── logging ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def log(self, step: Any = None, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
-        """Add one row to metrics.csv, and its numbers to TensorBoard: `log(step, loss=0.5)` or `log(step, {"train/loss": 0.5})`.
+        """Add one row to metrics.csv, and its numbers to TensorBoard.
 
-        step: an int; without one, the step after the last. Values are numbers, tensors and arrays without dimensions, bools, short texts, and
-        mappings of such: `loss={"train": 0.5}` is the column `loss/train`. `epoch` has its column after `step`. NaN and infinities are kept.
-        TypeError, which names the metric, for all else; nothing is logged then.
+        `log(step, loss=0.5)` or `log(step, {"train/loss": 0.5})`.
+
+        step: an int; without one, the step after the last. Values are numbers, tensors and arrays without dimensions,
+        bools, short texts, and mappings of such: `loss={"train": 0.5}` is the column `loss/train`. `epoch` has its
+        column after `step`. NaN and infinities are kept. TypeError, which names the metric, for all else; nothing is
+        logged then.
         """
         if isinstance(step, Mapping) and values is None:
             step, values = None, step
@@ -112,14 +132,19 @@ class Run:
                 self._tell(at, scalars)
 
     def log_hyperparams(self, params: Mapping[str, Any]) -> Path:
-        """Write `hparams.yaml` beside the events (without a name for those: into the run's directory); its path."""
+        """Write `hparams.yaml` beside the events (without a name for those: into the run's directory); its path.
+
+        Values that no configuration can hold, as dtypes, are written as text.
+        """
         named = self._events is not None and self._events.path.name.startswith("version_")
-        return files.write_config(self._events.path if named else self.path, files.plain(_mapping(params), "hparams"), "hparams")   # type: ignore[union-attr]
+        folder = self._events.path if self._events is not None and named else self.path
+        return files.write_config(folder, {str(k): _plain_or_text(v) for k, v in _mapping(params).items()}, "hparams")
 
     def print(self, *parts: Any) -> None:
         """Write a line to log.txt, and to the screen unless the run is quiet.
 
-        What moves the cursor or colours is escaped; further lines of a text are indented, so that none of them looks like one that was logged.
+        Characters that move the cursor or colour are escaped. Further lines of a text are indented, so that none of
+        them looks like one that was logged.
         """
         line = escaped(" ".join(map(str, parts)).replace("\n", "\n    "), keep="\n")
         self._note(line)
@@ -163,12 +188,16 @@ class Run:
                 return at
             raise ValueError("log(): the step must fit into 64 bits")
         except TypeError:
-            raise TypeError(f"log(): the step must be an int, but got {escaped(repr(step), 60)} of type {type(step).__name__}") from None
+            raise TypeError(
+                f"log(): the step must be an int, but got {escaped(repr(step), 60)} of type {type(step).__name__}"
+            ) from None
 
     def _check(self) -> None:
         if self.status != "running":
-            raise RuntimeError(f"log(): the run {self.path.name!r} has ended ({self.status})" if self.status != "forked" else
-                               f"log(): process {self._process} writes the run {self.path.name!r}, and processes forked from it do not")
+            name = f"log(): the run {escaped(self.path.name)!r}"
+            if self.status == "forked":
+                raise RuntimeError(f"{name} is written by process {self._process}; processes forked from it do not log")
+            raise RuntimeError(f"{name} has ended ({self.status})")
 
     def _wait(self, error: OSError) -> None:
         """Rows wait for room on the disk."""
@@ -178,7 +207,7 @@ class Run:
 
     def _tell(self, step: int, scalars: list[tuple[str, float]]) -> None:
         try:
-            self._events.add(step, scalars)     # type: ignore[union-attr]
+            self._events.add(step, scalars)  # type: ignore[union-attr]
         except (OSError, ValueError) as error:
             self._events = None
             self._warn("events", f"No more events for TensorBoard are written to {self.path}: {error}")
@@ -204,14 +233,18 @@ class Run:
             return self._metrics.state()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go back to a state: later rows and columns of metrics.csv are cut, and TensorBoard forgets them. ValueError for what is no state."""
+        """Go back to a state: later rows and columns of metrics.csv are cut, and TensorBoard forgets them. ValueError
+        for what is no state."""
         columns, rows = checked_state(state)
         with self._turn:
             self._check()
             before = self._metrics.rows
             kept = self._metrics.cut(columns, rows)
             if kept < rows and self.resumed:
-                self._warn("missing", f"{self._metrics.path} has {kept} of the {rows} rows that were logged when the checkpoint was saved")
+                self._warn(
+                    "missing",
+                    f"{self._metrics.path} has {kept} of the {rows} rows that the checkpoint knows of",
+                )
             self._go_on()
             if before > kept:
                 self._note(f"back to row {kept} (step {self._last}); rows cut from metrics.csv: {before - kept}")
@@ -236,9 +269,19 @@ class Run:
             except (OSError, ValueError) as error:
                 self._note(f"run.json of the earlier process cannot be read: {escaped(error)}")
         sessions = self._about.get("sessions")
-        self._about = {"format": directory.FORMAT, "name": self.path.name, "status": "running", "started": self._about.get("started") or about["time"],
-                       "ended": None, **{k: v for k, v in about.items() if k != "time"}, "labels": labels if labels is not None else self._about.get("labels"),
-                       "sessions": [*(sessions if isinstance(sessions, list) else []), {k: v for k, v in about.items() if k != "packages"}]}
+        self._about = {
+            "format": directory.FORMAT,
+            "name": self.path.name,
+            "status": "running",
+            "started": self._about.get("started") or about["time"],
+            "ended": None,
+            **{k: v for k, v in about.items() if k != "time"},
+            "labels": labels if labels is not None else self._about.get("labels"),
+            "sessions": [
+                *(sessions if isinstance(sessions, list) else []),
+                {k: v for k, v in about.items() if k != "packages"},
+            ],
+        }
         files.write_json(self.path / directory.RUN, self._about)
         self._note(f"{'resumed' if self.resumed else 'started'} {about['time']}: {escaped(' '.join(about['command']))}")
 
@@ -249,7 +292,9 @@ class Run:
                 before = files.read_config(self.path)
             except (OSError, ValueError) as error:
                 if given is None:
-                    raise ValueError(f"{self.path}: {escaped(error)}. Give the configuration, which then replaces it") from None
+                    raise ValueError(
+                        f"{self.path}: {escaped(error)}. Give the configuration, which then replaces it"
+                    ) from None
         self.config = before if given is None else given
         if given is None or given == before:
             return
@@ -258,7 +303,11 @@ class Run:
             old, new = dict(files.flattened(before)), dict(files.flattened(given))
             for key in dict.fromkeys((*old, *new)):
                 if old.get(key, files) != new.get(key, files):
-                    self._note(escaped(f"config: {key} = {new.get(key, '(gone)')!r}, before {old.get(key, '(nothing)')!r}", 300))
+                    self._note(
+                        escaped(
+                            f"config: {key} = {new.get(key, '(gone)')!r}, before {old.get(key, '(nothing)')!r}", 300
+                        )
+                    )
 
     def _open(self, events: bool | str) -> None:
         self._metrics = Metrics(self.path / directory.METRICS)
@@ -272,7 +321,7 @@ class Run:
             self.log_hyperparams(self.config or {})
 
     def finish(self, status: str = "finished") -> None:
-        """End the run with a status, which `show` tells; what comes after is not logged. Later calls do nothing.
+        """End the run with a status, which `show` tells; nothing is logged afterwards. Later calls do nothing.
 
         OSError if rows still find no room on the disk, or run.json.
         """
@@ -286,11 +335,18 @@ class Run:
             try:
                 self._metrics.flush()
             except OSError as error:
-                trouble = OSError(error.errno, f"There are rows that could not be written and are lost: {len(self._metrics.waiting)}. {error.strerror}", error.filename)
+                trouble = OSError(
+                    error.errno,
+                    f"Rows that could not be written and are lost: {len(self._metrics.waiting)}. {error.strerror}",
+                    error.filename,
+                )
             try:
                 if self._events is not None:
                     self._events.close()
-                files.write_json(self.path / directory.RUN, {**self._about, "status": escaped(self.status, 40), "ended": provenance.now()})
+                files.write_json(
+                    self.path / directory.RUN,
+                    {**self._about, "status": escaped(self.status, 40), "ended": provenance.now()},
+                )
             except OSError as error:
                 trouble = trouble or error
             self._metrics.close()
@@ -304,7 +360,7 @@ class Run:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         status = "finished" if kind is None else next((s for k, s in ENDS.items() if issubclass(kind, k)), "failed")
         if status == "failed":
-            self._note(f"failed: {kind.__name__}: {escaped(error, 500)}")    # type: ignore[union-attr]
+            self._note(f"failed: {kind.__name__}: {escaped(error, 500)}")  # type: ignore[union-attr]
         try:
             self.finish(status)
         except OSError as trouble:
@@ -323,9 +379,13 @@ class Run:
         for part in (getattr(self, "_metrics", None), getattr(self, "_events", None)):
             if part is not None:
                 part.close()
-        if hasattr(self, "_about") and (not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT)):
+        if hasattr(self, "_about") and (
+            not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT)
+        ):
             try:
-                files.write_json(self.path / directory.RUN, {**self._about, "status": "failed", "ended": provenance.now()})
+                files.write_json(
+                    self.path / directory.RUN, {**self._about, "status": "failed", "ended": provenance.now()}
+                )
             except OSError:
                 pass
         self._directory.release()
@@ -345,9 +405,16 @@ class Run:
 def _mapping(config: Any) -> Mapping[str, Any]:
     if isinstance(config, Mapping):
         return config
-    if type(config).__name__ == "Namespace" and hasattr(config, "__dict__"):       # of argparse
+    if type(config).__name__ == "Namespace" and hasattr(config, "__dict__"):  # of argparse
         return vars(config)
     raise TypeError(f"config must be a mapping, but got {type(config).__name__}")
+
+
+def _plain_or_text(value: Any) -> Any:
+    try:
+        return plain(value)
+    except ConfigError:
+        return escaped(value, 200)
 
 
 def _last_error() -> BaseException | None:
@@ -362,7 +429,7 @@ def _show(line: str) -> None:
             bar.tqdm.write(line)
         else:
             print(line, flush=True)
-    except UnicodeEncodeError:      # a screen of few characters
+    except UnicodeEncodeError:  # a screen of few characters
         print(line.encode("ascii", "backslashreplace").decode(), flush=True)
 
 

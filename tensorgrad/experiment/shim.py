@@ -1,4 +1,5 @@
-"""init, log, finish: the calls that many training scripts make already. Everything stays in a directory of this machine.
+"""init, log, finish: the calls that many training scripts make already. Everything stays in a directory of this
+machine.
 
 >>> import tempfile
 >>> from tensorgrad import experiment
@@ -9,6 +10,7 @@
 ...     print(run.path.relative_to(save).as_posix(), run.config)
 mnist/run-1 {'lr': 0.1}
 """
+
 from __future__ import annotations
 
 import os
@@ -21,19 +23,40 @@ from .run import Run
 
 _OPTIONS = ("overwrite", "events", "snapshot", "quiet", "labels")
 _LABELS = ("tags", "notes", "group", "job_type")
-_ACCOUNT = ("entity", "mode", "anonymous", "settings", "save_code", "sync_tensorboard", "force", "reinit", "id")       # of services with accounts: nothing to do here
+_ACCOUNT = (
+    "entity",
+    "mode",
+    "anonymous",
+    "settings",
+    "save_code",
+    "sync_tensorboard",
+    "force",
+    "reinit",
+    "id",
+)  # of services with accounts: nothing to do here
 _current: Run | None = None
 
 
-def init(project: str | None = None, name: str | None = None, config: Mapping[str, Any] | None = None, dir: Any = "save", *,
-         resume: bool | str | None = None, **options: Any) -> Run:
-    """Begin a run in `dir/project/name`, and end the one before. Without a name, the next of `run-1`, `run-2`, … that is free.
+def init(
+    project: str | None = None,
+    name: str | None = None,
+    config: Mapping[str, Any] | None = None,
+    dir: Any = "save",
+    *,
+    resume: bool | str | None = None,
+    **options: Any,
+) -> Run:
+    """Begin a run in `dir/project/name`, and end the one before. Without a name, the next of `run-1`, `run-2`, … that
+    is free.
 
-    resume: True, or any of "allow", "must" and "auto", goes on with the run of this name. `tags`, `notes`, `group` and `job_type` are noted in run.json;
-    `entity`, `mode` and others that are about an account have no effect; the options of `Run` are Run's. Returns the Run.
+    resume: True, or any of "allow", "must" and "auto", goes on with the run of this name. `tags`, `notes`, `group` and
+    `job_type` are noted in run.json; `entity`, `mode` and others that are about an account have no effect; the options
+    of `Run` are Run's. Returns the Run.
     """
     global _current
-    labels = dict(options.pop("labels", None) or {}) | {k: v for k in _LABELS if (v := options.pop(k, None)) is not None}
+    labels = dict(options.pop("labels", None) or {}) | {
+        k: v for k in _LABELS if (v := options.pop(k, None)) is not None
+    }
     rest = {k: v for k, v in options.items() if k not in _ACCOUNT}
     if unknown := next((k for k in rest if k not in _OPTIONS), None):
         raise TypeError(f"init() got an unexpected keyword argument {unknown!r}")
@@ -79,13 +102,17 @@ def _part(name: Any, what: str) -> str:
     """A name that is one step of a path."""
     text = str(name)
     if not text or text in (".", "..") or re.search(r"[/\\\0]", text) or text.startswith("."):
-        raise ValueError(f"init(): {what} must be the name of a directory without separators and leading dots, but got {text!r:.80}")
+        raise ValueError(
+            f"init(): {what} must be the name of a directory without separators and leading dots, but got {text!r:.80}"
+        )
     return text
 
 
 def _numbered(home: Path, config: Any, again: bool, rest: dict[str, Any]) -> Run:
     """The next free run-<k>; with `again`, the last one that is there."""
-    found = [int(m[1]) for m in map(re.compile(r"run-(\d{1,9})").fullmatch, os.listdir(home)) if m] if home.is_dir() else []
+    found = (
+        [int(m[1]) for m in map(re.compile(r"run-(\d{1,9})").fullmatch, os.listdir(home)) if m] if home.is_dir() else []
+    )
     number = max(found, default=0)
     if again and number:
         return Run(home / f"run-{number}", config, resume=True, **rest)
@@ -93,6 +120,6 @@ def _numbered(home: Path, config: Any, again: bool, rest: dict[str, Any]) -> Run
         number += 1
         try:
             return Run(home / f"run-{number}", config, **rest)
-        except (FileExistsError, BlockingIOError):      # begun by another process just now
+        except (FileExistsError, BlockingIOError):  # begun by another process just now
             if number > max(found, default=0) + 1000:
                 raise

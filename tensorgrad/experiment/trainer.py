@@ -110,6 +110,7 @@ class Trainer:
         self.results: Any = None                                # what `log` writes to, at the moment
         self.optimization: Any = None
         self.fit_loop: Any = None
+        self.resuming: Any = None
         self.datamodule: Any = None
         self.num_training_batches: float = 0
         self.num_val_batches: list[float] = []
@@ -292,9 +293,10 @@ class Trainer:
                         f"not {said}")
 
     def _run(self, fn: str, module: Any, datamodule: Any, ckpt_path: Any, verbose: bool, loaders: dict[str, Any]) -> Any:
-        loop = self.fit_loop
+        loop, rest = self.fit_loop, (self.optimization, self.resuming) if module is self.lightning_module else (None, None)
         self._begin()
-        self.fit_loop = None if fn == "fit" else loop           # its place is where rows of an evaluation go
+        if fn != "fit":
+            self.fit_loop, (self.optimization, self.resuming) = loop, rest      # rows of an evaluation go to where the fit is
         self.state = TrainerState(fn, "train" if fn == "fit" else fn, "running")
         self.lightning_module, module.trainer, self.datamodule = module, self, datamodule
         if datamodule is not None:
@@ -352,7 +354,7 @@ class Trainer:
             module.to(self.device)
         self.source = data.Source(self, module, datamodule, **loaders)
         self.transfer = data.transfer(self, module, datamodule)
-        self.resuming = Resuming(self, module, datamodule)
+        self.resuming = self.resuming or Resuming(self, module, datamodule)
 
     def _fit(self, module: Any, ckpt_path: Any) -> None:
         (train, *_), validation = self.source.loaders("train") or [None], self.source.loaders("val")

@@ -13,7 +13,8 @@ from .base import Callback
 
 __all__ = ["ModelCheckpoint"]
 
-FIELD = re.compile(r"\{([^{}:]+)(?::([-+ #0-9.,]*[bdeEfFgGnoxX%]?))?\}")
+FIELD = re.compile(r"\{([^{}]+)\}")
+FORMAT = re.compile(r"[-+ #0-9.,]*[bdeEfFgGnoxX%]?")
 UNSAFE = re.compile(r"[^\w.,=+@-]+")
 
 
@@ -212,7 +213,9 @@ class ModelCheckpoint(Callback):
         'epoch=2-val_loss=0.13'
         """
         def value(field: re.Match[str]) -> str:
-            name, how = field[1], field[2] or ""
+            name, how = field[1], ""
+            if name not in metrics and FORMAT.fullmatch(name.rpartition(":")[2]):
+                name, how = (name.rpartition(":")[0], name.rpartition(":")[2]) if ":" in name else (name, "")
             found = metrics.get(name, math.nan)
             text = format(float(found) if how[-1:] in ("e", "E", "f", "F", "g", "G", "%") else found, how)
             return f"{name}={text}" if self.auto_insert_metric_name else text

@@ -9,6 +9,7 @@
 >>> record.status, record.last("loss"), show.page([record]).startswith("<!DOCTYPE html>")
 ('finished', 0.5, True)
 """
+
 from .page import page
 from .reading import Record, find, read
 from .table import table

@@ -1,4 +1,5 @@
 """Curves of many points as few, their axes, and their paths in a square of 1000 by 1000."""
+
 from __future__ import annotations
 
 import math
@@ -15,7 +16,8 @@ SIDE = 1000
 
 @dataclass
 class Curve:
-    """The points of one run in one chart: `epochs` is None where the run has none; a value that is not finite is a gap."""
+    """The points of one run in one chart: `epochs` is None where the run has none; a value that is not finite is a
+    gap."""
 
     run: int
     steps: np.ndarray
@@ -30,12 +32,19 @@ def curve(run: int, record: Record, series: Series, most: int) -> Curve:
     kept = thinned(series.values, most)
     rows, epochs = series.rows[kept], spread_epochs(record.epochs)
     values = np.where(np.isfinite(series.values), series.values, np.nan)[kept]
-    return Curve(run, record.steps[rows], None if epochs is None else epochs[rows], record.times[rows], values,
-                 int(np.count_nonzero(~np.isfinite(series.values))))
+    return Curve(
+        run,
+        record.steps[rows],
+        None if epochs is None else epochs[rows],
+        record.times[rows],
+        values,
+        int(np.count_nonzero(~np.isfinite(series.values))),
+    )
 
 
 def thinned(values: np.ndarray, most: int) -> np.ndarray:
-    """Which of the values to draw: of each of so many equal parts the least and the greatest, and one that is not finite, in their order.
+    """Which of the values to draw: of each of so many equal parts the least and the greatest, and one that is not
+    finite, in their order.
 
     The first and the last are always among them.
 
@@ -59,7 +68,8 @@ def thinned(values: np.ndarray, most: int) -> np.ndarray:
 
 
 def spread_epochs(epochs: np.ndarray) -> np.ndarray | None:
-    """An epoch for each row, where some rows name one: rows between two epochs are spread evenly. None without two epochs.
+    """An epoch for each row, where some rows name one: rows between two epochs are spread evenly. None without two
+    epochs.
 
     >>> spread_epochs(np.array([0., np.nan, 1., 1., 2.])).tolist()
     [0.0, 0.5, 1.0, 1.5, 2.0]
@@ -95,7 +105,7 @@ def ticks(low: float, high: float, most: int) -> list[float]:
     """Round numbers between two.
 
     >>> ticks(0, 97, 5)
-    [0, 20, 40, 60, 80]
+    [0.0, 20.0, 40.0, 60.0, 80.0]
     """
     rough = high / most - low / most
     if not (0 < rough < math.inf) or rough < 1e-300:
@@ -107,7 +117,7 @@ def ticks(low: float, high: float, most: int) -> list[float]:
 
 def part(value: Any, ends: tuple[float, float]) -> Any:
     """How far a number is on the way from one end to the other."""
-    return (value / 2 - ends[0] / 2) / (ends[1] / 2 - ends[0] / 2)      # halves, whose difference is finite
+    return (value / 2 - ends[0] / 2) / (ends[1] / 2 - ends[0] / 2)  # halves, whose difference is finite
 
 
 def path(xs: np.ndarray, ys: np.ndarray, x: tuple[float, float], y: tuple[float, float]) -> str:

@@ -107,7 +107,9 @@ class Chart {
     this.plot.addEventListener("pointermove", event => this.point(event));
     this.plot.addEventListener("pointerdown", event => this.point(event));
     this.plot.addEventListener("pointerleave", () => this.leave());
-    this.plot.addEventListener("focus", () => { if (this.at === undefined && this.plot.matches(":focus-visible")) this.show(this.xs.length - 1, true); });
+    this.plot.addEventListener("focus", () => {
+      if (this.at === undefined && this.plot.matches(":focus-visible")) this.show(this.xs.length - 1, true);
+    });
     this.plot.addEventListener("blur", () => this.leave());
     this.plot.addEventListener("keydown", event => this.key(event));
   }
@@ -177,8 +179,10 @@ class Chart {
     for (const x of ticks(...this.x, 5)) put("x", this.across(x), tick(x));
     this.element.querySelector(".axis").textContent = this.unit[1];
     this.plot.setAttribute("aria-label", `${data.metrics[this.index]} over ${this.unit[1]}. The left and right arrow keys read values.`);
-    if (!this.shown.some(c => c.ys.some(y => y !== null)))
-      labels.append(make("div", "empty", this.shown.length && state.log ? "No values above 0" : this.curves.some(c => state.shown[c[0]]) ? "No values" : "All runs are hidden"));
+    if (this.shown.some(c => c.ys.some(y => y !== null))) return;
+    const hidden = !this.curves.some(c => state.shown[c[0]]);
+    const why = hidden ? "All runs are hidden" : state.log && this.shown.length ? "No values above 0" : "No values";
+    labels.append(make("div", "empty", why));
   }
 
   point(event) {
@@ -210,7 +214,8 @@ class Chart {
       let best = -1;
       for (let i = 0; i < c.xs.length; i++)
         if (c.xs[i] !== null && c.values[i] !== null && (best < 0 || Math.abs(c.xs[i] - x) < Math.abs(c.xs[best] - x))) best = i;
-      if (best >= 0 && x >= c.reach[0] - near && x <= c.reach[1] + near) found.push({c, i: best});     // not where the run was not yet, or no more
+      // nothing where the run was not yet, or no more
+      if (best >= 0 && x >= c.reach[0] - near && x <= c.reach[1] + near) found.push({c, i: best});
     }
     found.sort((a, b) => b.c.values[b.i] - a.c.values[a.i]);
     const where = state.x === "time" ? `${figure4(x)} ${this.unit[1].slice(8)}` : `${state.x} ${figure4(x)}`;
@@ -218,7 +223,8 @@ class Chart {
     this.tip.replaceChildren(make("b", "", where));
     this.marks.replaceChildren();
     for (const {c, i} of found.slice(0, MOST)) {
-      const row = make("div"), swatch = drawn("svg", {class: "swatch", viewBox: "0 0 26 10"}), value = make("span", "figure", figure(c.values[i]));
+      const row = make("div"), value = make("span", "figure", figure(c.values[i]));
+      const swatch = drawn("svg", {class: "swatch", viewBox: "0 0 26 10"});
       swatch.append(stroke(c.run, "M1 5H25"));
       if (state.smooth) value.append(make("small", "", ` (${figure(c.raw[i])})`));
       row.append(swatch, make("span", "name", data.runs[c.run]), value);
@@ -237,7 +243,8 @@ class Chart {
     this.cross.style.left = `${part * 100}%`;
     this.cross.hidden = this.tip.hidden = false;
     this.place(part);
-    if (aloud) this.heard.textContent = `${where}: ${found.slice(0, MOST).map(({c, i}) => `${data.runs[c.run]} ${figure(c.values[i])}`).join(", ")}`;
+    const told = found.slice(0, MOST).map(({c, i}) => `${data.runs[c.run]} ${figure(c.values[i])}`);
+    if (aloud) this.heard.textContent = `${where}: ${told.join(", ")}`;
   }
 
   place(part) {                               // the tip beside the line, and inside of the window
@@ -301,7 +308,7 @@ function sort(head) {
   const down = head.getAttribute("aria-sort") === "ascending";
   for (const other of all("thead th", table)) other.removeAttribute("aria-sort");
   head.setAttribute("aria-sort", down ? "descending" : "ascending");
-  const value = row => { const cell = row.cells[at]; return cell.classList.contains("none") ? null : cell.dataset.v ?? cell.textContent; };
+  const value = ({cells: {[at]: cell}}) => cell.classList.contains("none") ? null : cell.dataset.v ?? cell.textContent;
   const order = (a, b) => a !== "" && b !== "" && !isNaN(a) && !isNaN(b) ? a - b : a.localeCompare(b, "en", {numeric: true});
   const rows = [...body.rows].map(row => [value(row), row]);
   rows.sort(([a], [b]) => a === null || b === null ? (a === null) - (b === null) : down ? order(b, a) : order(a, b));

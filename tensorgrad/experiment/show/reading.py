@@ -1,7 +1,9 @@
 """A run's directory as data, whoever wrote it: it may be written at this moment, be damaged, or hold hostile text.
 
-Only regular files are opened, never through links, and each has a limit. What cannot be read is told in `Record.problems`.
+Only regular files are opened, never through links, and each has a limit. Failures are told in
+`Record.problems`.
 """
+
 from __future__ import annotations
 
 import csv
@@ -20,8 +22,11 @@ from .. import directory, files
 from ..metrics import EPOCH, MOST_COLUMNS, STEP, TIME
 
 LONGEST_LINE, MOST_VALUES = 1 << 20, 20_000_000
-DEEP = 4                # levels below a directory in which runs are looked for
-UP = frozenset("acc accuracy top1 top5 f1 auc auroc ap map psnr ssim precision recall iou miou dice bleu rouge reward r2 score".split())
+DEEP = 4  # levels below a directory in which runs are looked for
+UP = frozenset(
+    "acc accuracy top1 top5 f1 auc auroc ap map psnr ssim precision recall iou miou dice bleu rouge reward r2 "
+    "score".split()
+)
 DOWN = frozenset("loss error err mse mae rmse nll ce bce perplexity ppl bpc bpd fid wer cer kl cost".split())
 TRUTH = {"True": 1.0, "False": 0.0}
 
@@ -36,11 +41,13 @@ class Series:
 
 @dataclass
 class Record:
-    """What is known of a run.
+    """A run as data.
 
-    status: finished, failed, interrupted, running, or stopped for a run that says it is running while no process writes to it.
-    about: what run.json holds; config: the configuration or None; series: the metrics, in the order of their columns; texts: the last text of
-    metrics that are no numbers; steps, times, epochs: one number a row (NaN where there is none); problems: what could not be read.
+    status: finished, failed, interrupted, running, or stopped for a run that says it is running while no process writes
+    to it.
+    about: what run.json holds; config: the configuration or None; series: the metrics, in the order of their columns;
+    texts: the last text of metrics that are no numbers; steps, times, epochs: one number a row (NaN where there is
+    none); problems: what could not be read.
     """
 
     path: Path
@@ -120,7 +127,11 @@ def find(path: Any) -> list[Path]:
     while todo:
         folder, depth = todo.pop()
         try:
-            below = [Path(entry.path) for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")]
+            below = [
+                Path(entry.path)
+                for entry in os.scandir(folder)
+                if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")
+            ]
         except OSError:
             continue
         for inner in below:
@@ -131,9 +142,10 @@ def find(path: Any) -> list[Path]:
     return sorted(found, key=_natural)
 
 
-def _natural(path: Path) -> list[Any]:
-    """Numbers in names count as numbers: run-2 comes before run-10."""
-    return [(0, int(part), "") if part.isascii() and part.isdigit() and len(part) < 19 else (1, 0, part) for part in re.split(r"(\d+)", str(path))]
+def _natural(path: Path) -> list[tuple[float, str]]:
+    """Numbers in names count as numbers: run-2 comes before run-10, and lr=0.01 before lr=0.1."""
+    parts = re.split(r"([0-9]+(?:\.[0-9]+)?)", str(path))
+    return [(float(part), "") if i % 2 else (-1.0, part) for i, part in enumerate(parts)]
 
 
 def _looks_like_a_run(path: Path) -> bool:
@@ -141,7 +153,8 @@ def _looks_like_a_run(path: Path) -> bool:
 
 
 def read(path: Any) -> Record:
-    """A run from its directory. FileNotFoundError if there is none, ValueError if it holds no run; all else is told in `problems`."""
+    """A run from its directory. FileNotFoundError if there is none, ValueError if it holds no run; all else is told in
+    `problems`."""
     path = Path(os.path.abspath(os.fspath(path)))
     if not path.is_dir():
         raise FileNotFoundError(2, "There is no such directory", str(path))
@@ -243,8 +256,13 @@ class _Rows:
     def give(self, names: list[str], number: int) -> None:
         record = self.record
         if self.damaged:
-            record.problems.append(f"metrics.csv: {self.damaged:,} damaged {'row is' if self.damaged == 1 else 'rows are'} left out")
-        found = {name: Series(np.array(rows, np.int64), np.array(values)) for name, rows, values in zip(names, self.rows, self.columns, strict=True)}
+            record.problems.append(
+                f"metrics.csv: {self.damaged:,} damaged {'row is' if self.damaged == 1 else 'rows are'} left out"
+            )
+        found = {
+            name: Series(np.array(rows, np.int64), np.array(values))
+            for name, rows, values in zip(names, self.rows, self.columns, strict=True)
+        }
         for name, key in ((STEP, "steps"), (TIME, "times"), (EPOCH, "epochs")):
             dense = np.full(number, np.nan)
             if (series := found.pop(name, None)) is not None:
@@ -285,7 +303,8 @@ def metrics(records: list[Record]) -> list[str]:
 
 
 def settings(records: list[Record]) -> tuple[dict[str, list[Any]], dict[str, Any]]:
-    """(what differs: a value for each run, by path; what is the same in all). A run without the setting has `...` there."""
+    """(what differs: a value for each run, by path; what is the same in all). A run without the setting has `...`
+    there."""
     flat = [dict(files.flattened(record.config)) if record.config else {} for record in records]
     differing, common = {}, {}
     for key in dict.fromkeys(key for one in flat for key in one):
