@@ -61,7 +61,7 @@ class AtStep(Callback):
         if self.what == "raise":
             raise RuntimeError("this went wrong")
         if self.what == "full":
-            resource.setrlimit(resource.RLIMIT_FSIZE, (3000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
             return
         who, name = (os.getppid(), self.what.removeprefix("parent-")) if self.what.startswith("parent-") else (os.getpid(), self.what)
         os.kill(who, getattr(signal, name))
