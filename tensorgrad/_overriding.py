@@ -15,7 +15,7 @@ from ._keywords import odd, places
 from .dispatch import PLAIN
 from .guest import outside
 from .lanes import FUNCTIONS
-from .storage.exhausted import check_error
+from .storage.exhausted import beyond, check_error
 
 
 class State(threading.local):
@@ -200,10 +200,13 @@ def overridable(function: Any, namespace: str, name: str) -> Any:
 
 def instead(error: Exception | None, function: Any, namespace: str, name: str, args: Any, kwargs: Any) -> Any:
     """What comes in place of a function's error, if PyTorch says something else of the call."""
-    if check_error(error, name):
+    if not beyond(error) and check_error(error, name):
         return None
     from .api._parsing import function_instead
-    return function_instead(error, function, namespace, name, args, kwargs)
+    better = function_instead(error, function, namespace, name, args, kwargs)
+    if better is None:
+        check_error(error, name)
+    return better
 
 
 def namespaced(functions: dict[str, Any], namespace: str) -> dict[str, Any]:

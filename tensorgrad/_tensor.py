@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,19 @@ from .dispatch import PLAIN, wrap
 from .lanes import lanes
 from .size import Size, new_size
 from .storage.base import Storage, clock
+
+
+def _place(dim: Any, ndim: int, name: str) -> int:
+    """The number of an axis; PyTorch's errors for what is none."""
+    if isinstance(dim, bool) or not hasattr(dim, "__index__") or getattr(dim, "ndim", 0):
+        raise TypeError(f"{name}(): argument 'dim' (position 1) must be int, not {type(dim).__name__}")
+    place = index(dim)
+    if not -1 << 63 <= place < 1 << 63:
+        raise ValueError("Overflow when unpacking long long")
+    if not -ndim <= place < ndim:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {place})" if ndim else
+                         f"Dimension specified as {place} but tensor has no dimensions")
+    return place
 
 
 class Tensor(TensorBase):
@@ -102,15 +116,8 @@ class Tensor(TensorBase):
         """The shape, or the length of one axis."""
         if dim is None:
             return self.shape
-        ndim = self.array.ndim
-        if not -max(ndim, 1) <= dim < max(ndim, 1) or not ndim:
-            if not hasattr(dim, "__index__"):
-                raise TypeError(f"size(): argument 'dim' (position 1) must be int, not {type(dim).__name__}")
-            if not -1 << 63 <= dim < 1 << 63:
-                raise ValueError("Overflow when unpacking long long")
-            raise IndexError(f"Dimension out of range (expected to be in range of [{-max(ndim, 1)}, {max(ndim, 1) - 1}], but got {dim})"
-                             if ndim else f"Dimension specified as {dim} but tensor has no dimensions")
-        return self.array.shape[dim]
+        shape = self.array.shape
+        return shape[dim if type(dim) is int and -len(shape) <= dim < len(shape) else _place(dim, len(shape), "size")]
 
     def numel(self) -> int:
         """The number of elements."""
@@ -155,7 +162,7 @@ class Tensor(TensorBase):
         """The steps in memory, in elements, along the axes (or along one)."""
         array = self.array
         strides = tuple(s // array.itemsize for s in array.strides) if array.size else _row_major(array.shape)
-        return strides if dim is None else strides[dim]
+        return strides if dim is None else strides[_place(dim, array.ndim, "stride")]
 
     def storage_offset(self) -> int:
         """Where the first element lies in the storage, in elements."""

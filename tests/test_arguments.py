@@ -158,6 +158,52 @@ torch.tensordot(m, x, 1) ; torch.logit(x, 1e300)
 torch.histogram(x, x[0, 0]) ; F.max_pool1d_with_indices(n, 2) ; torch.adaptive_max_pool1d(v[0, :, :0], 1) ; F.adaptive_max_pool1d(x[:0], 1)
 torch.randperm(i[1])
 
+# leaves and memory that is not written to
+r.logical_not_() ; r.logical_and_(x) ; r[0].logical_or_(x) ; (r * 2).logical_xor_(x) ; torch.logical_or(x, m, out=r) ; torch.feature_dropout_(r, .5, False)
+F.dropout(r, .5, False, True) ; F.dropout2d(r, .5, False, True) ; F.alpha_dropout(r, 0., True, True) ; F.dropout(r, .5, True, True)
+torch.dropout_(r[:0], .5, True) ; torch.dropout_(r[0], .5, True) ; x[:, :0].expand(2, 2, 0).clamp_max_(1) ; torch.ones(1, 0).expand(3, 0).add_(1)
+F.batch_norm(x, r[0], x[0]) ; F.batch_norm(n, x[0], r[0], training=True) ; F.instance_norm(v, r[0, :2]) ; F.instance_norm(v, x[0, :2], r[0, :2])
+
+# infinities
+torch.linalg.svdvals(x / 0) ; torch.linalg.cond(y / m[:, 1:]) ; torch.linalg.pinv(y / m[:, 1:]) ; torch.linalg.matrix_rank(y / m[:, 1:])
+torch.linalg.svdvals(torch.stack([y / m[:, 1:], y])) ; torch.linalg.matrix_norm(y / m[:, 1:], 'nuc') ; torch.linalg.eigvals(y / m[:, 1:])
+torch.linalg.eig(y / m[:, 1:]) ; torch.linalg.eigvals((y / m[:, 1:]).requires_grad_()) ; torch.svd(y / m[:, 1:]).S
+
+# data
+torch.as_tensor([1, (), 3]) ; torch.tensor([1, [2]]) ; torch.tensor([[1., 2.], [3., (4.,)]]) ; torch.tensor([(), 1]) ; torch.tensor([[[]], 2])
+torch.tensor([1, None]) ; torch.tensor([[1., 2.], (object, 4., 4.)]) ; torch.tensor([[1., 2.], (3., 4., 4.)]) ; torch.tensor(['ab']) ; torch.tensor([1, 'ab'])
+torch.tensor({}) ; torch.tensor(b'ab') ; torch.tensor([{}]) ; torch.tensor([None], dtype=torch.float32) ; torch.tensor([{1: 2}], dtype=torch.int64)
+torch.tensor([[[1]], [[2]], [3]]) ; torch.tensor([[1, 2], 'ab'], dtype=torch.int64) ; torch.tensor([1, range(3)]) ; torch.tensor([[1, 2], [3]])
+torch.asarray((1, np.float64(.5))) ; torch.tensor([True, np.float64(2.5)]) ; torch.tensor([np.bool_(1), 1.5]) ; torch.tensor([np.float16(1), 1.5])
+torch.tensor([1, torch.ones(()).double()]) ; torch.tensor([n[0, 0].int(), n[0, 0].short()])
+torch.tensor([np.uint64(3), 2]) ; torch.tensor([[np.int8(1)], [2.]])
+torch.tensor([x[0, 0], 2], dtype=torch.int32) ; x.new_tensor((x[0, 0], 2), dtype=torch.int32) ; torch.tensor([n[0, 0]], dtype=torch.bool)
+torch.tensor([2**70]) ; torch.tensor([2**70, 1.5]) ; torch.tensor([2**63, -1])
+torch.tensor([np.int64(300)], dtype=torch.uint8) ; torch.Tensor([1, 'a'])
+torch.tensor([np.array([1, 'a'], dtype=object)]) ; torch.tensor([2, x[0]])
+
+# in PyTorch's order
+x.size(True) ; x.size(n[0]) ; x.stride(True) ; x.stride(2**63) ; x.stride(5) ; x[0, 0].stride(0) ; torch.fft.fftn(x, (2**63,)) ; torch.fft.rfft(x, 2**63)
+torch.lu_unpack(y, i.int()[:1] + 1) ; torch.lu_solve(y, y, i[0].int() + 1) ; torch.lu_unpack(y, i[0].int() + 1)
+torch.lu_unpack(x, torch.tensor([2, 2, 1]).int()) ; F.fractional_max_pool3d(x, True, (0, 2)) ; F.fractional_max_pool2d(v.byte(), 2, output_size=1.5)
+F.fractional_max_pool3d(x, (1, 1), (1, .5), 1., True, x) ; F.fractional_max_pool3d(x[:, :0], (3,), output_ratio=2., _random_samples=x)
+F.fractional_max_pool2d(v, 2, output_size=(2,)) ; F.fractional_max_pool2d(v, 2, output_size=2, _random_samples=v[0].double())
+F.fractional_max_pool2d(v, 2, output_size=2, _random_samples=v[0, :1, :, :2]) ; F.fractional_max_pool2d(v, 2, output_size=2, _random_samples=x)
+F.fractional_max_pool2d(v[:, :, :0], 1, output_size=1) ; torch.ctc_loss(n[None], x, x, n) ; F.hinge_embedding_loss(x, n, True)
+F.unfold(v, 1, dilation=n[0, 0]) ; F.unfold(v, i + 1) ; F.unfold(v, 'ab') ; F.fold(torch.ones(1, 4, 4), i + 4, 2) ; F.unfold(v, 1, stride=range(1, 3))
+torch.linalg.diagonal(m, offset=torch.tensor(1))
+torch.trapezoid(x[:, :0], x[0]) ; torch.trapezoid(m[:, :0], x[0]) ; F.softmin(m, dim=(0, 1)) ; F.softmin(x, dim='a') ; F.softmin(x, dim=1, dtype=torch.float64)
+x.scatter(1, j, x[:1, :, None]) ; x.scatter_add(1, j, v[0]) ; x.scatter(1, j, x[0, 0]) ; x.scatter(0, j, x[0]) ; torch.linalg.lu_factor(n[:0].byte())
+torch.linalg.lu(x[:0].half())
+x.scatter_reduce(1, j, v[0], 'amax') ; x[0].scatter(0, i[0], x[0, 0])
+torch.cross(m, x[:, :1]) ; torch.baddbmm(n.byte(), v[0] > 1, v[0]) ; torch.baddbmm(v[0], v[0].double(), v[0]) ; torch.bmm(v[0] > 1, v[0, :, :3])
+torch.rms_norm(x, (1, 2, 3), x[0, 0]) ; torch.group_norm(x[0], 1) ; torch.group_norm(x[0, 0], 1) ; F.group_norm(x[0], 1)
+F.multilabel_margin_loss(n, m.float()) ; F.multi_margin_loss(n, x[:, 0]) ; F.soft_margin_loss(x, y, reduction='a') ; torch.histogramdd(n, 2, range=(0., 1.))
+torch.norm(n, 2., 1, dtype=2.) ; torch.norm(x, keepdim='a') ; x.norm(keepdim=1) ; torch.norm(x, 1j) ; torch.linalg.vector_norm(x, 2 + 0j)
+torch.linalg.matrix_norm(x, 1j) ; (x + 0j).max(0) ; (x + 0j).min(9) ; (x[:0] + 0j).max(0) ; (x + 0j).median(9) ; (x + 0j).sort(9)
+torch.range(0., 1, float('nan')) ; torch.fft.fft2(x, dim=None) ; torch.fft.hfft2(x, dim=None) ; torch.fft.fftn(x.half(), dim=(0, 5))
+torch.fft.rfftn(x.half(), dim=(5,)) ; torch.fft.irfftn(x.bfloat16(), dim=(5,)) ; torch.fft.fftn(x.half(), s=(1, 2, 3)) ; torch.fft.ihfftn(x.half(), dim=(1,))
+
 # numbers out of range
 torch.randint(0, 2**63, (2,)) ; torch.randint(2**64, (2,)) ; torch.randint(-2**64, 5, (2,)) ; n.random_(0, 2**63)
 torch.remainder(torch.arange(-300., 300.), torch.tensor(float('inf'))) ; torch.remainder(torch.arange(1., 300.), -float('inf'))
@@ -240,6 +286,22 @@ def test_call(expression):
                     assert names[name].dtype == before.dtype and names[name].equal(before), name
             raise
     same(program)
+
+
+@pytest.mark.parametrize("name, shapes", [("mm", [(2, 3), (2, 3)]), ("bmm", [(2, 3), (2, 3)]), ("addmm", [(2,), (2, 3), (4,)]), ("baddbmm", [(2, 3)] * 3)])
+def test_products_in_other_dtypes(name, shapes):
+    """out_dtype= is the dtype of the matrices, or float32 for halves: PyTorch has no other products, and none at all on the CPU."""
+    for torch in (tensorgrad, pytest.importorskip("torch")):
+        for wanted in ("int8", "complex64", "bfloat16"):
+            with pytest.raises(NotImplementedError, match=f"Could not run 'aten::{name}.dtype' with arguments from the 'CPU' backend"):
+                getattr(torch, name)(*(torch.ones(shape) for shape in shapes), getattr(torch, wanted))
+
+
+def test_products_of_halves_in_single_precision():
+    """The sum of many halves is that of their values in float32."""
+    half = tensorgrad.full((1, 4096), 1.5).half()
+    out = tensorgrad.mm(half, half.T, tensorgrad.float32)
+    assert (out.dtype, out.item()) == (tensorgrad.float32, 9216.)
 
 
 def test_successful_calls_read_no_signatures():

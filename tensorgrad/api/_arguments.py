@@ -1,6 +1,7 @@
 """Checks of arguments that many functions share."""
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def integer(value: Any, argument: str) -> int:
 
 def check_long(*values: int) -> None:
     """ValueError for integers that do not fit in 64 bits."""
-    for value in values:
+    for value in map(index, values):
         if not -1 << 63 <= value < 1 << 63:
             raise ValueError("Overflow when unpacking long long")
 

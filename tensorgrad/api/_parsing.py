@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache, partial
 from operator import index
 from typing import Any, NamedTuple
@@ -28,13 +28,14 @@ from ._arguments import warn
 COMPILED = frozenset("""adaptive_avg_pool1d avg_pool1d avg_pool2d avg_pool3d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc
     conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity elu_ gelu hardshrink hardtanh_ leaky_relu_ linear logsigmoid native_channel_shuffle
     one_hot pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu_ scaled_dot_product_attention selu_ softplus softshrink threshold_""".split())
-BY_PYTHON = frozenset("istft lu split stft unique unique_consecutive".split())      # methods that PyTorch writes in Python: what they hand on is in INTERPRETED
+# methods that PyTorch writes in Python: what they hand on is in INTERPRETED
+BY_PYTHON = frozenset("istft lu norm split stft unique unique_consecutive".split())
 PREFIXES = {"": "", "linalg": "linalg_", "fft": "fft_", "special": "special_"}
 SYNONYMS = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
 UNCAST = frozenset("""ge_ greater_ greater_equal_ gt_ le_ less_ less_equal_ lt_ bernoulli_ cauchy_ celu_ cumprod_ cumsum_ elu_ exponential_ geometric_
     leaky_relu_ lerp_ log_normal_ normal_ random_ rrelu_ selu_ threshold_ uniform_""".split())    # methods that write in place, their kernel looked for first
 NUMBERS_COUNT = frozenset("add add_ div div_ divide divide_ mul mul_ multiply multiply_ sub sub_ subtract subtract_ true_divide true_divide_ copy_".split())
-EXPECTED = {"index": "int", "ints": "tuple of ints", "sizes": "tuple of ints", "probability": "float",
+EXPECTED = {"index": "int", "ints": "tuple of ints", "sizes": "tuple of ints", "pair": "tuple of ints", "probability": "float",
             "floats": "tuple of floats", "Tensors": "tuple of Tensors", "indices": "tuple of Tensors",
             "Numbers": "tuple of Scalars", "names": "tuple of names", "dtype": "torch.dtype", "device": "torch.device", "layout": "torch.layout",
             "memory_format": "torch.memory_format", "Generator": "torch.Generator", "Storage": "torch.Storage"}
@@ -173,7 +174,8 @@ CHECKS: dict[str, Any] = {
     "Storage": lambda v: hasattr(v, "_as_tensor"),
     "object": lambda v: True,
 }
-ELEMENTS: dict[str, Any] = {"ints": _is_index, "sizes": _is_index, "floats": lambda v: isinstance(v, (int, float, np.number)), "Numbers": _is_number}
+ELEMENTS: dict[str, Any] = {"ints": _is_index, "sizes": _is_index, "pair": _is_index,
+                            "floats": lambda v: isinstance(v, (int, float, np.number)), "Numbers": _is_number}
 
 
 def _fits(parameter: Parameter, value: Any) -> tuple[bool, int]:
@@ -378,6 +380,15 @@ def function_instead(error: Exception | None, function: Any, namespace: str, nam
     return _handed_on(error, function, name, args, kwargs) if inner in ("", "nn.functional") else None
 
 
+def check_call(name: str, *args: Any) -> None:
+    """Raise PyTorch's error if its compiled function does not take these arguments: for what PyTorch's Python code looks at others before it calls."""
+    known = signatures(name)
+    assert known is not None
+    signature, bound = parse(known, name, args, {})
+    if (unfit := _unfit(signature, bound, name)) is not None:
+        raise unfit
+
+
 def _handed_on(error: Exception | None, function: Any, name: str, args: Any, kwargs: Any) -> Refusal | None:
     """The error of the compiled function that PyTorch's own, written in Python, calls: unless that one raises before it does."""
     if name not in (rows := _interpreted()) or _comes_first(error):
@@ -424,7 +435,7 @@ def _looked_at(p: Parameter, value: Any) -> Any:
         raise _Unlikely
     if p.kind == "sizes" and not isinstance(value, int):
         return [1 if v is None else v for v in value[:len(value)]]      # None stands for the input's own size
-    return value
+    return tuple(value) if p.kind == "pair" and isinstance(value, Iterable) else value
 
 
 @cache

@@ -16,7 +16,7 @@ from ..autograd import inplace
 from ..autograd.mode import mode
 from ..autograd.tape import TensorBase
 from ..dtype import SCALAR_TYPES, as_dtype, can_cast, strided
-from ..storage.exhausted import check_error
+from ..storage.exhausted import beyond, check_error
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}    # everything that becomes a name of the root package
 C_NAMES = {"bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
@@ -194,12 +194,15 @@ def in_place_form(call: Any, name: str) -> Any:
 
 def instead(error: Exception | None, method: Any, name: str, args: Any, kwargs: Any) -> Any:
     """What comes in place of a method's error, if PyTorch says something else of the call, or the class of an argument does."""
-    if check_error(error, name):
+    if not beyond(error) and check_error(error, name):
         return None
     from ._parsing import Result, method_instead
     if error is not None and (answer := answer_of_method(name, args, kwargs)) is not NotImplemented:
         return Result(answer)
-    return method_instead(error, method, name, args, kwargs)
+    better = method_instead(error, method, name, args, kwargs)
+    if better is None:
+        check_error(error, name)
+    return better
 
 
 def explain_methods() -> None:
@@ -258,7 +261,7 @@ def _check_out(result: Any, out: Any, exact: bool, name: str) -> None:
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if result._node is not None and not result._node.requires_grad:
         raise NotImplementedError(f"Trying to use forward AD with {name}_out that does not support it because it is an out= function")
-    if mode.grad and (result._node is not None or out.requires_grad):
+    if mode.grad and (result._node is not None or out.requires_grad) and name not in inplace.UNRECORDED:
         raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires "
                            "grad.")
     if type(result._storage).rank or type(out._storage).rank:

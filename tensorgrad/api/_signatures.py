@@ -488,8 +488,6 @@ dropout3d -> feature_dropout: .dim input, probability p, bool train<training
 elu -> elu: Tensor input, Number alpha
 embedding -> embedding: Tensor weight, Tensor indices<input, index? padding_idx
 feature_alpha_dropout -> feature_alpha_dropout: Tensor input, probability p, bool train<training
-fractional_max_pool2d fractional_max_pool2d_with_indices -> fractional_max_pool2d: .dim input, ints2 kernel_size
-fractional_max_pool3d fractional_max_pool3d_with_indices -> fractional_max_pool3d: .dim input, ints3 kernel_size
 glu -> glu: .dim input, int dim
 grid_sample -> grid_sampler: Tensor input, Tensor grid, object? _, object? _, bool? align_corners
 group_norm -> group_norm: .dim input, int num_groups, Tensor? weight, Tensor? bias, float eps
@@ -520,7 +518,7 @@ multi_margin_loss -> multi_margin_loss: Tensor input, Tensor target, Number p, N
 multilabel_margin_loss -> multilabel_margin_loss: Tensor input, Tensor target
 multilabel_soft_margin_loss -> log_sigmoid: Tensor input
 nll_loss -> nll_loss_nd: Tensor input, Tensor target, Tensor? weight, object? _, int ignore_index
-norm -> norm: .layout input
+norm -> linalg_vector_norm: .layout input, object? p, ints1? dim, bool keepdim, *, dtype? dtype
 pad -> pad: Tensor input, ints pad, str mode, float? value
 poisson_nll_loss -> poisson_nll_loss: Tensor input, Tensor target, bool log_input, bool full, float eps
 relu -> relu: Tensor input
@@ -532,7 +530,6 @@ silu -> silu: Tensor input
 smooth_l1_loss -> smooth_l1_loss: .size target, .size input
 sigmoid -> sigmoid: .sigmoid input
 softmax -> softmax: int? dim, *, dtype? dtype
-softmin -> softmax: int? dim, *, dtype? dtype
 log_softmax -> log_softmax: int? dim, *, dtype? dtype
 soft_margin_loss -> soft_margin_loss: Tensor input, Tensor target
 stft -> stft: Tensor input, int n_fft, int? hop_length, int? win_length, Tensor? window, bool normalized, bool? onesided, bool? return_complex,
@@ -544,8 +541,8 @@ tensordot -> tensordot: .dim a, .dim b
 threshold -> threshold: Tensor input, Number threshold, Number value
 triplet_margin_loss -> triplet_margin_loss: Tensor anchor, Tensor positive, Tensor negative, float margin
 triplet_margin_with_distance_loss -> pairwise_distance: Tensor x1<anchor, Tensor x2<positive
-unfold -> im2col: Tensor input, ints2 kernel_size, ints2 dilation, ints2 padding, ints2 stride
-fold -> col2im: Tensor input, ints2 output_size, ints2 kernel_size, ints2 dilation, ints2 padding, ints2 stride
+unfold -> im2col: Tensor input, pair2 kernel_size, pair2 dilation, pair2 padding, pair2 stride
+fold -> col2im: Tensor input, pair2 output_size, pair2 kernel_size, pair2 dilation, pair2 padding, pair2 stride
 max_pool1d_with_indices -> max_pool1d_with_indices: Tensor input, ints1 kernel_size, ints1? stride, ints1 padding, ints1 dilation, bool ceil_mode
 max_pool2d_with_indices -> max_pool2d_with_indices: Tensor input, ints2 kernel_size, ints2? stride, ints2 padding, ints2 dilation, bool ceil_mode
 max_pool3d_with_indices -> max_pool3d_with_indices: Tensor input, ints3 kernel_size, ints3? stride, ints3 padding, ints3 dilation, bool ceil_mode

@@ -21,6 +21,7 @@ from ..storage.base import backend_of
 from ..storage.exhausted import check_room, memory_error
 from ..storage.layout import slowest_first
 from ._arguments import check_long, converted, each_example, in_batch, integer, warn
+from ._nested import array_of
 from ._register import C_NAMES, check_layout, public
 
 # ── from values ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -78,119 +79,15 @@ def _host_array(data: Any, dtype: Any, copy: bool = False) -> Any:
     elif isinstance(data, (np.ndarray, np.generic)):
         array = np.asarray(data)
         _check_array(array)
+    elif hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
+        return _host_array(np.asarray(data), wanted, copy=True)
+    elif isinstance(data, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     else:
-        return _from_python(data, wanted)
+        return array_of(data, wanted)
     if wanted is not None and array.dtype != wanted.numpy:
         return compute(array.astype, wanted.numpy)
     return array.copy() if copy else array
-
-
-def _from_python(data: Any, wanted: Any) -> Any:
-    if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
-        return _host_array(np.asarray(data), wanted, copy=True)
-    nested, inner = (data, None) if type(data) in dtypes.PYTHON else _plain(data, wanted is not None and wanted.category < dtypes.FLOATING)
-    try:
-        array = np.array(nested)
-    except ValueError:
-        if not isinstance(nested, (list, tuple)) or not any(isinstance(part, TensorBase) for part in nested):
-            _explain_ragged(nested)
-            raise
-        return _from_python([_plain(part, False)[0] if isinstance(part, TensorBase) else part for part in nested], wanted)
-    except OverflowError:
-        raise RuntimeError("Overflow when unpacking long long") from None
-    if array.dtype == object and array.size and all(type(n) in dtypes.PYTHON for n in array.flat):      # integers of more than 64 bits
-        if wanted is None or wanted.numpy.kind in "iu":
-            raise (RuntimeError if wanted is None else ValueError)("Overflow when unpacking long long")
-        array = array.astype(np.complex128 if wanted.is_complex else np.float64)
-    if array.dtype == object or array.dtype.kind in "USMm":
-        _explain_ragged(nested)
-        raise _invalid(array.flat[0] if array.size else data)
-    if wanted is None:
-        kind = array.dtype.kind
-        if array.size == 0 and inner is None:
-            wanted = dtypes.get_default_dtype()
-        elif inner is not None:
-            return array
-        elif kind == "u":
-            raise RuntimeError("Overflow when unpacking long long")
-        else:
-            wanted = {"f": dtypes.get_default_dtype(), "c": dtypes.default_complex(), "b": dtypes.bool}.get(kind, dtypes.int64)
-    elif inner is None:
-        _check_range(array, wanted)
-    return compute(array.astype, wanted.numpy)
-
-
-def _check_range(array: Any, wanted: Any) -> None:
-    """Raise PyTorch's error for Python numbers that a dtype does not hold. Negative integers wrap around in unsigned ones."""
-    kind, target = array.dtype.kind, wanted.numpy.kind
-    if kind == "c" and target not in "cb":
-        raise TypeError("must be real number, not complex" if target in "fV" else "'complex' object cannot be interpreted as an integer")
-    if target not in "iu" or not array.size or kind == "b":
-        return
-    if wanted is dtypes.uint64:
-        if kind == "f":
-            raise TypeError("an integer is required")
-        if array.min() < 0:
-            raise OverflowError("can't convert negative int to unsigned")
-        return
-    if kind == "u":
-        raise ValueError("Overflow when unpacking long long")
-    limits = np.iinfo(wanted.numpy)
-    least = limits.min if target == "i" or kind == "f" else -limits.max
-    if not least <= array.min() <= array.max() <= limits.max:
-        raise RuntimeError(f"value cannot be converted to type {wanted.name} without overflow")
-
-
-def _plain(data: Any, whole: bool) -> tuple[Any, Any]:
-    """Nested sequences without tensors in them, and the dtype of the first NumPy or Tensor element (None if all are Python's).
-
-    whole: integers or bools are wanted, as which no tensor of other numbers counts.
-    """
-    if isinstance(data, TensorBase):      # of one element: a number among others
-        if whole and data.array.dtype.kind in "fcV":
-            raise TypeError("only integer tensors of a single element can be converted to an index")
-        host = type(data._storage).host(data.array)
-        return host.item() if host.size == 1 else host.tolist(), data.array.dtype
-    if isinstance(data, (list, tuple, range)):
-        if data and isinstance(data[0], (list, tuple, range, TensorBase)):
-            pairs = [_plain(part, whole) for part in data]
-            return [p for p, _ in pairs], None if isinstance(data[0], TensorBase) else next((d for _, d in pairs if d is not None), None)
-        first = data[0] if data else None
-        return data, first.dtype if isinstance(first, (np.ndarray, np.generic)) else None
-    if isinstance(data, (np.ndarray, np.generic)):
-        return data, data.dtype
-    if isinstance(data, str) or not hasattr(data, "__len__") or not hasattr(data, "__getitem__"):
-        if isinstance(data, (bool, int, float, complex)):
-            return data, None
-        if hasattr(data, "__index__"):
-            return data.__index__(), None
-        if hasattr(data, "__float__"):
-            return float(data), None
-        raise _invalid(data)
-    return [_plain(data[i], whole)[0] for i in range(len(data))], None
-
-
-def _invalid(element: Any) -> Exception:
-    kind = type(element).__name__
-    if isinstance(element, (str, dict, set, bytes)):
-        return TypeError(f"new(): invalid data type '{kind}'")
-    return RuntimeError(f"Could not infer dtype of {kind}")
-
-
-def _explain_ragged(nested: Any, depth: int = 0) -> None:
-    if not isinstance(nested, (list, tuple)) or not nested:
-        return
-    lengths = [len(part) if isinstance(part, (list, tuple, np.ndarray)) else None for part in nested]
-    for length, part in zip(lengths, nested, strict=True):
-        if length != lengths[0]:
-            if length is None:
-                raise TypeError(f"expected a sequence at dim {depth + 1} (got {type(part).__name__})") if not isinstance(
-                    part, (int, float, complex)) else TypeError("not a sequence")
-            if lengths[0] is None:
-                raise _invalid(part) if isinstance(part, str) else ValueError("only one element tensors can be converted to Python scalars")
-            raise ValueError(f"expected sequence of length {lengths[0]} at dim {depth + 1} (got {length})")
-    for part in nested:
-        _explain_ragged(part, depth + 1)
 
 
 def _placed(host: Any, device: Any) -> Any:
@@ -597,7 +494,7 @@ def range_(start: Any, end: Any, step: Any = 1, *, dtype: Any = None, layout: An
     """arange with the end included (deprecated in PyTorch). https://pytorch.org/docs → torch.range"""
     warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range "
                   "builtin. Instead, use torch.arange, which produces values in [start, end).", UserWarning, stacklevel=2)
-    if step == 0:
+    if step == 0 or step != step:
         raise RuntimeError("step must be nonzero")
     if not (_math.isfinite(start) and _math.isfinite(end)):
         raise RuntimeError(f"unsupported range: {start} -> {end}")

@@ -131,6 +131,9 @@ def _lu(a: Any, pivot: bool, function: str) -> list[Any]:
     if a.array.ndim < 2:
         where = "linalg.lu" if function == "linalg.lu" else "torch.lu_factor"
         raise RuntimeError(f"{where}: Expected tensor with 2 or more dimensions. Got size: {list(a.array.shape)} instead")
+    if not a.array.size:          # of nothing no kernel is asked for
+        *stack, m, n = a.array.shape
+        return [xp.clone(a), *(a.new_zeros(shape, dtype=dtypes.int32) for shape in ((*stack, min(m, n)), stack))]
     check_kernel(a, "lu_cpu", function)
     if not pivot:
         raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
@@ -186,11 +189,14 @@ def lu(A: Any, *, pivot: bool = True) -> Any:
     return return_types.linalg_lu(_permutation(pivots, packed), *_triangles(packed))
 
 
+PIVOTS = "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result of lu_factor?"
+
+
 def _permutation(pivots: Any, like: Any) -> Any:
     """P as a matrix."""
     m, given = like.array.shape[-2], pivots.array
     if not pivots._storage.hollow and (not given.ndim or given.size and not 1 <= int(given.min()) <= int(given.max()) <= m):
-        raise RuntimeError("pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result of lu_factor?")
+        raise RuntimeError(PIVOTS)
     order = xp.pivot_order(pivots, rows=m)
     columns = namespace(type(order._storage)).arange(m, dtype=dtypes.int64)
     return xp.cast(xp.equal(xp.expand_dims(order, -1), columns), dtype=like.array.dtype)
@@ -224,7 +230,10 @@ def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_piv
     nothing = [LU_data.new_empty((0,)) for _ in range(3)]
     lower, upper = _triangles(LU_data) if unpack_data else nothing[1:]
     if unpack_pivots:
-        LU_pivots = xp.broadcast_to(LU_pivots, shape=(*LU_data.array.shape[:-2], LU_pivots.array.shape[-1]))
+        *stack, m, n = LU_data.array.shape
+        if not LU_pivots.array.ndim or LU_pivots.array.shape[-1] < min(m, n):
+            raise RuntimeError(PIVOTS)
+        LU_pivots = LU_pivots.narrow(-1, 0, min(m, n)).expand(*stack, min(m, n))      # PyTorch reads no more
     return return_types.lu_unpack(_permutation(LU_pivots, LU_data) if unpack_pivots else nothing[0], lower, upper)
 
 
@@ -261,6 +270,8 @@ def _check_lu_solve(packed: Any, pivots: Any, b: Any, left: bool) -> None:
     if b.array.ndim < 2:
         raise RuntimeError("linalg.lu_solve: The input tensor B must have at least 2 dimensions.")
     check_fits(packed, b, left, False, "linalg.lu_solve")
+    if not pivots.array.ndim:
+        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
     if pivots.array.shape[-1:] != packed.array.shape[-1:]:
         raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
     known = pivots.array.size and not is_hollow(pivots)
@@ -566,13 +577,14 @@ def eigvalsh(input: Any, UPLO: str = "L") -> Any:
     return xp.eigh_values(input, uplo=_triangle(input, UPLO, "linalg.eigvalsh"))
 
 
-def _check_eig(a: Any, function: str) -> None:
+def _check_eig(a: Any, function: str, infinite: bool = False) -> None:
+    """The errors of a general A, which may be infinite if only eigenvalues are asked for and no gradient."""
     check_tensor(a, function.replace(".", "_"), "input", 1)
     check_shape(a, function)
     if a.array.dtype.kind in "biu":
         raise RuntimeError(f"Unknown Complex ScalarType for {kind_of(a)}")
     check_kernel(a, "linalg_eig_out_cpu", function)
-    if not bool((abs(a.array) < float("inf")).all()):
+    if not bool((abs(a.array) <= float("inf") if infinite else abs(a.array) < float("inf")).all()):
         raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
 
 
@@ -596,8 +608,9 @@ def eigvals(input: Any) -> Any:
     >>> torch.linalg.eigvals(torch.tensor([[2., 0.], [0., 1.]]))
     tensor([2.+0.j, 1.+0.j])
     """
-    _check_eig(input, "linalg.eigvals")
-    return xp.eig_pairs(input)[0] if input.node is not None else xp.eig_values(input)
+    recorded = input.node is not None
+    _check_eig(input, "linalg.eigvals", infinite=not recorded)
+    return xp.eig_pairs(input)[0] if recorded else xp.eig_values(input)
 
 
 # ── singular values ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -27,8 +27,8 @@ def fft_function(raw: Any) -> Any:
 # ── arguments ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _checked(input: Any, norm: Any, name: str) -> tuple[Any, str]:
-    """The input in a floating point or complex dtype, and the norm."""
+def _norm_of(input: Any, norm: Any, name: str) -> str:
+    """The norm, of which 'backward' is the default."""
     check_tensor(input, f"fft_{name}", "input", 1)
     if isinstance(norm, bytes):
         norm = norm.decode(errors="replace")
@@ -36,9 +36,14 @@ def _checked(input: Any, norm: Any, name: str) -> tuple[Any, str]:
         raise TypeError(f"fft_{name}(): argument 'norm' must be str, not {type(norm).__name__}")
     if norm is not None and norm not in SWAPPED:
         raise RuntimeError(f'Invalid normalization mode: "{norm}"')
+    return norm or "backward"
+
+
+def _computable(input: Any) -> Any:
+    """The input in a floating point or complex dtype; RuntimeError for half precision."""
     if input.array.dtype.itemsize == 2 and input.array.dtype.kind in "fV":
         raise RuntimeError(f"Unsupported dtype {_kind(input)}")
-    return floating(input), norm or "backward"
+    return floating(input)
 
 
 def _kind(input: Any) -> str:
@@ -92,7 +97,8 @@ def _axes_and_sizes(x: Any, s: Any, dim: Any, last_is_half: bool = False) -> tup
 
 
 def _along_one(input: Any, n: Any, dim: int, norm: Any, name: str, inverse: bool) -> Any:
-    x, norm = _checked(input, norm, name)
+    norm = _norm_of(input, norm, name)
+    x = _computable(input)
     axis = _axis(x, dim)
     size = _length(x.array.shape[axis] if n is None else n)
     return xp.fourier_transform(resized(x, (size,), (axis,)), axes=(axis,), inverse=inverse, norm=norm)
@@ -121,7 +127,8 @@ def ifft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = Non
 
 
 def _to_half(input: Any, n: Any, dim: int, norm: Any, name: str) -> Any:
-    x, norm = _checked(input, norm, name)
+    norm = _norm_of(input, norm, name)
+    x = _computable(input)
     if x.array.dtype.kind == "c":
         raise RuntimeError(f"{name} expects a real input tensor, but got {_kind(x)}")
     axis = _axis(x, dim)
@@ -131,7 +138,8 @@ def _to_half(input: Any, n: Any, dim: int, norm: Any, name: str) -> Any:
 
 
 def _from_half(input: Any, n: Any, dim: int, norm: Any, name: str) -> Any:
-    x, norm = _checked(input, norm, name)
+    norm = _norm_of(input, norm, name)
+    x = _computable(input)
     x, axis = _complex(x), _axis(x, dim)
     size = _length(2 * (x.array.shape[axis] - 1) if n is None else n)
     x = resized(x, (size // 2 + 1,), (axis,))
@@ -189,9 +197,9 @@ def ihfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = No
 
 
 def _along_many(input: Any, s: Any, dim: Any, norm: Any, name: str, inverse: bool) -> Any:
-    x, norm = _checked(input, norm, name)
-    axes, sizes = _axes_and_sizes(x, s, dim)
-    x = resized(x, sizes, axes)
+    norm = _norm_of(input, norm, name)
+    axes, sizes = _axes_and_sizes(input, s, dim)
+    x = resized(_computable(input), sizes, axes)
     return xp.fourier_transform(x, axes=axes, inverse=inverse, norm=norm) if axes else _complex(x)
 
 
@@ -220,24 +228,24 @@ def ifftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -
 
 
 def _to_half_of_many(input: Any, s: Any, dim: Any, norm: Any, name: str) -> Any:
-    x, norm = _checked(input, norm, name)
-    if x.array.dtype.kind == "c":
-        raise RuntimeError(f"Only supports floating-point dtypes, but found: {_kind(x)}" if name == "ihfftn" else
-                           f"rfftn expects a real-valued input tensor, but got {_kind(x)}")
-    axes, sizes = _axes_and_sizes(x, s, dim)
+    norm = _norm_of(input, norm, name)
+    if input.array.dtype.kind == "c":
+        raise RuntimeError(f"Only supports floating-point dtypes, but found: {_kind(input)}" if name == "ihfftn" else
+                           f"rfftn expects a real-valued input tensor, but got {_kind(input)}")
+    axes, sizes = _axes_and_sizes(input, s, dim)
     if not axes:
         raise RuntimeError(f"{name} must transform at least one axis")
     norm = SWAPPED[norm] if name == "ihfftn" else norm
-    half = xp.half_spectrum(resized(x, sizes, axes), axis=axes[-1], norm=norm)
+    half = xp.half_spectrum(resized(_computable(input), sizes, axes), axis=axes[-1], norm=norm)
     return xp.fourier_transform(half, axes=axes[:-1], norm=norm, last=axes[-1] if name == "rfftn" else None) if len(axes) > 1 else half
 
 
 def _from_half_of_many(input: Any, s: Any, dim: Any, norm: Any, name: str) -> Any:
-    x, norm = _checked(input, norm, name)
-    axes, sizes = _axes_and_sizes(x, s, dim, last_is_half=True)
+    norm = _norm_of(input, norm, name)
+    axes, sizes = _axes_and_sizes(input, s, dim, last_is_half=True)
     if not axes:
         raise RuntimeError(f"{name} must transform at least one axis")
-    x = resized(_complex(x), (*sizes[:-1], sizes[-1] // 2 + 1), axes)
+    x = resized(_complex(_computable(input)), (*sizes[:-1], sizes[-1] // 2 + 1), axes)
     if name == "hfftn":
         x, norm = xp.conj(x), SWAPPED[norm]
     if len(axes) > 1:
@@ -295,6 +303,8 @@ def _of_two_axes(many: Any) -> None:
     name = many.__name__
 
     def function(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
+        if dim is None:
+            raise TypeError(f"fft_{name[:-1]}2(): argument 'dim' must be tuple of ints, not NoneType")
         return many(input, s, dim, norm)
     function.__name__ = function.__qualname__ = name[:-1] + "2"
     function.__doc__ = (f"`{name}` along two axes, the last two unless told. https://pytorch.org/docs → torch.fft.{name[:-1]}2\n\n"

@@ -198,6 +198,10 @@ def _value_for(input: Any, index: Any, value: Any, name: str) -> Any:
         return fresh(compute(backend.xp.full, index.array.shape, value, dtype=input.array.dtype), backend)
     if value.array.dtype != input.array.dtype:
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
+    if index.array.size and max(index.array.ndim, 1) != max(value.array.ndim, 1):
+        if value.array.ndim:
+            normalize_dim(index.array.ndim - 1, value.array.ndim)
+        raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     for k, (n, m) in enumerate(zip(index.array.shape, value.array.shape, strict=False)):
         if n > m:
             raise RuntimeError(f"Expected index {list(index.array.shape)} to be no larger than src {list(value.array.shape)} apart from dimension {k}"

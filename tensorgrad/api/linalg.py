@@ -64,6 +64,8 @@ def matrix_norm(input: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool
     check_tensor(input, "linalg_matrix_norm", "input", 1)
     check_shape(input, "linalg.matrix_norm", square=False)
     rows, columns = _two_axes(input, dim)
+    if isinstance(ord, complex):
+        raise RuntimeError("linalg.matrix_norm: Expected a non-complex scalar as the order of norm.")
     input = _in_norm_dtype(input, dtype)
     if ord == "fro":
         return _reduction.vector_norm(input, 2, (rows, columns), keepdim)

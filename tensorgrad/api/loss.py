@@ -7,6 +7,7 @@ from __future__ import annotations
 from math import pi
 from typing import Any
 
+from ..autograd.tape import TensorBase
 from ..dispatch import SCALAR_TYPES, fresh, xp
 from ._arguments import broadcast_shape, check_tensor, each_example, in_batch, in_dtype, integer, is_hollow
 from ._register import public
@@ -92,7 +93,7 @@ def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction
     tensor([0.5000, 0.7500])
     """
     check_tensor(target, "hinge_embedding_loss", "target", 2)
-    far = ((int(margin) if input.array.dtype.kind in "iu" else margin) - input).clamp(min=0)
+    far = ((int(margin) if input.array.dtype.kind in "iu" else float(margin)) - input).clamp(min=0)
     losses = xp.where(target != 1, far, far.new_zeros(())) + xp.where(target != -1, input, input.new_zeros(()))
     return reduced(losses, reduction)
 
@@ -169,6 +170,9 @@ def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: A
     """
     if in_batch(targets, input_lengths, target_lengths):
         return each_example(ctc_loss, log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
+    for name, lengths in (("input", input_lengths), ("target", target_lengths)):
+        if isinstance(lengths, TensorBase) and lengths.array.dtype.kind not in "iu":
+            raise RuntimeError(f"{name}_lengths must be integral")
     if log_probs.array.dtype.kind in "biuc":
         raise NotImplementedError(f"\"ctc_loss_cpu\" not implemented for '{SCALAR_TYPES[log_probs.dtype.name]}'")
     batched = log_probs.ndim == 3
@@ -194,8 +198,6 @@ def _lengths(value: Any, x: Any, name: str) -> Any:
     """Lengths as an array of the host."""
     import numpy as np
     if hasattr(value, "_storage"):
-        if value.array.dtype.kind not in "iu":
-            raise RuntimeError(f"{name}_lengths must be integral")
         value = type(value._storage).host(value.array)
     elif isinstance(value, (tuple, list)):
         value = [int(v) for v in value]

@@ -48,6 +48,14 @@ def _wider(dtype: Any, *tensors: Any) -> tuple[Any, ...]:
     return tensors if dtype is None else tuple(in_dtype(t, dtypes.as_dtype(dtype)) for t in tensors)
 
 
+def _check_wider(name: str, dtype: Any, a: Any, b: Any) -> None:
+    """Raise the error for a dtype in which no kernel adds up this product: those of halves go to float32, others stay in their own."""
+    kinds = a.dtype, b.dtype, dtypes.as_dtype(dtype)
+    if len(set(kinds)) > 1 and kinds not in ((dtypes.float16, dtypes.float16, dtypes.float32), (dtypes.bfloat16, dtypes.bfloat16, dtypes.float32)):
+        raise NotImplementedError(f"Could not run 'aten::{name}.dtype' with arguments from the '{a.device.type.upper()}' backend: out_dtype= takes the "
+                                  f"dtype of the matrices, and float32 for halves, but got {kinds[2]} for {kinds[0]} and {kinds[1]}")
+
+
 @public(out="same")
 def mm(input: Any, mat2: Any, out_dtype: Any = None) -> Any:
     """The product of two matrices, which may be added up in a wider dtype. https://pytorch.org/docs → torch.mm
@@ -56,6 +64,8 @@ def mm(input: Any, mat2: Any, out_dtype: Any = None) -> Any:
     >>> torch.mm(torch.tensor([[1., 2.]]), torch.tensor([[3.], [4.]]))
     tensor([[11.]])
     """
+    if out_dtype is not None:
+        _check_wider("mm", out_dtype, input, mat2)
     _check_ranks({"self": input, "mat2": mat2}, 2, "matrix")
     return matmul(*_wider(out_dtype, input, mat2))
 
@@ -68,12 +78,14 @@ def bmm(input: Any, mat2: Any, out_dtype: Any = None) -> Any:
     >>> torch.bmm(torch.ones(5, 2, 3), torch.ones(5, 3, 4)).shape
     torch.Size([5, 2, 4])
     """
+    if out_dtype is not None:
+        _check_wider("bmm", out_dtype, input, mat2)
     _check_ranks({"batch1": input, "batch2": mat2}, 3, "3D tensor")
     (count, _, k), shape = input.array.shape, mat2.array.shape
-    if input.array.dtype.kind == "b":
-        raise NotImplementedError("\"bmm\" not implemented for 'Bool'")
     if shape[:2] != (count, k):
         raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {k}] but got: [{shape[0]}, {shape[1]}].")
+    if input.array.dtype.kind == "b":
+        raise NotImplementedError("\"bmm\" not implemented for 'Bool'")
     return matmul(*_wider(out_dtype, input, mat2))
 
 
@@ -225,6 +237,8 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, ou
     >>> torch.addmm(torch.tensor([1.]), torch.tensor([[1., 2.]]), torch.tensor([[3.], [4.]]))
     tensor([[12.]])
     """
+    if out_dtype is not None:
+        _check_wider("addmm", out_dtype, mat1, mat2)
     for name, t in (("mat1", mat1), ("mat2", mat2)):
         if t.array.ndim != 2:
             raise RuntimeError(f"{name} must be a matrix, got {t.array.ndim}-D tensor")
@@ -286,7 +300,12 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
     >>> torch.baddbmm(torch.zeros(1), torch.ones(2, 1, 3), torch.ones(2, 3, 1)).flatten()
     tensor([3., 3.])
     """
+    if out_dtype is not None:
+        _check_wider("baddbmm", out_dtype, batch1, batch2)
     input = input.expand(batch1.size(0), batch1.size(1), batch2.size(2))
+    if out_dtype is None and input.dtype is not batch1.dtype:
+        kinds = (C_NAMES[t.dtype.name] for t in (input, batch1, batch2))
+        raise RuntimeError("Input dtypes must be the same, got: input {}, batch1: {}, batch2: {}".format(*kinds))
     return _plus(*_wider(out_dtype, input), bmm(batch1, batch2, out_dtype), beta, alpha)
 
 
@@ -470,8 +489,6 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     >>> torch.cross(torch.tensor([1., 0., 0.]), torch.tensor([0., 1., 0.]), dim=0)
     tensor([0., 0., 1.])
     """
-    if input.array.dtype.kind == "b":
-        raise NotImplementedError("\"cross\" not implemented for 'Bool'")
     check_tensor(other, "cross", "other", 2)
     if input.array.ndim != other.array.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
@@ -486,6 +503,8 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     if sizes != [3, 3]:
         raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {sizes[0]} and {sizes[1]}")
     input, other = _broadcast(input, other)
+    if input.array.dtype.kind == "b":
+        raise NotImplementedError("\"cross\" not implemented for 'Bool'")
     if input.dtype is not other.dtype:
         raise RuntimeError(f"expected scalar type {SCALAR_TYPES[input.dtype.name]} but found {SCALAR_TYPES[other.dtype.name]}")
     return xp.cross(input, other, axis=axis)

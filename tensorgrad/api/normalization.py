@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..autograd import inplace
+from ..autograd.mode import mode
 from ..autograd.tape import node_of
 from ..dispatch import SCALAR_TYPES, xp
 from ..dtype import finfo, float32, promote_types
@@ -49,6 +50,7 @@ def batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_va
         _check_count(t, channels, name)
     _check_count(weight, channels, "weight")
     _check_count(bias, channels, "bias")
+    _check_statistics(running_mean, running_var)
     if input.array.dtype.kind in "fV":
         _check_dtypes(input, weight, bias, running_mean, running_var, said="mixed dtype (CPU): all inputs must share same datatype.")
     if not training:
@@ -59,6 +61,14 @@ def batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_va
         _move_towards(running_mean, mean.array, momentum)
         _move_towards(running_var, variance.array * (count / (count - 1) if count > 1 else float("nan")), momentum)
     return _in_the_dtype_of(input, out)
+
+
+def _check_statistics(running_mean: Any, running_var: Any) -> None:
+    """Raise PyTorch's error for running statistics that require gradients, of which there are none."""
+    for t, name in ((running_mean, "running_mean"), (running_var, "running_var")):
+        if t is not None and mode.grad and t.requires_grad:
+            raise RuntimeError(f"The function 'native_batch_norm' is not differentiable with respect to argument '{name}'. This input cannot have "
+                               "requires_grad True.")
 
 
 def _off_the_tape(running: Any) -> Any:
@@ -106,6 +116,7 @@ def instance_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
     if input.array.ndim < 2:
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
+    _check_statistics(running_mean, running_var)
     if use_input_stats and (running_mean is None) != (running_var is None):
         if (running_var if running_mean is None else running_mean).array.dtype == input.array.dtype:
             raise ValueError("running_mean and running_var must either both be None or neither be None")
@@ -139,6 +150,8 @@ def _shape_of(normalized_shape: Any, input: Any, name: str, weight: Any, bias: A
         if t is not None and t.array.shape != shape:
             raise RuntimeError(f"Expected {what} to be of same shape as normalized_shape, but got {what} of shape {list(t.array.shape)} and "
                                f"normalized_shape = {list(shape)}")
+    if name == "rms_norm" and len(shape) > input.array.ndim:
+        raise ValueError(f"Input tensor must have at least {len(shape)} dimensions, but got {input.array.ndim}")
     if input.array.shape[-len(shape):] != shape:
         raise RuntimeError(f"Given normalized_shape={list(shape)}, expected input with shape [{star}{', '.join(map(str, shape))}], but got input "
                            f"of size{list(input.array.shape)}")
@@ -168,8 +181,6 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float |
     >>> torch.rms_norm(torch.tensor([[1., 7.]]), (2,))
     tensor([[0.2000, 1.4000]])
     """
-    if isinstance(normalized_shape, (tuple, list)) and len(normalized_shape) > input.array.ndim:
-        raise ValueError(f"Input tensor must have at least {len(normalized_shape)} dimensions, but got {input.array.ndim}")
     ndim = len(_shape_of(normalized_shape, input, "rms_norm", weight, star="*"))
     if input.array.dtype.kind in "biu":
         raise NotImplementedError(f"\"rms_norm\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
@@ -192,7 +203,8 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     """
     shape = list(input.array.shape)
     if len(shape) < 2:
-        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
+        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)" if shape else
+                         "Dimension specified as 0 but tensor has no dimensions")
     if num_groups <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
     if shape[1] % num_groups:

@@ -258,7 +258,9 @@ def along(op: str, input: Any, dim: Any, keepdim: bool, name: str, **params: Any
 
 def _extreme(input: Any, dim: Any, keepdim: bool, name: str, of_all: str, along_dim: str) -> Any:
     if input.array.dtype.kind == "c":
-        raise NotImplementedError(f"\"{name}_all\" not implemented for '{_kind(input)}'")
+        _check_not_empty(input, None if dim is None else normalize_dim(dim, input.array.ndim), name)
+        raise (NotImplementedError(f"\"{name}_all\" not implemented for '{_kind(input)}'") if dim is None else
+               RuntimeError(f"{name}(): does not support complex input"))
     if dim is None:
         if keepdim:
             raise TypeError(f"{name}() received an invalid combination of arguments - got (keepdim=bool, ), but expected one of:")
@@ -426,6 +428,8 @@ def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *,
     """
     if x.array.dtype.kind in "biu":
         raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {_kind(x)}")
+    if isinstance(ord, complex):
+        raise RuntimeError("linalg.vector_norm: Expected a non-complex scalar as the order of norm.")
     if dtype is not None:
         dtype = dtypes.as_dtype(dtype)
         if dtype.category < dtypes.FLOATING:

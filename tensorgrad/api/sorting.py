@@ -34,6 +34,7 @@ def sort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool = 
     values=tensor([3, 2, 1]),
     indices=tensor([0, 2, 1]))
     """
+    normalize_dim(dim, input.array.ndim)
     if input.array.dtype.kind == "c":
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
     return return_types.sort(*_on_line("sort_dim", input, dim, descending=bool(descending)))
@@ -97,6 +98,8 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
 
 
 def _middle(input: Any, dim: Any, keepdim: bool, name: str) -> Any:
+    if dim is not None:
+        normalize_dim(dim, input.array.ndim)
     if input.array.dtype.kind in "bc":
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     if dim is not None:

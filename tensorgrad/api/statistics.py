@@ -278,8 +278,6 @@ def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None,
         if isinstance(b, Tensor) and b.array.dtype != input.array.dtype:
             raise RuntimeError("torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "
                                f"{C_NAMES[input.dtype.name]} and bins for dimension {d} with dtype {C_NAMES[b.dtype.name]}")
-    if input.array.dtype.kind != "f":
-        raise NotImplementedError(f"\"histogramdd\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     if input.array.ndim < 2:
         raise RuntimeError(f"torch.histogramdd: input tensor should have at least 2 dimensions, but got {input.array.ndim}")
     count = input.array.shape[-1]
@@ -288,6 +286,8 @@ def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None,
         raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
     if range is not None and len(range) != 2 * count:
         raise RuntimeError(f"torch.histogramdd: for a {count}-dimensional histogram range should have {2 * count} elements, but got {len(range)}")
+    if input.array.dtype.kind != "f":
+        raise NotImplementedError(f"\"histogramdd\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     points = xp.reshape(input, (prod(input.array.shape[:-1]), count))
     if weight is not None and weight.array.shape != input.array.shape[:-1]:
         raise RuntimeError("torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding its "

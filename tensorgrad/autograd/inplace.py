@@ -72,7 +72,10 @@ def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
             check_overlap(target.array, other.array)
     if mode.record:
         if target._node is not None and target.origin is not None and target.origin.kind == "no_grad" or node_of(target) is not None:
-            check(target)
+            if function.__name__ in UNRECORDED:
+                return overwrite(target, function(wrap(target.array, target._storage), *args, **kwargs), recorded=False)
+            if function.__name__ not in DROPOUTS:
+                check(target)
         backend, node, memory = type(target._storage), node_of(target), target.array
         old = wrap(memory, backend(), node)
         if backend.lands and landable(target, node, function, (*args, *kwargs.values())):
@@ -100,6 +103,8 @@ def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
     return overwrite(target, result)
 
 
+UNRECORDED = frozenset(f"logical_{name}" for name in ("and", "or", "xor", "not"))      # autograd sees no write in these, even to a leaf
+DROPOUTS = frozenset("dropout feature_dropout alpha_dropout feature_alpha_dropout".split())      # may return their input, which is then no write
 COMPARISONS = frozenset("eq ne lt le gt ge".split())
 
 
@@ -161,8 +166,8 @@ def _in_pieces(target: Any, function: Any, args: Any, kwargs: Any, piece: int) -
     return target
 
 
-def overwrite(target: Any, result: Any) -> Any:
-    """Copy `result` into the memory of `target`, and take over its history."""
+def overwrite(target: Any, result: Any, recorded: bool = True) -> Any:
+    """Copy `result` into the memory of `target`, and take over its history if the write is `recorded`."""
     unlike = type(result._storage) is not type(target._storage)
     if unlike:
         check_room(target, result)
@@ -171,7 +176,7 @@ def overwrite(target: Any, result: Any) -> Any:
         return target
     if unlike and type(result._storage).rank < type(target._storage).rank:
         result = dispatch.level_of(target, result)
-    recorded = mode.record and (result._node is not None or node_of(target) is not None)
+    recorded = recorded and mode.record and (result._node is not None or node_of(target) is not None)
     if recorded:
         check(target)
         if result.array.dtype != target.array.dtype:
@@ -230,7 +235,7 @@ def check_writeable(target: Any) -> None:
     if array.size and any(step == 0 and n > 1 for step, n in zip(getattr(array, "strides", ()), array.shape)):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                            "Please clone() the tensor before performing the operation.")
-    if not getattr(getattr(array, "flags", None), "writeable", True):
+    if array.size and not getattr(getattr(array, "flags", None), "writeable", True):
         raise RuntimeError("the memory of this tensor is read-only: clone() it first")
 
 
@@ -240,7 +245,7 @@ def write(target: Any, values: Any, one_value: bool = False) -> None:
         check_writeable(target)
     if target._storage.memory is not None and type(target._storage).rank:
         target.array.check_room(values)
-    if values is not target.array:
+    if values is not target.array and target.array.size:
         try:
             if getattr(values, "dtype", None) is target.array.dtype:
                 target._storage.assign(target.array, values)

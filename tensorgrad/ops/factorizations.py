@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ._lapack import cholesky, ldl, ldl_solved, lu, matrix_by_matrix
 from .elementwise import is_complex
-from .linalg import LinAlgError, OnMatrices, adjoint, diagonal_of, on_diagonal, singular, without_infinities
+from .linalg import LinAlgError, OnMatrices, adjoint, diagonal_of, nan_where, on_diagonal, singular, without_infinities
 from .matrix import transposed
 
 
@@ -203,9 +203,11 @@ class EigPairs(Factorization):
 
 
 class EigValues(OnMatrices):
-    """The eigenvalues of A, in an order of their own: for gradients, take those of `eig_pairs`"""
+    """The eigenvalues of A, in an order of their own, NaN if A has infinities: for gradients, take those of `eig_pairs`"""
 
-    def forward(xp, a): return xp.linalg.eigvals(a).astype(complex_of(a))
+    def forward(xp, a):
+        infinite, finite = without_infinities(xp, a)
+        return nan_where(xp, infinite, xp.linalg.eigvals(finite).astype(complex_of(a)))
 
 
 def complex_of(x):
@@ -257,8 +259,9 @@ class SingularValues(OnMatrices):
     analytic = False
 
     def forward(xp, a):
+        infinite, finite = without_infinities(xp, a)
         try:
-            return xp.linalg.svd(without_infinities(xp, a), compute_uv=False)
+            return nan_where(xp, infinite, xp.linalg.svd(finite, compute_uv=False))
         except ValueError:
             return singular(xp, a, False)[1]
 

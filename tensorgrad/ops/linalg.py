@@ -143,16 +143,25 @@ def spectral(xp, a, hermitian):
 
 
 def singular(xp, a, full):
-    """U, S, Vᴴ; the error if they are not found. OpenBLAS never ends where a number is infinite: it gets NaN instead."""
-    a = without_infinities(xp, a)
+    """U, S, Vᴴ, with NaN for S where A has infinities; the error if they are not found, or A has NaN."""
+    infinite, a = without_infinities(xp, a)
     try:
-        return tuple(xp.linalg.svd(a, full_matrices=full))
+        u, size, vh = xp.linalg.svd(a, full_matrices=full)
     except ValueError:
         raise not_converged("svd", bool(xp.all(xp.isfinite(a)))) from None
+    return u, nan_where(xp, infinite, size), vh
 
 
 def without_infinities(xp, a):
-    return xp.where(xp.isinf(a), xp.nan, a)
+    """Where in a batch are matrices with infinities but no NaN, and A with zeros for these: OpenBLAS never ends where a number is infinite."""
+    endless, undefined = xp.isinf(a), xp.any(xp.isnan(a), axis=(-2, -1), keepdims=True)
+    infinite = xp.any(endless, axis=(-2, -1), keepdims=True) & ~undefined
+    return infinite, xp.where(infinite, 0, xp.where(endless, xp.nan, a))
+
+
+def nan_where(xp, infinite, values):
+    """A row of values for each matrix, NaN for those that `without_infinities` found."""
+    return xp.where(xp.any(infinite, axis=-1), xp.nan * (1 + 1j) if is_complex(values) else xp.nan, values)
 
 
 def not_converged(name, finite):

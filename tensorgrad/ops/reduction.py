@@ -143,9 +143,8 @@ class Std(Op):
     kinds = "fc"
 
     def forward(xp, x, *, axis=None, correction=1, keepdims=False):
-        narrow = x.dtype.kind == "f" and x.dtype.itemsize < 8       # squares of its numbers may be out of its range
-        out = xp.sqrt(mean_square(xp, x.astype("float64") if narrow else x, axis, correction, keepdims))
-        return out.astype(x.dtype) if narrow else out
+        # in float64: squares of narrower numbers may be out of their range
+        return rounded(xp.sqrt(mean_square(xp, x.astype("float64") if x.dtype.kind == "f" and x.dtype.itemsize < 8 else x, axis, correction, keepdims)), x)
 
     def grad_x(xp, g, x, out, axis=None, correction=1, keepdims=False):
         g, out = (restored(xp, y, x.shape, axis, keepdims) for y in (g, out))

@@ -29,7 +29,7 @@ def overflowed(shape: Any = None, name: str = "") -> RuntimeError:
     return RuntimeError(f"Storage size calculation overflowed{sizes}" + (f" (in {name})" if name else ""))
 
 
-def beyond(error: BaseException) -> bool:
+def beyond(error: BaseException | None) -> bool:
     """Tell whether this is NumPy's error for an array of more bytes than there are addresses."""
     return isinstance(error, ValueError) and str(error).startswith(BEYOND)
 

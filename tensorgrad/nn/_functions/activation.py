@@ -347,7 +347,7 @@ def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
     >>> torch.nn.functional.softmin(torch.tensor([0., 0., 1000.]), dim=0)
     tensor([0.5000, 0.5000, 0.0000])
     """
-    return tg.softmax(-input, _implicit_axis("softmin", input.ndim, _stacklevel) if dim is None else dim, dtype)
+    return (-input).softmax(_implicit_axis("softmin", input.ndim, _stacklevel) if dim is None else dim, dtype=dtype)
 
 
 def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:

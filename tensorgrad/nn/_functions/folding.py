@@ -1,6 +1,8 @@
 """Windows as columns, and back. https://pytorch.org/docs/stable/nn.functional.html#convolution-functions"""
 from __future__ import annotations
 
+from collections.abc import Iterable
+from operator import index
 from typing import Any
 
 from ...dispatch import SCALAR_TYPES, xp
@@ -11,13 +13,10 @@ __all__ = ["fold", "unfold"]
 def _pair(value: Any, name: str) -> tuple[int, int]:
     if type(value) is int:
         return value, value
-    if isinstance(value, str):
-        raise TypeError(f"argument '{name}' must be tuple of ints, not str")
-    if isinstance(value, (tuple, list)):
-        if len(value) != 2:
-            raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(value)}")
-        return int(value[0]), int(value[-1])
-    return int(value), int(value)
+    values = tuple(value) if isinstance(value, Iterable) else (value, value)
+    if len(values) != 2:
+        raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(values)}")
+    return index(values[0]), index(values[1])
 
 
 def _geometry(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> tuple[tuple[int, int], ...]:

@@ -206,16 +206,23 @@ def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1.0, 
     if target.numel() != rows or target.ndim > 1:
         raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). Expected "
                            f"target size [{rows}], but got {list(target.shape)}. Input has shape {list(input.shape)}.")
-    if target.dtype is not tg.int64:
-        raise RuntimeError(f"expected scalar type Long but found {SCALAR_TYPES[target.dtype.name]}")
     if weight is not None and weight.numel() != classes:
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
+    _check_kernel(input, target, "multi_margin_loss_cpu_kernel")
     single = target.ndim == 0
     try:
         out = xp.multi_margin_loss(input.reshape(rows, classes), target.reshape(rows), weight, p=p, margin=margin, reduction=reduction)
     except IndexError:
         raise RuntimeError("target out of range") from None
     return out.squeeze(0) if single and reduction == "none" else out
+
+
+def _check_kernel(input: Any, target: Any, kernel: str) -> None:
+    """Raise the errors for a dtype that a kernel lacks, and for classes that are no int64."""
+    if input.array.dtype.kind not in "fV":
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+    if target.dtype is not tg.int64:
+        raise RuntimeError(f"expected scalar type Long but found {SCALAR_TYPES[target.dtype.name]}")
 
 
 def _check_rows(input: Any) -> None:
@@ -239,8 +246,7 @@ def multilabel_margin_loss(input: Any, target: Any, size_average: Any = None, re
     _check_rows(input)
     if tuple(target.shape) != tuple(input.shape):
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
-    if target.dtype is not tg.int64:
-        raise RuntimeError(f"expected scalar type Long but found {SCALAR_TYPES[target.dtype.name]}")
+    _check_kernel(input, target, "multilabel_margin_loss_forward_out_frame")
     if input.ndim == 2:
         return xp.multilabel_margin_loss(input, target, reduction=reduction)
     out = xp.multilabel_margin_loss(input.reshape(1, -1), target.reshape(1, -1), reduction=reduction)
@@ -272,7 +278,7 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, size_avera
     tensor(50.3466)
     """
     reduction = reduction_of(reduction, size_average, reduce)
-    if tuple(target.shape) != tuple(input.shape):
+    if target.size() != input.size():
         raise ValueError(f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}) is deprecated. "
                          "Please ensure they "
                          "have the same size.")
@@ -309,9 +315,10 @@ def soft_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: 
     >>> torch.nn.functional.soft_margin_loss(torch.tensor([0., -1000.]), torch.tensor([1., 1.]))
     tensor(500.3466)
     """
+    reduction = reduction_of(reduction, size_average, reduce)
     _check_written(input, target)
     input, target = _broadcast(input, target)
-    return in_dtype(xp.soft_margin_loss(input, target, reduction=reduction_of(reduction, size_average, reduce)), input.dtype)
+    return in_dtype(xp.soft_margin_loss(input, target, reduction=reduction), input.dtype)
 
 
 # ── distances ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -334,7 +341,7 @@ def _broadcast(input: Any, target: Any) -> Any:
 
 def _paired(input: Any, target: Any, weight: Any) -> Any:
     """Input and target in one shape; a warning if they had two."""
-    if input.shape != target.shape:
+    if input.size() != target.size():
         warnings.warn(f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}). This will likely lead "
                       "to incorrect "
                       "results due to broadcasting. Please ensure they have the same size.", stacklevel=3)
@@ -402,8 +409,8 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     >>> torch.nn.functional.huber_loss(torch.tensor([1., 2.]), torch.tensor([1.5, 4.]), reduction='none')
     tensor([0.1250, 1.5000])
     """
-    reduction = reduction_of(reduction)
     input, target = _paired(input, target, weight)
+    reduction = reduction_of(reduction)
     _check_written(input, target)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")

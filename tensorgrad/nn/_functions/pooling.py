@@ -215,25 +215,35 @@ adaptive_max_pool3d, adaptive_max_pool3d_with_indices = _make_adaptive_max(3)
 # ── random windows ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _fractional_size(input: Any, n: int, output_size: Any, output_ratio: Any, name: str) -> tuple[int, ...]:
-    if output_size is None:
-        ratios = output_ratio if isinstance(output_ratio, (tuple, list)) else (output_ratio,) * n
-        return tuple(int(d * r) for d, r in zip(input.shape[-n:], ratios, strict=True))
-    _check_ints(name, output_size=output_size)
-    if isinstance(output_size, (tuple, list)) and len(output_size) not in (1, n):
-        raise RuntimeError(f"{name}: output_size must either be a single Int or tuple of Ints")
-    return per_dimension(output_size, n, "output_size", name)
+def _fractional_size(input: Any, n: int, ratio: Any, name: str) -> list[int]:
+    """The lengths that an `output_ratio` makes of the last `n` dimensions."""
+    if n == 2 and len(ratio) > n:
+        raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
+    ratios = ratio if isinstance(ratio, Iterable) else (ratio,) * n
+    return [int(input.size(place - n) * ratios[place]) for place in range(n)]  # type: ignore[index]
 
 
 def _check_fractional(input: Any, kernel: Any, outs: Any, samples: Any, n: int, name: str) -> None:
+    suffix = "_out" if n == 3 else ""
+    if input.ndim not in (n + 1, n + 2):
+        raise RuntimeError(f"{name}{suffix}(): Expected {n + 1}D or {n + 2}D tensor, but got: {list(input.shape)}")
+    for place in range(1 if input.ndim == n + 2 else 0, input.ndim):
+        if not input.shape[place]:
+            raise RuntimeError(f"{name}{suffix}(): Expected input to have non-zero size for non-batch dimensions, but got{list(input.shape)} with "
+                               f"dimension {place} being empty.")
     for d, o, k, what in zip(input.shape[-n:], outs, kernel, ("time", "height", "width")[-n:], strict=True):
         if o + k - 1 > d:
-            raise RuntimeError(f"{name}{'_out' if n == 3 else ''}(): pool {what} {k} too large relative to input {what} {d}")
-    if samples is not None:
-        if samples.shape[0] < (input.shape[0] if input.ndim == n + 2 else 1):
-            raise RuntimeError("Expect _random_samples.size(0) no less then input batch size.")
-        if samples.shape[2] != n:
-            raise RuntimeError(f"Expect _random_samples.size(2) equals to {n}; got {samples.shape[2]}.")
+            raise RuntimeError(f"{name}{suffix}(): pool {what} {k} too large relative to input {what} {d}")
+    if samples.dtype != input.dtype:
+        raise RuntimeError("Expect _random_samples to have the same dtype as input")
+    if samples.ndim != 3:
+        raise RuntimeError(f"Expect _random_samples to have 3 dimensions, got {samples.ndim}")
+    if samples.shape[0] < (input.shape[0] if input.ndim == n + 2 else 1):
+        raise RuntimeError("Expect _random_samples.size(0) no less then input batch size.")
+    if samples.shape[1] != input.shape[-n - 1]:
+        raise RuntimeError("Expect _random_samples.size(1) equals to input channel size.")
+    if samples.shape[2] != n:
+        raise RuntimeError(f"Expect _random_samples.size(2) equals to {n}; got {samples.shape[2]}.")
 
 
 def _fractional(n: int, input: Any, kernel_size: Any, output_size: Any, output_ratio: Any, samples: Any) -> tuple[Any, Any]:
@@ -241,24 +251,24 @@ def _fractional(n: int, input: Any, kernel_size: Any, output_size: Any, output_r
     name = f"fractional_max_pool{n}d"
     if output_size is None and output_ratio is None:
         raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
-    if output_size is None and n == 2 and len(output_ratio) > n:
-        raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
-    if samples is None and input.ndim < n + 1:
-        raise IndexError(f"Dimension out of range (expected to be in range of [-{input.ndim}, {input.ndim - 1}], but got {-n - 1})")
-    _check_ints(name, kernel_size=kernel_size)
-    if isinstance(kernel_size, (tuple, list)) and len(kernel_size) not in (1, n):
-        raise RuntimeError(f"{name}: kernel_size must either be a single Int or tuple of {'three ' * (n == 3)}Ints")
-    outs = _fractional_size(input, n, output_size, output_ratio, name)
-    kernel, size = per_dimension(kernel_size, n, "kernel_size", name), tuple(input.shape[-n:])
-    if input.ndim not in (n + 1, n + 2):
-        raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got: {list(input.shape)}")
+    if output_size is None:
+        output_size = _fractional_size(input, n, output_ratio, name)
+    if samples is None:
+        count = 1 if input.dim() == n + 1 else input.size(0)
+        samples = tg.rand(count, input.size(-n - 1), n, dtype=input.dtype, device=input.device)
+    from ...api._parsing import check_call
+    check_call(name, input, kernel_size, output_size, samples)
+    for what, sizes in (("kernel_size", kernel_size), ("output_size", output_size)):
+        if isinstance(sizes, (tuple, list)) and len(sizes) != n:
+            three = "three " * (n == 3)
+            raise RuntimeError(f"{name}: {what} must either be a single Int or tuple of {three}Ints")
+    outs, kernel = per_dimension(output_size, n, "output_size", name), per_dimension(kernel_size, n, "kernel_size", name)
+    size = tuple(input.shape[-n:])
     _check_fractional(input, kernel, outs, samples, n, name)
     if input.array.dtype.kind == "c":
         raise NotImplementedError(f"\"fractional_max_pool{n}d_out_frame\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     batched = input if input.ndim == n + 2 else input.unsqueeze(0)
     count, channels = batched.shape[:2]
-    if samples is None:
-        samples = tg.rand(count, channels, n, dtype=input.dtype, device=input.device)
     if in_batch(input, samples):
         return each_example(_fractional, n, input, kernel_size, output_size, output_ratio, samples)
     places = []
