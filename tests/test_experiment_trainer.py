@@ -26,13 +26,6 @@ def trainer(**options):
     return Trainer(**{"max_epochs": 1, "accelerator": "cpu"} | options)
 
 
-class Recorder:
-    """Writes down which hooks are called, as a module or a callback."""
-
-    def __init__(self, calls):
-        self.calls = calls
-
-
 HOOKS = [name for name in dir(Callback) if name.startswith("on_") or name in ("setup", "teardown")]
 
 
