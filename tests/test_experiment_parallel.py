@@ -101,11 +101,10 @@ def test_E37_E38_processes_are_interrupted_together_and_go_on(tmp_path):
     )
 
 
-@pytest.mark.parametrize("fails", [0, 2])
-def test_E38_an_error_in_another_process_is_raised_at_once(tmp_path, fails):
+def test_E38_an_error_in_another_process_is_raised_at_once(tmp_path):
     began = time.monotonic()
     with pytest.raises(ProcessRaisedException, match="ArithmeticError: the second process fails"):
-        fitted(tmp_path / "run", 2, 4, fails=fails)
+        fitted(tmp_path / "run", 2, 4, fails=2)
     assert time.monotonic() - began < 20 and torch.get_num_threads() >= 1
     assert not torch.distributed.is_initialized() and threading.active_count() >= 1
 
@@ -127,7 +126,8 @@ for options in ({}, {"devices": 2, "strategy": "dp"}, {"devices": [1]}):
     torch.manual_seed(0)
     trainer, module = Trainer(max_epochs=2, accelerator="gpu", **options), Line()
     trainer.fit(module, loader(8, shuffle=False), loader(8))
-    values = [*module.line.weight.flatten().tolist(), *(float(trainer.callback_metrics[name]) for name in ("loss", "val_loss"))]
+    metrics = [float(trainer.callback_metrics[name]) for name in ("loss", "val_loss")]
+    values = [*module.line.weight.flatten().tolist(), *metrics]
     print(module.device, trainer.global_step, [round(x, 4) for x in values])
 """
 
