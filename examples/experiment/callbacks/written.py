@@ -1,0 +1,64 @@
+"""What a language model writes."""
+
+import tensorgrad as torch
+from tensorgrad.experiment import callbacks, streams
+
+from .pictures import Picture, curve
+
+LINES, COLUMNS = 24, 46
+INK, PAPER = "#1b1b1b", "#faf7f0"
+
+
+@callbacks.register("written")
+class Written(Picture):
+    """Lets the model write after each validation: all of it goes to img/written.txt, the first and the last text beside
+    the curves of the loss to a picture."""
+
+    def __init__(self, file: str = "written.png", start: str = "\n", length: int = 500, temperature: float = 0.8) -> None:
+        super().__init__(file)
+        self.start, self.length, self.temperature, self.texts = start, length, temperature, {}
+
+    def state_dict(self):
+        return {"texts": dict(self.texts)}
+
+    def load_state_dict(self, state_dict) -> None:
+        self.texts = dict(state_dict["texts"])
+
+    def on_validation_end(self, trainer, module) -> None:
+        self.texts[trainer.global_step] = self.write(trainer, module)
+        if trainer.run is not None and trainer.is_global_zero:
+            path = trainer.run.path / "img" / "written.txt"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("\n\n".join(f"── after {step} steps ──\n{text.strip()}" for step, text in self.texts.items()) + "\n",
+                            encoding="utf-8")
+
+    def write(self, trainer, module) -> str:
+        """A text, which leaves the random streams of the training as they were."""
+        text, before, training = trainer.train_dataloader.dataset.text, streams.state(), module.training
+        start = text.encode(self.start).unsqueeze(0).to(module.device)
+        written = text.decode(module.model.gpt.write(start, self.length, self.temperature)[0])
+        module.train(training)
+        streams.restore(before)
+        return written
+
+    def draw(self, figure, trainer, module) -> None:
+        figure.set_size_inches(14.5, 6.2)
+        figure.set_facecolor(PAPER)
+        axes, *pages = figure.subplots(1, 3, width_ratios=[1, 1.05, 1.05])
+        axes.set_facecolor(PAPER)
+        axes.plot(*curve(trainer.run, "loss"), color="lightsteelblue", label="training")
+        axes.plot(*curve(trainer.run, "val_loss"), "o-", color="navy", label="held-out text")
+        axes.set(title="loss for each character", xlabel="step", ylabel="nats")
+        axes.legend(frameon=False)
+        for page, step in zip(pages, dict.fromkeys([min(self.texts), max(self.texts)])):
+            page.set_title(f"written after {step:,} steps")
+            page.text(0, 1, folded(self.texts[step]), family="monospace", fontsize=9.5, linespacing=1.35, va="top", color=INK,
+                      parse_math=False, transform=page.transAxes)
+        for page in pages:
+            page.axis("off")
+
+
+def folded(text: str) -> str:
+    """A text as a page: long lines are broken, and what is too much is left out."""
+    lines = [line[i:i + COLUMNS] for line in text.strip().split("\n") for i in range(0, max(1, len(line)), COLUMNS)]
+    return "\n".join(lines[:LINES])
