@@ -23,13 +23,13 @@ class Reconstructed(Picture):
         made, fine = rendered(module, size), rendered(module, TIMES * size)
         psnr = -10 * (made - target).square().mean().log10().item()
         finest = getattr(trainer.val_dataloaders[0].dataset, "image", None) if trainer.val_dataloaders else None
-        panels = [(f"the picture: {size}×{size} pixels", target, "gray", 0, 1),
+        panels = [(f"the picture: {size}×{size} = {size**2:,} pixels", target, "gray", 0, 1),
                   (f"the network: {compute_num_params(module.model):,} numbers, {psnr:.1f} dB", made, "gray", 0, 1),
-                  ("network - picture", made - target, "RdBu", -0.2, 0.2),
+                  ("network - picture", made - target, "RdBu", -0.1, 0.1),
                   ("the picture, enlarged", part(target), "gray", 0, 1),
-                  (f"the network at {TIMES}×{TIMES} times as many points", part(fine), "gray", 0, 1)]
+                  (f"the network, asked at {TIMES**2} times as many points", part(fine), "gray", 0, 1)]
         if finest is not None:
-            panels.append((f"drawn at {len(finest[0])}×{len(finest[0])}, never seen", part(finest[0]), "gray", 0, 1))
+            panels.append((f"as it would be at {len(finest[0])}×{len(finest[0])}, never seen", part(finest[0]), "gray", 0, 1))
         figure.set_size_inches(12, 8.4)
         for axes, (title, image, colours, low, high) in zip(figure.subplots(2, 3).flatten(), panels):
             shown = axes.imshow(image.numpy(), cmap=colours, vmin=low, vmax=high, interpolation="nearest")

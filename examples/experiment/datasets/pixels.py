@@ -13,16 +13,16 @@ SAMPLES = 3  # points along each side of a pixel, whose mean it is
 @datasets.register("pixels")
 class Pixels(Dataset):
     """A square picture of size × size pixels, cut at random into groups: `coord` (count, 2), as `make_coord` gives
-    them, and `target` (count, 1), between 0 and 1.
+    them, and `target` (count, 1), between 0 and 1. Each group comes `times` times.
 
     The picture is `landscape`, which can be drawn at any size; `file` takes the middle of a PNG's in its place.
     """
 
-    def __init__(self, size: int = 128, count: int = 4096, file: str | None = None) -> None:
+    def __init__(self, size: int = 128, count: int = 4096, times: int = 1, file: str | None = None) -> None:
         self.image = torch.from_numpy(landscape(size) if file is None else grey(file, size)).unsqueeze(0)
         self.coord, self.target = to_pixel_samples(self.image)
         order = torch.randperm(size * size, generator=torch.Generator().manual_seed(0))
-        self.groups = order.split(min(count, size * size))
+        self.groups = order.split(count) * times
 
     def __len__(self) -> int:
         return len(self.groups)
