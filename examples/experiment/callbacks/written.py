@@ -2,7 +2,6 @@
 
 from textwrap import wrap
 
-import tensorgrad as torch
 from tensorgrad.experiment import callbacks, streams
 
 from .pictures import Picture, curve
