@@ -6,7 +6,7 @@ from tensorgrad.experiment import callbacks, streams
 
 from .pictures import Picture, curve
 
-LINES, COLUMNS = 34, 43
+LINES, COLUMNS = 32, 45
 INK, PAPER = "#1b1b1b", "#faf7f0"
 
 
@@ -58,7 +58,7 @@ class Written(Picture):
         steps = list(self.texts)
         for page, step in zip(pages, dict.fromkeys([*steps[:2], steps[-1]])):
             page.set_title(f"after {step:,} steps" if step else "before training")
-            page.text(0, 1, folded(self.texts[step]), family="monospace", fontsize=9, linespacing=1.3, va="top", color=INK,
+            page.text(0, 1, folded(self.texts[step]), family="monospace", fontsize=9.6, linespacing=1.3, va="top", color=INK,
                       parse_math=False, transform=page.transAxes)
         for page in pages:
             page.axis("off")

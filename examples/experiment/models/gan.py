@@ -10,7 +10,7 @@ from tensorgrad.experiment.datasets.mnist import DEVIATION, MEAN
 class Generator(nn.Module):
     """Vectors (N, latent_dim) → images (N, 1, 28, 28), whose pixels have the range of the data set's."""
 
-    def __init__(self, latent_dim: int = 64, width: int = 32) -> None:
+    def __init__(self, latent_dim: int = 16, width: int = 32) -> None:
         super().__init__()
         self.net = nn.Sequential(
             nn.Linear(latent_dim, 2 * width * 7 * 7, bias=False), nn.Unflatten(1, (2 * width, 7, 7)),
@@ -28,7 +28,7 @@ class Generator(nn.Module):
 class Discriminator(nn.Module):
     """Images (N, 1, 28, 28) → scores (N, 1), high for images of the data set."""
 
-    def __init__(self, width: int = 32, dropout: float = 0.3) -> None:
+    def __init__(self, width: int = 32, dropout: float = 0.0) -> None:
         super().__init__()
         self.net = nn.Sequential(
             nn.Conv2d(1, width, 4, stride=2, padding=1), nn.LeakyReLU(0.2), nn.Dropout(dropout),
