@@ -56,16 +56,28 @@ def test_the_classifier_learns(place):
     assert picture_size(path / "img" / "classified.png")[0] > 1000
 
 
-def test_the_gan_draws(place):
+def test_the_gan_draws_also_when_it_was_resumed(place):
     pytest.importorskip("matplotlib")
-    wrapper = "train_wrapper.args"
-    path = trained("gan", "trainer_params.max_epochs=2", "trainer_params.limit_train_batches=20", f"{wrapper}.generator_spec.args.width=8",
-                   f"{wrapper}.discriminator_spec.args.width=8", "trainer_params.log_every_n_steps=1")
+    wrapper, longer = "train_wrapper.args", "trainer_params.max_epochs=2"
+    short = ["trainer_params.limit_train_batches=20", "trainer_params.log_every_n_steps=1", f"{wrapper}.generator_spec.args.width=8",
+             f"{wrapper}.discriminator_spec.args.width=8"]
+    path = trained("gan", *short, longer)
     assert column(path, "d_real_epoch")[-1] > column(path, "d_fake_epoch")[-1]      # it tells digits from what is drawn so far
     assert picture_size(path / "img" / "samples.png")[0] > 1000
-    state = torch.load(path / "ckpt" / "last.ckpt")["parts"]["callbacks"]["Sampled"]
-    assert list(state["moments"]) == [1, 2] and state["moments"][2].shape == (10, 28, 28)
-    assert state["moments"][2].min() >= -MEAN / DEVIATION - 1e-3 and not torch.equal(state["moments"][1], state["moments"][2])
+    moments = sampled(path)
+    assert list(moments) == [1, 2] and moments[2].shape == (10, 28, 28)
+    assert moments[2].min() >= -MEAN / DEVIATION - 1e-3 and not torch.equal(moments[1], moments[2])
+
+    config = str(FOLDER / "configs" / "gan.yaml")
+    assert run(config, *short, "trainer_params.max_epochs=1", "--tag", "cut") == 0
+    assert run(config, longer, "--tag", "cut", "--resume") == 0
+    again = sampled(Path("save/_gan_cut"))
+    assert all(torch.equal(moments[epoch], again[epoch]) for epoch in (1, 2))
+
+
+def sampled(path):
+    """The images of the callback, by epoch, from a run's last checkpoint."""
+    return torch.load(path / "ckpt" / "last.ckpt")["parts"]["callbacks"]["Sampled"]["moments"]
 
 
 @pytest.mark.parametrize("net", ["siren", "fourier"])
