@@ -18,7 +18,9 @@ _HOMES = {
     "Checkpointer": "checkpoint",
     "Registry": "registry", "UnknownName": "registry", "ConfigError": "config", "Mistake": "config",
     "Module": "module", "LightningModule": "module", "DataModule": "datamodule", "LightningDataModule": "datamodule",
-    "Trainer": "trainer", "Callback": "callbacks", "BaseWrapper": "wrappers", "GANWrapper": "wrappers",
+    "Trainer": "trainer", "rank_zero_only": "parallel", "seed_everything": "seeding",
+    "Callback": "callbacks", "ModelCheckpoint": "callbacks", "EarlyStopping": "callbacks",
+    "BaseWrapper": "wrappers", "GANWrapper": "wrappers",
 }
 __all__ = [*_MODULES, *_HOMES]      # pyright: ignore
 
