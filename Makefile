@@ -48,6 +48,7 @@ differential.py --calls 1000000 --seed $(SEED)
 files.py --cases 200000 --seed $(SEED)
 low_memory.py
 thread_sanitizer.py
+resume.py --kills 1000 --seed $(SEED)
 endef
 export TRIALS
 

@@ -5,14 +5,17 @@
 """
 import multiprocessing
 import os
+import signal
 
 import pytest
 from support import CHOICES, DEVICE
 
-collect_ignore = ["campaign"]       # scripts that run for hours: `make campaign`
+collect_ignore = ["campaign", "killed"]     # scripts that run for hours, `make campaign`, and programs that tests run
 
 
 def pytest_configure(config):
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:       # as a shell starts what runs in its background: tests and their processes are interrupted, too
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if DEVICE not in CHOICES:
         raise pytest.UsageError(f"DEVICE={DEVICE}: choose one of {', '.join(CHOICES)}")
 

@@ -22,9 +22,9 @@ import tensorgrad as torch
 from examples.chargpt.text import SHAKESPEARE, Text, batch
 from examples.mnist.dataset import EMBEDDED, MNIST, load, truncate
 from examples.toolkit.evaluator import Evaluator
-from examples.toolkit.idx import TYPES, read_idx
 from examples.toolkit.plotting import save_report, smooth
 from examples.toolkit.progress import ProgressBar
+from tensorgrad.experiment.datasets.idx import TYPES, read_idx
 
 ROOT = Path(__file__).parents[1]
 DEVICE = ["--device", os.environ.get("DEVICE", "cpu")]
@@ -50,7 +50,7 @@ can_draw = shutil.which("dot") and all(importlib.util.find_spec(name) for name i
 def run(example, *options, folder=ROOT, expect=0):
     """What `python -m examples.…` prints."""
     command = [sys.executable, "-W", "error", "-m", f"examples.{example}", *options]
-    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONIOENCODING": "utf-8"}
+    environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}", "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, encoding="utf-8", timeout=300)
     assert done.returncode == expect, done.stdout + done.stderr
     return done.stdout if expect == 0 else done.stderr
@@ -131,7 +131,8 @@ def swapped(tmp_path_factory):
     shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     for file in folder.rglob("*.py"):
         source = file.read_text(encoding="utf-8")
-        source = re.sub(r"^(import|from) tensorgrad\b", r"\1 torch", source, flags=re.MULTILINE)
+        # tensorgrad.experiment reads the files of images, as arrays.
+        source = re.sub(r"^(import|from) tensorgrad\b(?!\.experiment)", r"\1 torch", source, flags=re.MULTILINE)
         file.write_text(source, encoding="utf-8")
     return folder
 

@@ -44,6 +44,16 @@ def rounded(y, x):
     return y.astype(x.dtype) if x.dtype.itemsize == 2 and x.dtype.kind == "f" else y
 
 
+def widened(x):
+    """Floating point numbers in float64: squares of narrower ones may be out of their range."""
+    return x.astype("float64") if x.dtype.kind == "f" and x.dtype.itemsize < 8 else x
+
+
+def narrowed(y, x):
+    """A result of widened numbers in their own dtype again."""
+    return y.astype(x.dtype) if x.dtype.kind == "f" and x.dtype.itemsize < 8 else y
+
+
 def with_axis(self):
     """The overload that takes an axis."""
     return int(self.params.get("axis") is not None)
@@ -143,8 +153,7 @@ class Std(Op):
     kinds = "fc"
 
     def forward(xp, x, *, axis=None, correction=1, keepdims=False):
-        # in float64: squares of narrower numbers may be out of their range
-        return rounded(xp.sqrt(mean_square(xp, x.astype("float64") if x.dtype.kind == "f" and x.dtype.itemsize < 8 else x, axis, correction, keepdims)), x)
+        return narrowed(xp.sqrt(mean_square(xp, widened(x), axis, correction, keepdims)), x)
 
     def grad_x(xp, g, x, out, axis=None, correction=1, keepdims=False):
         g, out = (restored(xp, y, x.shape, axis, keepdims) for y in (g, out))

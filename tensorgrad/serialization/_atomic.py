@@ -108,13 +108,20 @@ def _created(path: str, beginning: str, mode: int) -> tuple[int, str]:
             os.unlink(temporary)
 
 
-def _remove_leftovers(folder: str, beginning: str) -> None:
-    """Remove what killed saves to the same path left. Files that cannot be listed, opened or locked stay."""
+def remove_leftovers(folder: Any) -> None:
+    """Remove what killed saves to any path in this folder left."""
+    _remove_leftovers(os.fsdecode(folder), None)
+
+
+def _remove_leftovers(folder: str, beginning: str | None) -> None:
+    """Remove what killed saves left, to the path whose parts begin like this. Files that cannot be listed, opened or
+    locked stay."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
+            start = entry.name.rfind(".", 0, -len(".part")) if beginning is None else len(beginning)
             if (
-                entry.name.startswith(beginning)
-                and ENDING.fullmatch(entry.name, len(beginning))
+                entry.name.startswith(beginning or ".")
+                and ENDING.fullmatch(entry.name, max(start, 1))
                 and entry.is_file(follow_symlinks=False)
             ):
                 with suppress(OSError):

@@ -1,8 +1,10 @@
 """Self-contained pages: one file, that asks for nothing and works offline."""
 from __future__ import annotations
 
+from base64 import b64encode
 from collections import deque
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from .text import escape, script, shorten
 MOST = 20_000           # boxes that a page holds: groups beyond that stay closed
 FIRST = 30              # boxes that it shows at first: about a screen of them
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; script-src "
 
 
 @cache
@@ -30,8 +32,9 @@ def page(title: str, body: str, style: str = "", script: str = "") -> str:
     True
     """
     end = f"<script>{script}</script>\n" if script else ""
+    runs = f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" if script else "'none'"        # this script and no other
     return (f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n<title>{escape(title)}</title>\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}{runs}">\n<title>{escape(title)}</title>\n'
             f"<style>\n{beside('page.css')}{style}</style>\n</head>\n<body>\n{body}\n{end}</body>\n</html>\n")
 
 

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import _DatasetKind
 from ._utils.iterate import _BaseDataLoaderIter, _MultiProcessingDataLoaderIter, _SingleProcessDataLoaderIter
+from ._utils.states import Resumed, state_of
 from ._utils.worker import get_worker_info
 from .dataset import Dataset, IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
@@ -45,6 +46,9 @@ class DataLoader(Generic[T_co]):
     ``worker_init_fn(number)`` first. RuntimeError if a worker dies or takes longer than ``timeout`` seconds; an
     exception in a worker is raised here.
     ``pin_memory`` puts batches into page-locked memory.
+
+    ``state_dict()`` tells where the newest iterator is in its epoch, and ``load_state_dict`` lets a loader of the same kind go on there, with shuffling and
+    workers too (in torchdata: ``StatefulDataLoader``). ``iterator.close()`` ends an epoch early.
 
     ValueError for options that contradict each other.
 
@@ -94,8 +98,19 @@ class DataLoader(Generic[T_co]):
         self.persistent_workers = persistent_workers
         self._IterableDataset_len_called = None
         self._iterator = None
+        self._progress = None       # of the newest iteration
+        self._resumed = None        # the state that the next iteration goes on from
+        self._followed = False      # does anybody ask for the state?
         self.__initialized = True
         self.check_worker_number_rationality()
+
+    @property
+    def _iterable(self) -> bool:
+        return self._dataset_kind == _DatasetKind.Iterable
+
+    @property
+    def _how_to_fetch(self) -> tuple:
+        return self._dataset_kind, self.dataset, self._auto_collation, self.collate_fn, self.drop_last
 
     @property
     def _auto_collation(self) -> bool:
@@ -110,6 +125,15 @@ class DataLoader(Generic[T_co]):
             raise ValueError(f'{name} attribute should not be set after {type(self).__name__} is initialized')
         super().__setattr__(name, value)
 
+    def __getstate__(self) -> dict[str, Any]:
+        resumed = self._resumed
+        return {**self.__dict__, '_progress': None, '_resumed': resumed and resumed.state}  # a copy has iterators of its own
+
+    def __setstate__(self, attributes: dict[str, Any]) -> None:
+        self.__dict__.update(attributes, _resumed=None)
+        if attributes['_resumed'] is not None:
+            self.load_state_dict(attributes['_resumed'])
+
     @property
     def multiprocessing_context(self):
         """How workers are started: None for the default, or a context of ``multiprocessing``."""
@@ -122,13 +146,59 @@ class DataLoader(Generic[T_co]):
         self.__multiprocessing_context = context
 
     def __iter__(self) -> Iterator[Any]:
-        if self._iterator is not None and self._iterator.alive:
-            self._iterator.restart(self)
-            return self._iterator
-        iterator = self._get_iterator()
-        if self.persistent_workers:
-            self._iterator = iterator
+        iterator = self._iterator
+        if iterator is not None and iterator.alive and self._resumed is None:
+            iterator.restart(self)
+        else:
+            iterator = self._get_iterator()
+            if self.persistent_workers:
+                self._iterator = iterator
+        self._progress, self._resumed = iterator._progress, None
         return iterator
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the newest iterator is in its epoch, as plain data (numbers, texts, tensors in containers) that any file may hold.
+
+        Call it at any time: before the first batch, after a batch, between epochs. Where samples depend on random numbers in workers, the loader keeps
+        track of these from the first call on; states of epochs that began earlier are as exact, but take as long to go on from as those batches took.
+        RuntimeError in the middle of an epoch with ``in_order=False``.
+
+        >>> import tensorgrad as torch
+        >>> loader = torch.utils.data.DataLoader(range(6), batch_size=2, shuffle=True)
+        >>> first = next(batches := iter(loader))
+        >>> state = loader.state_dict()
+        >>> loader.load_state_dict(state)
+        >>> [a.equal(b) for a, b in zip(batches, loader, strict=True)]
+        [True, True]
+        """
+        self._followed = True
+        if self._resumed is not None:
+            return self._resumed.state
+        if self._progress is not None:
+            self._progress.follow()
+        return state_of(self)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Let the next iterator go on where the state was taken, with the batches that came next there, to the bit.
+
+        A state taken in an epoch goes on after the last batch that was handed out, also when it was the last of the epoch, or when the loop was left
+        then; one taken between epochs, after the end of an iterator or its ``close()``, begins the next epoch. Batches that were handed out are not
+        fetched again. The generators of the loader, its samplers and its dataset go to where they were; the streams that all code shares (Python's
+        ``random``, NumPy's and the default generator) are not changed, since they are not the loader's: restore them with what they were drawn for. Samplers
+        and datasets with methods ``state_dict`` and ``load_state_dict`` keep their places themselves.
+
+        ValueError says in what the state's loader and this one differ; then nothing has changed.
+        """
+        resumed = self.check_state_dict(state_dict)
+        resumed.take_over(self)
+        if self._iterator is not None:
+            self._iterator._close()
+            self._iterator = None
+        self._resumed, self._followed = resumed, True
+
+    def check_state_dict(self, state_dict: dict[str, Any]) -> Resumed:
+        """Raise the ValueError that ``load_state_dict`` would raise, and change nothing."""
+        return Resumed(self, state_dict)
 
     def _get_iterator(self) -> _BaseDataLoaderIter:
         if self.num_workers == 0:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from .... import api as tg
 from ..dataset import Subset, TensorDataset, getitems
-from .collate import collate_tensor_fn, default_collate, default_collate_fn_map
+from .collate import collate_tensor_fn, default_collate, default_collate_fn_map, default_convert
 
 
 class _DatasetKind:
@@ -17,7 +17,7 @@ class _DatasetKind:
 def make_fetcher(kind: int, dataset, auto_collation: bool, collate_fn: Callable, drop_last: bool) -> Callable:
     """A function of an index (with ``auto_collation``, of a list of indices) that returns a sample (a batch)."""
     if kind == _DatasetKind.Iterable:
-        return fetch_iterated(iter(dataset), auto_collation, collate_fn, drop_last)
+        return Iterated(iter(dataset), auto_collation, collate_fn, drop_last)
     if not auto_collation:
         return lambda index: collate_fn(dataset[index])
     columns, position = whole_columns(dataset, collate_fn)
@@ -26,23 +26,23 @@ def make_fetcher(kind: int, dataset, auto_collation: bool, collate_fn: Callable,
     return fetch_rows(dataset, columns, position)
 
 
-def fetch_iterated(samples, auto_collation: bool, collate_fn: Callable, drop_last: bool) -> Callable:
-    """Indices do not matter, only their number does."""
-    ended = False
+class Iterated:
+    """Fetches what an iterable dataset gives. Indices do not matter, only their number does."""
 
-    def fetch_batch(indices: Sequence):
-        nonlocal ended
-        batch = []
-        while not ended and len(batch) < len(indices):
+    def __init__(self, samples, auto_collation: bool, collate_fn: Callable, drop_last: bool) -> None:
+        self.samples, self.auto_collation, self.collate_fn, self.drop_last = samples, auto_collation, collate_fn, drop_last
+        self.ended = False  # has the dataset come to its end?
+
+    def __call__(self, indices: Sequence):
+        batch, wanted = [], len(indices) if self.auto_collation else 1
+        while not self.ended and len(batch) < wanted:
             try:
-                batch.append(next(samples))
+                batch.append(next(self.samples))
             except StopIteration:
-                ended = True
-        if not batch or (drop_last and len(batch) < len(indices)):
+                self.ended = True
+        if not batch or (self.drop_last and len(batch) < wanted):
             raise StopIteration
-        return collate_fn(batch)
-
-    return fetch_batch if auto_collation else lambda _: collate_fn(next(samples))
+        return self.collate_fn(batch if self.auto_collation else batch[0])
 
 
 def whole_columns(dataset, collate_fn: Callable) -> tuple:
@@ -58,6 +58,14 @@ def whole_columns(dataset, collate_fn: Callable) -> tuple:
              and default_collate_fn_map.get(tg.Tensor) is collate_tensor_fn
              and all(type(tensor) is tg.Tensor for tensor in dataset.tensors))
     return (dataset.tensors, indices) if plain else (None, None)
+
+
+def fetches_plainly(loader) -> bool:
+    """Are samples and batches known to depend on no random numbers?"""
+    dataset = loader.dataset
+    while type(dataset) is Subset:
+        dataset = dataset.dataset
+    return type(dataset) in (TensorDataset, list, tuple, range, str) and loader.collate_fn in (default_collate, default_convert)
 
 
 def fetch_rows(dataset, columns: Sequence, position: Sequence | None) -> Callable:

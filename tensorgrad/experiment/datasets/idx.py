@@ -1,11 +1,14 @@
 """The IDX file format: two zero bytes, a type code, how many dimensions, the dimensions, the values; all big-endian."""
 
+from __future__ import annotations
+
 import gzip
 import math
 import os
 import struct
 import zlib
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 
@@ -16,11 +19,17 @@ MOST_DIMENSIONS = 64  # what NumPy allows
 CHUNK = 1 << 20
 
 
-def read_idx(path):
+def read_idx(path: Any) -> np.ndarray:
     """The array in an IDX file, plain or gzipped.
 
     Whatever is wrong with the file is a ValueError that names it. The header is not believed: no more memory is taken
     than the file has bytes for.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "digits").write_bytes(b"\\0\\0\\x08\\x01" + b"\\0\\0\\0\\x03" + bytes([7, 8, 9]))
+    ...     read_idx(f"{folder}/digits").tolist()
+    [7, 8, 9]
     """
     path = Path(path)
     with open(path, "rb") as file:
@@ -28,14 +37,14 @@ def read_idx(path):
         packed = file.read(2) == GZIP_MAGIC
         file.seek(0)
         try:
-            return _parse(gzip.GzipFile(fileobj=file), size * GZIP_RATIO) if packed else _parse(file, size)
+            return parse_idx(gzip.GzipFile(fileobj=file), size * GZIP_RATIO) if packed else parse_idx(file, size)
         except (ValueError, EOFError, zlib.error, gzip.BadGzipFile) as error:
             damage = "" if isinstance(error, ValueError) else "damaged gzip data: "
             raise ValueError(f"{path}: {damage}{error}") from None
 
 
-def _parse(stream, limit):
-    """Read one array from `stream`, which cannot hold more than `limit` bytes."""
+def parse_idx(stream: IO[bytes] | gzip.GzipFile, limit: int) -> np.ndarray:
+    """The array in a stream that cannot hold more than `limit` bytes. ValueError if it holds none, or more."""
     dtype, shape = _header(stream)
     length = math.prod(shape) * dtype.itemsize
     if length > limit:
@@ -48,7 +57,7 @@ def _parse(stream, limit):
     return np.frombuffer(values, dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=False)
 
 
-def _header(stream):
+def _header(stream: Any) -> tuple[np.dtype, tuple[int, ...]]:
     magic = stream.read(4)
     if len(magic) < 4:
         raise ValueError(f"too short for an IDX header: {len(magic)} bytes")
@@ -65,7 +74,7 @@ def _header(stream):
     return np.dtype(TYPES[code]), struct.unpack(f">{ndim}I", dimensions)
 
 
-def _read_at_most(stream, length):
+def _read_at_most(stream: Any, length: int) -> bytearray:
     """Up to `length` bytes, collected piece by piece: memory follows the data, not the promise."""
     values = bytearray()
     while len(values) < length and (piece := stream.read(min(CHUNK, length - len(values)))):

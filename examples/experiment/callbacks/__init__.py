@@ -1,0 +1,2 @@
+"""Callbacks of these experiments: importing a module registers what it defines."""
+from . import classified, reconstructed, sampled, written

@@ -1,0 +1,833 @@
+"""Configurations of experiments: YAML under limits, changes from the command line, and all mistakes at once."""
+
+import json
+from datetime import date
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import fresh_process
+
+import tensorgrad as torch
+from tensorgrad.experiment import checking, config, datasets, models
+from tensorgrad.experiment.checking import Spec, check, checked
+from tensorgrad.experiment.config import ConfigError, dump, load, loads, override
+
+yaml = pytest.importorskip("yaml")
+PARSERS = ["libyaml", "python"] if hasattr(yaml, "CSafeLoader") else ["python"]
+
+PLAIN = """
+train_dataset:
+  dataset: {name: mnist-ds, args: {train: true}}
+  batch_size: 32
+  shuffle: true
+val_dataset:
+  dataset: {name: mnist-ds, args: {train: false}}
+  batch_size: 32
+model:
+  name: resnet18
+  args: {num_classes: 10}
+optimizer:
+  name: SGD
+  args: {lr: 1.e-2, momentum: 0.9}
+scheduler:
+  name: LambdaLR
+  args: {lr_lambda: {name: warmup_lr, args: {start: 0.1}}}
+loss: {name: mnist_ce}
+epoch_max: 5
+epoch_val: 1
+epoch_save: 2
+run_step: true
+load_optimizer: true
+seed: 42
+"""
+
+
+@pytest.fixture(params=PARSERS)
+def parser(request, monkeypatch):
+    """Texts are read by libyaml's parser, and by PyYAML's own."""
+    if request.param == "python":
+        monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
+    config._loader.cache_clear()
+    yield request.param
+    config._loader.cache_clear()
+
+
+def mistakes_of(call, *args):
+    with pytest.raises(ConfigError) as caught:
+        call(*args)
+    lines = str(caught.value).split("\n")
+    assert len(lines) == len(caught.value.mistakes) and all(line.isprintable() for line in lines)
+    return lines
+
+
+def one(call, *args):
+    [line] = mistakes_of(call, *args)
+    return line
+
+
+# ── reading ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_E25_floats_without_a_point_are_floats(parser):
+    text = "a: 1.e-4\nb: 1e-4\nc: 1E+3\nd: .5\ne: 5e3\nf: -1.5e-3\ng: .inf\nh: 1_000.5\ni: 1e400"
+    read = loads(text)
+    assert read == {
+        "a": 1e-4,
+        "b": 1e-4,
+        "c": 1e3,
+        "d": 0.5,
+        "e": 5e3,
+        "f": -1.5e-3,
+        "g": float("inf"),
+        "h": 1000.5,
+        "i": float("inf"),
+    }
+    assert all(type(value) is float for value in read.values())
+    assert loads("a: '1e-4'\nb: 1e\nc: e4\nd: 1e-4x") == {"a": "1e-4", "b": "1e", "c": "e4", "d": "1e-4x"}
+
+
+def test_E25_values_are_what_pyyaml_makes_of_them(parser):
+    text = "a: [1, 0x1F, 0b11, 017, 1_000, 190:20]\nb: [yes, No, on, ~, null, '', ]\nc: {d: |\n   two\n   lines\n }\ne: >-\n  x\n  y\nf: \"\\e[\"\n"
+    text = text.replace("c: {d: |\n   two\n   lines\n }\n", "c:\n  d: |\n   two\n   lines\n")
+    assert loads(text) == yaml.safe_load(text)
+    assert loads(text.encode()) == loads(text) == loads(text.encode("utf-16"))
+
+
+def test_E25_dates_and_signs_stay_texts(parser):
+    assert loads("a: 2024-01-01\nb: =\nc: <<") == {"a": "2024-01-01", "b": "=", "c": "<<"}
+
+
+def test_E25_aliases_and_merges_are_copies(parser):
+    read = loads(
+        "base: &b {lr: 1, betas: [1, 2]}\nother: *b\nmore: {<<: *b, lr: 2}\nlist: {<<: [{a: 1}, {a: 2, c: 3}]}"
+    )
+    assert read["other"] == read["base"] and read["other"]["betas"] is not read["base"]["betas"]
+    assert read["more"] == {"lr": 2, "betas": [1, 2]} and read["list"] == {"a": 1, "c": 3}
+
+
+def test_E25_specs_of_layers_are_read(parser):
+    layers = pytest.importorskip("tensorgrad.layers")
+    network = layers.Sequential([layers.Linear(5), layers.Dropout(p=0.5), layers.Linear(2)])
+    text = layers.to_yaml(network)
+    spec = loads(text)
+    made = models.make({"name": "layers", "args": {"spec": loads(dump(spec))}})
+    assert layers.to_yaml(made.model) == text and dump(yaml.safe_load(text)) == dump(spec)
+
+
+def test_E25_empty_texts_are_empty_configs(parser):
+    assert loads("") == loads("# nothing\n") == loads("---\n") == loads(b"") == {}
+
+
+@pytest.mark.parametrize(
+    "text, line",
+    [
+        ("- 1", "a configuration is a mapping of keys to values, not a list of 1"),
+        ("just text", "a configuration is a mapping of keys to values, not 'just text'"),
+        ("a: 1\nb: 2\na: 3", "a: line 3: the key stands twice in its mapping"),
+        ("a: {b: [{c: 1, c: 2}]}", "a.b[0].c: line 1: the key stands twice in its mapping"),
+        ("a:\n  1: x", "a: line 2: keys are texts, not 1; put it in quotes"),
+        ("a: {[1]: x}", "a: line 1: keys are texts, not a list of 1"),
+        ("~: 1", "line 1: keys are texts, not null; put it in quotes"),
+        ("on: 1", "line 1: keys are texts, not true; put it in quotes"),
+        (
+            "a: !!python/object/apply:os.system [ls]",
+            "a: line 1: the tag 'tag:yaml.org,2002:python/object/apply:os.system' is refused: "
+            "a configuration is plain data",
+        ),
+        ("a: !mine 1", "a: line 1: the tag '!mine' is refused: a configuration is plain data"),
+        ("a: !!binary aGk=", "a: line 1: the tag 'tag:yaml.org,2002:binary' is refused: a configuration is plain data"),
+        ("a: !!set {x}", "a: line 1: the tag 'tag:yaml.org,2002:set' is refused: a configuration is plain data"),
+        ("a: !!int x", "a: line 1: 'x' is no int"),
+        ("a: !!bool 1", "a: line 1: '1' is no bool"),
+        ("a: *b", "a: line 1: the alias '*b' comes before its anchor"),
+        ("a: &b [1, *b]", "a[1]: line 1: the alias '*b' stands for a value that holds it"),
+        ("a: &b {c: {d: *b}}", "a.c.d: line 1: the alias '*b' stands for a value that holds it"),
+        ("a: {<<: 3}", "a: line 1: '<<' takes a mapping, or a list of them, not 3"),
+        ("a: 1\n---\nb: 2", "line 2: a configuration is one document, and here a second one begins"),
+        ("a: " + "9" * 401, "a: line 1: a number of more than 400 characters"),
+        ("a: 0x" + "f" * 399, "a: line 1: a number of more than 400 characters"),
+    ],
+)
+def test_E25_texts_that_are_no_config_name_their_lines(parser, text, line):
+    assert one(loads, text) == line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: b: c",
+        "a: [1",
+        "a: 'x",
+        "\t- a",
+        "a: \x01",
+        b"\xff\xfe\x00",
+        b"\x80",
+        "a: \ud800",
+        "%YAML 9\n---\na: 1",
+        'a: "\\x"',
+    ],
+)
+def test_E25_texts_that_are_no_yaml(parser, text):
+    assert "this is not YAML" in one(loads, text)
+
+
+def test_E25_half_surrogates_are_refused(parser):
+    assert len(mistakes_of(loads, 'a: "\\ud800"')) == 1
+
+
+def test_E25_mistakes_of_a_text_come_together(parser):
+    lines = mistakes_of(loads, "a: 1\na: 2\n3: x\nb: !x y\nc: {d: !!int q}")
+    assert [line.split(":")[0] for line in lines] == ["a", "line 3", "b", "c.d"]
+
+
+# ── hostile texts ─────────────────────────────────────────────────────────────────────────────
+
+LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 30)
+)
+
+
+@pytest.mark.parametrize(
+    "text, why",
+    [
+        (LAUGHS, "10,000 values, aliases written out"),
+        (LAUGHS.replace("[", "{<<: [").replace("]", "]}").replace("x, ", "{x: 1}, ").replace("x]", "{x: 1}]"), ""),
+        ("a: [" + "1," * 200_000 + "]", "10,000 values"),
+        ("a: [" + "[]," * 20_000 + "]", "10,000 values"),
+        ("{" + ",".join(f"k{i}: 1" for i in range(9000)) + "}", "10,000 values"),
+        ("a: " + "[" * 33 + "]" * 33, "nested 32 deep at most"),
+        ("a: " + "[" * 300_000, ""),
+        ("a: " + "{b: " * 300_000, ""),
+        ("- " * 400_000, ""),
+        ("? " * 400_000, ""),
+        ("a:\n" + "".join(" " * i + "b:\n" for i in range(1, 1000)), "nested 32 deep at most"),
+        ("b: &b " + "[" * 20 + "]" * 20 + "\na: " + "[" * 15 + "*b" + "]" * 15, "nested 32 deep at most"),
+        ("x" * 1_000_001, "at most 1,000,000 bytes"),
+        ("é" * 500_001, "at most 1,000,000 bytes"),
+        ("a: &" + "b" * 900_000 + " 1", ""),
+        ("!<" + "x" * 900_000 + "> 1", ""),
+        ("'" + "\\" * 900_000, ""),
+        ("&a " * 300_000, ""),
+    ],
+)
+def test_E34_hostile_texts_are_refused_before_they_are_built(parser, text, why):
+    if parser == "python":  # which reads more slowly; the limits are the same
+        text = text if "bytes" in why else text[:60_000]
+    try:
+        value = loads(text)
+    except ConfigError as error:
+        assert why in str(error) and all(len(line) < 1000 for line in str(error).split("\n"))
+    else:
+        assert not why and len(dump(value)) < 10**6
+
+
+def test_E34_what_the_limits_allow(parser):
+    assert len(loads("a: [" + "1," * 9990 + "]")["a"]) == 9990
+    value = loads("a: " + "[" * 31 + "]" * 31)["a"]
+    for _ in range(30):
+        [value] = value
+    assert value == []
+    assert len(loads("# " + "x" * 999_900 + "\na: 1")) == 1
+
+
+def test_E34_huge_files_are_not_read(tmp_path):
+    path = tmp_path / "huge.yaml"
+    with open(path, "wb") as file:
+        file.truncate(100_000_000)
+    import tracemalloc
+
+    tracemalloc.start()
+    try:
+        assert "at most 1,000,000 bytes" in one(load, path)
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_E34_no_name_in_a_text_is_shown_raw():
+    [line] = mistakes_of(loads, 'a: {"\\e[2J\\nx": 1, "\\e[2J\\nx": 2}')
+    assert line == r"a['\x1b[2J\nx']: line 1: the key stands twice in its mapping"
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.one_of(st.text(), st.binary(), st.text("&*!|>[]{}:,-?'\"\\<=~#%@`\n\t 0aé")))
+def test_E34_noise_is_read_or_refused(text):
+    try:
+        value = loads(text)
+    except ConfigError as error:
+        assert str(error)
+    else:
+        assert loads(dump(value)) == value or "nan" in dump(value)
+
+
+# ── files ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_E25_load_reads_yaml_and_json(tmp_path):
+    (tmp_path / "a.yaml").write_text(PLAIN, encoding="utf-8")
+    (tmp_path / "a.json").write_text(json.dumps(loads(PLAIN)), encoding="utf-8")
+    assert load(tmp_path / "a.yaml") == load(str(tmp_path / "a.json")) == loads(PLAIN)
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize(
+    "text, why",
+    [
+        ("[1]", "a mapping"),
+        ("{", "not JSON"),
+        ('{"a": 1, "a": 2}', "'a' stands twice"),
+        ("[" * 100_000, "not JSON"),
+        ('{"a": ' + "[" * 40 + "]" * 40 + "}", "32 deep"),
+        ('{"a": ' + "9" * 5000 + "}", "not JSON"),
+        ("é\xff", "not JSON"),
+        ('{"a": "\\ud800"}', "surrogate"),
+    ],
+)
+def test_E25_json_has_the_same_limits(tmp_path, text, why):
+    (tmp_path / "a.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(ConfigError, match=why) as caught:
+        load(tmp_path / "a.json")
+    assert caught.value.__notes__ == [f"in {tmp_path / 'a.json'}"]
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+SCALARS = st.none() | st.booleans() | st.integers(-(10**30), 10**30) | st.floats(allow_nan=False) | TEXTS
+PLAIN_DATA = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4), max_leaves=12
+)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.dictionaries(TEXTS, PLAIN_DATA, max_size=5))
+def test_E23_dump_is_read_back(value):
+    text = dump(value)
+    assert loads(text) == value and list(loads(text)) == list(value)
+    assert list(map(type, loads(text).values())) == list(map(type, value.values()))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1e-4",
+        "1.e3",
+        "2024-01-01",
+        "=",
+        "<<",
+        "yes",
+        "null",
+        "~",
+        "",
+        "0x1F",
+        "1:30",
+        "a: b",
+        "# no",
+        "- x",
+        "é\n\x1b",
+        "\x85",
+    ],
+)
+def test_E23_texts_like_values_are_quoted(text):
+    assert loads(dump({"a": text, text: 1})) == {"a": text, text: 1}
+    assert yaml.safe_load(dump({"a": text}))["a"] == text  # whoever reads it
+
+
+def test_E23_dump_keeps_the_order_and_takes_numbers_of_arrays():
+    class Color(str, Enum):  # noqa: UP042
+        RED = "red"
+
+    shared = [1, 2]
+    value = {
+        "z": Path("a/b"),
+        "a": np.float32(0.5),
+        "m": torch.tensor(3),
+        "c": (1, np.int64(2)),
+        "e": Color.RED,
+        "s": shared,
+        "t": shared,
+        "b": np.bool_(True),
+    }
+    text = dump(value)
+    assert text == "z: a/b\na: 0.5\nm: 3\nc: [1, 2]\ne: red\ns: [1, 2]\nt: [1, 2]\nb: true\n"
+
+
+def test_E23_what_no_file_can_hold_is_told():
+    lines = mistakes_of(
+        dump, {"a": object(), "b": {1: 2}, "c": [torch.zeros(2)], "d": date(2024, 1, 1), "e": 10**400, "f": "\ud800"}
+    )
+    assert lines == [
+        "a: a object is not plain data, so no configuration can hold it",
+        "b: keys are texts that a file can hold, not 1",
+        "c[0]: a Tensor is not plain data, so no configuration can hold it",
+        "d: a date is not plain data, so no configuration can hold it",
+        "e: a number of more than 400 characters",
+        "f: a text with half a surrogate pair, which no file can hold",
+    ]
+    loop = {}
+    loop["a"] = loop
+    assert "32 deep" in one(dump, loop)
+
+
+# ── changes from the command line ─────────────────────────────────────────────────────────────
+
+
+def test_E25_override_changes_a_copy():
+    before = loads(PLAIN)
+    changed = override(
+        before,
+        [
+            "optimizer.args.lr=1e-3",
+            "model.args={num_classes: 5}",
+            "scheduler=null",
+            "callbacks=[{name: a}, {name: b}]",
+            "callbacks[1].args.x=[1, 2]",
+            "callbacks[-2].name=c",
+            "new.deep.key= text with spaces ",
+        ],
+    )
+    assert before == loads(PLAIN)
+    assert changed["optimizer"]["args"] == {"lr": 1e-3, "momentum": 0.9} and changed["model"]["args"] == {
+        "num_classes": 5
+    }
+    assert changed["scheduler"] is None and changed["new"] == {"deep": {"key": "text with spaces"}}
+    assert changed["callbacks"] == [{"name": "c"}, {"name": "b", "args": {"x": [1, 2]}}]
+    assert override({"a": None}, ["a.b=x=y"]) == {"a": {"b": "x=y"}} and override({}, ["a="]) == {"a": None}
+
+
+@pytest.mark.parametrize(
+    "change, line",
+    [
+        ("lr", "'lr': a change is written key.key=value"),
+        ("=1", "'' is no path: one is written key.key[0].key"),
+        ("a..b=1", "'a..b' is no path: one is written key.key[0].key"),
+        ("[0]=1", "'[0]' is no path: one is written key.key[0].key"),
+        ("a[x]=1", "'a[x]' is no path: one is written key.key[0].key"),
+        ("a b=1", "'a b' is no path: one is written key.key[0].key"),
+        ("l[2]=1", "l[2]: the list has 2 items"),
+        ("l.x=1", "l: no mapping, so it has no key 'x': a list of 2"),
+        ("m[0]=1", "m: no list, so it has no item [0]: a mapping of 1"),
+        ("m.k.x=1", "m.k: no mapping, so it has no key 'x': 1"),
+        ("q[0]=1", "q: is not there, so it has no item [0]"),
+        ("m.k=[1", None),
+        (
+            "m.k=!!python/name:os.system",
+            "m.k: line 1: the tag 'tag:yaml.org,2002:python/name:os.system' is refused: a configuration is plain data",
+        ),
+        ("m." + "k." * 50 + "k=1", None),
+    ],
+)
+def test_E25_override_names_what_is_wrong(change, line):
+    told = one(override, {"l": [1, 2], "m": {"k": 1} if not change.endswith("k.k=1") else {}}, [change])
+    assert line is None or told == line
+
+
+def test_E25_override_tells_all_mistakes():
+    assert len(mistakes_of(override, {"a": 1}, ["a.b=1", "a[0]=2", "=", "b=[", "c=1"])) == 4
+
+
+# ── checking ──────────────────────────────────────────────────────────────────────────────────
+
+
+def checked_lines(text, **changes):
+    return [str(mistake) for mistake in check({**loads(text), **changes})]
+
+
+def test_E25_the_plain_form_has_no_mistake():
+    value = loads(PLAIN)
+    assert check(value) == [] and checked(value) is value
+    assert (
+        check(
+            {
+                **value,
+                "cmd_args": {"config": "a.yaml", "gpu": "0"},
+                "resume": None,
+                "callbacks": None,
+                "val_dataset": None,
+                "scheduler": None,
+            }
+        )
+        == []
+    )
+
+
+def test_E34_ten_mistakes_give_ten_lines():
+    text = """
+train_dataset:
+  dataset: {name: mnist-dss}
+  batch_size: 0
+  shufle: true
+model: {name: resnet18, args: {num_classes: ten}}
+optimizer: {name: SGD, args: {learning_rate: 0.1}}
+scheduler: {name: StepLR, args: {gamma: 0.5}}
+loss: {name: mnist_ce, args: {label_smoothing: "0.1"}}
+epoch_max: 5.5
+epoch_save: true
+sed: 1
+"""
+    lines = mistakes_of(checked, loads(text))
+    assert [line.split(": ")[0] for line in lines] == [
+        "train_dataset.dataset.name",
+        "train_dataset.batch_size",
+        "train_dataset.shufle",
+        "model.args.num_classes",
+        "optimizer.args.learning_rate",
+        "scheduler.args.step_size",
+        "loss.args.label_smoothing",
+        "epoch_max",
+        "epoch_save",
+        "sed",
+    ]
+    assert lines[0].endswith(
+        "no dataset is called 'mnist-dss'; nearest: mnist-ds; registered: mnist, mnist-dm, mnist-ds"
+    )
+    assert lines[1].endswith("expected at least 1, not 0")
+    assert lines[2].endswith(
+        "unknown key; nearest: shuffle; allowed: dataset, batch_size, shuffle, num_workers, drop_last"
+    )
+    assert lines[3].endswith("expected int, not 'ten'") and "allowed: lr, momentum" in lines[4]
+    assert lines[5].endswith("missing: int") and lines[6].endswith(
+        "expected number, not '0.1' (without quotes it is one)"
+    )
+    assert "nearest: seed" in lines[9]
+
+
+def test_E25_missing_and_misspelled_keys_are_one_mistake():
+    value = loads(PLAIN)
+    value["modell"] = value.pop("model")
+    del value["loss"]
+    assert [mistake.path for mistake in check(value)] == ["modell", "loss"]
+    assert [mistake.message for mistake in check({})] == [
+        "missing: mapping",
+        "missing: model {name, args}",
+        "missing: loss {name, args}",
+        "missing: optimizer {name, args}",
+        "missing: int, at least 1",
+    ]
+
+
+@pytest.mark.parametrize(
+    "optimizer, line",
+    [
+        ("SGD", "optimizer: expected optimizer {name, args}, not 'SGD'"),
+        ({"args": {}}, "optimizer.name: missing: text"),
+        ({"name": 3}, "optimizer.name: expected text, not 3"),
+        ({"name": "os.system"}, None),
+        ({"name": "SGD", "args": [1]}, "optimizer.args: expected mapping, or null, not a list of 1"),
+        (
+            {"name": "SGD", "args": {"lr": -1}},
+            "optimizer.args: SGD refuses them: ValueError: Invalid learning rate: -1",
+        ),
+        (
+            {"name": "Adam", "args": {"betas": [0.9, 2.0]}},
+            "optimizer.args: Adam refuses them: ValueError: Invalid beta parameter at index 1: 2.0",
+        ),
+        ({"name": "Adam", "args": {"betas": 0.9}}, "optimizer.args.betas: expected list, not 0.9"),
+        ({"name": "Adam", "args": {"amsgrad": 1}}, "optimizer.args.amsgrad: expected true or false, not 1"),
+        ({"name": "SGD", "args": {"params": []}}, None),
+        ({"name": "SGD", "args": {"lr": True}}, "optimizer.args.lr: expected number, not true"),
+    ],
+)
+def test_E9_mistakes_of_optimizers(optimizer, line):
+    [told] = checked_lines(PLAIN, optimizer=optimizer)
+    assert told == line or (line is None and told.startswith("optimizer."))
+
+
+@pytest.mark.parametrize("spec", [{"name": name} for name in checking.registries()["optimizer"].names()])
+def test_E9_every_optimizer_by_its_name(spec):
+    assert checked_lines(PLAIN, optimizer=spec) == []
+
+
+@pytest.mark.parametrize(
+    "scheduler, line",
+    [
+        (
+            {"name": "LambdaLR"},
+            "scheduler.args.lr_lambda: missing: function of the epoch {name, args}, or list of function of the epoch {name, args}",
+        ),
+        (
+            {"name": "LambdaLR", "args": {"lr_lambda": {"name": "warmup", "args": {}}}},
+            "scheduler.args.lr_lambda.name: no lr_lambda is called 'warmup'; nearest: warmup_lr; registered: warmup_lr",
+        ),
+        (
+            {"name": "LambdaLR", "args": {"lr_lambda": [{"name": "warmup_lr", "args": {"start": "x"}}]}},
+            "scheduler.args.lr_lambda[0].args.start: expected number, not 'x'",
+        ),
+        (
+            {
+                "name": "SequentialLR",
+                "args": {
+                    "milestones": [2],
+                    "schedulers": [{"name": "StepLR", "args": {"step_size": 1}}, {"name": "StepLR"}],
+                },
+            },
+            "scheduler.args.schedulers[1].args.step_size: missing: int",
+        ),
+        (
+            {"name": "MultiStepLR", "args": {"milestones": [1, "x"]}},
+            "scheduler.args.milestones[1]: expected int, not 'x'",
+        ),
+        ({"name": "OneCycleLR", "args": {"max_lr": 0.1}}, None),
+        (
+            {"name": "ReduceLROnPlateau", "interval": "stepp"},
+            "scheduler.interval: expected 'step' or 'epoch', not 'stepp'; nearest: step",
+        ),
+    ],
+)
+def test_E7_mistakes_of_schedules(scheduler, line):
+    [told] = checked_lines(PLAIN, scheduler=scheduler)
+    assert told == line or (line is None and told.startswith("scheduler."))
+
+
+@pytest.fixture
+def registered():
+    """A registry's new names go away after the test."""
+    kept = [(registry, dict(registry._classes)) for registry in checking.registries().values() if registry.names()]
+    yield
+    for registry, classes in kept:
+        registry._classes = classes
+
+
+def test_E34_the_trainer_form_checks_nested_specs(registered):
+    @models.register("wrap")
+    class Wrap:
+        def __init__(
+            self, model_spec, loss_spec: dict, optim_spec, scheduler_spec=None, extra_spec=None, part_specs=()
+        ):
+            pass
+
+        def training_step(self, batch, batch_idx):
+            pass
+
+    args = {
+        "model_spec": {"name": "mlp", "args": {"in_dim": 2, "out_dim": "x", "hidden_list": [1, 2.5]}},
+        "loss_spec": {"name": "mnist-ce"},
+        "optim_spec": {"name": "Adam", "args": {"lrr": 1}},
+        "scheduler_spec": {"name": "StepLR", "args": {"step_size": "1"}},
+        "extra_spec": {"name": "mnist-ds", "args": {"trian": True}},
+        "part_specs": [{"name": "mse"}, {"name": "nothing"}],
+    }
+    value = {
+        "data_module": {"name": "mnist", "args": {"batch_size": "8"}},
+        "train_wrapper": {"name": "wrap", "args": args},
+    }
+    assert [mistake.path for mistake in check(value)] == [
+        "data_module.args.batch_size",
+        "train_wrapper.args.model_spec.args.out_dim",
+        "train_wrapper.args.model_spec.args.hidden_list[1]",
+        "train_wrapper.args.loss_spec.name",
+        "train_wrapper.args.optim_spec.args.lrr",
+        "train_wrapper.args.scheduler_spec.args.step_size",
+        "train_wrapper.args.extra_spec.args.trian",
+        "train_wrapper.args.part_specs[1].name",
+    ]
+    good = {"model_spec": {"name": "resnet18"}, "loss_spec": {"name": "mnist_ce"}, "optim_spec": {"name": "SGD"}}
+    assert (
+        check(
+            {
+                "data_module": {"name": "mnist"},
+                "train_wrapper": {"name": "wrap", "args": good},
+                "seed": 3,
+                "callbacks": [],
+            }
+        )
+        == []
+    )
+
+
+def test_E34_a_wrapper_trains_and_a_data_module_loads(registered):
+    @models.register("wrap")
+    class Wrap:
+        def training_step(self, batch, batch_idx):
+            pass
+
+    paths = {
+        mistake.path: mistake.message
+        for mistake in check({"data_module": {"name": "mnist-ds"}, "train_wrapper": {"name": "mlp"}})
+    }
+    assert (
+        paths["data_module.name"] == "mnist-ds has no train_dataloader(); nearest: mnist-dm; allowed: mnist, mnist-dm"
+    )
+    assert (
+        paths["train_wrapper.name"].startswith("mlp has no training_step(); ") and "wrap" in paths["train_wrapper.name"]
+    )
+    assert [
+        mistake.path for mistake in check({"train_wraper": {"name": "wrap"}, "data_module": {"name": "mnist"}})
+    ] == ["train_wraper"]
+
+
+def test_E34_annotations_are_the_schema(registered):
+    @datasets.register("typed")
+    class Typed:
+        def __init__(
+            self,
+            a: int,
+            b: float = 1,
+            *,
+            c: bool = True,
+            d: str = "",
+            e: list[int] = (),
+            f: tuple[int, str] = (),
+            g: dict[str, float] = None,
+            h: Literal["min", "max"] = "min",
+            i: "int | list[int] | None" = None,
+            j: Path = "",
+            k: "Unknown" = None,  # noqa: F821
+            m=None,
+            n: Annotated[dict, Spec("loss")] = None,
+            o: list[Annotated[dict, Spec("model")]] = (),
+        ):
+            pass
+
+    def lines(**args):
+        return [
+            str(m).removeprefix("train_dataset.dataset.args.")
+            for m in check(
+                {**loads(PLAIN), "train_dataset": {"batch_size": 1, "dataset": {"name": "typed", "args": args}}}
+            )
+        ]
+
+    good = {
+        "a": 1,
+        "b": 2,
+        "c": False,
+        "d": "x",
+        "e": [1],
+        "f": [1, "x"],
+        "g": {"x": 1},
+        "h": "max",
+        "i": [3],
+        "j": "a/b",
+        "k": 7,
+        "m": [None],
+        "n": {"name": "mse"},
+        "o": [{"name": "resnet18"}],
+    }
+    assert lines(**good) == lines(**{**good, "i": None, "g": None, "b": 1.5, "n": None}) == lines(a=1) == []
+    bad = {
+        "a": True,
+        "b": "x",
+        "c": 0,
+        "d": 1,
+        "e": [1, None],
+        "f": [1],
+        "g": {"x": "y"},
+        "h": "mim",
+        "i": ["x"],
+        "j": 3,
+        "n": {"name": "mlp"},
+        "o": [3],
+    }
+    assert [line.split(": ")[0] for line in lines(**bad)] == [
+        "a",
+        "b",
+        "c",
+        "d",
+        "e[1]",
+        "f",
+        "g.x",
+        "h",
+        "i[0]",
+        "j",
+        "n.name",
+        "o[0]",
+    ]
+    assert lines(a=None) == ["a: expected int, not null"] and lines() == ["a: missing: int"]
+    assert lines(a=1, h="mim") == ["h: expected 'min' or 'max', not 'mim'; nearest: min"]
+
+
+def test_E34_constructors_that_tell_nothing_take_anything(registered):
+    @models.register("open")
+    class Open(torch.nn.Module):
+        def __init__(self, width: int, **rest):
+            super().__init__()
+
+    @models.register("empty")
+    class Empty(torch.nn.Module):
+        pass
+
+    assert checked_lines(PLAIN, model={"name": "open", "args": {"width": 1, "else": 2}}) == []
+    assert checked_lines(PLAIN, model={"name": "open", "args": {"width": "1"}}) == [
+        "model.args.width: expected int, not '1' (without quotes it is one)"
+    ]
+    assert checked_lines(PLAIN, model={"name": "empty"}) == []
+    assert checked_lines(PLAIN, model={"name": "empty", "args": {"x": 1}}) == [
+        "model.args.x: unknown key; allowed: none"
+    ]
+
+
+def test_E34_check_reads_no_data(registered, monkeypatch):
+    @datasets.register("explosive")
+    class Explosive:
+        def __init__(self, path: str):
+            raise AssertionError("made")
+
+    spec = {"dataset": {"name": "explosive", "args": {"path": "x"}}, "batch_size": 1}
+    assert (
+        checked_lines(
+            PLAIN,
+            train_dataset=spec,
+            model={"name": "mlp", "args": {"in_dim": 10**9, "out_dim": 10**9, "hidden_list": []}},
+        )
+        == []
+    )
+
+
+def test_E34_what_is_no_config_at_all():
+    assert [m.message for m in check([])] == ["a configuration is a mapping of keys to values, not a list of 0"]
+    assert check({"model": object()})[0].path == "model" and check({1: 2})
+    deep = {}
+    for _ in range(5000):
+        deep = {"model": deep}
+    assert "32 deep" in check(deep)[0].message
+
+
+def test_E34_trainer_params_are_those_of_the_trainer():
+    pytest.importorskip("tensorgrad.experiment.trainer")
+    value = {
+        "data_module": {"name": "mnist"},
+        "train_wrapper": {
+            "name": "base",
+            "args": {
+                "model_spec": {"name": "resnet18"},
+                "loss_spec": {"name": "mnist_ce"},
+                "optim_spec": {"name": "SGD"},
+            },
+        },
+    }
+    good = {
+        "trainer_params": {"max_epochs": 2, "strategy": "ddp_spawn", "log_every_n_steps": 10},
+        "checkpoint": {"every_n_epochs": 1, "monitor": "loss"},
+    }
+    assert check({**value, **good}) == []
+    bad = {"trainer_params": {"max_epoch": 2, "run": "x", "gradient_clip_val": "1"}, "checkpoint": {"mode": "minn"}}
+    assert [mistake.path for mistake in check({**value, **bad})] == [
+        "trainer_params.max_epoch",
+        "trainer_params.run",
+        "trainer_params.gradient_clip_val",
+        "checkpoint",
+    ]
+
+
+# ── importing ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_E25_importing_the_package_loads_no_part_of_it():
+    fresh_process(
+        "import sys, tensorgrad.experiment as e\n"
+        "assert not [m for m in sys.modules if m.startswith('tensorgrad.experiment.')] and 'yaml' not in sys.modules\n"
+        "e.Registry, e.ConfigError\n"
+        "assert 'tensorgrad.experiment.models' not in sys.modules and 'yaml' not in sys.modules\n"
+    )
+
+
+def test_E25_without_pyyaml_an_error_names_the_extra(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(ImportError, match=r"tensorgrad-engine\[yaml\]"):
+        loads("a: 1")

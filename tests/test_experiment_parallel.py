@@ -1,0 +1,203 @@
+"""Trainers in several processes: they end as one process with batches of all of them, and files are the first one's."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import experiment_parts as parts
+import pytest
+from experiment_parts import Line, loader, rows
+from support import ROOT, cpu_only
+
+import tensorgrad as torch
+from tensorgrad.experiment import Run, Trainer
+from tensorgrad.experiment.callbacks import EarlyStopping, ModelCheckpoint
+from tensorgrad.multiprocessing import ProcessRaisedException
+
+pytestmark = cpu_only
+
+
+class Shared(Line):
+    """Logs what each process knows, and fails in one of them where it is told to."""
+
+    def __init__(self, fails=-1, interrupts=-1):
+        super().__init__(dropout=0.0)
+        self.fails, self.interrupts = fails, interrupts
+
+    def training_step(self, batch, batch_idx):
+        rank = self.global_rank
+        if rank == 1 and self.fails == batch_idx:
+            raise ArithmeticError("the second process fails")
+        if rank == 0 and self.interrupts == self.global_step:
+            os.kill(os.getpid(), signal.SIGINT)
+        for name in ("mean", "sum", "min", "max"):
+            self.log(name, float(rank + 1), on_step=False, on_epoch=True, reduce_fx=name, sync_dist=True)
+        self.log("own", float(rank))
+        loss = self.loss(batch)
+        self.log("loss", loss, on_step=True, on_epoch=True, sync_dist=True)
+        return loss
+
+    def validation_step(self, batch, batch_idx):
+        self.log("val_loss", self.loss(batch), sync_dist=True)
+
+
+def fitted(path, devices, batch_size, resume=False, **told):
+    torch.manual_seed(0)
+    module = Shared(**told)
+    with Run(path, resume=resume, events=False, quiet=True) as run:
+        callbacks = [
+            EarlyStopping("val_loss", patience=9),
+            ModelCheckpoint(monitor="own", every_n_train_steps=2, save_top_k=-1),
+        ]
+        made = Trainer(
+            max_epochs=2,
+            run=run,
+            devices=devices,
+            strategy="ddp_spawn",
+            accelerator="cpu",
+            log_every_n_steps=2,
+            callbacks=callbacks,
+        )
+        made.fit(module, loader(batch_size, shuffle=False), loader(batch_size), ckpt_path="last" if resume else None)
+    return module, made
+
+
+def test_E38_two_processes_are_one_with_twice_the_batch(tmp_path):
+    two, made = fitted(tmp_path / "two", 2, 4)
+    one, alone = fitted(tmp_path / "one", 1, 8)
+    for a, b in zip(two.parameters(), one.parameters()):
+        assert torch.allclose(a, b, atol=1e-6)
+    assert (made.global_step, made.world_size, made.is_global_zero) == (alone.global_step, 1, True)
+    found, expected = rows(tmp_path / "two"), rows(tmp_path / "one")
+    assert [list(row) for row in found] == [list(row) for row in expected]
+    for name in ("loss_epoch", "val_loss", "loss_step"):
+        pairs = [(row[name], other[name]) for row, other in zip(found, expected) if name in row]
+        assert pairs and all(float(a) == pytest.approx(float(b), rel=1e-5) for a, b in pairs)
+    last = found[-1]
+    assert [float(last[name]) for name in ("mean", "sum", "min", "max")] == [1.5, 9.0, 1.0, 2.0] and found[0][
+        "own"
+    ] == "0.0"
+    assert sorted(p.name for p in (tmp_path / "two" / "ckpt").iterdir()) == [
+        *(f"epoch={s // 4}-step={s}-own=0.0000.ckpt" for s in (2, 4, 6)),
+        "last.ckpt",
+    ]
+    state = torch.load(tmp_path / "two" / "ckpt" / "last.ckpt", weights_only=True)
+    assert len(state["ranks"]) == 2 and signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL
+
+
+def test_E37_E38_processes_are_interrupted_together_and_go_on(tmp_path):
+    whole, _ = fitted(tmp_path / "whole", 2, 4)
+    _, made = fitted(tmp_path / "run", 2, 4, interrupts=3)
+    assert made.interrupted and made.global_step == 4
+    module, made = fitted(tmp_path / "run", 2, 4, resume=True)
+    assert (
+        made.global_step == 6
+        and parts.equal(whole.state_dict(), module.state_dict())
+        and rows(tmp_path / "whole") == rows(tmp_path / "run")
+    )
+
+
+def test_E38_an_error_in_another_process_is_raised_at_once(tmp_path):
+    began = time.monotonic()
+    with pytest.raises(ProcessRaisedException, match="ArithmeticError: the second process fails"):
+        fitted(tmp_path / "run", 2, 4, fails=2)
+    assert time.monotonic() - began < 20 and torch.get_num_threads() >= 1
+    assert not torch.distributed.is_initialized() and threading.active_count() >= 1
+
+
+def test_E38_dp_on_a_cpu_is_one_process():
+    torch.manual_seed(0)
+    made = Trainer(max_epochs=1, devices=2, strategy="dp", accelerator="cpu")
+    made.fit(Line(), loader())
+    assert made.global_step == 6 and made.world_size == 1
+
+
+GPUS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import tensorgrad as torch
+from experiment_parts import Line, loader
+from tensorgrad.experiment import Trainer
+for options in ({}, {"devices": 2, "strategy": "dp"}, {"devices": [1]}):
+    torch.manual_seed(0)
+    trainer, module = Trainer(max_epochs=2, accelerator="gpu", **options), Line()
+    trainer.fit(module, loader(8, shuffle=False), loader(8))
+    metrics = [float(trainer.callback_metrics[name]) for name in ("loss", "val_loss")]
+    values = [*module.line.weight.flatten().tolist(), *metrics]
+    print(module.device, trainer.global_step, [round(x, 4) for x in values])
+"""
+
+
+def test_E20_E38_gpus_and_replicas_end_alike():
+    environment = os.environ | {"TENSORGRAD_SIMULATED_CUDA": "2", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-W", "error", "-c", GPUS, str(Path(__file__).parent)]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    lines = ran.stdout.splitlines()
+    assert [line.split(maxsplit=1)[0] for line in lines] == ["cuda:0", "cuda:0", "cuda:1"], ran.stderr
+    assert len({line.split(maxsplit=1)[1] for line in lines}) == 1, lines
+
+
+LAUNCHED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import tensorgrad as torch
+from experiment_parts import Line, loader
+from tensorgrad.experiment import Trainer
+torch.manual_seed(0)
+trainer, module = Trainer(max_epochs=1, accelerator="cpu", strategy="ddp", devices=2), Line()
+trainer.fit(module, loader(4, shuffle=False), loader())
+print(trainer.global_step, [round(x, 4) for x in module.line.weight.flatten().tolist()],
+torch.distributed.is_initialized())
+"""
+
+
+def test_E38_processes_of_a_launcher_join(tmp_path):
+    from tensorgrad.distributed import TCPStore
+
+    port = TCPStore("127.0.0.1", 0, 1, True).port + 1
+    environment = os.environ | {
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": str(ROOT),
+    }
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-W", "error", "-c", LAUNCHED, str(Path(__file__).parent)],
+            env=environment | {"RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    said = [process.communicate(timeout=60) for process in started]
+    assert said[0] == said[1] and said[0][0].startswith("3 [") and said[0][0].endswith("] False\n"), said
+
+
+def test_E38_rank_zero_only(monkeypatch):
+    from tensorgrad.experiment.parallel import rank_zero_only
+
+    assert rank_zero_only(abs)(-2) == 2
+    monkeypatch.setenv("RANK", "1")
+    assert rank_zero_only(abs)(-2) is None and rank_zero_only(abs).__name__ == "abs"
+
+
+def test_E38_the_backend_has_one_place(monkeypatch):
+    from tensorgrad import distributed
+
+    asked = []
+    monkeypatch.setattr(distributed, "init_process_group", lambda *args, **options: asked.append((args, options)))
+    monkeypatch.setattr(distributed, "get_rank", lambda: 1)
+    monkeypatch.setattr(distributed, "get_world_size", lambda: 3)
+    from tensorgrad.experiment.parallel import joined
+
+    for backend in ("mpi", None):
+        with joined(backend, torch.device("cpu")) as group:
+            assert (group.rank, group.world) == (1, 3)
+    assert asked == [(("mpi",), {}), (("gloo",), {})]
