@@ -225,7 +225,7 @@ with Run(f"{folder}/line", config={"lr": 1e-3}) as run:
         step += 1
         run.log(step, loss=loss)                    # a row of metrics.csv
         checkpoints.save(step)                      # one file, whole or not at all
-assert checkpoints.restore()["step"] == 4
+    assert checkpoints.restore()["step"] == 4
 ```
 
 **Configurations** are checked as a whole before anything is made. Two forms are known by their keys: the plain one has `model`, the trainer's `train_wrapper`.
