@@ -7,7 +7,7 @@ from pathlib import Path
 import experiment_parts as parts
 import pytest
 from experiment_parts import Line, loader, rows
-from killing import Kill, finish
+from killing import Kill, finish, moments
 from support import cpu_only
 
 import tensorgrad as torch
@@ -261,7 +261,10 @@ def test_E37_a_damaged_last_checkpoint_is_passed_over(tmp_path):
 @pytest.mark.skipif(os.name != "posix", reason="processes are killed by SIGKILL")
 @pytest.mark.parametrize(
     "kind, workers, kills",
-    [("classifier", 2, [Kill(3, 0.01), Kill(4, call="replace")]), ("gan", 0, [Kill(5, call="replaced")])],
+    [
+        ("classifier", 2, [Kill(3, 0.01), Kill(4, call="replace"), *moments(7, 4, 3)]),
+        ("gan", 0, [Kill(5, call="replaced"), *moments(8, 5, 3)]),
+    ],
 )
 def test_E31_a_killed_fit_ends_as_the_whole_one(tmp_path, kind, workers, kills):
     """Shuffling, dropout, workers that draw, validations within epochs, two optimizers: killed between steps and in the

@@ -17,7 +17,9 @@ sys.path[:0] = [str(ROOT / "tests")]
 import killing  # noqa: E402
 
 KILLED = ROOT / "tests" / "killed"
-RUNS = [("loop.py", workers, every) for workers in (0, 2) for every in (1, 2, 5)]      # a program, and what it is given after its directory
+# A program, and what it is given after its directory.
+RUNS = [("loop.py", workers, every) for workers in (0, 2) for every in (1, 2, 5)]
+RUNS += [("fit.py", kind, workers) for kind in ("classifier", "gan") for workers in (0, 2)]
 
 
 def attempt(run, kills=()):
