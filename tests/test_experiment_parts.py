@@ -137,7 +137,7 @@ def test_E3_missing_args_are_none():
     [
         (
             "resent18",
-            r"no model is called 'resent18'; nearest: resnet18; registered: .*layers, mlp, resnet18, symbolic",
+            r"no model is called 'resent18'; nearest: resnet18; registered: .*layers, .*mlp, resnet18, symbolic",
         ),
         ("\x1b[2J", r"no model is called '\\x1b\[2J'; registered: "),
         (["mlp"], r"no model is called \['mlp'\]"),
