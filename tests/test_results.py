@@ -170,3 +170,11 @@ def test_losses_and_dtypes_at_the_edges():
         found += [*torch.var_mean(x, 1), *torch.std_mean(x), torch.addcmul(one.half(), one.half(), one.half() * 0, value=1e9)]
         return found
     same(program, rtol=1e-3)
+
+
+def test_bags_that_are_refused_leave_the_table_as_it_was():
+    import tensorgrad
+    table = tensorgrad.full((5, 3), 7.0)
+    with pytest.raises(RuntimeError, match="offsets must not decrease"):
+        tensorgrad.nn.functional.embedding_bag(tensorgrad.arange(4), table, tensorgrad.tensor([0, 3, 2, 4]), max_norm=1.0)
+    assert (table == 7).all()

@@ -183,7 +183,7 @@ def embedding_bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: b
     if in_batch(indices, offsets):
         return each_example(embedding_bag, weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset,
                             padding_idx)
-    _check_bags(weight, indices, offsets, padding_idx, mode)
+    check_bags(weight, indices, offsets, padding_idx, mode)
     bags = offsets.shape[0] - (1 if include_last_offset else 0)
     all_bags = bag = bag_numbers(offsets[:bags] if mode != 2 else offsets[:bags].sort()[0], indices.shape[0])
     padded, quick = padding_idx is not None, _is_quick(weight, per_sample_weights)
@@ -218,7 +218,7 @@ def _is_quick(weight: Any, scale: Any) -> bool:
     return weight.dtype.name in ("float32", "float16", "bfloat16") and weight.stride(1) == 1 and (scale is None or scale.stride(0) == 1)
 
 
-def _check_bags(weight: Any, indices: Any, offsets: Any, padding_idx: int | None, mode: int) -> None:
+def check_bags(weight: Any, indices: Any, offsets: Any, padding_idx: int | None, mode: int) -> None:
     _check_indices(weight, indices, offsets, function="embedding_bag")
     if not weight.is_floating_point():
         raise RuntimeError("Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, Double; but got "

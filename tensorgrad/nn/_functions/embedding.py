@@ -6,7 +6,7 @@ from typing import Any
 
 from ... import api as tg
 from ...api._arguments import each_example, in_batch, is_batched, is_hollow
-from ...api.linear import embedding_renorm_, linear
+from ...api.linear import check_bags, embedding_renorm_, linear
 
 __all__ = ["bilinear", "embedding", "embedding_bag", "linear", "one_hot"]
 
@@ -80,11 +80,13 @@ def embedding_bag(input: Any, weight: Any, offsets: Any = None, max_norm: float 
     elif offsets.ndim != 1:
         raise ValueError("offsets has to be a 1D Tensor")
     _check_mode(mode, scale_grad_by_freq, sparse)
-    if max_norm is not None:
-        embedding_renorm_(weight, input, max_norm, norm_type)
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
                                   f"mode='{mode}'). Please open a feature request on GitHub.")
+    if max_norm is not None:
+        if not in_batch(input, offsets):
+            check_bags(weight, input, offsets, padding_idx, MODES[mode])        # before rows are written
+        embedding_renorm_(weight, input, max_norm, norm_type)
     return tg.embedding_bag(weight, input, offsets, scale_grad_by_freq, MODES[mode], sparse, per_sample_weights, include_last_offset, padding_idx)[0]
 
 
