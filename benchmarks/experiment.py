@@ -1,5 +1,4 @@
-"""What the trainer of `tensorgrad.experiment` costs beside the same loop written by hand: `python -m
-benchmarks.experiment [--rounds N]`.
+"""Time `tensorgrad.experiment.Trainer` against a hand-written loop: `python -m benchmarks.experiment [--rounds N]`.
 
 Both train a module of the same class on the same batches, and log the loss of each 50th step to a run. Blocks of both
 take turns; the ratios are of blocks of the same round.
@@ -24,7 +23,7 @@ EVERY = 50
 
 
 class Tiny(Module):
-    """One parameter: a step costs what its machinery costs."""
+    """A module of one parameter, whose step measures the overhead of the loop alone."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,7 +90,7 @@ def by_hand(module: Any, batches: list[Any], run: Any) -> None:
 
 
 def trained(module: Any, batches: list[Any], run: Any) -> None:
-    """The same with a trainer."""
+    """Train the module with `Trainer`."""
     Trainer(
         max_epochs=1,
         run=run,

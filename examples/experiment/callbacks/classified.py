@@ -1,4 +1,4 @@
-"""What a classifier makes of the images it is validated with."""
+"""Draw a classifier's confusion matrix and worst mistakes on the validation images."""
 
 import tensorgrad as torch
 from tensorgrad.experiment import callbacks

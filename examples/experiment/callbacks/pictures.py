@@ -1,4 +1,4 @@
-"""What draws a picture into the folder img/ of a run."""
+"""Base class of callbacks that draw a picture into the folder img/ of a run."""
 
 import csv
 

@@ -1,4 +1,4 @@
-"""What a network remembers of a picture."""
+"""Draw the picture that a network of coordinates reconstructs beside its target."""
 
 import tensorgrad as torch
 from tensorgrad.experiment import callbacks

@@ -1,4 +1,4 @@
-"""What a generator draws."""
+"""Draw samples of a generator."""
 
 import tensorgrad as torch
 from tensorgrad.experiment import callbacks

@@ -1,4 +1,4 @@
-"""What a language model writes."""
+"""Draw texts that a language model writes, and its loss."""
 
 from textwrap import wrap
 
