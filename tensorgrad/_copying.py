@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import dtype as dtypes
-from .autograd.tape import Leaf, new
+from .core.tape import Leaf, new
 from .ops.base import OPS
 from .storage.base import backend_of
 

@@ -12,9 +12,9 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from ._keywords import odd, places
-from .dispatch import PLAIN
+from .core.dispatch import PLAIN
+from .core.lanes import FUNCTIONS
 from .guest import outside
-from .lanes import FUNCTIONS
 from .storage.exhausted import beyond, check_error
 
 
@@ -95,7 +95,7 @@ def answer_of_method(name: str, args: Any, kwargs: Any) -> Any:
     found = overriding((*args, *kwargs.values())) if state.classes and not ARMED else []
     if not found:
         return NotImplemented
-    from . import dispatch
+    from .core import dispatch
     return asked(getattr(dispatch.Tensor, name), found, args, kwargs)
 
 
@@ -270,7 +270,7 @@ def arm(lasting: bool = True) -> None:
         LASTING.append(True)
     if ARMED:
         return
-    from . import dispatch
+    from .core import dispatch
     Tensor = dispatch.Tensor
     ARMED.append(Tensor)
     ASKING.append(Tensor)

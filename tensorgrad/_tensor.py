@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from . import _copying, _overriding, _printing, dispatch
+from . import _copying, _overriding, _printing
 from . import dtype as dtypes
 from ._warnings import warn
-from .autograd import engine
-from .autograd.inplace import address
-from .autograd.mode import mode
-from .autograd.tape import Hooks, Leaf, TensorBase, new, node_of, root_of
+from .core import dispatch, engine
+from .core.dispatch import PLAIN, wrap
+from .core.inplace import address
+from .core.lanes import lanes
+from .core.mode import mode
+from .core.tape import Hooks, Leaf, TensorBase, new, node_of, root_of
 from .device import device as Device
-from .dispatch import PLAIN, wrap
-from .lanes import lanes
 from .size import Size, new_size
 from .storage.base import Storage, clock
 
@@ -533,7 +533,7 @@ def _check_memory(tensor: Any) -> None:
 
 def _batch_repr(tensor: Any) -> str:
     """What vmap hides, with the batch in front."""
-    from .autograd.batching import shown
+    from .interpret.batching import shown
     depth = type(tensor._storage).rank
     inside = repr(shown(tensor.detach(), 0, depth, tensor.array.hidden[-1])).replace("\n", "\n    ")
     return f"BatchedTensor(lvl={depth}, bdim=0, value=\n    {inside}\n)"

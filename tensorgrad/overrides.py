@@ -23,7 +23,7 @@ from typing import Any
 from . import _overriding
 from ._overriding import NEVER, AskingMethod, DisableTorchFunction, DisableTorchFunctionSubclass, overriding, state
 from ._tensor import Tensor
-from .lanes import FUNCTIONS
+from .core.lanes import FUNCTIONS
 
 __all__ = ["BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode", "enable_reentrant_dispatch",
            "get_default_nowrap_functions", "get_ignored_functions", "get_overridable_functions", "get_testing_overrides", "handle_torch_function",

@@ -109,7 +109,7 @@ def is_warn_always_enabled() -> bool:
 
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
     """Turn anomaly detection on or off. https://pytorch.org/docs → torch.autograd.set_detect_anomaly"""
-    from .autograd.anomaly import set_detect_anomaly
+    from .core.anomaly import set_detect_anomaly
     set_detect_anomaly(mode, check_nan)
 
 

@@ -17,9 +17,9 @@ from numpy.lib.stride_tricks import as_strided
 
 from .api import DTYPES
 from .api._arguments import warn
-from .autograd.inplace import address
+from .core.dispatch import shared, wrap
+from .core.inplace import address
 from .device import device as Device
-from .dispatch import shared, wrap
 from .dtype import SCALAR_TYPES, get_default_dtype
 from .dtype import dtype as Dtype
 from .storage.base import backend_of

@@ -53,7 +53,7 @@ def nothing_left_behind():
     """Modes and defaults that a test changes and does not restore would change what later tests see."""
     import tensorgrad
     from tensorgrad.api._arguments import WARNED
-    from tensorgrad.autograd.mode import mode
+    from tensorgrad.core.mode import mode
 
     def state():
         return mode.grad, mode.inference, mode.anomaly, mode.hooks, mode.batches, tensorgrad.get_default_dtype(), tensorgrad.get_default_device()

@@ -8,7 +8,7 @@ import pytest
 import tensorgrad as tg
 from tensorgrad import nn, sharing
 from tensorgrad import threads as thread_counts
-from tensorgrad.autograd import aside, engine
+from tensorgrad.core import aside, engine
 from tensorgrad.ops.convolution import Convolution
 from tests.support import cpu_only
 

@@ -444,7 +444,7 @@ def selected_wrongly(torch):
 @cpu_only
 @pytest.mark.parametrize("kept", [False, True])
 def test_a_selected_function_is_not_computed_again(kept):
-    from tensorgrad.autograd.mode import mode
+    from tensorgrad.core.mode import mode
     steps = []
     watch = lambda node: steps.append(node.name())
     x = tensorgrad.ones(3, 3, requires_grad=True)

@@ -11,7 +11,7 @@ from support import ROOT, cpu_only, fresh_process
 
 import tensorgrad
 from tensorgrad._native import native
-from tensorgrad.dispatch import OpDispatch
+from tensorgrad.core.dispatch import OpDispatch
 from tensorgrad.ops.base import OPS, Pair
 from tensorgrad.storage import NumpyStorage
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import tensorgrad as tg
-from tensorgrad.autograd import engine
-from tensorgrad.autograd.mode import mode
-from tensorgrad.autograd.tape import record, record_careful
-from tensorgrad.dispatch import OPS, xp
-from tensorgrad.lanes import lanes
+from tensorgrad.core import engine
+from tensorgrad.core.dispatch import OPS, xp
+from tensorgrad.core.lanes import lanes
+from tensorgrad.core.mode import mode
+from tensorgrad.core.tape import record, record_careful
 from tensorgrad.ops.base import Pair
 from tensorgrad.storage.cpu import NumpyStorage
 

@@ -8,7 +8,7 @@ import pytest
 from support import DEVICE, fresh_process, has_gpu
 
 import tensorgrad
-from tensorgrad.dispatch import OpDispatch
+from tensorgrad.core.dispatch import OpDispatch
 from tensorgrad.storage import CudaStorage, Storage, stubs
 from tensorgrad.storage import cuda as cuda_storage
 
@@ -293,7 +293,7 @@ def test_cupy_arrays_through_a_stand_in(monkeypatch):
     try:
         cuda_storage._cupy_backend("cuda:1", 1)
         backend = Storage.by_device["cuda:1"]
-        x = tensorgrad.dispatch.fresh(backend.asarray([1., 2.]), backend).requires_grad_()
+        x = tensorgrad.core.dispatch.fresh(backend.asarray([1., 2.]), backend).requires_grad_()
         (x * x).exp().sum().backward()
         assert x.grad.device == "cuda:1" and issubclass(backend, CudaStorage) and set(entered) == {1}
         assert x.grad.tolist() == pytest.approx([2 * math.e, 4 * math.e ** 4])

@@ -10,7 +10,7 @@ from support import cpu_only
 import tensorgrad
 from tensorgrad import const
 from tensorgrad.autograd import grad
-from tensorgrad.dispatch import OpDispatch
+from tensorgrad.core.dispatch import OpDispatch
 from tensorgrad.guest import Region
 from tensorgrad.ops.base import OPS, Elementwise, Op, Pair, Plan, node_type
 from tensorgrad.storage import NumpyStorage, Storage
@@ -114,14 +114,14 @@ def test_names_that_there_are_not():
     with pytest.raises(AttributeError, match="the op table has no 'no_such_op'"):
         NumpyStorage.xp.no_such_op
     with pytest.raises(AttributeError, match="the op table has no 'no_such_op'"):
-        tensorgrad.dispatch.xp.no_such_op
+        tensorgrad.core.dispatch.xp.no_such_op
     with pytest.raises(TypeError, match=r"exp\(\): expected a"):
         OpDispatch.execute("exp", 1.0)
 
 
 def test_parameters_may_follow_the_inputs():
     x = tensorgrad.arange(6.).reshape(2, 3)
-    for table, value in ((tensorgrad.dispatch.xp, x), (NumpyStorage.xp, x.numpy())):
+    for table, value in ((tensorgrad.core.dispatch.xp, x), (NumpyStorage.xp, x.numpy())):
         assert table.softmax(value, 1).shape == table.softmax(value, axis=1).shape == (2, 3)
         assert table.pad_constant(value, ((1, 0), (0, 0))).shape == (3, 3)
         assert table.concat([value, value], 1).shape == table.concat([value, value], axis=1).shape == (2, 6)
@@ -131,10 +131,10 @@ def test_parameters_may_follow_the_inputs():
 
 def test_a_new_op_needs_nothing_but_its_formulas(op):
     x = leaf(1., 2.)
-    y = tensorgrad.dispatch.xp.cubed(x)
+    y = tensorgrad.core.dispatch.xp.cubed(x)
     g, = grad(y.sum(), x, create_graph=True)
     assert grad(g.sum(), x)[0].tolist() == [6., 12.]
-    assert tensorgrad.dispatch.xp.cubed(tensorgrad.tensor([2])).dtype == tensorgrad.int64
+    assert tensorgrad.core.dispatch.xp.cubed(tensorgrad.tensor([2])).dtype == tensorgrad.int64
 
 
 # ── pairs ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

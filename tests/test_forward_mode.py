@@ -11,7 +11,7 @@ from test_op_table import agrees, cases, dot, host, is_array, is_complex_functio
 
 import tensorgrad
 from tensorgrad.autograd import forward_ad, grad
-from tensorgrad.autograd.mode import mode
+from tensorgrad.core.mode import mode
 
 
 @pytest.fixture(autouse=True)

@@ -274,7 +274,7 @@ def test_every_name_of_pytorch_is_there():
 
 
 def test_nothing_is_left_of_a_function_that_raises():
-    from tensorgrad.autograd.mode import mode
+    from tensorgrad.core.mode import mode
 
     def fails(x):
         raise ZeroDivisionError

@@ -10,8 +10,8 @@ import pytest
 from support import cpu_only
 
 import tensorgrad as torch
-from tensorgrad.autograd.fused import Residual
-from tensorgrad.autograd.tape import TensorBase
+from tensorgrad.core.fused import Residual
+from tensorgrad.core.tape import TensorBase
 
 pytestmark = pytest.mark.usefixtures("device")
 

@@ -11,7 +11,7 @@ from support import fresh_process, needed
 
 import tensorgrad as torch
 from tensorgrad import nn
-from tensorgrad.dispatch import apply
+from tensorgrad.core.dispatch import apply
 from tensorgrad.nn import functional as F
 from tensorgrad.ops.base import OPS
 from tensorgrad.utils._pytree import tree_leaves

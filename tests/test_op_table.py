@@ -11,7 +11,7 @@ from support import DEVICE, cpu_only
 import tensorgrad
 from tensorgrad import const
 from tensorgrad.autograd import backward, grad
-from tensorgrad.dispatch import apply, wrap
+from tensorgrad.core.dispatch import apply, wrap
 from tensorgrad.ops.base import OPS, input_name
 from tensorgrad.storage.base import Storage
 from tensorgrad.storage.simulated import SimulatedArray, fetch, module_of, send

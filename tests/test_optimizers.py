@@ -543,7 +543,7 @@ def test_kernels_for_many_parameters_do_what_the_formulas_say(name, options, mon
     def make(parameters):
         return getattr(tg.optim, name)(parameters, 0.1, weight_decay=0.1, **options)
     by_kernels, (state,) = stepped(make)
-    monkeypatch.setattr('tensorgrad.updates.KERNELS', {})
+    monkeypatch.setattr('tensorgrad.core.updates.KERNELS', {})
     by_formulas, (expected,) = stepped(make)
     for a, b in zip(by_kernels, by_formulas, strict=True):
         tg.testing.assert_close(a, b)

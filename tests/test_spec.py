@@ -8,7 +8,7 @@ from support import fresh_process, has_gpu
 import tensorgrad as tg
 from tensorgrad import nn
 from tensorgrad.const import DEVICE, DTYPE, OP
-from tensorgrad.dispatch import OpDispatch, apply
+from tensorgrad.core.dispatch import OpDispatch, apply
 from tensorgrad.ops import stubs
 from tensorgrad.ops.base import OPS, Composite, Elementwise, Floating, Op
 from tensorgrad.storage import Storage

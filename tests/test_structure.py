@@ -17,7 +17,7 @@ LAYERS = [
     "storage",
     "ops",
     "const",
-    "dispatch lanes autograd updates ops.dispatch",
+    "core interpret autograd dispatch ops.dispatch",
     "kernels",
     "_copying _keywords _overriding",
     "_tensor overrides _C",
@@ -206,12 +206,12 @@ def test_the_rules_are_seen_to_be_broken(tmp_path, monkeypatch):
     """The reader of imports finds those of each kind."""
     file = PACKAGE / "ops" / "made_up.py"
     monkeypatch.setattr(Path, "read_text", lambda self, encoding=None: (
-        "import cupy\nfrom ..api import creation\nfrom .. import nn\ndef f():\n    from ..dispatch import xp\n    import numpy.linalg\n"))
+        "import cupy\nfrom ..api import creation\nfrom .. import nn\ndef f():\n    from ..core.dispatch import xp\n    import numpy.linalg\n"))
     syntax.cache_clear()
     try:
         found = imports(file)
     finally:
         syntax.cache_clear()
-    assert found == [("cupy", False, 1), ("numpy.linalg", True, 6), ("tensorgrad.api.creation", False, 2), ("tensorgrad.dispatch", True, 5),
+    assert found == [("cupy", False, 1), ("numpy.linalg", True, 6), ("tensorgrad.api.creation", False, 2), ("tensorgrad.core.dispatch", True, 5),
                      ("tensorgrad.nn", False, 3)]
     assert rank("api.creation") > rank("ops.made_up") < rank("nn")

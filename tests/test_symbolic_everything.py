@@ -12,7 +12,7 @@ from test_layers import build, cases, given
 
 import tensorgrad as torch
 from tensorgrad import nn
-from tensorgrad.dispatch import apply
+from tensorgrad.core.dispatch import apply
 from tensorgrad.ops.base import OPS
 from tensorgrad.symbolic import Input, SymbolicData, SymbolicModel, SymbolicTensor, add_to_graph
 from tensorgrad.symbolic.nesting import leaves, mapped

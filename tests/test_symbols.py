@@ -15,8 +15,8 @@ from test_op_table import run
 
 import tensorgrad as tg
 from tensorgrad import nn
+from tensorgrad.interpret.symbols import NoValues
 from tensorgrad.nn.parameter import is_lazy
-from tensorgrad.storage.symbols import NoValues
 from tensorgrad.symbolic.blank import blank, blank_like, infer, is_blank, mapped, quietly
 
 pytestmark = warned

@@ -6,7 +6,7 @@ import pytest
 from samples import SAMPLES
 
 import tensorgrad as torch
-from tensorgrad.dispatch import xp
+from tensorgrad.core.dispatch import xp
 from tensorgrad.ops.base import OPS
 from tensorgrad.viz import explain
 from tensorgrad.viz.values import Value

@@ -14,7 +14,7 @@ from support import cpu_only
 
 import tensorgrad as torch
 from tensorgrad import nn, viz
-from tensorgrad.autograd.mode import mode
+from tensorgrad.core.mode import mode
 from tensorgrad.viz import text
 from tensorgrad.viz.fold import Group, Tree, inside, periods
 from tensorgrad.viz.tape import read

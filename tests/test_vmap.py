@@ -6,7 +6,7 @@ from sampling import Values
 from support import DEVICE, Programs, cpu_only
 
 import tensorgrad
-from tensorgrad.dispatch import apply
+from tensorgrad.core.dispatch import apply
 from tensorgrad.func import grad, jacrev, vjp, vmap
 from tensorgrad.ops.base import OPS, input_name
 
@@ -131,7 +131,7 @@ def test_memory_is_shared_where_it_can_be():
 
 
 def test_kernels_that_come_later_serve_batches():
-    from tensorgrad.dispatch import OpDispatch
+    from tensorgrad.core.dispatch import OpDispatch
     x = tensor(np.ones((2, 3)))
     before = vmap(tensorgrad.exp)(x)
     with OpDispatch.override("exp", type(x._storage), lambda values: values * 0):

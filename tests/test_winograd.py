@@ -6,7 +6,7 @@ import pytest
 
 import tensorgrad as tg
 from tensorgrad import sharing
-from tensorgrad.dispatch import OpDispatch
+from tensorgrad.core.dispatch import OpDispatch
 from tensorgrad.kernels import convolution_numpy, products_numpy, winograd_numpy
 from tensorgrad.ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight, output_length
 from tests.support import cpu_only

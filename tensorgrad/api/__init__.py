@@ -8,7 +8,8 @@ from typing import Any
 from .. import dtype as _dtypes
 from .._printing import get_printoptions, printoptions, set_printoptions
 from .._tensor import Tensor
-from ..autograd.mode import (
+from ..core.dispatch import result_type
+from ..core.mode import (
     enable_grad,
     inference_mode,
     is_anomaly_check_nan_enabled,
@@ -19,7 +20,6 @@ from ..autograd.mode import (
     set_grad_enabled,
 )
 from ..device import device, get_default_device, set_default_device
-from ..dispatch import result_type
 from ..dtype import can_cast, dtype, finfo, get_default_dtype, iinfo, layout, memory_format, promote_types, set_default_dtype
 from ..generator import Generator, default_generator
 from ..size import Size

@@ -9,8 +9,8 @@ import numpy as np
 from .. import dtype as dtypes
 from .._warnings import WARNED as WARNED
 from .._warnings import warn as warn
-from ..autograd.tape import TensorBase
-from ..dispatch import apply, explained, result_type
+from ..core.dispatch import apply, explained, result_type
+from ..core.tape import TensorBase
 from ..ops.base import OPS
 
 
@@ -79,7 +79,7 @@ def in_batch(*values: Any) -> bool:
 
 def each_example(function: Any, *args: Any, **params: Any) -> Any:
     """A function whose result depends on numbers that it must look at: run for one example of a batch after the other."""
-    from ..autograd.batching import one_by_one
+    from ..interpret.batching import one_by_one
     return one_by_one(function, args, params)
 
 

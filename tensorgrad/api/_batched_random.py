@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.batching import base_of
-from ..autograd.mode import mode
-from ..dispatch import fresh
+from ..core.dispatch import fresh
+from ..core.mode import mode
+from ..interpret.batched import Batched, built
+from ..interpret.batching import base_of
 from ..storage import NumpyStorage
-from ..storage.batched import Batched, built
 
 REFUSED = ("vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on vmap or "
            "perform the randomness operation out of vmap")

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .._tensor import Tensor
-from ..autograd.tape import TensorBase
-from ..dispatch import SCALAR_TYPES, namespace, xp
+from ..core.dispatch import SCALAR_TYPES, namespace, xp
+from ..core.tape import TensorBase
 from ..ops.linalg import LinAlgError
 from ._register import FUNCTIONS, _with_out, _with_synonyms
 

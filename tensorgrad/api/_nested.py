@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtype as dtypes
-from ..autograd.tape import TensorBase
+from ..core.tape import TensorBase
 from ..dtype import FROM_NUMPY, promote_types
 from ..guest import compute
 

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..autograd.tape import TensorBase
+from ..core.dispatch import SCALAR_TYPES, result_type
+from ..core.tape import TensorBase
 from ..device import device
-from ..dispatch import SCALAR_TYPES, result_type
 from ..dtype import can_cast, dtype, layout, memory_format
 from ..generator import Generator
 from ..size import Size

@@ -12,9 +12,9 @@ from typing import Any
 from .._keywords import odd, places
 from .._overriding import answer_of_method
 from .._tensor import Tensor
-from ..autograd import inplace
-from ..autograd.mode import mode
-from ..autograd.tape import TensorBase
+from ..core import inplace
+from ..core.mode import mode
+from ..core.tape import TensorBase
 from ..dtype import SCALAR_TYPES, as_dtype, can_cast, strided
 from ..storage.exhausted import beyond, check_error
 

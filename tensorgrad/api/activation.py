@@ -4,7 +4,7 @@ from __future__ import annotations
 from math import isfinite, sqrt
 from typing import Any
 
-from ..dispatch import fresh, xp
+from ..core.dispatch import fresh, xp
 from ..dtype import SCALAR_TYPES, as_dtype
 from ..ops.shape import inverse
 from ._arguments import check_tensor, converted, in_dtype, normalize_dim

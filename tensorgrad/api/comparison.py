@@ -5,7 +5,7 @@ from typing import Any
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
-from ..dispatch import SCALAR_TYPES, result_type, xp
+from ..core.dispatch import SCALAR_TYPES, result_type, xp
 from ._arguments import check_tensor, check_tensors, in_dtype, promoted
 from ._register import public
 from .creation import ones_like

@@ -5,11 +5,11 @@ from typing import Any
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
-from ..autograd import inplace as _inplace
-from ..autograd.mode import mode
-from ..autograd.tape import TensorBase, node_of
+from ..core import inplace as _inplace
+from ..core.dispatch import SCALAR_TYPES, apply, move, xp
+from ..core.mode import mode
+from ..core.tape import TensorBase, node_of
 from ..device import device as Device
-from ..dispatch import SCALAR_TYPES, apply, move, xp
 from ..dtype import FROM_NUMPY, as_dtype
 from ..ops.base import OPS
 from ..storage.base import backend_of

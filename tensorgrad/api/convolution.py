@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from .._tensor import Tensor
-from ..dispatch import SCALAR_TYPES, xp
+from ..core.dispatch import SCALAR_TYPES, xp
 from ..dtype import can_cast
 from ._arguments import in_dtype, integer
 from ._register import public

@@ -8,8 +8,8 @@ import numpy as np
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
-from ..autograd.tape import TensorBase
-from ..dispatch import SCALAR_TYPES, fresh, xp
+from ..core.dispatch import SCALAR_TYPES, fresh, xp
+from ..core.tape import TensorBase
 from ..storage.exhausted import check_room
 from ._arguments import check_long, check_tensor, each_example, in_batch, integer, normalize_dim
 from ._register import FUNCTIONS, public

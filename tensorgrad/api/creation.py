@@ -11,10 +11,10 @@ import numpy as np
 from .. import dtype as dtypes
 from .._copying import DLPACK
 from .._tensor import Tensor
-from ..autograd.mode import mode
-from ..autograd.tape import TensorBase, new
+from ..core.dispatch import fresh, level_of, wrap, xp
+from ..core.mode import mode
+from ..core.tape import TensorBase, new
 from ..device import device as Device
-from ..dispatch import fresh, level_of, wrap, xp
 from ..dtype import FROM_NUMPY, as_dtype
 from ..guest import Region, compute
 from ..storage.base import backend_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._tensor import Tensor
-from ..dispatch import SCALAR_TYPES, xp
+from ..core.dispatch import SCALAR_TYPES, xp
 from . import return_types
 from ._arguments import check_tensor, floating, in_dtype, normalize_dim, normalize_dims
 from ._register import public

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dispatch import SCALAR_TYPES, xp
+from ..core.dispatch import SCALAR_TYPES, xp
 from ..storage.exhausted import check_room
 from ._arguments import normalize_dim, promoted
 from ._register import public

@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from .._tensor import Tensor
-from ..dispatch import SCALAR_TYPES, xp
+from ..core.dispatch import SCALAR_TYPES, xp
 from ._register import public
 from .matrix import arranged
 

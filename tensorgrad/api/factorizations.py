@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import dtype as dtypes
-from ..dispatch import namespace, xp
+from ..core.dispatch import namespace, xp
 from . import return_types
 from ._arguments import check_tensor, is_hollow, warn
 from ._linalg import (

@@ -9,7 +9,7 @@ from operator import index
 from typing import Any
 
 from .. import dtype as dtypes
-from ..dispatch import SCALAR_TYPES, xp
+from ..core.dispatch import SCALAR_TYPES, xp
 from ..ops.fourier import SWAPPED
 from ._arguments import check_tensor, floating, in_dtype, normalize_dim
 from ._register import _with_out, _with_synonyms

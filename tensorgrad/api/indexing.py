@@ -7,10 +7,10 @@ import numpy as np
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
-from ..autograd import inplace as _inplace
-from ..autograd.mode import mode
-from ..autograd.tape import TensorBase, node_of
-from ..dispatch import SCALAR_TYPES, fresh, level_of, result_type, xp
+from ..core import inplace as _inplace
+from ..core.dispatch import SCALAR_TYPES, fresh, level_of, result_type, xp
+from ..core.mode import mode
+from ..core.tape import TensorBase, node_of
 from ..guest import compute
 from ..ops.indexing import ARRAY
 from ._arguments import broadcast_shape, check_tensor, converted, each_example, in_batch, in_dtype, integer, is_batched, is_hollow, normalize_dim, warn

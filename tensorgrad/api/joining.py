@@ -5,8 +5,8 @@ from operator import index
 from typing import Any
 
 from .._tensor import Tensor
-from ..autograd.tape import TensorBase
-from ..dispatch import xp
+from ..core.dispatch import xp
+from ..core.tape import TensorBase
 from ._arguments import check_elements, check_list, check_long, normalize_dim, normalize_dims
 from ._register import FUNCTIONS, public
 from .shape import _given, _sizes, ravel

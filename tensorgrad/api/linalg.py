@@ -5,8 +5,8 @@ from math import inf, prod
 from typing import Any
 
 from .. import dtype as dtypes
-from ..autograd.tape import TensorBase
-from ..dispatch import xp
+from ..core.dispatch import xp
+from ..core.tape import TensorBase
 from ..ops.linalg import LinAlgError  # noqa: F401
 from . import matrix as _matrix
 from . import reduction as _reduction

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..autograd import inplace
-from ..autograd.mode import mode
-from ..dispatch import SCALAR_TYPES, fresh, xp
+from ..core import inplace
+from ..core.dispatch import SCALAR_TYPES, fresh, xp
+from ..core.mode import mode
 from ..dtype import int64
 from ..guest import Region
 from ..storage import NumpyStorage

@@ -7,8 +7,8 @@ from __future__ import annotations
 from math import pi
 from typing import Any
 
-from ..autograd.tape import TensorBase
-from ..dispatch import SCALAR_TYPES, fresh, xp
+from ..core.dispatch import SCALAR_TYPES, fresh, xp
+from ..core.tape import TensorBase
 from ._arguments import broadcast_shape, check_tensor, each_example, in_batch, in_dtype, integer, is_hollow
 from ._register import public
 from .distance import pairwise_distance

@@ -6,8 +6,8 @@ from itertools import count
 from typing import Any
 
 from .. import dtype as dtypes
-from ..autograd.mode import no_grad
-from ..dispatch import xp
+from ..core.dispatch import xp
+from ..core.mode import no_grad
 from ._arguments import check_tensor, floating
 from ._linalg import adjoint
 from ._register import public

@@ -5,7 +5,7 @@ from typing import Any
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
-from ..dispatch import SCALAR_TYPES, result_type, xp
+from ..core.dispatch import SCALAR_TYPES, result_type, xp
 from ._arguments import LEAST_LARGEST, broadcast_shape, check_tensor, check_tensors, converted, in_dtype, promoted
 from ._register import C_NAMES, public
 

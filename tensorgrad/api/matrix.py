@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
-from ..dispatch import SCALAR_TYPES, namespace, xp
+from ..core.dispatch import SCALAR_TYPES, namespace, xp
 from ._arguments import check_elements, check_list, check_tensor, converted, in_dtype, integer, normalize_dim, promoted, warn
 from ._register import C_NAMES, public
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..autograd import inplace
-from ..autograd.mode import mode
-from ..autograd.tape import node_of
-from ..dispatch import SCALAR_TYPES, xp
+from ..core import inplace
+from ..core.dispatch import SCALAR_TYPES, xp
+from ..core.mode import mode
+from ..core.tape import node_of
 from ..dtype import finfo, float32, promote_types
 from ._arguments import in_dtype
 from ._register import public

@@ -9,9 +9,9 @@ import numpy as np
 
 from .._overriding import ARMED, arm, overriding, state
 from .._tensor import Tensor
-from ..autograd.inplace import in_place
-from ..autograd.mode import mode
-from ..dispatch import NUMBERS, PLAIN, binary, fresh, unary, xp
+from ..core.dispatch import NUMBERS, PLAIN, binary, fresh, unary, xp
+from ..core.inplace import in_place
+from ..core.mode import mode
 from ..guest import compute
 from ..ops.base import OPS
 from ..storage import NumpyStorage

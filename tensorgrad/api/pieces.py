@@ -5,8 +5,8 @@ from operator import index
 from typing import Any
 
 from .._tensor import Tensor
-from ..autograd.tape import TensorBase
-from ..dispatch import SCALAR_TYPES, xp
+from ..core.dispatch import SCALAR_TYPES, xp
+from ..core.tape import TensorBase
 from ..storage.exhausted import check_room
 from ._arguments import check_long, integer, normalize_dim
 from ._register import FUNCTIONS, public

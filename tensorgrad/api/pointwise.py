@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
-from ..dispatch import SCALAR_TYPES, xp
+from ..core.dispatch import SCALAR_TYPES, xp
 from ._arguments import LEAST_LARGEST, check_long, check_tensor, converted, integer
 from ._register import FUNCTIONS, public
 

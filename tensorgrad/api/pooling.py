@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dispatch import SCALAR_TYPES, fresh, xp
+from ..core.dispatch import SCALAR_TYPES, fresh, xp
 from ..storage.exhausted import check_room
 from ._register import public
 

@@ -15,11 +15,11 @@ import numpy as np
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
-from ..autograd import inplace as _inplace
-from ..autograd.mode import mode
-from ..autograd.tape import TensorBase, node_of
+from ..core import inplace as _inplace
+from ..core.dispatch import fresh, xp
+from ..core.mode import mode
+from ..core.tape import TensorBase, node_of
 from ..device import device as Device
-from ..dispatch import fresh, xp
 from ..dtype import SCALAR_TYPES, as_dtype
 from ..generator import Generator, default_generator
 from ..ops.shape import inverse

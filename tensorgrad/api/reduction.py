@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
-from ..dispatch import SCALAR_TYPES, xp
+from ..core.dispatch import SCALAR_TYPES, xp
 from ..dtype import as_dtype
 from ..ops.reduction import count_of
 from . import return_types

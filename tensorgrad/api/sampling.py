@@ -5,7 +5,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from ..dispatch import SCALAR_TYPES, xp
+from ..core.dispatch import SCALAR_TYPES, xp
 from ._register import public
 
 MODES = ("bilinear", "nearest", "bicubic")

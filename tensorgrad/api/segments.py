@@ -4,7 +4,7 @@ from __future__ import annotations
 from math import inf, prod
 from typing import Any
 
-from ..dispatch import SCALAR_TYPES, fresh, xp
+from ..core.dispatch import SCALAR_TYPES, fresh, xp
 from ._arguments import normalize_dim
 from ._register import FUNCTIONS, public
 

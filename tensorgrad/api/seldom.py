@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
-from ..autograd.tape import node_of
+from ..core.tape import node_of
 from ..dtype import FROM_NUMPY
 from ._arguments import check_tensor, integer, normalize_dim
 from ._register import public

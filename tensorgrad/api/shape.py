@@ -7,11 +7,11 @@ from typing import Any
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
-from ..autograd import inplace as _inplace
-from ..autograd.inplace import address
-from ..autograd.mode import mode
-from ..autograd.tape import Leaf, TensorBase, node_of
-from ..dispatch import SCALAR_TYPES, explained, shared, view, wrap, xp
+from ..core import inplace as _inplace
+from ..core.dispatch import SCALAR_TYPES, explained, shared, view, wrap, xp
+from ..core.inplace import address
+from ..core.mode import mode
+from ..core.tape import Leaf, TensorBase, node_of
 from ..ops.base import OPS
 from ..size import Size
 from ._arguments import normalize_dim, normalize_dims, warn
@@ -390,7 +390,7 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: Any = None) -
 @public(function=False)
 def sum_to_size(input: Any, *size: Any, **keywords: Any) -> Any:
     """Summed over the axes that broadcasting from `size` would have repeated. https://pytorch.org/docs → torch.Tensor.sum_to_size"""
-    from ..autograd.engine import sum_to
+    from ..core.engine import sum_to
     shape, own = shape_of(_given(size, "sum_to_size", "size", keywords)), input.array.shape
     if len(shape) > len(own) or any(n not in (1, m) for n, m in zip(reversed(shape), reversed(own), strict=False)):
         raise RuntimeError(f"size {{{list(shape)}}} is not expandable to size {{{list(own)}}}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 from operator import index
 from typing import Any
 
-from ..dispatch import xp
+from ..core.dispatch import xp
 from ._arguments import converted
 from ._register import public
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
-from ..dispatch import SCALAR_TYPES, xp
+from ..core.dispatch import SCALAR_TYPES, xp
 from . import return_types
 from ._arguments import in_dtype, integer, normalize_dim, promoted
 from ._register import public

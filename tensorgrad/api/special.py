@@ -7,7 +7,7 @@ from math import log, pi
 from typing import Any
 
 from .._tensor import Tensor
-from ..dispatch import SCALAR_TYPES, xp
+from ..core.dispatch import SCALAR_TYPES, xp
 from ..storage.exhausted import check_room
 from . import math, pointwise, reduction
 from ._arguments import check_long, check_tensor, floating, integer

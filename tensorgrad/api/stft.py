@@ -4,7 +4,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ..dispatch import SCALAR_TYPES, xp
+from ..core.dispatch import SCALAR_TYPES, xp
 from ..dtype import int64
 from ._arguments import check_tensor, is_hollow, promoted, warn
 from ._register import public

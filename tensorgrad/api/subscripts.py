@@ -14,10 +14,10 @@ import numpy as np
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
-from ..autograd import inplace as _inplace
-from ..autograd.mode import mode
-from ..autograd.tape import TensorBase, node_of
-from ..dispatch import SCALAR_TYPES, apply, fresh, move, xp
+from ..core import inplace as _inplace
+from ..core.dispatch import SCALAR_TYPES, apply, fresh, move, xp
+from ..core.mode import mode
+from ..core.tape import TensorBase, node_of
 from ..ops.base import OPS
 from ..ops.indexing import ARRAY, filled
 from ..storage.base import NoValues

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._tensor import Tensor
-from ..autograd.tape import TensorBase
+from ..core.tape import TensorBase
 from ..device import device as Device
 from ..device import set_default_device
 from ..dtype import (

@@ -10,7 +10,7 @@ from math import pi, sqrt
 from typing import Any
 
 from .. import dtype as dtypes
-from ..dispatch import SCALAR_TYPES, xp
+from ..core.dispatch import SCALAR_TYPES, xp
 from ._arguments import in_dtype
 from ._register import C_NAMES, public
 from .creation import arange, as_leaf, empty, linspace, ones

@@ -1,6 +1,6 @@
-"""The tape, and what programs do with it. https://pytorch.org/docs/stable/autograd.html
+"""torch.autograd: what programs do with the tape, which is in `core/`. https://pytorch.org/docs/stable/autograd.html
 
-Names are looked up when they are first used: the dispatcher, which lies between the tape and the engine, imports from this package.
+Names are looked up when they are first used, so that importing the package loads no more than it needs.
 """
 from importlib import import_module as _import_module
 from typing import Any as _Any
@@ -8,20 +8,21 @@ from typing import Any as _Any
 from .._missing import MissingName as _MissingName
 
 _HOME = {
-    "backward": "engine", "grad": "engine",
-    "Function": "function", "FunctionCtx": "function",
-    "enable_grad": "mode", "inference_mode": "mode", "no_grad": "mode", "set_grad_enabled": "mode",
-    "set_multithreading_enabled": "grad_mode", "is_multithreading_enabled": "grad_mode", "_unsafe_preserve_version_counter": "grad_mode",
-    "detect_anomaly": "anomaly", "set_detect_anomaly": "anomaly",
-    "Variable": "variable",
-    "gradcheck": "gradcheck", "gradgradcheck": "gradcheck", "GradcheckError": "gradcheck",
+    "backward": "core.engine", "grad": "core.engine",
+    "Function": "autograd.function", "FunctionCtx": "autograd.function",
+    "enable_grad": "core.mode", "inference_mode": "core.mode", "no_grad": "core.mode", "set_grad_enabled": "core.mode",
+    "set_multithreading_enabled": "autograd.grad_mode", "is_multithreading_enabled": "autograd.grad_mode",
+    "_unsafe_preserve_version_counter": "autograd.grad_mode",
+    "detect_anomaly": "core.anomaly", "set_detect_anomaly": "core.anomaly",
+    "Variable": "autograd.variable",
+    "gradcheck": "autograd.gradcheck", "gradgradcheck": "autograd.gradcheck", "GradcheckError": "autograd.gradcheck",
 }
-_MODULES = ("function", "graph", "anomaly", "variable", "functional", "forward_ad", "profiler", "grad_mode", "anomaly_mode")
+_MODULES = ("function", "graph", "variable", "functional", "forward_ad", "profiler", "grad_mode", "anomaly_mode")
 
 
 def __getattr__(name: str) -> _Any:
     if name in _HOME:
-        module = _import_module(f"{__name__}.{_HOME[name]}")
+        module = _import_module(f"..{_HOME[name]}", __name__)
         found = getattr(module, name)
         globals()[name] = found
         return found

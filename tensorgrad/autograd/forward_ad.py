@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .forward import Level, check_continuous
-from .mode import Switch
-from .mode import mode as _mode
-from .tape import TensorBase, node_of
+from ..core.mode import Switch
+from ..core.mode import mode as _mode
+from ..core.tape import TensorBase, node_of
+from ..interpret.forward import Level, check_continuous
 
 
 def enter_dual_level() -> int:

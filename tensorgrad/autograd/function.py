@@ -7,16 +7,16 @@ from functools import wraps
 from inspect import signature
 from typing import Any
 
-from ..dispatch import wrap
+from ..core.anomaly import pack
+from ..core.dispatch import wrap
+from ..core.engine import fitted_tensor
+from ..core.fused import second_time, stale
+from ..core.inplace import adopt, check
+from ..core.mode import mode
+from ..core.tape import FREED, Leaf, Origin, Output, Packed, TensorBase, node_of, show
 from ..guest import outside
 from ..ops.base import Node
 from ..storage.base import clock
-from .anomaly import pack
-from .engine import fitted_tensor
-from .fused import second_time, stale
-from .inplace import adopt, check
-from .mode import mode
-from .tape import FREED, Leaf, Origin, Output, Packed, TensorBase, node_of, show
 
 
 class FunctionCtx:
@@ -242,7 +242,7 @@ class Function(metaclass=FunctionMeta):
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
         if mode.batches:
-            from .batching import by_own_rule
+            from ..interpret.batching import by_own_rule
             if (found := by_own_rule(cls, args, apart)) is not NotImplemented:
                 return found
         nodes = [node_of(a) if isinstance(a, TensorBase) else None for a in args]

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import api
+from ..core.engine import grad
+from ..core.mode import enable_grad, mode, set_grad_enabled
+from ..core.tape import TensorBase
 from . import forward_ad
-from .engine import grad
-from .mode import enable_grad, mode, set_grad_enabled
-from .tape import TensorBase
 
 
 def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .mode import Switch, enable_grad, inference_mode, mode, no_grad, set_grad_enabled
-from .tape import TensorBase
+from ..core.mode import Switch, enable_grad, inference_mode, mode, no_grad, set_grad_enabled
+from ..core.tape import TensorBase
 
 
 class set_multithreading_enabled(Switch):

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from ..core.anomaly import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
+from ..core.engine import GradientEdge
+from ..core.engine import edge_of as get_gradient_edge
+from ..core.mode import mode as autograd
+from ..core.tape import RemovableHandle, TensorBase, node_of
 from ..ops.base import Node
-from .anomaly import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
-from .engine import GradientEdge
-from .engine import edge_of as get_gradient_edge
-from .mode import mode as autograd
-from .tape import RemovableHandle, TensorBase, node_of
 
 
 class MultiHandle:

@@ -20,8 +20,8 @@ from enum import Enum
 from functools import wraps
 from typing import Any
 
+from ..core.tape import TensorBase
 from ..overrides import TorchFunctionMode, resolve_name
-from .tape import TensorBase
 
 __all__ = ["DeviceType", "EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "emit_itt", "emit_nvtx", "profile", "record_function"]
 

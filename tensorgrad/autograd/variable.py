@@ -4,9 +4,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from .. import dispatch
-from .engine import ExecutionEngine
-from .tape import TensorBase
+from ..core import dispatch
+from ..core.engine import ExecutionEngine
+from ..core.tape import TensorBase
 
 
 class _Kind(type):

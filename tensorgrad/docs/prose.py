@@ -265,7 +265,7 @@ An op is a class of formulas; a kernel is a better implementation of one op on o
 import numpy as np
 import tensorgrad as torch
 from tensorgrad.const import DEVICE, OP
-from tensorgrad.dispatch import OpDispatch, xp
+from tensorgrad.core.dispatch import OpDispatch, xp
 from tensorgrad.ops import Elementwise
 
 

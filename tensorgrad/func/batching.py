@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from .. import api
 from .._tensor import Tensor
-from ..autograd.batching import hidden, level, shown
+from ..interpret.batching import hidden, level, shown
 from ..utils._pytree import broadcast_prefix, tree_flatten, tree_leaves, tree_unflatten
 
 

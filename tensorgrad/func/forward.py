@@ -12,8 +12,8 @@ from typing import Any
 
 from .. import api
 from .._tensor import Tensor
-from ..autograd.forward import Level, check_continuous, push_forward, see, stand_in
-from ..autograd.mode import mode
+from ..core.mode import mode
+from ..interpret.forward import Level, check_continuous, push_forward, see, stand_in
 from ..storage.base import clock
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 from .batching import vmap

@@ -12,12 +12,12 @@ from typing import Any
 
 from .. import api
 from .._tensor import Tensor
-from ..autograd import engine
-from ..autograd.batching import cross, for_each_example
 from ..autograd.graph import disable_saved_tensors_hooks
-from ..autograd.mode import mode
-from ..autograd.tape import Leaf, node_of
-from ..dispatch import wrap
+from ..core import engine
+from ..core.dispatch import wrap
+from ..core.mode import mode
+from ..core.tape import Leaf, node_of
+from ..interpret.batching import cross, for_each_example
 from ..storage.base import clock
 from ..utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten, treespec_pprint
 from .batching import vmap

@@ -6,7 +6,7 @@ from functools import wraps
 from typing import Any
 
 from .._tensor import Tensor
-from ..autograd.batching import shown
+from ..interpret.batching import shown
 from ..utils._pytree import tree_map_only
 
 

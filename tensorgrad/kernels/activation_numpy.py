@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.mode import mode
-from ..dispatch import OpDispatch
+from ..core.dispatch import OpDispatch
+from ..core.mode import mode
 from ..ops.activation import Hardtanh
 from ..sharing import elementwise
 from .elementwise_numpy import HUGE, sigmoid

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import sharing
-from ..dispatch import OpDispatch
+from ..core.dispatch import OpDispatch
 from ..sharing import available, scratch
 from .activation_numpy import LIMITS, row_sums
 from .reduction_numpy import dots

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._native import native
-from ..dispatch import OpDispatch
+from ..core.dispatch import OpDispatch
 from ..storage.base import Storage
 
 CPU = OpDispatch.backend("cpu")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dispatch import OpDispatch
+from ..core.dispatch import OpDispatch
 from ..ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight, output_length, padded
 from ..sharing import spans
 from . import columns_numpy as columns

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.mode import mode
-from ..dispatch import OpDispatch
+from ..core.dispatch import OpDispatch
+from ..core.mode import mode
 from .compiled import CPU, assign, native, put, register, sure
 from .placing import place
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dispatch import OpDispatch
+from ..core.dispatch import OpDispatch
 from ..ops.elementwise import integer_power, nonzero
 from ..storage.layout import like
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dispatch import OpDispatch
+from ..core.dispatch import OpDispatch
 from ..ops.fourier import FourierTransform, FromHalfSpectrum, HalfSpectrum
 from ..storage.layout import in_axes
 

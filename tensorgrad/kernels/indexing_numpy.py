@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dispatch import OpDispatch
+from ..core.dispatch import OpDispatch
 from ..ops.indexing import ARRAY, IndexAddInto, ScatterAdd, filled
 
 BLOCK = 1 << 16

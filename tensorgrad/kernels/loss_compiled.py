@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dispatch import OpDispatch
+from ..core.dispatch import OpDispatch
 from ..ops.loss import check_classes
 from .compiled import CPU, native, register, sure, whole
 

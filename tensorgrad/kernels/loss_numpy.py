@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dispatch import OpDispatch
+from ..core.dispatch import OpDispatch
 from ..ops.loss import check_classes
 from .activation_numpy import LIMITS, exponentials, log_sums
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import affinity
-from ..dispatch import OpDispatch
+from ..core.dispatch import OpDispatch
 from .products_numpy import has_small_kernel
 
 EXACT = float(1 << 53)      # integers below this are exact in double precision

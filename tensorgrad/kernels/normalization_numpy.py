@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dispatch import OpDispatch
+from ..core.dispatch import OpDispatch
 from ..guest import BUFFER
 from ..sharing import available, share, spans
 from .reduction_numpy import dots, ones

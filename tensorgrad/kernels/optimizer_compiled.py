@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import updates
+from ..core import updates
 from .compiled import WANTED, native
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.updates import register
 from ..sharing import available, scratch, share, spans
-from ..updates import register
 
 BLOCK = 3 << 15      # elements at a time, up to twice as many for two threads, who would wait for each other between the calls of NumPy
 

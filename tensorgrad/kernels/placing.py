@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.mode import mode
+from ..core.mode import mode
 
 
 def place(x: Any) -> Any:

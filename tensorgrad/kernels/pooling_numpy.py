@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dispatch import OpDispatch
+from ..core.dispatch import OpDispatch
 from ..ops.convolution import positions
 from ..ops.pooling import WindowSpread, bordered, places_along, window_count
 from ..sharing import available, finish

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.mode import mode
-from ..dispatch import OpDispatch
+from ..core.dispatch import OpDispatch
+from ..core.mode import mode
 from ..ops.recurrent import spans
 from ..sharing import available, share
 from .matrix_numpy import of_few, product

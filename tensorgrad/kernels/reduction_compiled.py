@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dispatch import OpDispatch
+from ..core.dispatch import OpDispatch
 from ..ops.reduction import axes_of, count_of, rounded, wide
 from .compiled import CPU, done, native, put, whole
 

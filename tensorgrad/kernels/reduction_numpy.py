@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dispatch import OpDispatch
+from ..core.dispatch import OpDispatch
 from ..ops.reduction import Std, Var, VectorNorm, axes_of, count_of, rounded, wide
 from .elementwise_numpy import logaddexp
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from ..api import Tensor
-from ..autograd.tape import TensorBase
-from ..dispatch import fresh, wrap
+from ..core.dispatch import fresh, wrap
+from ..core.tape import TensorBase
 from ..nn.parameter import Parameter
 from ..storage.cpu import NumpyStorage
 

@@ -1,6 +1,6 @@
 """The gradients of convolutions, as functions (PyTorch: ``torch.nn.grad``)."""
 from ..api.convolution import several
-from ..dispatch import xp
+from ..core.dispatch import xp
 
 __all__ = []
 

@@ -3,7 +3,7 @@ from collections import OrderedDict
 
 from .. import api as tg
 from .._overriding import disabled
-from ..dispatch import PLAIN
+from ..core.dispatch import PLAIN
 
 __all__ = ["Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer", "UninitializedTensorMixin",
            "is_lazy"]

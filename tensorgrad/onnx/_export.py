@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
 
-from ..autograd.tape import TensorBase
+from ..core.tape import TensorBase
 from ..nn import Module
 from ..utils._pytree import tree_flatten
 from ._build import Builder, checked, proto
@@ -333,7 +333,7 @@ def _version() -> str:
 
 def _verify(program: ONNXProgram, model: Any, args: Any, kwargs: Any) -> None:
     """Compare what the file computes with what the model does."""
-    from ..autograd.mode import no_grad
+    from ..core.mode import no_grad
     from ..testing import assert_close
     with no_grad():
         wanted = [leaf for leaf in tree_flatten(model(*args, **kwargs))[0] if isinstance(leaf, TensorBase)]

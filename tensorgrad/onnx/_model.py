@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..api import default_generator
-from ..autograd.mode import no_grad
-from ..autograd.tape import TensorBase
-from ..dispatch import wrap
+from ..core.dispatch import wrap
+from ..core.mode import no_grad
+from ..core.tape import TensorBase
 from ..nn import Module
 from ..storage.base import Storage
 from ..utils._pytree import tree_flatten, tree_unflatten

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..api import from_numpy
-from ..autograd.tape import TensorBase
+from ..core.tape import TensorBase
 from ..serialization._atomic import replacing
 from ..utils._pytree import tree_leaves
 from .errors import OnnxExporterError

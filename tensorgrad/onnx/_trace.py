@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from ..interpret._batched_ops import runner
 from ..ops.base import OPS
 from ..ops.indexing import ARRAY
-from ..storage._batched_ops import runner
 from ..storage.base import Storage
 from ..storage.cpu import NumpyStorage
 

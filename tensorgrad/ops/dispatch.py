@@ -1,4 +1,4 @@
 """`OpDispatch`, where the first version of this project had it."""
-from ..dispatch import OpDispatch
+from ..core.dispatch import OpDispatch
 
 __all__ = ["OpDispatch"]

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from .. import api as tg
-from ..updates import at_once  # noqa: F401 - for the rules
+from ..core.updates import at_once  # noqa: F401 - for the rules
 from .optimizer import Optimizer
 
 # What groups of a checkpoint that was written before an option existed are taken to say.

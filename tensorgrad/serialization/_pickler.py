@@ -12,8 +12,8 @@ import numpy as np
 
 from ..api import DTYPES, Size, Tensor, device, dtype, layout, memory_format
 from ..api.typed import tensortype
-from ..autograd.inplace import address
-from ..dispatch import shared
+from ..core.dispatch import shared
+from ..core.inplace import address
 from ..generator import Generator
 from ..nn.parameter import Parameter, is_lazy
 from ..storages import TypedStorage, UntypedStorage, line_of

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..api import DTYPES
-from ..dispatch import wrap
+from ..core.dispatch import wrap
 from ..dtype import dtype as Dtype
 from ..storages import TypedStorage, UntypedStorage, storage_of
 from ._allowed import Refused

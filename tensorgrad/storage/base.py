@@ -61,7 +61,7 @@ def made_on_host(backend: type[Storage], name: str, *args: Any, dtype: Any = Non
 class NoValues(RuntimeError):
     """Values were asked for where there are only shapes.
 
-    >>> from tensorgrad.storage.symbols import NoValues, Symbol
+    >>> from tensorgrad.interpret.symbols import NoValues, Symbol
     >>> try:
     ...     bool(Symbol((), "float32"))
     ... except NoValues as error:

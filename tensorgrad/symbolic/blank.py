@@ -12,14 +12,14 @@ from typing import Any
 
 from .. import api as tg
 from ..api.creation import shape_of
-from ..autograd.mode import mode
-from ..autograd.tape import TensorBase
-from ..dispatch import fresh
+from ..core.dispatch import fresh
+from ..core.mode import mode
+from ..core.tape import TensorBase
 from ..dtype import as_dtype, get_default_dtype
 from ..generator import Generator
+from ..interpret.symbols import NoValues, Symbol, SymbolStorage
 from ..nn.modules.module import Module
 from ..nn.parameter import is_lazy
-from ..storage.symbols import NoValues, Symbol, SymbolStorage
 from .nesting import leaves, mapped
 
 __all__ = ["SIZES", "NoValues", "blank", "blank_like", "infer", "is_blank", "merge", "quietly"]

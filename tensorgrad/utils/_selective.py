@@ -13,8 +13,8 @@ from typing import Any
 
 from .. import _overriding
 from .. import api as tg
-from ..autograd.anomaly import saved_tensors_hooks
-from ..autograd.mode import mode, no_grad
+from ..core.anomaly import saved_tensors_hooks
+from ..core.mode import mode, no_grad
 from ._pytree import tree_leaves, tree_map
 
 __all__ = ["CheckpointPolicy", "SAC_IGNORED_OPS", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts"]

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import api as tg
 from ..api.random import fork_rng
-from ..autograd.mode import no_grad
+from ..core.mode import no_grad
 from ..nn.modules.module import Module, register_module_forward_hook, register_module_forward_pre_hook
 from ..nn.parameter import is_lazy
 from ._pytree import tree_leaves, tree_map

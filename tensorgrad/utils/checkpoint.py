@@ -18,10 +18,10 @@ from typing import Any
 from .. import _overriding
 from .. import api as tg
 from ..api.random import fork_rng
-from ..autograd.anomaly import saved_tensors_hooks
-from ..autograd.engine import backward
 from ..autograd.function import Function, Saved
-from ..autograd.mode import enable_grad, mode, no_grad
+from ..core.anomaly import saved_tensors_hooks
+from ..core.engine import backward
+from ..core.mode import enable_grad, mode, no_grad
 from ._pytree import tree_leaves
 from ._selective import SAC_IGNORED_OPS, CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from .._escaping import escaped
 from ..api import DTYPES, Tensor
-from ..dispatch import wrap
+from ..core.dispatch import wrap
 from ..serialization._atomic import replacing
 from ..storages import UntypedStorage, storage_of
 

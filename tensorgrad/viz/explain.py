@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..autograd.tape import Leaf, TensorBase, node_of
+from ..core.tape import Leaf, TensorBase, node_of
 from .naming import Names, tensors_of, variables
 from .replay import replay
 from .steps import backward

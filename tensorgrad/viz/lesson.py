@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..autograd.tape import Output
+from ..core.tape import Output
 from . import html, svg
 from .fold import Tree
 from .frames import Frame, Writer

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..autograd.tape import Leaf, Output, TensorBase, node_of
+from ..core.tape import Leaf, Output, TensorBase, node_of
 from ..ops.base import Node
 from .steps import op_of
 from .text import clean, shorten

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.tape import TensorBase
+from ..core.tape import TensorBase
 
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#767676"
 COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")       # M. Okabe, K. Ito: told apart by colour-blind readers, too

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.tape import TensorBase
+from ..core.tape import TensorBase
 from .steps import op_of
 
 # op → the missing first and the missing second term, of the result y and the other term t

@@ -4,7 +4,7 @@ from __future__ import annotations
 from io import BytesIO
 from typing import Any
 
-from ..autograd.tape import Leaf, Output, node_of
+from ..core.tape import Leaf, Output, node_of
 from .tape import behind, read
 from .text import quoted
 

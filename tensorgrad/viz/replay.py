@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..autograd.function import FunctionNode
-from ..autograd.fused import Residual, plan_of
-from ..autograd.mode import mode
-from ..autograd.tape import FREED, Leaf, Output, TensorBase, node_of
-from ..dispatch import apply, wrap
+from ..core.dispatch import apply, wrap
+from ..core.fused import Residual, plan_of
+from ..core.mode import mode
+from ..core.tape import FREED, Leaf, Output, TensorBase, node_of
 from .recovering import recovered
 from .steps import op_of
 from .values import Value

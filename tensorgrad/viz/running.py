@@ -9,8 +9,9 @@ import sys
 from typing import Any
 
 from .. import autograd
-from ..autograd import engine, function, fused, tape
-from ..autograd.tape import FREED, Leaf, TensorBase, node_of
+from ..autograd import function
+from ..core import engine, fused, tape
+from ..core.tape import FREED, Leaf, TensorBase, node_of
 from ..ops.base import Op
 from .naming import variables
 from .tape import behind

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..autograd import engine
 from ..autograd.function import FunctionNode
-from ..autograd.fused import Residual, plan_of
-from ..autograd.mode import mode
-from ..autograd.tape import Output, Packed, TensorBase
+from ..core import engine
+from ..core.fused import Residual, plan_of
+from ..core.mode import mode
+from ..core.tape import Output, Packed, TensorBase
 from ..guest import Region
 from ..ops.base import OPS, arguments, input_name
 from .values import Value

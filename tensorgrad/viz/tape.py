@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..autograd.engine import sweep
-from ..autograd.fused import Residual, plan_of
-from ..autograd.tape import FREED, Hooks, Leaf, Output, Packed, TensorBase, node_of
+from ..core.engine import sweep
+from ..core.fused import Residual, plan_of
+from ..core.tape import FREED, Hooks, Leaf, Output, Packed, TensorBase, node_of
 from ..ops.base import OPS, Op, input_name
 from .watch import name_of, note_of
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any, NamedTuple
 
-from ..autograd.tape import Leaf, Output
+from ..core.tape import Leaf, Output
 from .formulas import ELSEWHERE, formulas
 from .naming import Names
 from .steps import Backward, Operand, Step, input_of, op_of

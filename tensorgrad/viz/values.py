@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.mode import no_grad
-from ..autograd.tape import TensorBase
+from ..core.mode import no_grad
+from ..core.tape import TensorBase
 
 WHOLE = 256        # up to so many elements are kept; of a larger array, its corners
 MINUS = "−"
@@ -39,7 +39,7 @@ class Value:
         if isinstance(value, (int, float, complex)):
             return Value(np.array(value))
         if not isinstance(value, (np.ndarray, np.generic)) or value.dtype.kind == "V":      # on another device, or in a dtype that is not NumPy's own
-            from ..dispatch import wrap
+            from ..core.dispatch import wrap
             with no_grad():
                 tensor = wrap(value, backend()).cpu()
                 value = np.array(tensor.tolist()).reshape(tensor.shape)

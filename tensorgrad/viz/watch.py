@@ -11,8 +11,8 @@ from threading import get_ident
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from ..autograd.mode import mode
-from ..autograd.tape import TensorBase
+from ..core.mode import mode
+from ..core.tape import TensorBase
 from ..ops.base import Op
 
 PACKAGE = dirname(dirname(__file__))

@@ -8,8 +8,8 @@ from typing import Any
 from ... import api as tg
 from ...api._arguments import LEAST_LARGEST, converted, normalize_dim
 from ...api.activation import SELU_ALPHA, SELU_SCALE
-from ...autograd.inplace import in_place
-from ...dispatch import SCALAR_TYPES, xp
+from ...core.dispatch import SCALAR_TYPES, xp
+from ...core.inplace import in_place
 from ...dtype import contiguous_format
 
 __all__ = ["celu", "celu_", "elu", "elu_", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_",

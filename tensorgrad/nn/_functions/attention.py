@@ -7,7 +7,7 @@ from typing import Any
 
 from ... import api as tg
 from ...api._arguments import anywhere
-from ...dispatch import xp
+from ...core.dispatch import xp
 from .. import functional as F
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention", "_canonical_mask", "_none_or_dtype"]

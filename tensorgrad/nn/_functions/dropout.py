@@ -5,7 +5,7 @@ import warnings
 from typing import Any
 
 from ... import api as tg
-from ...autograd.inplace import in_place
+from ...core.inplace import in_place
 
 __all__ = ["alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
 

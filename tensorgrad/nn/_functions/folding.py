@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from operator import index
 from typing import Any
 
-from ...dispatch import SCALAR_TYPES, xp
+from ...core.dispatch import SCALAR_TYPES, xp
 
 __all__ = ["fold", "unfold"]
 

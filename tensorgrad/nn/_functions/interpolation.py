@@ -9,7 +9,7 @@ from typing import Any
 
 from ... import api as tg
 from ...api.sampling import cubic
-from ...dispatch import SCALAR_TYPES, xp
+from ...core.dispatch import SCALAR_TYPES, xp
 from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
 __all__ = ["interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]

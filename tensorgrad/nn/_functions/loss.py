@@ -9,7 +9,7 @@ from ... import api as tg
 from ...api._arguments import anywhere, in_dtype
 from ...api.linear import linear
 from ...api.loss import check_triplet
-from ...dispatch import SCALAR_TYPES, result_type, xp
+from ...core.dispatch import SCALAR_TYPES, result_type, xp
 from .. import _reduction
 from .distance import pairwise_distance
 

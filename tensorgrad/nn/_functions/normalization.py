@@ -5,7 +5,7 @@ from math import prod
 from typing import Any
 
 from ... import api as tg
-from ...dispatch import SCALAR_TYPES, xp
+from ...core.dispatch import SCALAR_TYPES, xp
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "normalize", "rms_norm"]
 

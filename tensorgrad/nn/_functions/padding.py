@@ -5,7 +5,7 @@ from typing import Any
 
 from ... import api as tg
 from ...api._arguments import converted
-from ...dispatch import xp
+from ...core.dispatch import xp
 from ...storage.exhausted import check_room
 
 __all__ = ["channel_shuffle", "native_channel_shuffle", "pad", "pixel_shuffle", "pixel_unshuffle"]

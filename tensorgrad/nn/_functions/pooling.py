@@ -8,7 +8,7 @@ from typing import Any
 from ... import api as tg
 from ...api._arguments import anywhere, each_example, in_batch, is_hollow
 from ...api.pooling import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool, per_dimension, window_places, window_table
-from ...dispatch import SCALAR_TYPES, xp
+from ...core.dispatch import SCALAR_TYPES, xp
 
 __all__ = ["adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool1d_with_indices",
            "adaptive_max_pool2d", "adaptive_max_pool2d_with_indices", "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "avg_pool1d",

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import api as tg
-from ...dispatch import SCALAR_TYPES, xp
+from ...core.dispatch import SCALAR_TYPES, xp
 from .. import functional as F
 
 __all__ = ["_rnn", "_rnn_cell"]

@@ -3,7 +3,7 @@
 from itertools import chain
 
 from ... import api as tg
-from ...autograd.mode import mode
+from ...core.mode import mode
 from ..parameter import UninitializedParameter, is_lazy
 
 __all__ = ["LazyModuleMixin"]

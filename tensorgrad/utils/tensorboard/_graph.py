@@ -7,7 +7,7 @@ from typing import Any
 
 from ... import _overriding
 from ... import api as tg
-from ...autograd.mode import no_grad
+from ...core.mode import no_grad
 from ...nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from ...overrides import resolve_name
 from .._pytree import tree_leaves

@@ -9,14 +9,14 @@ import os
 from types import FunctionType
 from typing import Any
 
-from ._native import native
-from .autograd.fitting import fitted
-from .autograd.fused import record_pair
-from .autograd.mode import Mode, mode, refuse_inference
-from .autograd.tape import FREED, Leaf, Origin, TensorBase, node_of
-from .ops.base import Node, Op, Pair, Plan
-from .storage.base import clock
-from .storage.cpu import NumpyStorage
+from .._native import native
+from ..ops.base import Node, Op, Pair, Plan
+from ..storage.base import clock
+from ..storage.cpu import NumpyStorage
+from .fitting import fitted
+from .fused import record_pair
+from .mode import Mode, mode, refuse_inference
+from .tape import FREED, Leaf, Origin, TensorBase, node_of
 
 PLAIN: set[type] = {TensorBase}  # classes whose operations give plain Tensors: Tensor, Parameter, Buffer
 NUMBERS = (int, float)

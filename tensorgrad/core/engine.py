@@ -11,18 +11,18 @@ from math import prod
 from operator import add, attrgetter
 from typing import Any, NamedTuple
 
-from .. import dispatch
 from .._warnings import warn
-from ..dispatch import apply, namespace, wrap, xp
 from ..dtype import FROM_NUMPY
 from ..guest import compute, enter, leave, outside
-from ..lanes import lanes
 from ..ops.base import OPS, Op
 from ..storage.exhausted import memory_error
+from . import dispatch
 from .accumulating import accumulate, owning
 from .aside import Aside
+from .dispatch import apply, namespace, wrap, xp
 from .fitting import checked, fitted, sum_to, unpulled
 from .fused import second_time, stale
+from .lanes import lanes
 from .mode import mode
 from .tape import FREED, Hooks, Leaf, Output, Packed, TensorBase, node_of
 
@@ -277,7 +277,7 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
         create_graph = retain_graph = True
     detour = aside = None
     if mode.batches and any(isinstance(g, TensorBase) for g in grads.values()):      # a batch of gradients, for steps that know of none
-        from .batching import Detour
+        from ..interpret.batching import Detour
         create_graph = True
         if (detour := Detour(grads, order)).needed:
             grads = detour.begin(grads)
@@ -644,7 +644,7 @@ def _start(i: int, node: Any, g: Any) -> Any:
     if g._storage.device != node._storage.device:
         raise RuntimeError(f"invalid gradient at index {i} - expected device {node._storage.device} but got {g._storage.device}")
     if type(g._storage).rank < node._storage.rank:
-        from .batching import lifted
+        from ..interpret.batching import lifted
         return lifted(g, type(node._storage))
     return g
 
@@ -744,7 +744,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
 def _batched_grad(outputs: Any, inputs: Any, given: Any, retain_graph: Any, create_graph: bool, allow_unused: bool,
                   materialize: bool) -> tuple[Any, ...]:
     """One sweep for a batch of gradients, along the first axis of each."""
-    from .batching import hidden, level, shown
+    from ..interpret.batching import hidden, level, shown
     count = len(next(g for g in given if g is not None).array)
     with level(count) as depth:
         found = grad(outputs, inputs, [None if g is None else hidden(g, 0, depth) for g in given], retain_graph, create_graph,

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .base import TWO_SIDED, NoValues, attach_operators
-from .layout import slowest_first
+from ..storage.base import TWO_SIDED, NoValues, attach_operators
+from ..storage.layout import slowest_first
 
 _GROUND = np.zeros(16, np.uint8)                        # where ghosts claim to lie
 _ADDRESS = _GROUND.__array_interface__["data"][0]
@@ -32,7 +32,7 @@ class _Ghost:
 class Symbol:
     """An array that has `shape`, `dtype` and `strides`, and no elements. What is written to it is checked, and forgotten.
 
-    >>> from tensorgrad.storage.symbols import Symbol
+    >>> from tensorgrad.interpret.symbols import Symbol
     >>> x = Symbol((2, 1, 3), "float32")
     >>> (x.T[0] + Symbol((5, 1, 1), "float64")).shape
     (5, 1, 2)

@@ -5,7 +5,7 @@ import os
 from threading import RLock
 from typing import Any
 
-from ..dispatch import wrap, xp
+from .dispatch import wrap, xp
 from .tape import TensorBase
 
 # Held while a leaf's .grad is read and written: several threads may sweep at once, and a hook may begin another sweep in this one.

@@ -5,10 +5,9 @@ import warnings
 from os.path import dirname, join
 from typing import Any
 
-from .. import dispatch
-from ..dispatch import wrap
 from ..ops.base import Op
-from . import fused, tape
+from . import dispatch, fused, tape
+from .dispatch import wrap
 from .mode import Switch, mode, no_grad
 from .tape import Packed, TensorBase
 

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import dispatch
-from ..dispatch import apply, wrap
+from ..core import dispatch
+from ..core.dispatch import apply, wrap
+from ..core.mode import mode
+from ..core.tape import TensorBase, new, node_of, show
 from ..ops.base import OPS, Node
-from ..storage import batched as batches
 from ..storage.base import clock
-from .mode import mode
-from .tape import TensorBase, new, node_of, show
+from . import batched as batches
 
 
 class Level:

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..storage.base import Storage, attach_operators
 from ._batched_functions import NO_ROOM, Functions, full, indexed, written
 from ._batched_ops import rule_of
-from .base import Storage, attach_operators
 
 
 def no_item(what: str = ".item()") -> RuntimeError:

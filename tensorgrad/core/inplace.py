@@ -10,13 +10,13 @@ import weakref
 from functools import partial
 from typing import Any
 
-from .. import dispatch
-from ..dispatch import apply, wrap
 from ..dtype import FROM_NUMPY, can_cast
 from ..guest import compute
-from ..lanes import PLAIN
 from ..ops.base import OPS
 from ..storage.base import NoValues, clock
+from . import dispatch
+from .dispatch import apply, wrap
+from .lanes import PLAIN
 from .mode import mode
 from .tape import Hooks, Leaf, TensorBase, node_of, root_of
 

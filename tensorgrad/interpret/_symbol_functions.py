@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ..storage.base import NoValues
 from ._symbol import Symbol, laid, row_strides
-from .base import NoValues
 
 normalize = np.lib.array_utils.normalize_axis_tuple
 SUMS = set("sum prod nansum nanprod cumsum cumprod".split())           # of small integers: in int64

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ..storage.base import NoValues
+from ..storage.cpu import NumpyStorage
 from ._batched_ops import runner
 from ._symbol import Symbol, laid
 from ._symbol_functions import kind_of, of_matrices, shape_of, together
-from .base import NoValues
-from .cpu import NumpyStorage
 
 SAME = set("recurrence logcumsumexp standard_gamma standard_gamma_grad dirichlet_grad tril triu contiguous".split())      # as the first input
 MATRICES = {"lu_factor": ("(m,n)->(m,n),(k),()", "xii"), "ldl_factor": ("(n,n)->(n,n),(n),()", "xii"), "matrix_exponential": ("(n,n)->(n,n)", "x"),

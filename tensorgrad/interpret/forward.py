@@ -17,14 +17,14 @@ from operator import attrgetter
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from ..dispatch import apply, namespace, shared, wrap, xp
+from ..autograd.function import FunctionNode
+from ..core.dispatch import apply, namespace, shared, wrap, xp
+from ..core.engine import grad, linked_values
+from ..core.fused import Residual, composed, redefined
+from ..core.mode import mode
+from ..core.tape import Leaf, Output, TensorBase, node_of
 from ..ops.base import OPS, Node, Op
 from ..storage.base import clock
-from .engine import grad, linked_values
-from .function import FunctionNode
-from .fused import Residual, composed, redefined
-from .mode import mode
-from .tape import Leaf, Output, TensorBase, node_of
 
 # ── one step forward ──────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .autograd.mode import mode
-from .dispatch import PLAIN, OpDispatch
-from .guest import compute
+from ..guest import compute
+from .dispatch import OpDispatch
+from .lanes import PLAIN
+from .mode import mode
 
 KERNELS: dict[tuple[str, Any], Callable[..., Sequence[int]]] = {}
 
@@ -48,7 +49,7 @@ def at_once(name: str, rows: list[tuple[Any, ...] | None], optional: int, **numb
 
 def arrays_of(row: tuple[Any, ...], backend: Any, optional: int) -> tuple[Any, ...] | None:
     """Those of tensors that a kernel of the backend may have; None if it may not: also for values of a file that are no tensors."""
-    arrays = []
+    arrays: list[Any] = []
     for place, tensor in enumerate(row):
         if tensor is None and place == optional:
             arrays.append(None)

@@ -99,7 +99,7 @@ def _pull_tensors(node: Any, g: Any, useful: Any) -> Any:
 
 def composed(node: Any) -> Any:
     """The results of a step once more, on the tape, from the ops that define it."""
-    from ..dispatch import defined, wrap
+    from .dispatch import defined, wrap
     op, residual, before = type(node), node.saved, mode.grad
     args = [a if e is None else wrap(a.array, a._storage, e) for a, e in zip(residual.needed, node.edges, strict=True)]
     for tensor in residual.needed:
@@ -152,7 +152,7 @@ def second_time() -> RuntimeError:
 
 def stale(node: Any, array: Any, storage: Any, source: Any, expected: int | None) -> RuntimeError:
     """The error for a saved value that was overwritten since. `source` is the step that it was a result of."""
-    from ..dispatch import SCALAR_TYPES
+    from .dispatch import SCALAR_TYPES
     kind = f"{'torch' if storage.device.type == 'cpu' else 'torch.cuda'}.{SCALAR_TYPES[FROM_NUMPY[array.dtype].name]}Tensor"
     step, place = (None, 0) if source is None else source.as_function()
     came_from = f", which is output {place} of {step.name().rpartition('Backward')[0]}," if step is not None and step.edges else ""

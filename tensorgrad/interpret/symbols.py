@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..device import device as Device
+from ..storage.base import NoValues, Storage
 from ._symbol import Symbol, in_columns
 from ._symbol_functions import Functions, as_symbol, together
 from ._symbol_ops import rule_of
-from .base import NoValues, Storage
 
 __all__ = ["NoValues", "Symbol", "SymbolStorage"]
 

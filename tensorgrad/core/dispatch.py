@@ -1,0 +1,650 @@
+"""The dispatcher: choose the kernel for (op, storage class), run it, write it on the tape.
+
+`xp` here is the op table as Tensors see it. The same formulas that run on arrays run on it, recorded: that is how gradients of
+gradients are made, and how the public functions in `api/` compute.
+"""
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, update_wrapper
+from typing import Any
+
+from numpy import asarray, generic
+
+from .. import dtype as dtypes
+from ..guest import STATE, begin, compute, end
+from ..ops.base import OPS, Op, Pair
+from ..storage.base import MAKERS, Storage, backend_of
+from ..storage.exhausted import beyond, memory_error
+from .fused import plan_of, record_pair
+from .lanes import NO_PARAMS, NUMBERS, PLAIN, lanes
+from .mode import mode
+from .tape import Leaf, Origin, TensorBase, new, node_of, record_several
+
+Tensor: Any = TensorBase        # _tensor.py puts the full class here
+SCALARS = (int, float, complex, generic)
+
+
+def wrap(array: Any, storage: Any, node: Any = None) -> Any:
+    """A Tensor of this array. All of its fields are set here, nowhere else on the hot path but in the fast lanes below."""
+    out = new(Tensor)
+    out.array, out._storage, out._node, out._grad, out.origin = array, storage, node, None, None
+    return out
+
+
+def fresh(array: Any, backend: type[Storage]) -> Any:
+    """A Tensor of an array that was just computed."""
+    if type(array) is not backend.array_type:
+        array = backend.asarray(array)
+    storage = backend()
+    if mode.inference:
+        storage.inference = True
+    return wrap(array, storage)
+
+
+if lanes is not None:
+    wrap, fresh = lanes.wrap, lanes.fresh
+
+
+def apply(op: type[Op], *args: Any, **params: Any) -> Any:
+    """Run one op on Tensors (and numbers and None, which stay what they are)."""
+    return general(op)(*args, **params)
+
+
+def _general(op: type[Op]) -> Callable[..., Any]:
+    """The way that is open to all ops and operands. What is known of the op is looked up once."""
+    sequence, arity, kinds, casts, kernels, composite = op.sequence, op.arity, op.kinds, op.casts, op.kernels, op.composite
+    several, shows, tracked, laid = op.several, op.view, op.differentiable, op.elementwise and not op.row_major
+
+    def call(*args: Any, **params: Any) -> Any:
+        if sequence:
+            params = dict(zip(op.parameters, args[1:]), **params)
+            args = tuple(args[0])
+        elif arity is not None and len(args) > arity:
+            params = dict(zip(op.parameters, args[arity:]), **params)
+            args = args[:arity]
+        arrays: list[Any] = []
+        edges: list[Any] = []
+        backend: Any = None
+        needs, bit, mixed, number = 0, 1, False, False
+        dtype: Any = None
+        for a in args:
+            if isinstance(a, TensorBase):
+                arrays.append(array := a.array)
+                edges.append(node := a._node if a.origin is None else node_of(a))
+                if node is not None:
+                    needs |= bit
+                if (b := type(a._storage)) is not backend:
+                    backend = b if backend is None else meet(op, args)
+                if array.dtype is not dtype:
+                    if dtype is None:
+                        dtype = array.dtype
+                    else:
+                        mixed = True
+            else:
+                if a is not None:
+                    if not isinstance(a, SCALARS):
+                        raise refused(op, a)
+                    number, mixed = True, mixed or type(a) is complex
+                elif op.elementwise and arity == 2:
+                    raise refused(op, a)
+                arrays.append(a.item() if isinstance(a, generic) else a)    # a NumPy scalar counts as the Python number it stands for
+                edges.append(None)
+            bit <<= 1
+        if backend is None:
+            raise refused(op, args[0])
+        if backend is MOVE:
+            return call(*([_gathered(op, args)] if sequence else _gathered(op, args)), **params)
+        result = None
+        if (kind := dtype.kind) not in kinds or (mixed and (casts or holds_bfloat16(op, arrays))) or (number and casts and kind not in "fc"):
+            arrays, result = compute(common, op, args, arrays, backend)
+        kernel = kernels[backend]
+        if type(kernel) is Pair:
+            if result is None and not mode.hooks and (served := paired(op, kernel, backend, args, arrays, edges, needs, params)) is not NotImplemented:
+                return served
+            kernel = kernels.from_definition(backend)
+        if composite and needs and mode.record:
+            return op.forward(namespace(backend), *([args] if sequence else args), **params)
+        try:
+            y = compute(kernel, arrays, **params) if sequence else compute(kernel, *arrays, **params)
+        except (ValueError, MemoryError) as error:
+            raise explained(op, arrays, error) from None
+        if several:
+            if result is not None:
+                y = [compute(part.astype, result) if part.dtype.kind == "f" else part for part in y]
+            outs = parts(op, args[0], y) if shows else [fresh(part, backend) for part in y]
+            if needs and tracked and mode.record:
+                record_several(op.plans.of(needs, args), args, edges, params, outs)
+            return outs
+        if result is not None and y.dtype.kind == "f":
+            y = compute(y.astype, result)
+        if laid and y.ndim > 1 and backend.ordered is not None:
+            y = backend.ordered(y, [a for a in arrays if type(a) is backend.array_type])
+        if shows and (shows == "always" or backend.aliases(y, arrays[0])):
+            return view(op, args, edges, needs, params, y)
+        out = fresh(y, backend)
+        if needs and tracked and (record := mode.record):
+            record(op.plans.of(needs, args), args, edges, params, out)
+        return out
+    return call
+
+
+general: Callable[[Any], Callable[..., Any]] = cache(_general)
+
+
+def refused(op: type[Op], value: Any) -> TypeError:
+    """PyTorch's error for an operand that is neither tensor nor number: it names the public function and its argument."""
+    frame, got = sys._getframe(1), type(value).__name__
+    while frame.f_back is not None:
+        code = frame.f_code
+        if ".api." in frame.f_globals.get("__name__", "") and not code.co_name.startswith("_"):
+            for position, name in enumerate(code.co_varnames[:code.co_argcount], 1):
+                if frame.f_locals.get(name) is value:
+                    return TypeError(f"{code.co_name}(): argument '{name}' (position {position}) must be Tensor, not {got}")
+        frame = frame.f_back
+    return TypeError(f"{op.opname}(): expected a Tensor or a number, got {got}")
+
+
+def explained(op: type[Op], arrays: Any, error: Exception) -> Exception:
+    """PyTorch's error for memory that is not there and for shapes that do not broadcast, or the error itself."""
+    if isinstance(error, MemoryError) or beyond(error):
+        return memory_error(error, op.opname) or error
+    shapes = [a.shape for a in arrays if hasattr(a, "shape")]
+    if op.explain is not None:
+        return op.explain(*shapes) or error
+    if op.elementwise and len(shapes) > 1:
+        ndim = max(map(len, shapes))
+        for axis in range(-1, -ndim - 1, -1):
+            sizes = [s[axis] for s in shapes if len(s) >= -axis and s[axis] != 1]
+            if sizes and any(n != sizes[0] for n in sizes):
+                other = next(n for n in sizes if n != sizes[0])
+                return RuntimeError(f"The size of tensor a ({sizes[0]}) must match the size of tensor b ({other}) at non-singleton "
+                                    f"dimension {ndim + axis}")
+    return error
+
+
+def unsupported(op: type[Op], arrays: Any, dtype: str) -> Exception:
+    """The error of an op that has no kernel for a dtype; shapes that do not broadcast are told first, as PyTorch does."""
+    error = NotImplementedError(f'"{op.kernel_name}" not implemented for \'{dtype}\'')
+    return explained(op, arrays, error) if op.elementwise else error
+
+
+def view(op: type[Op], args: Any, edges: Any, needs: int, params: Any, y: Any) -> Any:
+    """The result of a view op: it shares its input's storage and remembers where it came from."""
+    out = wrap(y, shared(args[0]))
+    out.origin = Origin(args[0], op, args, params, None if mode.grad else view_kind())
+    if needs:
+        if record := mode.record:
+            record(op.plans.of(needs, args), args, edges, params, out)
+        else:
+            out._node = Leaf(out)      # as in PyTorch, a view made in no_grad mode requires grad on its own account
+            out._storage.watched = True
+    return out
+
+
+def shared(tensor: Any) -> Any:
+    """The storage of a tensor that a second one is about to share."""
+    storage = tensor._storage
+    if storage.memory is None:
+        storage.memory = tensor.array
+    return storage
+
+
+def view_kind() -> str:
+    return "inference" if mode.inference else "no_grad"
+
+
+def parts(op: type[Op], parent: Any, arrays: Any) -> list[Any]:
+    """The results of a view op with several: views that autograd does not let be written to."""
+    storage = shared(parent)
+    storage.watched = True
+    outs = [wrap(array, storage) for array in arrays]
+    kind = "several" if mode.grad else view_kind()
+    for out in outs:
+        out.origin = Origin(parent, op, (parent,), {}, kind)
+        if kind == "no_grad" and node_of(parent) is not None:
+            out._node = Leaf(out)
+    return outs
+
+
+# ── unlike operands ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class MOVE:
+    """Stands for the backend while operands still have to be brought to the device, or the level of vmap, of the others."""
+
+    rank = -1
+
+
+def meet(op: type[Op], args: Any) -> Any:
+    """Operands of several backends: those on one device can meet, at the deepest level of vmap, and 0-d CPU tensors go along to others."""
+    if any(t._storage.hollow for t in args if isinstance(t, TensorBase)):
+        return MOVE
+    devices = {t._storage.device: None for t in args if isinstance(t, TensorBase) and (t.array.ndim or str(t._storage.device) != "cpu")}
+    if len(devices) > 1:
+        first, second, *_ = devices
+        raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
+                           f"{first} and {second}! (when checking the arguments of {op.opname})")
+    return MOVE
+
+
+def _gathered(op: type[Op], args: Any) -> list[Any]:
+    if any(type(a._storage).rank for a in args if isinstance(a, TensorBase)):
+        from ..interpret.batching import gathered
+        return gathered(args)
+    backends = [type(a._storage) for a in args if isinstance(a, TensorBase) and (a.array.ndim or str(a._storage.device) != "cpu" or a._storage.leads)]
+    target = next((b for b in backends if b.leads), backends[0])
+    return [move(a, target) if isinstance(a, TensorBase) and type(a._storage) is not target else a for a in args]
+
+
+def level_of(other: Any, tensor: Any) -> Any:
+    """A tensor for each example of the batch that another is, if vmap hides one: with memory that can take the other's values."""
+    if not type(other._storage).rank:
+        return tensor
+    from ..interpret.batching import with_memory
+    return with_memory(tensor, other)
+
+
+def move(tensor: Any, target: Any, source: Any = None) -> Any:
+    """A copy on another device, recorded."""
+    op, source = OPS["to_device"], type(tensor._storage)
+    if source.hollow:           # there is nothing to copy: it goes with all devices
+        return tensor
+    if source.rank:
+        from ..interpret.batching import moved
+        return moved(tensor, target)
+    array = target.asarray(tensor.array) if target.hollow else compute(op.forward, source.xp, tensor.array, source=source, target=target)
+    out = fresh(array, target)
+    node = node_of(tensor)
+    if node is not None and (record := mode.record):
+        record(op.plans[1], (tensor,), (node,), {"source": source, "target": target}, out)
+    return out
+
+
+def holds_bfloat16(op: type[Op], arrays: list[Any]) -> bool:
+    """Whether an operand is of bfloat16 and the op's kernels do not take that."""
+    return "V" not in op.kinds and any(a.dtype.kind == "V" for a in arrays if hasattr(a, "dtype"))
+
+
+def common(op: type[Op], args: Any, arrays: list[Any], backend: Any) -> tuple[list[Any], Any]:
+    """The operands in their common dtype, and the dtype that the result is to have (None: whatever comes out).
+
+    bfloat16 is a dtype to store in: it computes in float32 and is rounded once, as PyTorch does.
+    """
+    if op.casts is None:
+        narrow = next((a.dtype for a in arrays if getattr(a, "dtype", None) is not None and a.dtype.kind == "V"), None)
+        if narrow is None:
+            raise unsupported(op, arrays, _scalar_type(args))
+        return [backend.cast(a, "float32") if getattr(a, "dtype", None) == narrow else a for a in arrays], narrow
+    target = result_type(*[a for a in args if a is not None])
+    if op.casts == "float" and target.category < dtypes.FLOATING:
+        target = dtypes.get_default_dtype()
+    compute = dtypes.float32 if target is dtypes.bfloat16 and "V" not in op.kinds else target
+    if compute.numpy.kind not in op.kinds:
+        raise unsupported(op, arrays, SCALAR_TYPES[target.name])
+    dtype = compute.numpy
+    cast = [None if a is None else backend.cast(a, dtype) if isinstance(t, TensorBase) else number_array(a, dtype, backend)
+            for t, a in zip(args, arrays, strict=True)]
+    return cast, target.numpy if compute is not target else None
+
+
+def number_array(number: Any, dtype: Any, backend: Any) -> Any:
+    """A Python number as a 0-d array; integers out of range wrap around."""
+    try:
+        return backend.asarray(number, dtype)
+    except OverflowError:
+        return backend.asarray(asarray(number).astype(dtype))
+
+
+SCALAR_TYPES = dtypes.SCALAR_TYPES
+
+
+def _scalar_type(args: Any) -> str:
+    return SCALAR_TYPES[dtypes.FROM_NUMPY[next(a.array.dtype for a in args if isinstance(a, TensorBase))].name]
+
+
+def result_type(*operands: Any) -> dtypes.dtype:
+    """The dtype that an operation on these tensors and numbers gives. https://pytorch.org/docs → result_type"""
+    if len(operands) == 2 and all(isinstance(a, TensorBase) for a in operands) and operands[0].array.dtype is operands[1].array.dtype:
+        return dtypes.FROM_NUMPY[operands[0].array.dtype]  # type: ignore[no-any-return]
+    groups: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
+    for a in operands:
+        if isinstance(a, TensorBase):
+            groups[0 if a.array.ndim else 1].append(dtypes.FROM_NUMPY[a.array.dtype])
+        else:
+            groups[2].append(dtypes.of_number(type(a)) if type(a) in dtypes.PYTHON else _number_dtype(a))
+    return dtypes.result_dtype(*groups)
+
+
+def _number_dtype(number: Any) -> dtypes.dtype:
+    for kind in (bool, int, float, complex):
+        if isinstance(number, kind):
+            return dtypes.of_number(kind)
+    if hasattr(number, "dtype"):     # a NumPy scalar counts as the Python number it stands for
+        return dtypes.of_number(type(number.item()))
+    raise TypeError(f"expected a Tensor or a number, got {type(number).__name__}")
+
+
+# ── kernels with a shortcut back ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def paired(op: type[Op], pair: Pair, backend: Any, args: Any, arrays: Any, edges: Any, needs: int, params: Any) -> Any:
+    """Run a kernel pair and record its residual; NotImplemented for arguments that it does not serve."""
+    try:
+        pair, served = compute(pair.served, arrays, **params) if op.sequence else compute(pair.served, *arrays, **params)
+    except MemoryError as error:
+        raise explained(op, arrays, error) from None
+    if served is NotImplemented:
+        return served
+    y, residual = served
+    outs = [fresh(part, backend) for part in y] if op.several else [fresh(y, backend)]
+    if needs and mode.record:
+        record_pair(op, pair, needs, args, edges, params, outs, residual)
+    return outs if op.several else outs[0]
+
+
+def defined(op: type[Op], backend: Any, args: Any, edges: Any, params: Any) -> Any:
+    """Run an op from its own definition: with its gradient formulas, or, where it has none, as a composition on the tape."""
+    recording = mode.record and any(e is not None for e in edges)
+    if recording and op.composite:
+        return op.forward(namespace(backend), *([args] if op.sequence else args), **params)
+    arrays = [getattr(a, "array", a) if isinstance(a, TensorBase) else a for a in args]
+    y = compute(op.forward, backend.xp, *([arrays] if op.sequence else arrays), **params)
+    outs = [fresh(part, backend) for part in (y if op.several else [y])]
+    if recording:
+        plan = plan_of(op, edges)
+        if op.several:
+            record_several(plan, tuple(args), edges, params, outs)
+        else:
+            mode.record(plan, tuple(args), edges, params, outs[0])
+    return outs if op.several else outs[0]
+
+
+# ── the fast lanes: elementwise ops of one or two tensors of one dtype ────────────────────────────────────────────────
+
+
+def compiled(op: type[Op], operands: int, numbers: bool = False, parameters: bool = False) -> Callable[[Any], Callable[..., Any]]:
+    """A decorator: the compiled form of a lane, where there is one (native/lane.c). It leaves to the lane itself what is not plain."""
+    def decorate(lane: Callable[..., Any]) -> Callable[..., Any]:
+        if lanes is None:
+            return lane
+        return update_wrapper(lanes.lane(lane, op, op.kernels, op.plans, op.kinds, operands, op.differentiable, numbers, parameters,
+                                         2 if op.view == "always" else int(bool(op.view)), op.elementwise and not op.row_major), lane)
+    return decorate
+
+
+def unary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
+    """`otherwise` takes what the fast lane does not: other dtypes and classes."""
+    kernels, kinds, tracked, plans, laid = op.kernels, op.kinds, op.differentiable, op.plans, op.elementwise and not op.row_major
+    otherwise = otherwise or general(op)
+
+    @compiled(op, 1)
+    def call(a: Any) -> Any:
+        if type(a) in PLAIN and (x := a.array).dtype.kind in kinds and \
+                type(kernel := kernels[backend := type(a._storage)]) is not Pair:
+            token = begin(STATE)
+            try:
+                y = kernel(x)
+            except MemoryError as error:
+                raise explained(op, (x,), error) from None
+            finally:
+                end(token)
+            if type(y) is not backend.array_type:
+                y = backend.asarray(y)
+            elif laid and backend.ordered is not None and 0 in x.strides:        # NumPy and PyTorch agree about others
+                y = backend.ordered(y, (x,))
+            out = new(Tensor)
+            out.array, out._storage, out._node, out._grad, out.origin = y, backend(), None, None, None
+            node = a._node if a.origin is None else node_of(a)
+            if node is not None and tracked and (record := mode.record):
+                record(plans[1], (a,), (node,), NO_PARAMS, out)
+            elif mode.inference:
+                out._storage.inference = True
+            return out
+        return otherwise(a)
+    return call
+
+
+def parametric(op: type[Op]) -> Callable[..., Any]:
+    """Ops of one tensor with parameters, such as reductions."""
+    kernels, kinds, tracked, plans, otherwise = op.kernels, op.kinds, op.differentiable, op.plans, general(op)
+    laid = op.elementwise and not op.row_major
+
+    @compiled(op, 1, parameters=True)
+    def call(a: Any, *positional: Any, **params: Any) -> Any:
+        if not positional and type(a) in PLAIN and (x := a.array).dtype.kind in kinds and \
+                type(kernel := kernels[backend := type(a._storage)]) is not Pair:
+            try:
+                y = compute(kernel, x, **params)
+            except MemoryError as error:
+                raise explained(op, (x,), error) from None
+            out = fresh(backend.ordered(y, (x,)) if laid and backend.ordered is not None and 0 in x.strides else y, backend)
+            node = a._node if a.origin is None else node_of(a)
+            if node is not None and tracked and (record := mode.record):
+                record(plans[1], (a,), (node,), params, out)
+            return out
+        return otherwise(a, *positional, **params)
+    return call
+
+
+def binary(op: type[Op], otherwise: Any = None, numbers: Any = NUMBERS) -> Callable[..., Any]:
+    """`otherwise` takes what the fast lane does not: operands of unlike dtypes, devices or classes."""
+    kernels, kinds, tracked, plans, numbers = op.kernels, op.kinds, op.differentiable, op.plans, numbers if "f" in op.kinds else ()
+    otherwise = otherwise or general(op)
+
+    @compiled(op, 2, numbers=bool(numbers))
+    def call(a: Any, b: Any) -> Any:
+        if type(a) in PLAIN and type(kernel := kernels[backend := type(a._storage)]) is not Pair:
+            x = a.array
+            if type(b) in PLAIN:
+                y, m = b.array, b._node if b.origin is None else node_of(b)
+                fast = x.dtype is y.dtype and backend is type(b._storage) and x.dtype.kind in kinds
+            else:
+                y, m = b, None
+                fast = type(b) in numbers and x.dtype.kind == "f"
+            if fast:
+                token = begin(STATE)
+                try:
+                    z = kernel(x, y)
+                except (ValueError, MemoryError) as error:
+                    raise explained(op, (x, y), error) from None
+                finally:
+                    end(token)
+                if type(z) is not backend.array_type:
+                    z = backend.asarray(z)
+                elif z.ndim > 1 and (ordered := backend.ordered) is not None and type(y) is type(x):
+                    z = ordered(z, (x, y))
+                out = new(Tensor)
+                out.array, out._storage, out._node, out._grad, out.origin = z, backend(), None, None, None
+                n = a._node if a.origin is None else node_of(a)
+                if (n is not None or m is not None) and tracked and (record := mode.record):
+                    record(plans[2 if n is None else 1 if m is None else 3], (a, b), (n, m), NO_PARAMS, out)
+                elif mode.inference:
+                    out._storage.inference = True
+                return out
+        return otherwise(a, b)
+    return call
+
+
+class TensorNamespace:
+    """The op table as Tensors see it. What formulas make afresh (zeros, arange, …) lies on the namespace's device."""
+
+    def __init__(self, backend: type[Storage] | None = None) -> None:
+        self._backend = backend
+
+    def __getattr__(self, name: str) -> Any:
+        if name in OPS:
+            found = move if name == "to_device" else lane(OPS[name])
+        elif name in MAKERS:
+            found = self._maker(name)
+        else:
+            raise AttributeError(f"the op table has no {name!r}")
+        setattr(self, name, found)
+        return found
+
+    def _maker(self, name: str) -> Callable[..., Any]:
+        def make(*args: Any, dtype: Any = None, **params: Any) -> Any:
+            backend = self._backend or backend_of(None)
+            if name.endswith("_like"):
+                backend, args = type(args[0]._storage), (args[0].array, *args[1:])
+            if dtype is not None:
+                params["dtype"] = dtypes.as_dtype(dtype).numpy
+            return fresh(compute(getattr(backend.xp, name), *args, **params), backend)
+        return make
+
+
+@cache
+def namespace(backend: type[Storage]) -> TensorNamespace:
+    """The op table as Tensors on one device see it."""
+    return TensorNamespace(backend)
+
+
+def viewing(op: type[Op]) -> Callable[..., Any]:
+    """Ops whose result is, or may be, a view of their one tensor."""
+    kernels, plans, always, otherwise = op.kernels, op.plans, op.view == "always", general(op)
+
+    @compiled(op, 1, parameters=True)
+    def call(a: Any, *positional: Any, **params: Any) -> Any:
+        if not positional and type(a) in PLAIN and (storage := a._storage).rank == 0 and type(kernel := kernels[backend := type(storage)]) is not Pair:
+            try:
+                y = compute(kernel, x := a.array, **params)
+            except (ValueError, MemoryError) as error:
+                raise explained(op, (a.array,), error) from None
+            node = a._node if a.origin is None else node_of(a)
+            if always or backend.aliases(y, x):
+                return view(op, (a,), (node,), 0 if node is None else 1, params, y)
+            out = fresh(y, backend)
+            if node is not None and (record := mode.record):
+                record(plans[1], (a,), (node,), params, out)
+            return out
+        return otherwise(a, *positional, **params)
+    return call
+
+
+def joining(op: type[Op]) -> Callable[..., Any]:
+    """Ops of a sequence of tensors, here of one dtype and device."""
+    kernels, kinds, tracked, otherwise = op.kernels, op.kinds, op.differentiable, general(op)
+
+    def call(tensors: Any, *positional: Any, **params: Any) -> Any:
+        arrays, edges, needs, bit = [], [], 0, 1
+        dtype = backend = None
+        for t in () if positional else tensors:
+            if type(t) not in PLAIN:
+                break
+            array = t.array
+            if dtype is None:
+                dtype, backend = array.dtype, type(t._storage)
+            elif array.dtype is not dtype or type(t._storage) is not backend:
+                break
+            arrays.append(array)
+            edges.append(node := t._node if t.origin is None else node_of(t))
+            if node is not None:
+                needs |= bit
+            bit <<= 1
+        else:
+            if dtype is not None and dtype.kind in kinds and type(kernel := kernels[backend]) is not Pair:
+                try:
+                    out = fresh(compute(kernel, arrays, **params), backend)  # type: ignore[arg-type]
+                except MemoryError as error:
+                    raise explained(op, arrays, error) from None
+                if needs and tracked and (record := mode.record):
+                    record(op.plans.of(needs, edges), tuple(tensors), edges, params, out)
+                return out
+        return otherwise(tensors, *positional, **params)
+    return call
+
+
+def lane(op: type[Op]) -> Callable[..., Any]:
+    """How Tensors call an op."""
+    if op.sequence and not (op.view or op.several or op.composite):
+        return joining(op)
+    if op.view and op.arity == 1 and op.differentiable and not (op.several or op.sequence or op.composite) and set("biufcV") <= set(op.kinds):
+        return viewing(op)
+    if op.arity in (1, 2) and not (op.view or op.several or op.composite):
+        if not op.parameters:
+            return (unary if op.arity == 1 else binary)(op)
+        if op.arity == 1:
+            return parametric(op)
+    if op.arity in (2, 3) and not (op.view or op.several or op.composite):
+        return compiled(op, op.arity, parameters=bool(op.parameters))(general(op))
+    return general(op)
+
+
+xp: Any = TensorNamespace()
+
+
+# ── registration ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class OpDispatch:
+    """Better implementations of single ops on single devices, from outside the op.
+
+    >>> import numpy as np
+    >>> from tensorgrad.core.dispatch import OpDispatch
+    >>> from tensorgrad.const import OP, DEVICE
+    >>> @OpDispatch.register(OP.EXP, DEVICE.CPU)
+    ... def exp(x):
+    ...     return np.exp2(x * 1.4426950408889634)
+    >>> OpDispatch.unregister(OP.EXP, DEVICE.CPU)
+    """
+
+    @staticmethod
+    def register(op: Any, device: Any) -> Callable[[Any], Any]:
+        """A decorator: the function, or class with `forward` and `backward`, becomes the op's kernel on the device.
+
+        A later registration goes before an earlier one; `unregister` brings the earlier one back.
+        """
+        found, backend = OpDispatch.op(op), OpDispatch.backend(device)
+
+        def decorate(kernel: Any) -> Any:
+            found.kernels.register(backend, as_kernel(kernel))
+            return kernel
+        return decorate
+
+    @staticmethod
+    def unregister(op: Any, device: Any) -> None:
+        """Take the latest kernel of an op on a device away again."""
+        found, backend = OpDispatch.op(op), OpDispatch.backend(device)
+        registered = found.kernels.registered.get(backend)
+        if not registered:
+            raise KeyError(f"no kernel is registered for {found.opname!r} on {backend.device}")
+        found.kernels.unregister(backend, registered[-1])
+
+    @staticmethod
+    @contextmanager
+    def override(op: Any, device: Any, kernel: Any) -> Iterator[None]:
+        """The kernel, for the length of a `with` block."""
+        OpDispatch.register(op, device)(kernel)
+        try:
+            yield
+        finally:
+            OpDispatch.unregister(op, device)
+
+    @staticmethod
+    def op(op: Any) -> type[Op]:
+        if isinstance(op, type) and issubclass(op, Op):
+            return op
+        name = getattr(op, "value", op)
+        if name not in OPS:
+            raise KeyError(f"unknown op {name!r}")
+        return OPS[name]
+
+    @staticmethod
+    def backend(device: Any) -> Any:
+        from ..storage import CudaStorage
+        if isinstance(device, type) and issubclass(device, Storage):
+            return device
+        return CudaStorage if str(device) == "cuda" else backend_of(getattr(device, "value", device))
+
+    @staticmethod
+    def execute(op: Any, *tensors: Any, **params: Any) -> Any:
+        """Run an op of the table by its name."""
+        return apply(OpDispatch.op(op), *tensors, **params)
+
+
+def as_kernel(kernel: Any) -> Any:
+    if isinstance(kernel, Pair) or not hasattr(kernel, "backward"):
+        return kernel
+    return Pair(kernel.forward, kernel.backward)
