@@ -101,6 +101,7 @@ class Op(Node):
     linear: ClassVar[tuple[str, ...]] = ()        # groups of inputs in which it is linear while the others stay fixed: "x b" moves both at once
     by_values: ClassVar[str] = ""                 # PyTorch's name of an op whose result has a shape that depends on values
     onnx: ClassVar[str] = ""                      # the ONNX operator that computes just this
+    host: ClassVar[bool] = False                  # its definition computes with functions of the host, as LAPACK and the special functions do
 
     # what is worked out
     opname: ClassVar[str]                         # the key in the table, and the name in `xp`
