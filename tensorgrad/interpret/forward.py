@@ -44,7 +44,7 @@ def push(node: Any, tangents: list[Any]) -> Any:
             return apply(OPS[node.opname], tangents[0], **node.params)
         if node.elementwise and not node.several and (node.analytic or _real(node)):
             return _along_diagonal(node, tangents)
-        if node.opname in LINEAR and (pushed := _one_by_one(node, tangents)) is not None:
+        if node.linear and (pushed := _one_by_one(node, tangents)) is not None:
             return pushed
     elif hasattr(node, "push"):
         return node.push(*tangents)
@@ -69,15 +69,6 @@ def _along_diagonal(node: Any, tangents: list[Any]) -> Any:
     return _zeros(node.shape, node.dtype, node._storage) if total is None else _cast(total, node.dtype)
 
 
-# Ops that are linear in one input, or in two that are added up, while the others stay: for each, these groups of inputs.
-LINEAR: dict[str, tuple[str, ...]] = dict.fromkeys((
-    "sum mean cumsum flip roll tril triu clone contiguous place_slice diagonal_place unfold_add index index_add_into gather take_along_axis "
-    "place_along_axis take_axis add_axis border embedding embedding_add view fourier_transform half_spectrum from_half_spectrum columns columns_added "
-    "window_sum window_spread resample average").split(), ("x",))
-LINEAR |= {"matmul": ("a", "b"), "cross": ("a", "b"), "linear": ("x b", "w"), "linear_without_bias": ("x", "w"), "convolution": ("x b", "w"),
-           "convolution_input": ("y b", "w"), "convolution_weight": ("y", "x"), "concat": ("xs",), "stack": ("xs",)}
-
-
 def _one_by_one(node: Any, tangents: list[Any]) -> Any:
     """A step of a linear op: the op itself, of the tangents of one group after the other. None where it takes something that was not saved."""
     op = OPS[node.opname]
@@ -86,7 +77,7 @@ def _one_by_one(node: Any, tangents: list[Any]) -> Any:
     if len(tangents) > len(op.inputs):
         return None
     moving, saved, total = dict(zip(op.inputs, tangents, strict=False)), None, None
-    groups = [group.split() for group in LINEAR[node.opname]]
+    groups = [group.split() for group in op.linear]
     added = {name for group in groups for name in group[1:]}       # what stays of these is added to no tangent
     for group in groups:
         if all(moving.get(name) is None for name in group):

@@ -88,6 +88,7 @@ class SymbolStorage(Storage):
     array_type = Symbol
     leads = True
     hollow = True
+    writes = False
     draws = Draws
     column_major = staticmethod(in_columns)
 

@@ -89,6 +89,7 @@ class Storage:
     ordered: ClassVar[Any] = None       # puts the axes of a result in the order of its operands', where arrays have strides
     guard: ClassVar[Any] = None         # makes a function run with the right device current, where there is such a thing
     piece: ClassVar[int] = 0            # how many elements a write in place best takes at a time; 0: all at once
+    writes: ClassVar[bool] = True       # whether arrays are memory that formulas with writes in place may run on, see kernels/arrays.py
     lands: ClassVar[bool] = False       # whether kernels know of `mode.landing`
     rank: ClassVar[int] = 0             # how many axes are hidden: one for each level of vmap
     leads: ClassVar[bool] = False       # operands of other backends come along: while a model is traced
