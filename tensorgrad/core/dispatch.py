@@ -17,6 +17,7 @@ from .. import dtype as dtypes
 from ..guest import STATE, begin, compute, end
 from ..ops.base import OPS, Op, Pair
 from ..storage.base import MAKERS, Storage, backend_of
+from ..storage.cuda import CudaStorage
 from ..storage.exhausted import beyond, memory_error
 from .fused import plan_of, record_pair
 from .lanes import NO_PARAMS, NUMBERS, PLAIN, lanes
@@ -633,7 +634,6 @@ class OpDispatch:
 
     @staticmethod
     def backend(device: Any) -> Any:
-        from ..storage import CudaStorage
         if isinstance(device, type) and issubclass(device, Storage):
             return device
         return CudaStorage if str(device) == "cuda" else backend_of(getattr(device, "value", device))
