@@ -69,17 +69,13 @@ PATCHES = {f"tensorgrad/{patch}" for patch in (
 CIRCLES = {frozenset(names.split()) for names in (
     "core.accumulating core.anomaly core.dispatch core.engine core.fused core.lanes interpret.batching",
     "viz.dot viz.fold viz.graph viz.html viz.scene viz.svg viz.tape viz.watch",
-    "serialization._allowed serialization._keys serialization._names serialization._places serialization._rebuild serialization._storages",
     "onnx._rules_elementwise onnx._rules_indexing onnx._rules_nn onnx._rules_reduction onnx._rules_shape onnx._table",
     "layers.base layers.graph_spec layers.spec symbolic.exporting symbolic.model",
-    "api.linalg api.matrix api.reduction",
     "experiment.module experiment.optimization experiment.resuming",
     "experiment.calls experiment.trainer",
     "experiment.show.several experiment.sweeps",
     "symbolic.data symbolic.tracing",
-    "symbolic.drawing symbolic.graph_algorithms",
-    "cuda.any_device cuda.streams",
-    "utils._selective utils.checkpoint")}
+    "symbolic.drawing symbolic.graph_algorithms")}
 LOADED_LATER = "nn optim distributions func utils viz linalg fft special cuda symbolic layers experiment serialization testing".split()
 
 
