@@ -22,6 +22,7 @@ LAYERS = [
     "_copying _keywords _overriding",
     "_tensor overrides _C",
     "api return_types",
+    "graph",
     "settings amp nn optim utils func cuda accelerator linalg fft special signal random distributions storages serialization multiprocessing "
     "autograd.gradcheck autograd.functional autograd.forward_ad autograd.profiler autograd.grad_mode autograd.anomaly_mode futures functional types hub",
     "_VF array_api viz docs testing symbolic layers experiment distributed legacy jit backends version compiler "
@@ -49,6 +50,7 @@ UPWARD = {
     ("utils.data.distributed", "distributed"): "the processes among which samples are shared out",
     ("utils.collect_env", "__init__"): "the package's version",
     ("utils._selective", "_ops"): "functions by the names that torch.ops gives them",
+    ("graph", "nn"): "the modules that a graph's nodes name",
     ("api", "nn"): "torch.f where the function lives in nn.functional",
 }
 LOADED_LATER = "nn optim distributions func utils viz linalg fft special cuda symbolic layers experiment serialization testing".split()
