@@ -24,7 +24,8 @@ LAYERS = [
     "api return_types",
     "graph",
     "settings amp nn optim utils func cuda accelerator linalg fft special signal random distributions storages serialization multiprocessing "
-    "autograd.gradcheck autograd.functional autograd.forward_ad autograd.profiler autograd.grad_mode autograd.anomaly_mode futures functional types hub",
+    "autograd.gradcheck autograd.functional autograd.forward_ad autograd.profiler autograd.grad_mode autograd.anomaly_mode futures functional types hub "
+    "graph.inputs graph.lowered graph.lowering",
     "_VF array_api viz docs testing symbolic layers experiment distributed legacy jit backends version compiler "
     "_jit_annotations _ops _custom_ops _subclasses _tensor_str "
     "_dynamo _jit_internal _utils ao cpu export fx library mps mtia nested onnx profiler quantization sparse xpu utils.collect_env",
