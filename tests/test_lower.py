@@ -6,10 +6,13 @@ import threading
 
 import numpy as np
 import pytest
+from samples import SAMPLES
+from sampling import Values
 from support import cpu_only
 
 import tensorgrad as torch
 from tensorgrad import nn
+from tensorgrad.core.dispatch import apply
 from tensorgrad.graph import CannotLower, Lowered, ReadsValues, lower
 from tensorgrad.nn import functional as F
 from tensorgrad.ops.base import OPS, Op
@@ -424,3 +427,28 @@ def test_other_threads_see_nothing():
         return x + 1
     lower(program, randn(2))
     assert kinds == [np.ndarray]
+
+
+# ── the table ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+BY_VALUES = {name for name, op in OPS.items() if op.by_values} | {"bincount"}
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLES if name in OPS and name != "to_device"])
+def test_the_table(name):
+    """Each op of the table is one step of a graph, which computes the same on tensors; those whose shapes depend on values are refused."""
+    op, row = OPS[name], SAMPLES[name][0]
+    inputs = [torch.from_numpy(np.array(v.draw(np.random.default_rng(0), np.dtype("float32")))) if isinstance(v, Values) else
+              torch.from_numpy(v.copy()) if isinstance(v, np.ndarray) else v for v in row.inputs]
+
+    def program(*tensors):
+        left = iter(tensors)
+        args = [next(left) if isinstance(v, torch.Tensor) else v for v in inputs]
+        made = apply(op, *([args] if op.sequence else args), **row.params)
+        return tuple(made) if isinstance(made, list) else made
+    given = [v for v in inputs if isinstance(v, torch.Tensor)]
+    if name in BY_VALUES:
+        with pytest.raises(ReadsValues):
+            lower(program, tuple(given))
+    else:
+        same(program, *given)

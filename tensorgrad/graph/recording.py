@@ -322,7 +322,7 @@ MOST = 4096
 
 def symbols_of(op: Any, operands: Any, params: Any) -> tuple[Any, ...]:
     """The results of an op on symbols; those that are no views, and take long to work out, are remembered."""
-    if op.elementwise or op.view:
+    if op.view:
         return results_of(op, SymbolStorage, operands, params)
     key = (op, *((a.shape, a.dtype, a._strides) if type(a) is Symbol else (type(a), a) for a in operands),
            *((name, type(value), value) for name, value in params.items()))

@@ -12,12 +12,21 @@ from ..storage.base import NoValues
 OWN = (str(Path(__file__).parents[1]), str(Path(np.__file__).parent), "<frozen")        # of whose lines a program is not told
 
 
+ours: dict[str, bool] = {}              # whether a file is the package's own
+
+
 def user_line() -> str:
     """The file and line of the program that runs, outside this package: 'model.py:12'."""
     frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(OWN):
+    while frame is not None:
+        file = frame.f_code.co_filename
+        own = ours.get(file)
+        if own is None:
+            own = ours[file] = file.startswith(OWN)
+        if not own:
+            return f"{file}:{frame.f_lineno}"
         frame = frame.f_back
-    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    return ""
 
 
 class ReadsValues(NoValues):

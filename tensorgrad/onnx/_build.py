@@ -67,6 +67,7 @@ class Builder:
         self.rules = load()
         self.peers: dict[Node, tuple[Node, ...]] = {}
         self.places: dict[Node, int] = {}
+        self.constants: dict[Node, bool] = {}
         self.terms: dict[Node, Term] = {}
         self.unsupported: list[tuple[str, str]] = []
         self.match()
@@ -100,7 +101,10 @@ class Builder:
         return SymbolicValueError("what the model computes depends on the size of a dynamic axis: with another size it takes other steps" + where)
 
     def shape(self, value: Node) -> tuple[Any, ...]:
-        shapes = [v.meta["shape"] for v in self.peers.get(value, (value,))]
+        peers = self.peers.get(value, (value,))
+        if len(peers) == 1:
+            return value.meta["shape"]  # type: ignore[no-any-return]
+        shapes = [v.meta["shape"] for v in peers]
         if any(len(shape) != len(shapes[0]) for shape in shapes):
             raise self.different(step_of(value))
         return tuple(map(varying, zip(*shapes, strict=True)))
@@ -110,8 +114,11 @@ class Builder:
         data = value.meta.get("value")
         if data is None or "state" in value.meta:
             return data is not None
-        return all((other := v.meta.get("value")) is data or np.array_equal(other, data, equal_nan=data.dtype.kind in "fc")
-                   for v in self.peers.get(value, ()))
+        found = self.constants.get(value)
+        if found is None:
+            found = self.constants[value] = all((other := v.meta.get("value")) is data or np.array_equal(other, data, equal_nan=data.dtype.kind in "fc")
+                                                for v in self.peers.get(value, ()))
+        return found
 
     # ── steps ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
