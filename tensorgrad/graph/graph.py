@@ -7,7 +7,7 @@ from typing import Any
 from weakref import ref
 
 from .names import Namespace, wanted_name
-from .node import GAP, OPS, Node, map_arg
+from .node import GAP, Node, map_arg
 
 ABSENT: Any = object()
 
@@ -132,9 +132,7 @@ class Graph:
     def create_node(self, op: str, target: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None, name: str | None = None,
                     type_expr: Any = None) -> Node:
         """Add a node; see `Node` for what it is made of. It is called like `name` or, without one, its target; with a number, if others are, too."""
-        if op not in OPS:
-            raise AssertionError(f"op {op!r} is not in _legal_ops")
-        args, kwargs = () if args is None else args, {} if kwargs is None else kwargs
+        args, kwargs = args or (), kwargs or {}
         if not isinstance(args, tuple):
             raise AssertionError(f"args must be a tuple, got {type(args)}")
         if not isinstance(kwargs, dict):
@@ -346,6 +344,7 @@ def _holds(owner: Any, name: str) -> bool:
     try:
         holder = owner.get_submodule(path)
     except AttributeError:
+        warnings.warn(f"Failed to fetch module {path}!", stacklevel=3)
         return False
     return any(last in table for table in (holder._modules, holder._parameters, holder._buffers))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
+import sys
 from typing import Any
 
 from .._tensor import Tensor
@@ -40,7 +41,7 @@ class Namespace:
         if name[0].isdigit():
             name = f"_{name}"
         base, digits = NUMBERED.fullmatch(name).groups()                        # type: ignore[union-attr]
-        number = self.counts.get(name, 0) if digits is None else int(digits)
+        number = self.counts.get(base, 0) if digits is None or name in self.used else int(digits)
         if digits is None and name in TAKEN:
             number += 1
             name = f"{base}_{number}"
@@ -91,7 +92,8 @@ def home(target: Any) -> str:
     module = getattr(target, "__module__", None) or "builtins"
     package = __name__.partition(".")[0]
     if module == package or module.startswith(f"{package}."):
-        return f"torch{module[len(package):]}"
+        public = getattr(sys.modules[package], getattr(target, "__name__", ""), None) is target
+        return "torch" if public else f"torch{module[len(package):]}"
     return "operator" if module == "_operator" else str(module)
 
 

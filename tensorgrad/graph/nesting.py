@@ -8,8 +8,7 @@ REFUSAL = """{!r} object does not support mutation. If you are attempting to mod
 instead create a new copy of it and assign the copy to the node:
 
     new_args = ...  # copy and mutate args
-    node.args = new_args
-"""
+    node.args = new_args"""
 
 
 def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:

@@ -71,10 +71,7 @@ class Node:
         """Take these arguments, and be a user of the nodes among them."""
         found: dict[Node, None] = {}
 
-        def noted(leaf: Any) -> Any:
-            if isinstance(leaf, Node):
-                found[leaf] = None
-            return leaf
+        noted = noting(found)
         new_args, new_kwargs = aggregate(args, noted), aggregate(kwargs, noted)
         for node in self._input_nodes:
             node.users.pop(self, None)
@@ -115,7 +112,10 @@ class Node:
         """Put something before the argument with this number. AssertionError if there is no such place."""
         if not 0 <= idx <= len(self._args):
             raise AssertionError(f"insert_args index must be between 0 and len(self.args), got {idx}")
-        self.args = (*self._args[:idx], arg, *self._args[idx:])
+        found: dict[Node, None] = {}
+        self._args = (*self._args[:idx], aggregate(arg, noting(found)), *self._args[idx:])
+        for node in found:
+            self._input_nodes[node] = node.users[self] = None
 
     def update_kwarg(self, key: str, arg: Any) -> None:
         """Give an argument by name."""
@@ -272,6 +272,15 @@ def node_at(graph: Graph, place: int | None) -> Node:
         node._erased = True
         return node
     return graph._awaited(place)
+
+
+def noting(found: dict[Node, None]) -> Callable[[Any], Any]:
+    """A function that gives back what it gets, and notes the nodes."""
+    def noted(leaf: Any) -> Any:
+        if isinstance(leaf, Node):
+            found[leaf] = None
+        return leaf
+    return noted
 
 
 def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
