@@ -7,7 +7,7 @@ from .effects import has_side_effect
 from .graph import Graph
 from .nesting import immutable_dict, immutable_list
 from .node import Node, map_arg
-from .sources import CannotLower, ReadsValues
+from .lines import CannotLower, ReadsValues
 
 LATER = {"lower": "lowering", "Lowered": "lowered"}         # what runs programs, and with them modules
 

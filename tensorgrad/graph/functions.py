@@ -13,8 +13,8 @@ from ..ops.indexing import ARRAY
 from ..storage.base import MAKERS, NoValues
 from .recorder import here
 from .recording import Recorded, RecordingStorage, applied, argument, written
-from .sources import ReadsValues, user_line
-from .targets import Foreign, Make
+from .lines import ReadsValues, user_line
+from .steps import Foreign, Make
 
 NAMES = {"concatenate": "concat", "take": "index_select", "transpose": "permute_dims", "true_divide": "divide", "abs": "absolute",
          "invert": "bitwise_not", "conjugate": "conj", "astype": "cast", "var": "variance", "std": "deviation", "clip": "clamp"}

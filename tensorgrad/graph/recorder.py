@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from .sources import ReadsValues, user_line
+from .lines import ReadsValues, user_line
 
 
 class Here(threading.local):

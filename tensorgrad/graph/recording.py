@@ -24,8 +24,8 @@ from ..ops.indexing import ARRAY
 from ..storage.base import TWO_SIDED, NoValues, Storage, attach_operators
 from ..storage.cpu import NumpyStorage
 from .recorder import Recorder, here
-from .sources import CannotLower, ReadsValues, user_line
-from .targets import Draw, Piece
+from .lines import CannotLower, ReadsValues, user_line
+from .steps import Draw, Piece
 
 clock = count(1)
 runner = cache(_runner)

@@ -38,7 +38,7 @@ class Target:
 class Make(Target):
     """A new array: zeros, ones, full, arange, eye.
 
-    >>> from tensorgrad.graph.targets import Make
+    >>> from tensorgrad.graph.steps import Make
     >>> Make("full")((2,), 7.0, dtype="float32")
     tensor([7., 7.])
     """
