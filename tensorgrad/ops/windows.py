@@ -20,6 +20,18 @@ def window_count_along(reach, kernel, stride, dilation=1):
     return output_length((reach,), (kernel,), (stride,), (0,), (dilation,))[0]
 
 
+def input_length(length, kernel, stride, padding, dilation):
+    """The least size of an input with so many windows along each dimension: that of the result of a transposed convolution."""
+    return tuple((n - 1) * s - 2 * p + e * (k - 1) + 1
+                 for n, k, s, p, e in zip(length, kernel, stride, padding, dilation, strict=True))
+
+
+def pooled_length(size, kernel, stride, padding, dilation=1, ceil_mode=False):
+    """How many windows pooling has along one dimension; in ceil mode also the last that starts within the input or its left padding."""
+    count = window_count_along(size + 2 * padding + (stride - 1 if ceil_mode else 0), kernel, stride, dilation)
+    return count - 1 if ceil_mode and (count - 1) * stride >= size + padding else count
+
+
 def with_border(size, widths):
     """The size of an input with its border, whose widths are given as (before, after)."""
     return tuple(d + a + b for d, (a, b) in zip(size, widths, strict=True))
