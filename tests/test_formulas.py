@@ -79,6 +79,13 @@ class OnlyOps:
 only_ops = OnlyOps()
 
 
+@pytest.fixture(autouse=True)
+def silent():
+    """Kernels run as the engine runs them: NumPy does not warn."""
+    with np.errstate(all="ignore"):
+        yield
+
+
 def drawn(row):
     rng = np.random.default_rng(5)
     first, *rest = [each.draw(rng, np.dtype("float64")) if isinstance(each, Values) else each for each in row.inputs]
@@ -132,21 +139,9 @@ def test_gradients_call_ops_only(op, row):
 
 # What is left to mend: these lists may only become shorter.
 TO_MEND = set("""
-    airy_ai angle as_strided bessel_j0 bessel_j1 bessel_y0 bessel_y1 binary_cross_entropy broadcast_to cast
-    chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w clone
-    concat contiguous copied count_norm ctc_loss ctc_posterior cummax cummin
-    diagonal diagonal_place digamma dirichlet_grad distinct distinct_slices embedding
-    embedding_add embedding_bag erf erfc erfcx erfinv flip gather hardsigmoid hardswish
-    hardtanh heaviside hermite_polynomial_h hermite_polynomial_he histc i0 i0e i1 i1e igamma igammac index
-    index_add_into index_put index_select kthvalue laguerre_polynomial_l legendre_polynomial_p lgamma
-    log_ndtr logcumsumexp make_complex median_dim median_of_all mode
-    modified_bessel_k0 modified_bessel_k1 multi_margin_loss multilabel_margin_loss nanmedian_dim nanmedian_of_all ndtr ndtri nll_loss
-    pad_constant permute_dims place_along_axis place_slice polygamma power recurrence
-    reshape restride scaled_modified_bessel_k0 scaled_modified_bessel_k1 scatter scatter_add scatter_extreme search_sorted set_view
-    shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w sinc
-    sort_dim standard_gamma standard_gamma_grad swapaxes t threshold
-    to_device topk trunc_divide unfold unfold_add view view_as_complex view_as_real zeta
+    as_strided broadcast_to concat contiguous copied count_norm cummax cummin diagonal diagonal_place distinct distinct_slices flip gather
+    histc index index_add_into index_put index_select kthvalue logcumsumexp median_dim median_of_all mode nanmedian_dim nanmedian_of_all
+    pad_constant permute_dims place_along_axis place_slice recurrence reshape restride scatter scatter_add scatter_extreme search_sorted
+    set_view sort_dim swapaxes t to_device topk unfold unfold_add view
     """.split())
-GRADIENTS_TO_MEND = set("""
-    ctc_loss
-    """.split())
+GRADIENTS_TO_MEND: set[str] = set()

@@ -13,7 +13,7 @@ from ._batched_ops import runner
 from ._symbol import Symbol, laid
 from ._symbol_functions import kind_of, shape_of, together
 
-SAME = set("recurrence logcumsumexp standard_gamma standard_gamma_grad dirichlet_grad tril triu contiguous".split())      # as the first input
+SAME = set("recurrence logcumsumexp tril triu contiguous".split())      # as the first input
 
 
 def rule_of(op: Any) -> Any:
@@ -53,14 +53,11 @@ def elementwise(op: Any, *args: Any, **params: Any) -> Any:
     """Ops on each element."""
     arrays = [a for a in args if hasattr(a, "shape")]
     dtype = dtype_of(op, tuple(None if a is None else bool if a is True or a is False else kind_of(a) for a in args), tuple(params.items()))
-    return laid(together(*map(shape_of, arrays)), dtype, *arrays)
+    shape = together(*map(shape_of, arrays))
+    return Symbol(shape, dtype) if op.row_major else laid(shape, dtype, *arrays)
 
 
 # ── others ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def cast(x: Any, *, dtype: Any) -> Any:
-    return laid(x.shape, dtype, x)
 
 
 def running_extreme(x: Any, *, axis: int) -> Any:
@@ -71,12 +68,6 @@ def histogram(x: Any, *, bins: int, **params: Any) -> Any:
     return Symbol((bins,), np.int64)
 
 
-def ctc_loss(x: Any, labels: Any, steps: Any, counts: Any, **params: Any) -> Any:
-    return Symbol((x.shape[1],), x.dtype)
-
-
-def ctc_posterior(x: Any, labels: Any, steps: Any, counts: Any, **params: Any) -> Any:
-    return Symbol(x.shape, x.dtype), Symbol((x.shape[1],), x.dtype)
 
 
 def truth(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
@@ -84,7 +75,6 @@ def truth(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 RULES: dict[str, Any] = {
-    "cast": cast, "cummax": running_extreme, "cummin": running_extreme, "histc": histogram,
-    "ctc_loss": ctc_loss, "ctc_posterior": ctc_posterior,
+    "cummax": running_extreme, "cummin": running_extreme, "histc": histogram,
     "any": truth, "all": truth,
 }
