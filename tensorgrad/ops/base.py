@@ -221,11 +221,15 @@ class Kernels(dict[Any, Any]):
         self[backend] = found
         return found
 
+    @property
+    def primitive(self) -> bool:
+        """Whether the definition names the op itself, as xp.max(x) does: it is the module's function, or what arrays have in its place."""
+        return self.op.opname in self.op.forward.__code__.co_names
+
     def from_definition(self, backend: type[Storage]) -> Any:
-        if backend.writes and self.in_arrays is not None:
+        if self.in_arrays is not None and (backend.writes or self.primitive):
             return self.laid_out(partial(self.in_arrays, backend.xp), backend)
-        names_itself = self.op.opname in self.op.forward.__code__.co_names     # as xp.max(x) does: the module's function
-        if backend.module is None and (self.op.native or names_itself):
+        if backend.module is None and (self.op.native or self.primitive):
             raise NotImplementedError(f"Could not run '{self.op.opname}' on the device '{backend.device}': no kernel is registered "
                                       f"for it. OpDispatch.register('{self.op.opname}', '{backend.device}') adds one.")
         return self.laid_out(partial(self.op.forward, backend.xp), backend)

@@ -18,10 +18,10 @@ class Namespace:
     """`xp`: the op table as one backend sees it. The module's own functions, and every op of ours it lacks."""
 
     def __init__(self, backend: type[Storage]) -> None:
-        self._backend = backend
+        self.backend = backend
 
     def __getattr__(self, name: str) -> Any:
-        backend = self._backend
+        backend = self.backend
         found = getattr(backend.module, name, None)
         if found is None:
             found = partial(made_on_host, backend, name) if name in MAKERS else backend.missing(name)
