@@ -8,15 +8,20 @@ from ..ops.sorting import Searchsorted
 from .arrays import in_arrays
 
 
-@in_arrays("sort_dim")
-def sort_dim(xp: Any, x: Any, *, axis: int, descending: bool = False) -> Any:
-    """In the stable order; NaN counts as the greatest."""
-    if descending:
-        backwards = xp.argsort(xp.flip(x, axis), axis=axis, kind="stable")
-        indices = xp.flip(x.shape[axis] - 1 - backwards, axis)
-    else:
-        indices = xp.argsort(x, axis=axis, kind="stable")
-    return xp.take_along_axis(x, indices, axis=axis), indices.copy()
+@in_arrays("order")
+def order(xp: Any, x: Any, *, axis: int, descending: bool = False) -> Any:
+    if not descending:
+        return xp.argsort(x, axis=axis, kind="stable")
+    reverse = (slice(None),) * axis + (slice(None, None, -1),)
+    return (x.shape[axis] - 1 - xp.argsort(x[reverse], axis=axis, kind="stable"))[reverse].copy()
+
+
+@in_arrays("histc")
+def histc(xp: Any, x: Any, *, bins: int, low: Any, high: Any) -> Any:
+    x, low, high = x.ravel(), xp.asarray(low, dtype=x.dtype), xp.asarray(high, dtype=x.dtype)
+    x = x[(x >= low) & (x <= high)]
+    places = ((x - low) * bins / (high - low)).astype("int64")
+    return xp.bincount(xp.minimum(places, bins - 1), minlength=bins)
 
 
 @in_arrays("median_of_all")

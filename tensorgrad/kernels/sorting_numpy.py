@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from ..core.dispatch import OpDispatch
-from ..ops.sorting import Kthvalue, Median, Topk, part, without
+from ..ops.sorting import Kthvalue, Median, Sort, Topk, part, without
 from ..storage.cpu import NumpyStorage
-from . import arrays_sorting
 
 
 def register(op: str) -> Any:
@@ -18,12 +17,12 @@ def register(op: str) -> Any:
 @register("sort_dim")
 def sort_dim(x: Any, *, axis: int, descending: bool = False) -> Any:
     if x.dtype.kind != "f" or x.size < 256:
-        return arrays_sorting.sort_dim(np, x, axis=axis, descending=descending)
+        return Sort.forward(NumpyStorage.xp, x, axis=axis, descending=descending)
     indices = np.argsort(x, axis=axis)
     values = np.take_along_axis(x, indices, axis)
     before, after = part(values, axis, None, -1), part(values, axis, 1, None)
     if bool(((before == after) | (before != before)).any()):
-        return arrays_sorting.sort_dim(np, x, axis=axis, descending=descending)
+        return Sort.forward(NumpyStorage.xp, x, axis=axis, descending=descending)
     return (np.flip(values, axis).copy(), np.flip(indices, axis).copy()) if descending else (values, indices)
 
 

@@ -6,7 +6,7 @@ from math import prod
 from numpy import dtype as of
 
 from ..storage.base import NoValues
-from .base import Op
+from .base import AlongAxis, Op
 from .reduction import Choice, Extreme, shared_by_all, to_chosen, without
 from .shape import Movement
 
@@ -14,6 +14,18 @@ from .shape import Movement
 def part(x, axis, start, stop):
     """The elements from start to stop along an axis."""
     return x[(slice(None),) * axis + (slice(start, stop),)]
+
+
+class Order(AlongAxis):
+    """The places of the elements in order along an axis: equal ones keep theirs, NaN is the greatest"""
+
+    kinds = "biuf"
+
+    def forward(xp, x, *, axis, descending=False):
+        return xp.order(x, axis=axis, descending=descending)
+
+    def infer(x, *, axis, descending=False):
+        return x.shape, of("int64")
 
 
 # ── sorted, or chosen by rank ─────────────────────────────────────────────────────────────────────────────────────────
@@ -26,7 +38,8 @@ class Sort(Choice):
     opname = "sort_dim"
 
     def forward(xp, x, *, axis, descending=False):
-        return xp.sort_dim(x, axis=axis, descending=descending)
+        indices = xp.order(x, axis=axis, descending=descending)
+        return xp.take_along_axis(x, indices, axis=axis), indices
 
     def infer(x, *, axis, descending=False):
         return [(x.shape, x.dtype), (x.shape, of("int64"))]
@@ -39,7 +52,8 @@ class Topk(Choice):
     """The k greatest, or least, elements along an axis, and where they are"""
 
     def forward(xp, x, *, k, axis, largest=True, sorted=True):
-        return [xp.contiguous(part(each, axis, 0, k)) for each in xp.sort_dim(x, axis=axis, descending=largest)]
+        indices = xp.contiguous(part(xp.order(x, axis=axis, descending=largest), axis, 0, k))
+        return xp.take_along_axis(x, indices, axis=axis), indices
 
     def infer(x, *, k, axis, **params):
         shape = (*x.shape[:axis], k, *x.shape[axis + 1:])
@@ -55,7 +69,8 @@ class Kthvalue(Choice):
     row_major = True
 
     def forward(xp, x, *, k, axis, keepdims=False):
-        return without(xp, [xp.contiguous(part(each, axis, k - 1, k)) for each in xp.sort_dim(x, axis=axis)], axis, keepdims)
+        indices = xp.contiguous(part(xp.order(x, axis=axis), axis, k - 1, k))
+        return without(xp, (xp.take_along_axis(x, indices, axis=axis), indices), axis, keepdims)
 
     grad_x = to_chosen
 
@@ -70,10 +85,11 @@ class Median(Choice):
         return 1
 
     def forward(xp, x, *, axis, keepdims=False):
-        both, n = xp.sort_dim(x, axis=axis), x.shape[axis]
+        places, n = xp.order(x, axis=axis), x.shape[axis]
         nans = xp.sum(x != x, axis=axis, keepdims=True)
         rank = xp.where(nans > 0, n - nans, (n - 1) // 2)       # NaNs are sorted behind the numbers
-        return without(xp, [xp.take_along_axis(each, rank, axis=axis) for each in both], axis, keepdims)
+        indices = xp.take_along_axis(places, rank, axis=axis)
+        return without(xp, (xp.take_along_axis(x, indices, axis=axis), indices), axis, keepdims)
 
     grad_x = to_chosen
 
@@ -117,10 +133,11 @@ class Nanmedian(Choice):
         return 1
 
     def forward(xp, x, *, axis, keepdims=False):
-        both, n = xp.sort_dim(x, axis=axis), x.shape[axis]
+        places, n = xp.order(x, axis=axis), x.shape[axis]
         numbers = n - xp.sum(x != x, axis=axis, keepdims=True)
         rank = xp.where(numbers > 0, (numbers - 1) // 2, 0)
-        return without(xp, [xp.take_along_axis(each, rank, axis=axis) for each in both], axis, keepdims)
+        indices = xp.take_along_axis(places, rank, axis=axis)
+        return without(xp, (xp.take_along_axis(x, indices, axis=axis), indices), axis, keepdims)
 
     grad_x = to_chosen
 
@@ -131,13 +148,15 @@ class Mode(Choice):
     row_major = True
 
     def forward(xp, x, *, axis, keepdims=False):
-        (sorted_, places), n = xp.sort_dim(x, axis=axis), x.shape[axis]
+        places, n = xp.order(x, axis=axis), x.shape[axis]
+        sorted_ = xp.take_along_axis(x, places, axis=axis)
         count = xp.reshape(xp.arange(n), tuple(n if d == axis else 1 for d in range(x.ndim)))
         begins = part(sorted_, axis, 1, n) != part(sorted_, axis, 0, n - 1)
         begins = xp.concat([xp.ones_like(part(begins, axis, 0, 1) if n > 1 else sorted_, dtype=bool), begins], axis=axis)
         start = xp.cummax(xp.where(begins, count, 0), axis=axis)[0]
         last = xp.expand_dims(xp.argmax(count - start, axis=axis), axis)
-        return without(xp, [xp.take_along_axis(each, last, axis=axis) for each in (sorted_, places)], axis, keepdims)
+        indices = xp.take_along_axis(places, last, axis=axis)
+        return without(xp, (xp.take_along_axis(x, indices, axis=axis), indices), axis, keepdims)
 
     grad_x = to_chosen
 
