@@ -346,13 +346,10 @@ class Pair:
         return Pair(forward(self.forward), backward(self.backward) if backward else self.backward, below)
 
 
-def _missing(cls: type[Storage], name: str) -> Any:
-    if name not in OPS:
-        raise AttributeError(f"the op table has no {name!r}, and neither has {cls.__name__}'s module")
-    return _callable(OPS[name], cls)
-
-
-Storage.missing = classmethod(_missing)  # type: ignore[method-assign,assignment]
+@Namespace.register
+def _of_table(backend: type[Storage], name: str) -> Any:
+    """An op of the table for `xp`, where the backend's module lacks it."""
+    return _callable(OPS[name], backend) if name in OPS else None
 
 
 # ── plans: what an application of an op saves, and which formulas pull its gradient ───────────────────────────────────
