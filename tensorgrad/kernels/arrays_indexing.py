@@ -36,18 +36,6 @@ def index_select(xp: Any, x: Any, index: Any, *, axis: int) -> Any:
     return xp.take(x, index, axis=axis)
 
 
-@in_arrays("embedding")
-def embedding(xp: Any, x: Any, index: Any, *, padding: Any = None, by_frequency: bool = False) -> Any:
-    return x[index]
-
-
-@in_arrays("embedding_add")
-def embedding_add(xp: Any, x: Any, index: Any, *, rows: int) -> Any:
-    out = xp.zeros((rows, *x.shape[index.ndim:]), dtype=x.dtype)
-    xp.add.at(out, index, x)
-    return out
-
-
 # ── along an axis ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

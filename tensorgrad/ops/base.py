@@ -92,6 +92,7 @@ class Op(Node):
     column_major: ClassVar[bool] = False          # results that are stacks of matrices, as the inputs are, have them column by column; others are contiguous
     aside: ClassVar[str] = ""                     # the input, as a rule a parameter, whose gradient takes so long that another thread may compute it
     explain: ClassVar[Any] = None                 # explain(*shapes): the error for operands that do not fit together
+    check: ClassVar[Any] = None                   # check(xp, *inputs, **params): the error for values that the op refuses, where there are values
 
     # how other readings of the table take the op; where neither it nor its family says anything, they trace its definition
     infer: ClassVar[Any] = None                   # infer(*inputs, **params): the result's (shape, dtype), or a list of them; inputs have these alone
@@ -228,11 +229,22 @@ class Kernels(dict[Any, Any]):
 
     def from_definition(self, backend: type[Storage]) -> Any:
         if self.in_arrays is not None and (backend.writes or self.primitive):
-            return self.laid_out(partial(self.in_arrays, backend.xp), backend)
+            return self.laid_out(self.checked(partial(self.in_arrays, backend.xp), backend), backend)
         if backend.module is None and (self.op.native or self.primitive):
             raise NotImplementedError(f"Could not run '{self.op.opname}' on the device '{backend.device}': no kernel is registered "
                                       f"for it. OpDispatch.register('{self.op.opname}', '{backend.device}') adds one.")
-        return self.laid_out(partial(self.op.forward, backend.xp), backend)
+        return self.laid_out(self.checked(partial(self.op.forward, backend.xp), backend), backend)
+
+    def checked(self, kernel: Any, backend: type[Storage]) -> Any:
+        """A kernel that looks at the values first, where the op refuses some and the backend has any."""
+        check, xp = self.op.check, backend.judge()
+        if check is None or xp is None:
+            return kernel
+
+        def run(*args: Any, **params: Any) -> Any:
+            check(xp, *args, **params)
+            return kernel(*args, **params)
+        return run
 
     def laid_out(self, kernel: Any, backend: type[Storage]) -> Any:
         """A kernel that copies results whose layout is not the one that the op promises: for the ops that do, where arrays have strides."""

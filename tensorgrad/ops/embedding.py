@@ -2,7 +2,10 @@
 from __future__ import annotations
 
 from .base import Op
+from .indexing import ARRAY
 from .shape import Movement
+
+ROWS = (ARRAY,)
 
 
 class Take(Movement):
@@ -15,7 +18,7 @@ class Take(Movement):
     linear = ("x",)
 
     def forward(xp, x, index, *, padding=None, by_frequency=False):
-        return xp.embedding(x, index, padding=padding, by_frequency=by_frequency)
+        return xp.index(x, index, template=ROWS)
 
     def infer(x, index, **params):
         return (*index.shape, *x.shape[1:]), x.dtype
@@ -36,7 +39,7 @@ class EmbeddingAdd(Movement):
     linear = ("x",)
 
     def forward(xp, x, index, *, rows):
-        return xp.embedding_add(x, index, rows=rows)
+        return xp.index_add_into(x, index, shape=(rows, *x.shape[index.ndim:]), template=ROWS)
 
     def infer(x, index, *, rows):
         return (rows, *x.shape[len(index.shape):]), x.dtype
