@@ -106,8 +106,8 @@ def same(found, expected):
 
 @pytest.mark.parametrize(("op", "row"), CASES)
 def test_definitions_call_ops_only(op, row, request):
-    if op.host or op.opname in TO_MEND:
-        pytest.skip("its definition computes on the host" if op.host else "its definition has methods of arrays in it")
+    if op.host:
+        pytest.skip("its definition computes on the host")
     inputs = drawn(row)
     expected = results_of(op, inputs, row.params)
     given = covered(list(inputs))
@@ -117,8 +117,6 @@ def test_definitions_call_ops_only(op, row, request):
 
 @pytest.mark.parametrize(("op", "row"), [case for case in CASES if case.values[0].differentiable])
 def test_gradients_call_ops_only(op, row):
-    if op.opname in GRADIENTS_TO_MEND:
-        pytest.skip("its gradients have methods of arrays in them")
     inputs = drawn(row)
     wanted = [i for i, each in enumerate(row.inputs) if isinstance(each, Values) and each.kind in "fc" and each.learnt and
               hasattr(op, f"grad_{input_name(op, i)}")]
@@ -135,13 +133,3 @@ def test_gradients_call_ops_only(op, row):
     for i, formula, wants in plan.steps:
         ge = formula(only_ops, g if op.several else g[0], *[values[place] for place in wants])
         assert isinstance(ge, Opaque), f"grad_{input_name(op, i)} gave a {type(ge).__name__}"
-
-
-# What is left to mend: these lists may only become shorter.
-TO_MEND = set("""
-    as_strided broadcast_to concat contiguous copied count_norm cummax cummin diagonal diagonal_place distinct distinct_slices flip gather
-    histc index index_add_into index_put index_select kthvalue logcumsumexp median_dim median_of_all mode nanmedian_dim nanmedian_of_all
-    pad_constant permute_dims place_along_axis place_slice recurrence reshape restride scatter scatter_add scatter_extreme search_sorted
-    set_view sort_dim swapaxes t to_device topk unfold unfold_add view
-    """.split())
-GRADIENTS_TO_MEND: set[str] = set()

@@ -35,7 +35,8 @@ def rule_of(op: Any) -> Any:
 def inferred(op: Any, *args: Any, **params: Any) -> Any:
     """New symbols, as the record's `infer` says."""
     found = op.infer(*args, **params)
-    return tuple(Symbol(*one) for one in found) if op.several else Symbol(*found)
+    order = args[:1] if op.in_order else ()
+    return tuple(laid(*one, *order) for one in found) if op.several else laid(*found, *order)
 
 
 def refused(what: str, *args: Any, **params: Any) -> Any:

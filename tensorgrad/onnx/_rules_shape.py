@@ -8,6 +8,7 @@ import numpy as np
 
 from ..ops.base import OPS
 from ..ops.windows import window_count_along
+from ..storage.cpu import NumpyStorage
 from ._graph import BOOL, INT, Graph, Refused, Term
 from ._sizes import Varying
 from ._table import RULES, rule
@@ -201,7 +202,7 @@ def place(g: Graph, x: Any, value: Any, *, view: Any) -> Any:
         (name, params), part = params["of"], params["place"]
     if not any(isinstance(n, Varying) for n in x.shape):
         places: Any = np.arange(prod(x.shape)).reshape(x.shape)
-        places = OPS[name].forward(np, places, **params)
+        places = OPS[name].kernels[NumpyStorage](places, **params)
         places = g.constant(np.ascontiguousarray(places if part is None else places[part]).reshape(-1))
     else:
         kept = g.op, g.out

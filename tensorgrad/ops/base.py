@@ -222,11 +222,15 @@ class Kernels(dict[Any, Any]):
         self[backend] = found
         return found
 
+    @property
+    def primitive(self) -> bool:
+        """Whether the definition names the op itself, as xp.max(x) does: it is the module's function, or what arrays have in its place."""
+        return self.op.opname in self.op.forward.__code__.co_names
+
     def from_definition(self, backend: type[Storage]) -> Any:
-        names_itself = self.op.opname in self.op.forward.__code__.co_names     # as xp.max(x) does: the module's function, or that of arrays
-        if self.in_arrays is not None and (backend.writes or names_itself):
+        if self.in_arrays is not None and (backend.writes or self.primitive):
             return self.laid_out(self.checked(partial(self.in_arrays, backend.xp), backend), backend)
-        if backend.module is None and (self.op.native or names_itself):
+        if backend.module is None and (self.op.native or self.primitive):
             raise NotImplementedError(f"Could not run '{self.op.opname}' on the device '{backend.device}': no kernel is registered "
                                       f"for it. OpDispatch.register('{self.op.opname}', '{backend.device}') adds one.")
         return self.laid_out(self.checked(partial(self.op.forward, backend.xp), backend), backend)
@@ -354,13 +358,10 @@ class Pair:
         return Pair(forward(self.forward), backward(self.backward) if backward else self.backward, below)
 
 
-def _missing(cls: type[Storage], name: str) -> Any:
-    if name not in OPS:
-        raise AttributeError(f"the op table has no {name!r}, and neither has {cls.__name__}'s module")
-    return _callable(OPS[name], cls)
-
-
-Storage.missing = classmethod(_missing)  # type: ignore[method-assign,assignment]
+@Namespace.register
+def _of_table(backend: type[Storage], name: str) -> Any:
+    """An op of the table for `xp`, where the backend's module lacks it."""
+    return _callable(OPS[name], backend) if name in OPS else None
 
 
 # ── plans: what an application of an op saves, and which formulas pull its gradient ───────────────────────────────────
