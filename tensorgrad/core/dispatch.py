@@ -102,7 +102,7 @@ def _general(op: type[Op]) -> Callable[..., Any]:
             arrays, result = compute(common, op, args, arrays, backend)
         kernel = kernels[backend]
         if type(kernel) is Pair:
-            if result is None and not mode.hooks and (served := paired(op, kernel, backend, args, arrays, edges, needs, params)) is not NotImplemented:
+            if result is None and not mode.watching.hooks and (served := paired(op, kernel, backend, args, arrays, edges, needs, params)) is not NotImplemented:
                 return served
             kernel = kernels.from_definition(backend)
         if composite and needs and mode.record:
@@ -255,7 +255,7 @@ def move(tensor: Any, target: Any, source: Any = None) -> Any:
     if source.rank:
         from ..interpret.batching import moved
         return moved(tensor, target)
-    array = target.asarray(tensor.array) if target.hollow else compute(op.forward, source.xp, tensor.array, source=source, target=target)
+    array = target.asarray(tensor.array) if target.hollow else compute(op.kernels[source], tensor.array, source=source, target=target)
     out = fresh(array, target)
     node = node_of(tensor)
     if node is not None and (record := mode.record):
@@ -351,7 +351,7 @@ def defined(op: type[Op], backend: Any, args: Any, edges: Any, params: Any) -> A
     if recording and op.composite:
         return op.forward(namespace(backend), *([args] if op.sequence else args), **params)
     arrays = [getattr(a, "array", a) if isinstance(a, TensorBase) else a for a in args]
-    y = compute(op.forward, backend.xp, *([arrays] if op.sequence else arrays), **params)
+    y = compute(op.kernels.from_definition(backend), *([arrays] if op.sequence else arrays), **params)
     outs = [fresh(part, backend) for part in (y if op.several else [y])]
     if recording:
         plan = plan_of(op, edges)

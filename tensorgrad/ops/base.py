@@ -92,6 +92,7 @@ class Op(Node):
     column_major: ClassVar[bool] = False          # results that are stacks of matrices, as the inputs are, have them column by column; others are contiguous
     aside: ClassVar[str] = ""                     # the input, as a rule a parameter, whose gradient takes so long that another thread may compute it
     explain: ClassVar[Any] = None                 # explain(*shapes): the error for operands that do not fit together
+    check: ClassVar[Any] = None                   # check(xp, *inputs, **params): the error for values that the op refuses, where there are values
 
     # how other readings of the table take the op; where neither it nor its family says anything, they trace its definition
     infer: ClassVar[Any] = None                   # infer(*inputs, **params): the result's (shape, dtype), or a list of them; inputs have these alone
@@ -221,14 +222,29 @@ class Kernels(dict[Any, Any]):
         self[backend] = found
         return found
 
+    @property
+    def primitive(self) -> bool:
+        """Whether the definition names the op itself, as xp.max(x) does: it is the module's function, or what arrays have in its place."""
+        return self.op.opname in self.op.forward.__code__.co_names
+
     def from_definition(self, backend: type[Storage]) -> Any:
-        if backend.writes and self.in_arrays is not None:
-            return self.laid_out(partial(self.in_arrays, backend.xp), backend)
-        names_itself = self.op.opname in self.op.forward.__code__.co_names     # as xp.max(x) does: the module's function
-        if backend.module is None and (self.op.native or names_itself):
+        if self.in_arrays is not None and (backend.writes or self.primitive):
+            return self.laid_out(self.checked(partial(self.in_arrays, backend.xp), backend), backend)
+        if backend.module is None and (self.op.native or self.primitive):
             raise NotImplementedError(f"Could not run '{self.op.opname}' on the device '{backend.device}': no kernel is registered "
                                       f"for it. OpDispatch.register('{self.op.opname}', '{backend.device}') adds one.")
-        return self.laid_out(partial(self.op.forward, backend.xp), backend)
+        return self.laid_out(self.checked(partial(self.op.forward, backend.xp), backend), backend)
+
+    def checked(self, kernel: Any, backend: type[Storage]) -> Any:
+        """A kernel that looks at the values first, where the op refuses some and the backend has any."""
+        check, xp = self.op.check, backend.judge()
+        if check is None or xp is None:
+            return kernel
+
+        def run(*args: Any, **params: Any) -> Any:
+            check(xp, *args, **params)
+            return kernel(*args, **params)
+        return run
 
     def laid_out(self, kernel: Any, backend: type[Storage]) -> Any:
         """A kernel that copies results whose layout is not the one that the op promises: for the ops that do, where arrays have strides."""
@@ -342,13 +358,10 @@ class Pair:
         return Pair(forward(self.forward), backward(self.backward) if backward else self.backward, below)
 
 
-def _missing(cls: type[Storage], name: str) -> Any:
-    if name not in OPS:
-        raise AttributeError(f"the op table has no {name!r}, and neither has {cls.__name__}'s module")
-    return _callable(OPS[name], cls)
-
-
-Storage.missing = classmethod(_missing)  # type: ignore[method-assign,assignment]
+@Namespace.register
+def _of_table(backend: type[Storage], name: str) -> Any:
+    """An op of the table for `xp`, where the backend's module lacks it."""
+    return _callable(OPS[name], backend) if name in OPS else None
 
 
 # ── plans: what an application of an op saves, and which formulas pull its gradient ───────────────────────────────────

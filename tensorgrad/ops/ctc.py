@@ -6,7 +6,10 @@ of all ways from there to an end, without the step at t itself.
 """
 from __future__ import annotations
 
+from math import inf
+
 from .base import Op
+from .indexing import ARRAY
 
 
 class CtcLoss(Op):
@@ -14,19 +17,20 @@ class CtcLoss(Op):
 
     kinds = "f"
 
+    def infer(x, *others, **params):
+        return x.shape[1:2], x.dtype
+
     def forward(xp, x, labels, steps, counts, *, blank, zero_infinity):
         places, skips = path(xp, labels, blank)
-        last = xp.maximum(steps - 1, 0)
-        alpha = read(xp, emitted(xp, x, places), skips)[last, xp.arange(len(last))]
-        loss = -total(xp, alpha, counts)
-        loss = xp.where(steps == 0, xp.where(counts == 0, 0, float("inf")), loss).astype(x.dtype)
-        return xp.where(xp.isinf(loss), 0, loss).astype(x.dtype) if zero_infinity else loss
+        loss = -total(xp, at_last_step(xp, read(xp, emitted(xp, x, places), skips), steps), counts)
+        loss = xp.where(steps == 0, xp.where(counts == 0, xp.zeros_like(loss), inf), loss)
+        return xp.where(xp.isinf(loss), 0, loss) if zero_infinity else loss
 
     def grad_x(xp, g, x, labels, steps, counts, blank, zero_infinity):
         posterior, loss = xp.ctc_posterior(x, labels, steps, counts, blank=blank)
         slope = (xp.exp(x) - posterior) * xp.expand_dims(g, -1)      # as PyTorch has it: right for an x from log_softmax
         counts_ = xp.expand_dims(xp.arange(x.shape[0]), -1) < steps
-        counts_ = counts_ & (loss != float("inf")) if zero_infinity else counts_
+        counts_ = counts_ & (loss != inf) if zero_infinity else counts_
         return xp.where(xp.expand_dims(counts_, -1), slope, 0)
 
 
@@ -36,25 +40,25 @@ class CtcPosterior(Op):
     outputs = ("posterior", "loss")
     kinds = "f"
 
+    def infer(x, *others, **params):
+        return [(x.shape, x.dtype), (x.shape[1:2], x.dtype)]
+
     def forward(xp, x, labels, steps, counts, *, blank):
         places, skips = path(xp, labels, blank)
         lit = emitted(xp, x, places)
         alpha = read(xp, lit, skips)
-        loss = -total(xp, alpha[xp.maximum(steps - 1, 0), xp.arange(len(steps))], counts)
-        beta = read_backwards(xp, lit, skips, steps, counts)
-        share = xp.exp(alpha + beta + loss.reshape(-1, 1))
-        posterior = xp.zeros(x.shape, dtype=x.dtype)
-        return xp.scatter_add(posterior, share, xp.broadcast_to(places, share.shape), axis=2), loss
+        loss = -total(xp, at_last_step(xp, alpha, steps), counts)
+        share = xp.exp(alpha + read_backwards(xp, lit, skips, steps, counts) + loss[:, None])
+        return xp.scatter_add(xp.zeros_like(x), share, xp.broadcast_to(places, share.shape), axis=2), loss
 
 
 def path(xp, labels, blank):
     """The places to read from, (N, 2S + 1), and which of them can be reached by a skip."""
     n, s = labels.shape
-    places = xp.full((n, 2 * s + 1), blank, dtype=labels.dtype)
-    places[:, 1::2] = labels
-    skips = xp.zeros(places.shape, dtype=bool)
-    skips[:, 2:] = (places[:, 2:] != blank) & (places[:, 2:] != places[:, :-2])
-    return places, skips
+    pairs = xp.reshape(xp.stack([xp.full_like(labels, blank), labels], axis=2), (n, 2 * s))
+    places = xp.concat([pairs, xp.full((n, 1), blank, dtype=labels.dtype)], axis=1)
+    skips = (places[:, 2:] != blank) & (places[:, 2:] != places[:, :-2])
+    return places, xp.concat([xp.zeros((n, min(2, 2 * s + 1)), dtype=bool), skips], axis=1)
 
 
 def emitted(xp, x, places):
@@ -64,41 +68,41 @@ def emitted(xp, x, places):
 
 def later(xp, a, by):
     """The value `by` places before each place; nothing comes from before the first."""
-    out = xp.full(a.shape, -float("inf"), dtype=a.dtype)
-    out[:, by:] = a[:, :-by]
-    return out
+    n, s = a.shape
+    return xp.concat([xp.full((n, min(by, s)), -inf, dtype=a.dtype), a[:, :-by]], axis=1)
 
 
 def read(xp, lit, skips):
     """α"""
-    alpha = xp.full(lit.shape, -float("inf"), dtype=lit.dtype)
-    alpha[:1, :, :2] = lit[:1, :, :2]
-    for t in range(1, len(lit)):
-        a = alpha[t - 1]
+    alpha = [xp.where(xp.arange(lit.shape[2]) < 2, lit[0], -inf)]
+    for t in range(1, lit.shape[0]):
+        a = alpha[-1]
         come = xp.logaddexp(a, later(xp, a, 1))
-        come = xp.logaddexp(come, xp.where(skips, later(xp, a, 2), -float("inf")))
-        alpha[t] = come.astype(lit.dtype) + lit[t]
-    return alpha
+        alpha.append(xp.logaddexp(come, xp.where(skips, later(xp, a, 2), -inf)) + lit[t])
+    return xp.stack(alpha, axis=0)
 
 
 def read_backwards(xp, lit, skips, steps, counts):
     """β: the same from the ends, which are the last label and the blank after it."""
-    ends = xp.arange(lit.shape[2]).reshape(1, -1)
-    ends = (ends == 2 * counts.reshape(-1, 1)) | (ends == 2 * counts.reshape(-1, 1) - 1)
-    beta = xp.full(lit.shape, -float("inf"), dtype=lit.dtype)
-    for t in range(len(lit) - 1, -1, -1):
-        here = xp.full(lit.shape[1:], -float("inf"), dtype=lit.dtype)
-        if t + 1 < len(lit):
-            b = (beta[t + 1] + lit[t + 1])[:, ::-1]
-            skipped = xp.where(skips, (beta[t + 1] + lit[t + 1]), -float("inf"))[:, ::-1]
+    ends, last = xp.arange(lit.shape[2]), 2 * counts[:, None]
+    ends = xp.where((ends == last) | (ends == last - 1), xp.zeros(lit.shape[1:], dtype=lit.dtype), -inf)
+    here, beta = xp.full(lit.shape[1:], -inf, dtype=lit.dtype), []
+    for t in range(lit.shape[0] - 1, -1, -1):
+        if beta:
+            b = beta[-1] + lit[t + 1]
+            skipped, b = xp.where(skips, b, -inf)[:, ::-1], b[:, ::-1]
             here = xp.logaddexp(xp.logaddexp(b, later(xp, b, 1)), later(xp, skipped, 2))[:, ::-1]
-        at_end = (steps == t + 1).reshape(-1, 1)
-        beta[t] = xp.where(at_end, xp.where(ends, 0, -float("inf")), here)
-    return beta
+        beta.append(xp.where((steps == t + 1)[:, None], ends, here))
+    return xp.stack(beta[::-1], axis=0)
+
+
+def at_last_step(xp, alpha, steps):
+    """α where each sequence ends in time."""
+    return xp.index(alpha, xp.maximum(steps - 1, 0), xp.arange(steps.shape[0]), template=(ARRAY, ARRAY))
 
 
 def total(xp, alpha, counts):
     """The log probability of having come to an end."""
-    rows = xp.arange(len(counts))
-    whole, label = alpha[rows, 2 * counts], alpha[rows, xp.maximum(2 * counts - 1, 0)]
-    return xp.where(counts == 0, whole, xp.logaddexp(whole, label)).astype(alpha.dtype)
+    rows = xp.arange(counts.shape[0])
+    whole, label = (xp.index(alpha, rows, at, template=(ARRAY, ARRAY)) for at in (2 * counts, xp.maximum(2 * counts - 1, 0)))
+    return xp.where(counts == 0, whole, xp.logaddexp(whole, label))

@@ -1,7 +1,7 @@
 """Exponentials, logarithms, trigonometric and hyperbolic functions."""
 from __future__ import annotations
 
-from math import log, pi
+from math import log, nan, pi
 
 from . import _special_functions as special
 from .base import Floating
@@ -241,7 +241,7 @@ class Sinc(Floating):
     native = False
 
     def forward(xp, x):
-        return xp.where(xp.isinf(x), xp.nan, special.sinc(xp, x)) if x.dtype.kind == "f" else xp.sinc(x)
+        return xp.where(xp.isinf(x), nan, special.sinc(xp, x)) if x.dtype.kind == "f" else xp.sinc(x)
 
     def grad_x(xp, g, x):
         y, below = x * pi, x * x * pi
