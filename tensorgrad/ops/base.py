@@ -83,6 +83,11 @@ class Op(metaclass=OpType):
         """Which of PyTorch's overloads this step stands for: the number at the end of its name."""
         return 0
 
+    def name(self) -> str:
+        """PyTorch's name of the step."""
+        number = self.overload()
+        return f"{type(self).__name__[:-1]}{number}" if number else type(self).__name__
+
 
 def arguments(function: Any) -> tuple[tuple[str, ...], bool, dict[str, Any]]:
     """The names of a formula's positional arguments, whether the last stands for any number, and the keyword-only ones with their defaults.
