@@ -4,8 +4,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..core.node import Node
 from ..core.tape import Leaf, Output, TensorBase, node_of
-from ..ops.base import Node
 from .steps import op_of
 from .text import clean, shorten
 

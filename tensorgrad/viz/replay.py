@@ -4,11 +4,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..autograd.function import FunctionNode
 from ..core.dispatch import apply, wrap
-from ..core.fused import Residual, plan_of
 from ..core.mode import mode
-from ..core.tape import FREED, Leaf, Output, TensorBase, node_of
+from ..core.tape import Leaf, Output, TensorBase, node_of
 from .recovering import recovered
 from .steps import op_of
 from .values import Value
@@ -38,7 +36,7 @@ def replay(nodes: list[Any], tensors: list[Any]) -> tuple[dict[Any, Value], dict
         for node in nodes:
             if type(node) in (Leaf, Output):
                 continue
-            places = _places(node)
+            places = node.places()
             if any(place not in known for place in places) and (results := _again(node, known, constants[node])) is not None:
                 known.update((p, r) for p, r in zip(places, results) if p is not None and p not in known)
     finally:
@@ -48,32 +46,23 @@ def replay(nodes: list[Any], tensors: list[Any]) -> tuple[dict[Any, Value], dict
     return {node: Value.of(tensor) for node, tensor in known.items()}, constants
 
 
-def _places(node: Any) -> list[Any]:
-    """Where a step's results are on the tape: itself, or the places of several."""
-    return [node] if type(node.dtype) is not tuple else [None if r is None else r() for r in node.results]
-
-
 def _retaining(node: Any) -> Any:
     return node.hooks.retained() if node.hooks is not None and node.hooks.retained is not None else None
 
 
 def _kept(node: Any, known: dict[Any, Any]) -> Iterable[tuple[int, Any]]:
     """(position, value) of the inputs that a step kept and that need no gradient; the others, and its result, go to `known`."""
-    saved, plan, op = node.saved, node.plan if not isinstance(node, FunctionNode) else None, op_of(node)
-    if saved is FREED or op is None:
-        return
-    if type(saved) is Residual:
-        plan = None if op.composite else plan_of(op, node.edges)
-        saved = saved.needed
-    for position, value in zip(range(len(saved)) if plan is None else plan.origins, saved):
-        if isinstance(value, TensorBase) and value._storage.written > max(node.time, getattr(node, "since", 0)):
+    reading, since = node.read(unpack=False), max(node.time, getattr(node, "since", 0))
+    for operand in reading.kept() if reading.op is not None else ():
+        value = operand.value
+        if operand.stale:
             continue
-        if position < len(node.edges):
-            if node.edges[position] is None:
-                yield position, value
+        if operand.position < len(node.edges):
+            if operand.edge is None:
+                yield operand.position, value
             elif isinstance(value, TensorBase):
-                known.setdefault(node.edges[position], value)
-        elif type(node.dtype) is not tuple and node._storage.written <= max(node.time, getattr(node, "since", 0)) and hasattr(value, "shape"):
+                known.setdefault(operand.edge, value)
+        elif type(node.dtype) is not tuple and node._storage.written <= since and hasattr(value, "shape"):
             known.setdefault(node, value if isinstance(value, TensorBase) else wrap(value, type(node._storage)()))
 
 

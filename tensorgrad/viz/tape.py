@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..core.engine import sweep
-from ..core.fused import Residual, plan_of
-from ..core.tape import FREED, Hooks, Leaf, Output, Packed, TensorBase, node_of
+from ..core.node import Hooks
+from ..core.step import Step
+from ..core.tape import FREED, Leaf, Output, TensorBase, node_of
 from ..ops.base import OPS, Op, input_name
 from .watch import name_of, note_of
 
@@ -158,16 +159,11 @@ def behind(roots: list[Any]) -> list[Any]:
 
 def remembered(node: Any) -> list[tuple[int, str, Any]]:
     """(which input it was, or, after these, which result; the name; the value) of all that a step saved and that is still there."""
-    saved = getattr(node, "saved", None)
-    if saved is FREED or not isinstance(node, Op):
+    reading = node.read(unpack=False) if isinstance(node, Step) else None
+    if reading is None or reading.op is None:
         return []
-    if isinstance(saved, Residual):
-        if node.composite:
-            return [(i, input_name(OPS[node.opname], i), value) for i, value in enumerate(saved.needed)]
-        plan, saved = plan_of(OPS[node.opname], node.edges), saved.needed
-    else:
-        plan = node.plan
-    return [(origin, name, value) for origin, name, value in zip(plan.origins, plan.names, saved) if not isinstance(value, Packed)]
+    return [(o.position, reading.op.inputs[min(o.position, len(reading.op.inputs) - 1)] if o.position < len(node.edges) else o.name, o.value)
+            for o in reading.kept()]
 
 
 class Reader:
