@@ -12,7 +12,7 @@ import tensorgrad as tg
 from tensorgrad.core import sweep
 from tensorgrad.core.dispatch import OPS, xp
 from tensorgrad.core.lanes import lanes
-from tensorgrad.core.mode import mode
+from tensorgrad.core.mode import mode, writers
 from tensorgrad.core.plan import plans_of
 from tensorgrad.core.tape import record, record_careful
 from tensorgrad.ops.base import Pair

@@ -80,7 +80,7 @@ class Saved:
         self.place, self.version = place, tensor._storage.version
         self.edge = None if place is not None else node_of(tensor)
         kept = tensor if place is None else wrap(tensor.array, tensor._storage)
-        self.tensor: Any = Packed.by(mode.hooks[-1], kept) if mode.hooks else kept
+        self.tensor: Any = Packed.by(mode.watching.hooks[-1], kept) if mode.watching.hooks else kept
 
     def restored(self, step: Any) -> Any:
         tensor = self.tensor

@@ -23,7 +23,7 @@ _INSIDE = {__file__, fused.__file__, tape.__file__, dispatch.__file__,
 def pack_saved(node: Any) -> None:
     """Hand what a step saved to the innermost hooks. (Function has its own way: see `function.py`.)"""
     if isinstance(node, PlainStep):
-        node.pack(mode.hooks[-1])
+        node.pack(mode.watching.hooks[-1])
 
 
 class set_detect_anomaly(Switch):
