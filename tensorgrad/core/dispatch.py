@@ -17,6 +17,7 @@ from .. import dtype as dtypes
 from ..guest import STATE, begin, compute, end
 from ..ops.base import OPS, Op, Pair
 from ..storage.base import MAKERS, Storage, backend_of
+from ..storage.cuda import CudaStorage
 from ..storage.exhausted import beyond, memory_error
 from .lanes import NO_PARAMS, NUMBERS, PLAIN, lanes
 from .mode import mode
@@ -633,7 +634,6 @@ class OpDispatch:
 
     @staticmethod
     def backend(device: Any) -> Any:
-        from ..storage import CudaStorage
         if isinstance(device, type) and issubclass(device, Storage):
             return device
         return CudaStorage if str(device) == "cuda" else backend_of(getattr(device, "value", device))
