@@ -13,7 +13,7 @@ from .replay import replay
 from .steps import backward
 from .tape import Model, behind, read
 from .telling import Arrived, BackwardStep, ForwardStep, backward_steps, forward_steps
-from .values import Value
+from .text import Value
 from .watch import note_of
 
 

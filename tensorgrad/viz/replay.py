@@ -11,7 +11,7 @@ from ..core.mode import mode
 from ..core.tape import FREED, Leaf, Output, TensorBase, node_of
 from .recovering import recovered
 from .steps import op_of
-from .values import Value
+from .text import Value
 
 LARGEST = 1 << 20       # elements of an input, up to which a step is computed again
 

@@ -13,7 +13,7 @@ from ..core.mode import mode
 from ..core.tape import Output, Packed, TensorBase
 from ..guest import Region
 from ..ops.base import OPS, arguments, input_name
-from .values import Value
+from .text import Value
 
 
 class Operand(NamedTuple):
@@ -69,7 +69,7 @@ def _backward(tensor: Any, gradient: Any) -> Backward:
     useful = {root, *order, *(e for node in order for e in node.edges)}
     mode.sweep = engine.Sweep(order, useful, useful, ())       # as in autograd.grad: a Function may ask, and must leave .grad alone
     reading = engine.Sweep(order, useful, useful, ())          # what a checkpoint computes again, it hands out once in a sweep
-    start, steps = Value.of(start, type(root._storage)), []
+    start, steps = Value.of(start), []
     mode.set_grad(False)
     try:
         for node in order:
@@ -84,12 +84,12 @@ def _backward(tensor: Any, gradient: Any) -> Backward:
     finally:
         mode.set_grad(before)
         mode.sweep = outer
-    return Backward(root, start, steps, {leaf: Value.of(g, type(leaf._storage)) for leaf, g in grads.items()})
+    return Backward(root, start, steps, {leaf: Value.of(g) for leaf, g in grads.items()})
 
 
 def _step(node: Any, g: Any, grads: dict[Any, Any], reading: Any) -> Step:
     backends = getattr(node, "backends", None) or [type(node._storage)] * len(g if type(g) is list else [g])
-    incoming = tuple(None if part is None else Value.of(part, backend) for part, backend in zip(g if type(g) is list else [g], backends))
+    incoming = tuple(None if part is None else Value.of(part) for part, backend in zip(g if type(g) is list else [g], backends))
     if type(g) is list:
         g = engine._all_results(node, list(g), False)
     pulled, shares, position = node.pull(g, None), [], -1
@@ -100,10 +100,10 @@ def _step(node: Any, g: Any, grads: dict[Any, Any], reading: Any) -> Step:
         mode.sweep = outer
     for edge, ge in pulled:
         position = next(i for i, e in enumerate(node.edges) if i > position and e is edge)
-        waiting, backend = grads.get(edge), type(edge._storage)
+        waiting = grads.get(edge)
         grads[edge] = ge if waiting is None else waiting + ge
-        shares.append(Share(position, input_of(node, position), edge, Value.of(ge, backend),
-                            None if waiting is None else Value.of(waiting, backend), Value.of(grads[edge], backend)))
+        shares.append(Share(position, input_of(node, position), edge, Value.of(ge),
+                            None if waiting is None else Value.of(waiting), Value.of(grads[edge])))
     return Step(node, incoming, operands, tuple(shares))
 
 
@@ -158,7 +158,7 @@ def _seen(node: Any, value: Any) -> Any:
     """A saved value; None if it was written over since, which the kernel that kept something else does not mind."""
     if isinstance(value, TensorBase):
         return None if value._storage.written > node.time and value._storage.written > getattr(node, "since", 0) else Value.of(value)
-    return Value.of(value, type(node._storage)) if hasattr(value, "shape") or isinstance(value, (int, float, complex)) else value
+    return Value.of(value) if hasattr(value, "shape") or isinstance(value, (int, float, complex)) else value
 
 
 def _result(node: Any, index: int) -> Any:

@@ -10,8 +10,7 @@ from ..core.tape import Leaf, Output
 from .formulas import ELSEWHERE, formulas
 from .naming import Names
 from .steps import Backward, Operand, Step, input_of, op_of
-from .text import clean
-from .values import Value, short
+from .text import Value, clean, short, shown
 
 LONGEST = 48        # a formula with names of tensors in it may be so long; then it is written as a call
 WHOLE = "one kernel for the whole op"
@@ -119,7 +118,7 @@ def expression_of(node: Any, names: Names, values: Mapping[Any, Value], constant
         name, value = input_of(node, position), values.get(e) if e is not None else constants.get(position)
         inputs[name], numbers[name] = names(e if e is not None else value), value
         if e is None and position in constants:
-            numbers[name] = value = None if value is None else Value.of(value, type(node._storage))
+            numbers[name] = value = None if value is None else Value.of(value)
             inputs[name] = inputs[name] or ("None" if value is None else value.text(20) if value.elements <= 4 else UNKNOWN)
         inputs[name] = inputs[name] or UNKNOWN
     call = f"{op_name(node)}({', '.join(inputs.values())})"
@@ -202,14 +201,6 @@ def is_detail(operand: Operand) -> bool:
     """Whether an operand says nothing that the reader does not see anyway."""
     return (operand.name in ("position", "view", "order") or operand.name.endswith(("_shape", "_shapes"))
             or operand.tensor is None and (operand.value is None or operand.value is False))
-
-
-def shown(parameter: Any) -> str:
-    """A parameter of an op, as text."""
-    if isinstance(parameter, float):
-        return short(parameter)
-    text = clean(repr(parameter))
-    return text if len(text) <= LONGEST else f"{text[:LONGEST - 1]}…"
 
 
 # ── formulas with something put in ────────────────────────────────────────────────────────────────────────────────────
