@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from ..core.tape import Leaf, TensorBase, node_of
+from .model import Model
 from .naming import Names, tensors_of, variables
+from .notes import note_of
 from .replay import replay
 from .steps import backward
-from .tape import Model, behind, read
+from .tape import behind, read
 from .telling import Arrived, BackwardStep, ForwardStep, backward_steps, forward_steps
 from .text import Value
-from .watch import note_of
 
 
 def explain(loss: Any, gradient: Any = None, *, module: Any = None, names: Mapping[str, Any] | None = None) -> Explanation:

@@ -9,9 +9,10 @@ from typing import Any
 from .dot import dot, png
 from .fold import Tree
 from .html import graph_page
+from .model import Model
 from .scene import Scene, Shows
 from .svg import draw
-from .tape import Model, read, read_failed
+from .tape import read, read_failed
 from .text import escape
 
 
