@@ -1,7 +1,7 @@
 """Handles of hooks (PyTorch: ``torch.utils.hooks``)."""
 import warnings
 
-from ..core.tape import RemovableHandle
+from ..core.node import RemovableHandle
 
 __all__ = ['RemovableHandle', 'unserializable_hook', 'warn_if_has_hooks']
 

@@ -1,11 +1,13 @@
 """The plain model of a graph that everything is drawn from: what is a leaf, what a step, what leads where, and which module a step belongs to."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..core.tape import Leaf, Output, TensorBase
 from ..ops.base import Op
+from .notes import NAMES, NOTES
 
 
 @dataclass(slots=True, eq=False)
@@ -74,6 +76,97 @@ class Model:
         return found
 
 
+class Reader:
+    """Fills a model from a tape that was read. `names` is as `naming.named` finds them."""
+
+    def __init__(self, tape: Any, names: Mapping[int, tuple[str, tuple[str, ...] | None, Any]]) -> None:
+        self.tape, self.names, self.model = tape, names, Model()
+        self.seen: dict[Any, Node] = {}               # of places on the tape
+        self.known: dict[int, Node] = {}              # of tensors that need no gradient
+        for node in tape.nodes:
+            if type(node) is Output:
+                self.seen[node] = self.seen[node.node]
+            elif type(node) is Leaf:
+                self.seen[node] = self.leaf(tape.leaves[node], node)
+            else:
+                self.step(node, tape.steps[node])
+
+    def leaf(self, tensor: Any, place: Any = None) -> Node:
+        """The box of a leaf of the tape, or of a tensor that needs no gradient."""
+        name, path, _ = self.names.get(id(tensor), (getattr(tensor, "name", None), None, None))
+        if name is None and (name := NAMES.get(place) if place is not None else None) is not None:
+            path = tuple(name.split(".")[:-1])
+        name = None if name is None else str(name)
+        where = place if place is not None else tensor.array
+        node = self.model.add("leaf", name or ("tensor" if place is not None else "input"), shape=tuple(where.shape), dtype=where.dtype, name=name,
+                              tape=place, tensor=tensor, value=getattr(tensor, "array", None), group=path or (),
+                              parameter=path is not None or type(tensor).__name__ in ("Parameter", "Buffer"))
+        grad = getattr(tensor, "_grad", None)
+        node.gradient = None if grad is None else grad.array
+        return node
+
+    def constant(self, value: Any) -> Node | None:
+        """The box of an input that needs no gradient; a number has one for each step that uses it."""
+        if isinstance(value, TensorBase):
+            if id(value) not in self.known:
+                self.known[id(value)] = self.leaf(value)
+            return self.known[id(value)]
+        return self.model.add("leaf", f"{value}", value=value) if isinstance(value, (bool, int, float, complex)) else None
+
+    def step(self, tape: Any, read: Any) -> None:
+        sources = [self.seen[o.edge] if o.edge is not None else self.constant(o.value) for o in read.inputs]
+        saved = [o.name.partition("[")[0] for o in read.asked.values() if o.position >= 0 and o.value is not None] if read.op is not None else []
+        title = read.op.opname if read.op is not None else tape.name().removesuffix("Backward")
+        node = self.model.add("step", title, shape=tape.shape, dtype=tape.dtype, op=read.op, tape=tape, saved=tuple(dict.fromkeys(saved)))
+        node.name = self.names.get(id(tape), (None,))[0]
+        if (note := NOTES.get(tape)) is not None:
+            node.group, node.calls, node.source = note.group, note.calls, note.source()
+        if (value := self.tape.values.get(tape)) is not None:
+            node.value = getattr(value, "array", value)
+        if (tensor := self.tape.tensors.get(tape)) is not None:
+            node.tensor, node.name = tensor, node.name or getattr(tensor, "name", None)
+            node.gradient = None if tensor._grad is None else tensor._grad.array
+        self.seen[tape] = node
+        for o, source in zip(read.inputs, sources):
+            if source is not None:
+                role = o.name.partition("[")[0] if read.op is not None else ""
+                self.model.link(source, node, role=role, position=o.position, result=o.edge.index if type(o.edge) is Output else 0)
+
+    def output(self, tensor: Any, root: Any, title: str) -> None:
+        """The box of a tensor that is drawn, and came from that place."""
+        name = self.names.get(id(tensor), (getattr(tensor, "name", None),))[0]
+        node = self.model.add("value", str(name or title), shape=tuple(tensor.array.shape), dtype=tensor.array.dtype, name=name, tensor=tensor,
+                              value=tensor.array, tape=root)
+        node.gradient = None if tensor._grad is None else tensor._grad.array
+        self.model.link(self.seen[root], node, result=root.index if type(root) is Output else 0)
+
+    def gradients(self, starts: Mapping[Any, Any]) -> None:
+        """Note the gradients of the way back: of what each step made, and of each edge."""
+        totals, parts = dict(self.tape.arrived), {}
+        for step in self.tape.back:
+            totals[step.node] = next((g for g in step.incoming if g is not None), None)
+            parts |= {(step.node, share.position): share.gradient for share in step.shares}
+        for node in self.model.nodes:
+            if node.kind == "value":
+                node.gradient = starts.get(node.tape) if node.gradient is None else node.gradient
+            elif (g := totals.get(node.tape)) is not None:
+                node.gradient = g
+        for edge in self.model.edges:
+            target = self.model.by_id[edge.target]
+            edge.gradient = target.gradient if target.kind == "value" else parts.get((target.tape, edge.position))
+
+
+def drawn(tape: Any, names: Mapping[int, Any], outputs: Sequence[tuple[Any, Any]], starts: Mapping[Any, Any] | None = None) -> Model:
+    """The model of a tape that was read, with a box for each of the tensors at its end, which come with their places."""
+    reader = Reader(tape, names)
+    for number, (tensor, root) in enumerate(outputs, 1):
+        reader.output(tensor, root, f"output {number}" if len(outputs) > 1 else "output")
+    if starts:
+        reader.gradients(starts)
+    group(reader.model)
+    return reader.model
+
+
 # ── which module a step belongs to ────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -133,4 +226,4 @@ def _last_known(values: list[Any]) -> Iterator[Any]:
         yield last
 
 
-__all__ = ["Edge", "Model", "Node", "group", "leaf_name", "shared", "zip_calls"]
+__all__ = ["Edge", "Model", "Node", "Reader", "drawn", "group", "leaf_name", "shared", "zip_calls"]

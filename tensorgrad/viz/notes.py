@@ -33,16 +33,6 @@ NOTES: WeakKeyDictionary[Any, Note] = WeakKeyDictionary()
 NAMES: WeakKeyDictionary[Any, str] = WeakKeyDictionary()      # of parameters, by their places on the tape
 
 
-def name_of(leaf: Any) -> str | None:
-    """What a parameter was called by the module that ran while somebody watched."""
-    return NAMES.get(leaf)
-
-
-def note_of(step: Any) -> Note | None:
-    """What was noted of a step of the tape when it was made, if somebody watched."""
-    return NOTES.get(step)
-
-
 def place() -> Any:
     """The frame of the program, outside of this package, that is running."""
     frame: Any = sys._getframe(1)

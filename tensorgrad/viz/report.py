@@ -11,14 +11,14 @@ from .text import BLUE, BOLD, DIM, ORANGE, Block, Equation, Line, Value, escape,
 def text(explanation: Any, width: int = 100, most: int | None = 60, colour: bool = False) -> str:
     """An explanation as text of so many columns."""
     count, name = len(explanation.steps), explanation.name
-    value = f" = {explanation.value.text(30)}" if explanation.value is not None else ""
+    value, start = f" = {explanation.value.text(30)}" if explanation.value is not None else "", explanation.start.text(40)
     digits = len(str(max(count, len(explanation.forward))))
     lead = " " * (digits + 4)
     blocks = [Line(f"Backprop of {name}{value} in {count} step{'s' * (count != 1)}", BOLD), Line(), Line("Forward", BOLD),
               _forward(explanation, digits, most)]
     if any(UNKNOWN in step.expression for step in explanation.forward):
         blocks.append(Line(f"{lead}({UNKNOWN} {NOT_KEPT})", DIM))
-    blocks += [Line(), Line(f"Back, from ∂L/∂{name} = {explanation.start.text(40)}{f', with L = {name}' * (name != 'L')}", BOLD)]
+    blocks += [Line(), Line(f"Back, from ∂L/∂{name} = {start}{f', with L = {name}' * (name != 'L')}", BOLD)]
     for step in _some(explanation.steps, most):
         blocks += [step] if isinstance(step, Line) else _back(step, digits)
     arrived: list[Line | Equation] = [

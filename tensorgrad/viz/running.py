@@ -9,9 +9,9 @@ from typing import Any
 
 from .. import autograd
 from ..autograd import function
-from ..core import engine, fused, tape
-from ..core.tape import FREED, Leaf, TensorBase, node_of
-from ..ops.base import Op
+from ..core import engine, tape
+from ..core.step import PlainStep
+from ..core.tape import Leaf, TensorBase, node_of
 from .naming import variables
 from .notes import place
 from .tape import behind
@@ -35,13 +35,13 @@ class Last:
     def __enter__(self) -> Last:
         self.plain, self.show = engine.backward, tape.show
         engine.backward = autograd.backward = self.backward
-        for module in (tape, fused, function):
+        for module in (tape, function):
             module.show = self.shown                                # type: ignore[attr-defined]
         return self
 
     def __exit__(self, *exception: object) -> None:
         engine.backward = autograd.backward = self.plain
-        for module in (tape, fused, function):
+        for module in (tape, function):
             module.show = self.show                                 # type: ignore[attr-defined]
 
     def shown(self, node: Any, outs: Any) -> None:
@@ -59,13 +59,13 @@ class Last:
         self.plain(tensors, grad_tensors, True, create_graph, grad_variables, inputs)
         if not retain_graph:
             for step, _ in self.saved:
-                step.saved = FREED
+                step.free()
 
     def keep(self, outputs: tuple[Any, ...], gradients: Any) -> None:
         """Note what a backward is about to start from, and to free."""
         nodes = behind([node_of(t) for t in outputs])
-        steps = [(node, node.saved) for node in nodes if isinstance(node, Op) and hasattr(node, "saved")]
-        if any(saved is FREED for _, saved in steps):
+        steps = [(node, node.memory) for node in nodes if isinstance(node, PlainStep)]
+        if any(step.freed for step, _ in steps):
             return                                                  # the backward will say so
         self.outputs, self.gradients, self.saved, self.scope = outputs, gradients, steps, variables(place())
         self.backwards += 1
@@ -74,8 +74,8 @@ class Last:
 
     def restore(self) -> None:
         """Put the numbers back that the last backward saw: for a program that has ended."""
-        for step, saved in self.saved:
-            step.saved = saved
+        for step, memory in self.saved:
+            step.memory = memory
         for tensor, array, copy, storage, written, grad in self.leaves:
             if getattr(getattr(array, "flags", None), "writeable", True):
                 array[...] = copy

@@ -132,6 +132,7 @@ def size(shape: Any) -> str:
 # ── numbers in explanations: the first and the last ───────────────────────────────────────────────────────────────────
 
 WHOLE = 256        # up to so many elements are kept; of a larger array, its corners
+BRIEF = 18         # characters of a value in a box
 CORNER = 3         # elements at each end of each axis
 
 
@@ -198,6 +199,16 @@ class Value:
 
     def __repr__(self) -> str:
         return f"Value({self})"
+
+
+def values_of(things: Iterable[Any]) -> list[Any]:
+    """The values of tensors, arrays and numbers; what is none of these stays as it is."""
+    return [Value.of(x) if hasattr(x, "array") or hasattr(x, "shape") or isinstance(x, (int, float, complex)) else x for x in things]
+
+
+def brief(things: Iterable[Any]) -> list[str | None]:
+    """Arrays and values in a few characters each, as boxes show them."""
+    return [None if x is None else (x if isinstance(x, Value) else Value.of(x)).text(BRIEF) for x in things]
 
 
 def short(number: Any) -> str:
