@@ -32,7 +32,7 @@ class Plan:
     A formula's arguments come from `values`: what was saved (inputs, results, shapes), then the extras, which are looked up when needed.
     """
 
-    __slots__ = ("node_type", "fused_type", "several", "steps", "save", "names", "origins", "saves_out", "shapeless", "extras")
+    __slots__ = ("node_type", "fused_type", "several", "steps", "save", "names", "origins", "saves_out", "shapeless", "extras", "inputs", "asks")
 
     def __init__(self, op: type[Op], needs: int, arity: int) -> None:
         names = [input_name(op, i) for i in range(arity)]
@@ -56,6 +56,8 @@ class Plan:
         self.several = op.several
         self.origins = tuple(i for _, i in values)               # what each saved value is: an input's position, or a result's after them
         self.names = tuple([*names, *(op.outputs or ("out",))][i] for i in self.origins)
+        self.inputs = tuple(name if name != group else f"{name}[{i - members[0]}]" for i, name in enumerate(names))      # those that share a name are counted
+        self.asks = tuple(asks)                                  # of each formula, the names that it asks for
         self.saves_out = not op.several and any(i >= arity for i in self.origins)
         self.shapeless = not shapes
         self.save = _saver(self.origins, tuple(i for _, i in shapes), arity, members)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from ..guest import outside
-from ..ops.base import OPS, Op, arguments, input_name
+from ..ops.base import OPS
 from .dispatch import apply, namespace, wrap, xp
 from .fitting import checked, fitted, sum_to
 from .mode import no_grad
@@ -290,7 +290,7 @@ class PlainStep(Step):
         op, plan, results, edges = self.op, self.plan, self.places(), self.edges
         arity = len(edges)
         saved = [None] * len(plan.origins) if self.saved is FREED else [(v.unpacked() if unpack else None) if type(v) is Packed else v for v in self.saved]
-        inputs = [Operand(_name(op, i), i, e) for i, e in enumerate(edges)]
+        inputs = [Operand(name, i, e) for i, (name, e) in enumerate(zip(plan.inputs, edges))]
         kept: list[Operand] = []
         for origin, name, value in zip(plan.origins, plan.names, saved):
             operand = inputs[origin] if origin < arity else Operand(name, origin, results[origin - arity])
@@ -307,8 +307,8 @@ class PlainStep(Step):
         arrays, found = [v.array if isinstance(v, TensorBase) else v for v in saved], {}
         for extra in plan.extras if self.saved is not FREED else ():
             arrays.append(extra(self, arrays))
-        for _, formula, wants in plan.steps:
-            for name, place in zip(arguments(formula)[0][2:], wants):
+        for (_, _, wants), names in zip(plan.steps, plan.asks):
+            for name, place in zip(names, wants):
                 if place < len(kept):
                     found[name] = kept[place]._replace(name=name)
                 elif op.arity is None and name == op.inputs[-1]:                  # any number of inputs, together
@@ -379,12 +379,6 @@ class SavedTensor:
                                "time.")
         tensor = node._relinked(place, saved[place])
         node.saved = (*saved[:place], Packed.by((pack_hook, unpack_hook), tensor), *saved[place + 1:])
-
-
-def _name(op: type[Op], position: int) -> str:
-    """What an op calls its input at a position; those that share a name are counted."""
-    name = input_name(op, position)
-    return name if op.arity is not None or position < len(op.inputs) - 1 else f"{name}[{position - len(op.inputs) + 1}]"
 
 
 def _tied(ge: Any, edges: Any) -> Any:

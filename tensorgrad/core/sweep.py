@@ -299,9 +299,11 @@ class during:
 
     def __enter__(self) -> None:
         self.before = mode.grad, mode.sweep
-        mode.set_grad(False)
+        if mode.grad:
+            mode.set_grad(False)
         mode.sweep = self.sweep
 
     def __exit__(self, *exception: object) -> None:
         grad, mode.sweep = self.before
-        mode.set_grad(grad)
+        if mode.grad is not grad:
+            mode.set_grad(grad)

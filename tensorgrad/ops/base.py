@@ -305,4 +305,4 @@ def _of_table(backend: type[Storage], name: str) -> Any:
     return _callable(OPS[name], backend) if name in OPS else None
 
 
-__all__ = ["OPS", "Composite", "Elementwise", "Floating", "Kernels", "Namespace", "Op", "Pair", "input_name"]
+__all__ = ["OPS", "AlongAxis", "Composite", "Elementwise", "Floating", "Kernels", "Namespace", "Op", "Pair", "input_name"]

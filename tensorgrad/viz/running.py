@@ -5,7 +5,6 @@ parameters, until the next one comes; the program sees no difference. `restore` 
 """
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from .. import autograd
@@ -14,8 +13,8 @@ from ..core import engine, tape
 from ..core.step import PlainStep
 from ..core.tape import Leaf, TensorBase, node_of
 from .naming import variables
+from .notes import place
 from .tape import behind
-from .watch import INSIDE
 
 
 class Last:
@@ -48,7 +47,7 @@ class Last:
     def shown(self, node: Any, outs: Any) -> None:
         self.show(node, outs)
         if not self.backwards and outs[0].array.shape == ():
-            self.outputs, self.scope = (outs[0],), variables(caller())
+            self.outputs, self.scope = (outs[0],), variables(place())
 
     def backward(self, tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False, grad_variables: Any = None,
                  inputs: Any = None) -> None:
@@ -68,7 +67,7 @@ class Last:
         steps = [(node, node.memory) for node in nodes if isinstance(node, PlainStep)]
         if any(step.freed for step, _ in steps):
             return                                                  # the backward will say so
-        self.outputs, self.gradients, self.saved, self.scope = outputs, gradients, steps, variables(caller())
+        self.outputs, self.gradients, self.saved, self.scope = outputs, gradients, steps, variables(place())
         self.backwards += 1
         held = [leaf.tensor for leaf in nodes if type(leaf) is Leaf and leaf.tensor is not None]
         self.leaves = [(t, t.array, t.array.copy(), t._storage, t._storage.written, None if t._grad is None else t._grad.detach().clone()) for t in held]
@@ -89,11 +88,3 @@ class Last:
         counts = [(sum(id(p) in held for p in module.parameters()), i) for i, module in enumerate(modules)]
         most, i = max(counts, default=(0, 0), key=lambda found: (found[0], -found[1]))
         return modules[i] if most else None
-
-
-def caller() -> Any:
-    """The frame of the program that is running."""
-    frame: Any = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(INSIDE):
-        frame = frame.f_back
-    return frame
