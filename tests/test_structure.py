@@ -33,6 +33,7 @@ LAYERS = [
     "_tensor overrides _C",
     "autograd.forward_ad autograd.profiler",
     "api return_types",
+    "graph",
     "settings amp nn optim utils func cuda accelerator linalg fft special signal random distributions storage storages serialization multiprocessing "
     "autograd.gradcheck autograd.functional futures functional types hub",
     "_VF array_api viz docs testing symbolic layers experiment distributed jit backends version compiler "
@@ -52,6 +53,7 @@ UPWARD = {
     ("utils.data.distributed", "distributed"): "the processes among which samples are shared out",
     ("utils.collect_env", "__init__"): "the package's version",
     ("utils._selective", "_ops"): "functions by the names that torch.ops gives them",
+    ("graph", "nn"): "the modules that a graph's nodes name",
     ("api", "nn"): "torch.f where the function lives in nn.functional",
     ("core.fused", "core.dispatch"): "a step of a kernel pair is pulled as its op's definition",
     ("core.fused", "core.engine"): "the same",
