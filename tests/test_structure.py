@@ -35,7 +35,7 @@ LAYERS = [
     "api return_types",
     "graph",
     "settings amp nn optim utils func cuda accelerator linalg fft special signal random distributions storage storages serialization multiprocessing "
-    "autograd.gradcheck autograd.functional futures functional types hub",
+    "autograd.gradcheck autograd.functional futures functional types hub graph.inputs graph.lowered graph.lowering",
     "_VF array_api viz docs testing symbolic layers experiment distributed jit backends version compiler "
     "_jit_annotations _ops _custom_ops _subclasses _tensor_str "
     "_dynamo _jit_internal _utils ao cpu export fx library mps mtia nested onnx profiler quantization sparse xpu utils.collect_env",
