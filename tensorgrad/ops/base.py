@@ -90,6 +90,7 @@ class Op(Node):
     row_major: ClassVar[bool] = False             # the results are contiguous, whatever the inputs' strides; others keep the order of their inputs' axes
     in_order: ClassVar[bool] = False              # the results have their axes in the order of the first input's, whatever computes them
     column_major: ClassVar[bool] = False          # results that are stacks of matrices, as the inputs are, have them column by column; others are contiguous
+    lands: ClassVar[bool] = False                 # its kernels read each element before they write: over the first input, if its values are given up
     aside: ClassVar[str] = ""                     # the input, as a rule a parameter, whose gradient takes so long that another thread may compute it
     explain: ClassVar[Any] = None                 # explain(*shapes): the error for operands that do not fit together
     check: ClassVar[Any] = None                   # check(xp, *inputs, **params): the error for values that the op refuses, where there are values
@@ -166,6 +167,11 @@ def _snake(name: str) -> str:
 def input_name(op: type[Op], position: int) -> str:
     """The name of the input at a position; those past the last share its name (concat, indices)."""
     return op.inputs[min(position, len(op.inputs) - 1)]
+
+
+def asked(op: type[Op]) -> set[str]:
+    """The names that the gradients of an op ask for."""
+    return {name for each in dict.fromkeys(op.inputs) if (formula := getattr(op, f"grad_{each}", None)) for name in arguments(formula)[0][2:]}
 
 
 class Elementwise(Op):
