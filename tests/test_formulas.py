@@ -78,6 +78,13 @@ class OnlyOps:
 only_ops = OnlyOps()
 
 
+@pytest.fixture(autouse=True)
+def silent():
+    """Kernels run as the engine runs them: NumPy does not warn."""
+    with np.errstate(all="ignore"):
+        yield
+
+
 def drawn(row):
     rng = np.random.default_rng(5)
     return [each.draw(rng, np.dtype("float64")) if isinstance(each, Values) else each for each in row.inputs]
@@ -128,21 +135,20 @@ def test_gradients_call_ops_only(op, row):
 
 # What is left to mend: these lists may only become shorter.
 TO_MEND = set("""
-    add_axis airy_ai angle as_strided average bessel_j0 bessel_j1 bessel_y0 bessel_y1 binary_cross_entropy border broadcast_to cast
-    chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w cholesky_factor clone cofactors columns
-    columns_added concat contiguous convolution convolution_input convolution_weight copied count_norm ctc_loss ctc_posterior cummax cummin
-    determinant diagonal diagonal_place digamma dirichlet_grad distinct distinct_slices eig_pairs eig_values eigh_pairs eigh_values embedding
-    embedding_add embedding_bag erf erfc erfcx erfinv flip fourier_transform from_half_spectrum gather half_spectrum hardsigmoid hardswish
-    hardtanh heaviside hermite_polynomial_h hermite_polynomial_he histc householder_factors i0 i0e i1 i1e igamma igammac in_columns index
-    index_add_into index_put index_select inverse_matrix kthvalue laguerre_polynomial_l ldl_factor ldl_solve legendre_polynomial_p lgamma linear
-    linear_without_bias log_determinant log_ndtr logcumsumexp lu_factor make_complex matrix_exponential median_dim median_of_all mode
-    modified_bessel_k0 modified_bessel_k1 multi_margin_loss multilabel_margin_loss nanmedian_dim nanmedian_of_all ndtr ndtri nll_loss
-    pad_constant permute_dims pivot_order place_along_axis place_slice polygamma power pseudo_inverse qr_factor recurrence region_max resample
-    reshape restride scaled_modified_bessel_k0 scaled_modified_bessel_k1 scatter scatter_add scatter_extreme search_sorted set_view
-    shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w sinc
-    singular_values solve_linear solve_triangular sort_dim standard_gamma standard_gamma_grad svd_factor swapaxes t take_axis threshold
-    to_device topk trunc_divide unfold unfold_add view view_as_complex view_as_real window_max window_spread window_sum zeta
+    add_axis as_strided average border broadcast_to
+    cholesky_factor cofactors columns
+    columns_added concat contiguous convolution convolution_input convolution_weight copied count_norm cummax cummin
+    determinant diagonal diagonal_place distinct distinct_slices eig_pairs eig_values eigh_pairs eigh_values
+    flip fourier_transform from_half_spectrum gather half_spectrum
+    histc householder_factors in_columns index
+    index_add_into index_put index_select inverse_matrix kthvalue ldl_factor ldl_solve linear
+    linear_without_bias log_determinant logcumsumexp lu_factor matrix_exponential median_dim median_of_all mode
+    nanmedian_dim nanmedian_of_all
+    pad_constant permute_dims pivot_order place_along_axis place_slice pseudo_inverse qr_factor recurrence region_max resample
+    reshape restride scatter scatter_add scatter_extreme search_sorted set_view
+    singular_values solve_linear solve_triangular sort_dim svd_factor swapaxes t take_axis
+    to_device topk unfold unfold_add view window_max window_spread window_sum
     """.split())
 GRADIENTS_TO_MEND = set("""
-    cholesky_factor ctc_loss eig_pairs eigh_pairs eigh_values pseudo_inverse
+    cholesky_factor eig_pairs eigh_pairs eigh_values pseudo_inverse
     """.split())

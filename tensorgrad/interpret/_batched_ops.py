@@ -31,7 +31,7 @@ def runner(op: Any, backend: Any) -> Any:
         kernel = op.kernels[backend]
         if hasattr(kernel, "backward"):
             served = kernel.forward(*args, **params)
-            return op.forward(backend.xp, *args, **params) if served is NotImplemented else served[0]
+            return op.kernels.from_definition(backend)(*args, **params) if served is NotImplemented else served[0]
         return kernel(*args, **params)
     return run
 
@@ -99,7 +99,7 @@ def stacked(backend: Any, inner: Any, core: tuple[int, ...], *args: Any, **param
 
 
 class Whole:
-    """A batch's functions, but `any` and `all` look at all examples, and give an answer."""
+    """A batch's functions for checks of values: `any` and `all` look at all examples, and give an answer."""
 
     def __init__(self, backend: Any) -> None:
         self._backend = backend
@@ -258,7 +258,7 @@ def dynamic(name: str, *args: Any, **params: Any) -> Any:
 
 WRITING: dict[str, Any] = {"index_put": put, "set_view": put_view}
 # Op.batch → what makes the kernel. An example's axes come last: "trailing" ops look at those or at single elements only, and need not know of any in
-# front; "defined" ones run from their definition; "checked" ones do, too, with a look at values of all examples that are not allowed.
+# front; "defined" ones run from their definition.
 FAMILIES: dict[str, Any] = {
     "": lambda op, backend, inner: partial(looped, backend, inner),
     "elementwise": lambda op, backend, inner: partial(elementwise, backend, inner),
@@ -267,7 +267,6 @@ FAMILIES: dict[str, Any] = {
     "shaped": lambda op, backend, inner: partial(shaped, backend, inner, op.axes),
     "stacked": lambda op, backend, inner: partial(stacked, backend, inner, op.core),
     "defined": lambda op, backend, inner: None,
-    "checked": lambda op, backend, inner: partial(op.forward, Whole(backend)),
 }
 RULES: dict[str, Any] = {
     "t": transposed, "prod": along_one, "argmax": along_one, "argmin": along_one, "pad_constant": padded, "clone": cloned,

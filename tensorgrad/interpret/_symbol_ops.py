@@ -13,7 +13,7 @@ from ._batched_ops import runner
 from ._symbol import Symbol, laid
 from ._symbol_functions import kind_of, of_matrices, shape_of, together
 
-SAME = set("recurrence logcumsumexp standard_gamma standard_gamma_grad dirichlet_grad tril triu contiguous".split())      # as the first input
+SAME = set("recurrence logcumsumexp tril triu contiguous".split())      # as the first input
 MATRICES = {"lu_factor": ("(m,n)->(m,n),(k),()", "xii"), "ldl_factor": ("(n,n)->(n,n),(n),()", "xii"), "matrix_exponential": ("(n,n)->(n,n)", "x"),
             "cholesky_factor": ("(n,n)->(n,n),()", "xi"), "cofactors": ("(n,n)->(n,n)", "x"), "solve_triangular": ("(n,n),(n,p)->(n,p)", "x")}
 
@@ -57,7 +57,8 @@ def elementwise(op: Any, *args: Any, **params: Any) -> Any:
     """Ops on each element."""
     arrays = [a for a in args if hasattr(a, "shape")]
     dtype = dtype_of(op, tuple(None if a is None else bool if a is True or a is False else kind_of(a) for a in args), tuple(params.items()))
-    return laid(together(*map(shape_of, arrays)), dtype, *arrays)
+    shape = together(*map(shape_of, arrays))
+    return Symbol(shape, dtype) if op.row_major else laid(shape, dtype, *arrays)
 
 
 def layer(op: Any, x: Any, *rest: Any, sizes: Any = None, **params: Any) -> Any:
@@ -132,24 +133,12 @@ def windowed(x: Any, kernel: Any, stride: Any, widths: Any, dilation: Any) -> tu
 # ── others ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def cast(x: Any, *, dtype: Any) -> Any:
-    return laid(x.shape, dtype, x)
-
-
 def running_extreme(x: Any, *, axis: int) -> Any:
     return Symbol(x.shape, x.dtype), Symbol(x.shape, np.int64)
 
 
 def histogram(x: Any, *, bins: int, **params: Any) -> Any:
     return Symbol((bins,), np.int64)
-
-
-def ctc_loss(x: Any, labels: Any, steps: Any, counts: Any, **params: Any) -> Any:
-    return Symbol((x.shape[1],), x.dtype)
-
-
-def ctc_posterior(x: Any, labels: Any, steps: Any, counts: Any, **params: Any) -> Any:
-    return Symbol(x.shape, x.dtype), Symbol((x.shape[1],), x.dtype)
 
 
 def ldl_solve(ld: Any, pivots: Any, b: Any, **params: Any) -> Any:
@@ -172,7 +161,7 @@ AROUND: dict[str, Any] = {"rnn_layer": layer, "lstm_layer": layer, "gru_layer": 
 RULES: dict[str, Any] = {
     "convolution": convolution, "convolution_input": convolution_input, "convolution_weight": convolution_weight, "columns": columns,
     "columns_added": columns_added, "window_sum": window_sum, "window_spread": window_spread, "window_max": window_max,
-    "max_pool": lambda x, **params: window_max(x, **params)[0], "cast": cast, "cummax": running_extreme, "cummin": running_extreme, "histc": histogram,
-    "ctc_loss": ctc_loss, "ctc_posterior": ctc_posterior, "ldl_solve": ldl_solve, "solve_linear": solve_linear, "pivot_order": pivot_order,
+    "max_pool": lambda x, **params: window_max(x, **params)[0], "cummax": running_extreme, "cummin": running_extreme, "histc": histogram,
+    "ldl_solve": ldl_solve, "solve_linear": solve_linear, "pivot_order": pivot_order,
     "any": truth, "all": truth,
 }

@@ -182,6 +182,11 @@ class Storage:
         raise NotImplementedError(f"{cls.__name__} does not say how its arrays are read: define host")
 
     @classmethod
+    def judge(cls) -> Any:
+        """`xp` for checks of values, whose `any` and `all` give an answer; None where there are no values."""
+        return None if cls.hollow else cls.xp
+
+    @classmethod
     def seen(cls, array: Any) -> np.ndarray[Any, Any]:
         """All the values there are, for error messages."""
         return cls.host(array)
