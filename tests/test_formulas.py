@@ -7,6 +7,7 @@ from samples import SAMPLES
 from sampling import Values
 from support import cpu_only
 
+import tensorgrad as tg
 from tensorgrad.interpret._batched_ops import runner
 from tensorgrad.ops.base import OPS, input_name
 from tensorgrad.storage.base import MAKERS, attach_operators
@@ -87,7 +88,10 @@ def silent():
 
 def drawn(row):
     rng = np.random.default_rng(5)
-    return [each.draw(rng, np.dtype("float64")) if isinstance(each, Values) else each for each in row.inputs]
+    first, *rest = [each.draw(rng, np.dtype("float64")) if isinstance(each, Values) else each for each in row.inputs]
+    if isinstance(first, np.ndarray):
+        first = row.prepared([tg.tensor(first)])[0].numpy()
+    return [first, *rest]
 
 
 def results_of(op, inputs, params):
@@ -102,9 +106,9 @@ def same(found, expected):
 
 @pytest.mark.parametrize(("op", "row"), CASES)
 def test_definitions_call_ops_only(op, row, request):
-    if op.host or op.opname in TO_MEND:
-        pytest.skip("its definition computes on the host" if op.host else "its definition has methods of arrays in it")
-    inputs = row.prepared(drawn(row))
+    if op.host:
+        pytest.skip("its definition computes on the host")
+    inputs = drawn(row)
     expected = results_of(op, inputs, row.params)
     given = covered(list(inputs))
     found = op.forward(only_ops, *([list(given)] if op.sequence else given), **row.params)
@@ -113,9 +117,7 @@ def test_definitions_call_ops_only(op, row, request):
 
 @pytest.mark.parametrize(("op", "row"), [case for case in CASES if case.values[0].differentiable])
 def test_gradients_call_ops_only(op, row):
-    if op.opname in GRADIENTS_TO_MEND:
-        pytest.skip("its gradients have methods of arrays in them")
-    inputs = row.prepared(drawn(row))
+    inputs = drawn(row)
     wanted = [i for i, each in enumerate(row.inputs) if isinstance(each, Values) and each.kind in "fc" and each.learnt and
               hasattr(op, f"grad_{input_name(op, i)}")]
     if not wanted:
@@ -131,15 +133,3 @@ def test_gradients_call_ops_only(op, row):
     for i, formula, wants in plan.steps:
         ge = formula(only_ops, g if op.several else g[0], *[values[place] for place in wants])
         assert isinstance(ge, Opaque), f"grad_{input_name(op, i)} gave a {type(ge).__name__}"
-
-
-# What is left to mend: these lists may only become shorter.
-TO_MEND = set("""
-    add_axis average border cholesky_factor cofactors columns columns_added convolution convolution_input convolution_weight determinant eig_pairs
-    eig_values eigh_pairs eigh_values fourier_transform from_half_spectrum half_spectrum householder_factors in_columns inverse_matrix ldl_factor
-    ldl_solve linear linear_without_bias log_determinant lu_factor matrix_exponential pivot_order pseudo_inverse qr_factor region_max resample
-    singular_values solve_linear solve_triangular svd_factor take_axis window_max window_spread window_sum
-    """.split())
-GRADIENTS_TO_MEND = set("""
-    cholesky_factor eig_pairs eigh_pairs eigh_values pseudo_inverse
-    """.split())

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..ops.base import OPS
+from ..ops.windows import window_count_along
 from ..storage.cpu import NumpyStorage
 from ._graph import BOOL, INT, Graph, Refused, Term
 from ._sizes import Varying
@@ -178,7 +179,7 @@ def unfold(g: Graph, x: Any, *, axis: int, size: int, step: int) -> Any:
     if isinstance(x.shape[axis], Varying):
         raise Refused("along a dynamic axis")
     axis %= x.ndim
-    count = (x.shape[axis] - size) // step + 1
+    count = window_count_along(x.shape[axis], size, step)
     places = np.arange(count)[:, None] * step + np.arange(size)
     order = [d for d in range(x.ndim + 1) if d != axis + 1] + [axis + 1]
     return g.Transpose(g.Gather(x, places, axis=axis), perm=order)
