@@ -256,7 +256,7 @@ def move(tensor: Any, target: Any, source: Any = None) -> Any:
     if source.rank:
         from ..interpret.batching import moved
         return moved(tensor, target)
-    array = target.asarray(tensor.array) if target.hollow else compute(op.forward, source.xp, tensor.array, source=source, target=target)
+    array = target.asarray(tensor.array) if target.hollow else compute(op.kernels[source], tensor.array, source=source, target=target)
     out = fresh(array, target)
     node = node_of(tensor)
     if node is not None and (record := mode.record):
@@ -352,7 +352,7 @@ def defined(op: type[Op], backend: Any, args: Any, edges: Any, params: Any) -> A
     if recording and op.composite:
         return op.forward(namespace(backend), *([args] if op.sequence else args), **params)
     arrays = [getattr(a, "array", a) if isinstance(a, TensorBase) else a for a in args]
-    y = compute(op.forward, backend.xp, *([arrays] if op.sequence else arrays), **params)
+    y = compute(op.kernels.from_definition(backend), *([arrays] if op.sequence else arrays), **params)
     outs = [fresh(part, backend) for part in (y if op.several else [y])]
     if recording:
         plan = plans_of(op).of(sum(1 << i for i, e in enumerate(edges) if e is not None), edges)

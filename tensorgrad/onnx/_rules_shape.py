@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..ops.windows import window_count_along
+from ..storage.cpu import NumpyStorage
 from ._graph import BOOL, INT, Graph, Refused, Term
 from ._sizes import Varying
 from ._table import RULES, rule
@@ -176,7 +178,7 @@ def unfold(g: Graph, x: Any, *, axis: int, size: int, step: int) -> Any:
     if isinstance(x.shape[axis], Varying):
         raise Refused("along a dynamic axis")
     axis %= x.ndim
-    count = (x.shape[axis] - size) // step + 1
+    count = window_count_along(x.shape[axis], size, step)
     places = np.arange(count)[:, None] * step + np.arange(size)
     order = [d for d in range(x.ndim + 1) if d != axis + 1] + [axis + 1]
     return g.Transpose(g.Gather(x, places, axis=axis), perm=order)
@@ -199,7 +201,7 @@ def set_view(g: Graph, x: Any, value: Any, *, view: Any, order: Any = None, writ
     part = piece[0][1]["number"] if piece else None
     if not any(isinstance(n, Varying) for n in x.shape):
         places: Any = np.arange(prod(x.shape)).reshape(x.shape)
-        places = op.forward(np, places, **params)
+        places = op.kernels[NumpyStorage](places, **params)
         places = g.constant(np.ascontiguousarray(places if part is None else places[part]).reshape(-1))
     else:
         kept = g.op, g.out

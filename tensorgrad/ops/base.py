@@ -185,14 +185,17 @@ class Kernels(dict[Any, Any]):
         self[backend] = found
         return found
 
+    @property
+    def primitive(self) -> bool:
+        """Whether the formula names the op itself, as xp.max(x) does: it is the module's function, or what arrays have in its place."""
+        return self.op.opname in self.op.forward.__code__.co_names
+
     def from_definition(self, backend: type[Storage]) -> Any:
-        names_itself = self.op.opname in self.op.forward.__code__.co_names     # as xp.max(x) does: the module's function, or that of arrays
-        if self.in_arrays is not None and (backend.writes or names_itself):
-            return self.laid_out(self.checked(partial(self.in_arrays, backend.xp), backend), backend)
-        if backend.module is None and (self.op.native or names_itself):
+        definition = (backend.writes or self.primitive) and self.in_arrays or self.op.forward
+        if backend.module is None and (self.op.native or self.op.opname in definition.__code__.co_names):      # a function of the module
             raise NotImplementedError(f"Could not run '{self.op.opname}' on the device '{backend.device}': no kernel is registered "
                                       f"for it. OpDispatch.register('{self.op.opname}', '{backend.device}') adds one.")
-        return self.laid_out(self.checked(partial(self.op.forward, backend.xp), backend), backend)
+        return self.laid_out(self.checked(partial(definition, backend.xp), backend), backend)
 
     def checked(self, kernel: Any, backend: type[Storage]) -> Any:
         """A kernel that looks at the values first, where the op refuses some and the backend has any."""
