@@ -11,7 +11,10 @@ from .._warnings import WARNED as WARNED
 from .._warnings import warn as warn
 from ..core.dispatch import apply, explained, result_type
 from ..core.tape import TensorBase
+from ..device import device
+from ..generator import Generator
 from ..ops.base import OPS
+from ..size import Size
 
 
 def normalize_dim(dim: Any, ndim: int) -> int:
@@ -104,11 +107,21 @@ def check_list(tensors: Any, function: str) -> None:
         raise TypeError(f"{function}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}")
 
 
+FACTS = (dtypes.dtype, device, dtypes.layout, dtypes.memory_format, Size, Generator)      # classes that PyTorch names with its own name in front
+
+
+def typename(value: Any) -> str:
+    """The name of a value's type as PyTorch writes it."""
+    kind = type(value)
+    if kind.__module__.partition(".")[0] == "numpy":
+        return f"numpy.{kind.__name__}"
+    return f"torch.{kind.__name__}" if isinstance(value, FACTS) else kind.__name__
+
+
 def check_elements(tensors: Any) -> None:
     """TypeError if a list of tensors holds something else."""
     for place, value in enumerate(tensors):
         if not isinstance(value, TensorBase):
-            from ._parsing import typename
             raise TypeError(f"expected Tensor as element {place} in argument 0, but got {typename(value)}")
 
 

@@ -8,7 +8,7 @@ from ..core.dispatch import SCALAR_TYPES, fresh, xp
 from ..core.mode import mode
 from ..dtype import int64
 from ..guest import Region
-from ..storage import NumpyStorage
+from ..storage.cpu import NumpyStorage
 from ._arguments import each_example, in_batch, is_hollow, is_unknown
 from ._register import C_NAMES, public
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from .effects import has_side_effect
 from .graph import Graph
+from .lines import CannotLower, ReadsValues
 from .nesting import immutable_dict, immutable_list
 from .node import Node, map_arg
-from .lines import CannotLower, ReadsValues
 
 LATER = {"lower": "lowering", "Lowered": "lowered"}         # what runs programs, and with them modules
 

@@ -11,9 +11,9 @@ from ..interpret.symbols import SymbolStorage
 from ..ops.base import OPS
 from ..ops.indexing import ARRAY
 from ..storage.base import MAKERS, NoValues
+from .lines import ReadsValues, user_line
 from .recorder import here
 from .recording import Recorded, RecordingStorage, applied, argument, written
-from .lines import ReadsValues, user_line
 from .steps import Foreign, Make
 
 NAMES = {"concatenate": "concat", "take": "index_select", "transpose": "permute_dims", "true_divide": "divide", "abs": "absolute",

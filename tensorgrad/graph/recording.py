@@ -23,8 +23,8 @@ from ..ops.base import OPS
 from ..ops.indexing import ARRAY
 from ..storage.base import TWO_SIDED, NoValues, Storage, attach_operators
 from ..storage.cpu import NumpyStorage
-from .recorder import Recorder, here
 from .lines import CannotLower, ReadsValues, user_line
+from .recorder import Recorder, here
 from .steps import Draw
 
 clock = count(1)
