@@ -6,15 +6,14 @@
 
 #include <string.h>
 
-PyTypeObject *tensor_base, *step_base, *plan_type, *cpu;
-static PyTypeObject *tensor_type, *pair_type, *origin_type;
+PyTypeObject *tensor_base, *step_base, *plan_type, *pair_type, *cpu;
+static PyTypeObject *tensor_type, *origin_type;
 static PyObject *clock_, *plain_types, *node_of, *own_record, *careful, *refuse, *nowhere, *method_type, *no_params;
 static PyObject *record_name, *grad_name, *inference_name, *no_grad_name, *memory_name;
 
 enum { PARENT, OP, ARGS, WORDS, KIND, ORIGIN_SLOTS };
-enum { FORWARD, BELOW, ROWS, PAIR_SLOTS };
-static Py_ssize_t origin_at[ORIGIN_SLOTS], pair_at[PAIR_SLOTS];
-Py_ssize_t tensor_at[TENSOR_SLOTS], step_at[STEP_SLOTS], plan_at[PLAN_SLOTS];
+static Py_ssize_t origin_at[ORIGIN_SLOTS];
+Py_ssize_t tensor_at[TENSOR_SLOTS], step_at[STEP_SLOTS], plan_at[PLAN_SLOTS], pair_at[PAIR_SLOTS];
 
 static PyObject *new_object(PyTypeObject *type) { return PyType_GenericAlloc(type, 0); }
 static void fill(PyObject *object, Py_ssize_t offset, PyObject *value) { SLOT(object, offset) = value; }         /* which it takes */
@@ -611,7 +610,7 @@ PyObject *learn(PyObject *self, PyObject *args)
     static const char *const of_tensor[] = {"array", "_storage", "_node", "_grad", "origin"};
     static const char *const of_step[] = {"edges", "hooks", "time", "shape", "dtype", "_storage", "saved", "params", "plan", "residual"};
     static const char *const of_plan[] = {"node_type", "fused_type", "save", "origins", "saves_out", "shapeless", "steps", "extras"};
-    static const char *const of_pair[] = {"forward", "below", "rows"};
+    static const char *const of_pair[] = {"forward", "backward", "below", "rows"};
     static const char *const of_origin[] = {"parent", "op", "args", "params", "kind"};
     PyObject *given[12];
     if (!PyArg_ParseTuple(args, "O!O!O!O!O!OOO!OO!OO!:learn", &PyType_Type, given, &PyType_Type, given + 1, &PyType_Type, given + 2, &PyType_Type, given + 3,
