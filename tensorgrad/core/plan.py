@@ -22,7 +22,8 @@ def kind(name: str) -> Any:
 def step_type(op: type[Op], kind: str) -> Any:
     """The class of an op's steps of one kind: both of these, under the name that PyTorch gives the op's."""
     name = op.torch_name if op.torch_name in ("CopySlices", "CopyBackwards") else f"{op.torch_name}Backward0"
-    return type(op)(name, (KINDS[kind], op), {"op": op, "__module__": op.__module__, "__doc__": op.__doc__})
+    made: Any = type(op)
+    return made(name, (KINDS[kind], op), {"op": op, "__module__": op.__module__, "__doc__": op.__doc__})
 
 
 class Plan:

@@ -163,9 +163,7 @@ class PlainStep(Step):
     op: ClassVar[Any]
 
     def name(self) -> str:
-        step: Any = self
-        number = step.overload()
-        return f"{type(self).__name__[:-1]}{number}" if number else type(self).__name__
+        return self.op.name(self)  # type: ignore[no-any-return]
 
     # ── gradients
 
