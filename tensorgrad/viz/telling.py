@@ -120,7 +120,7 @@ class Teller:
         """A tensor or a number as a Value; a parameter as it is; None for one that was written over."""
         if operand.stale:
             return None
-        tensor = operand.position >= 0 or hasattr(operand.value, "array") or hasattr(operand.value, "shape")
+        tensor = operand.position >= 0 or hasattr(operand.value, "array")
         return self.seen[id(operand.value)] if tensor else operand.value
 
     # ── forward ───────────────────────────────────────────────────────────────────────────────────────────────────────

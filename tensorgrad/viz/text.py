@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from math import isfinite, prod
 from typing import Any, NamedTuple
 from unicodedata import combining, east_asian_width
@@ -211,10 +211,10 @@ class Value:
         return f"Value({self})"
 
 
-def values_of(things: Sequence[Any]) -> list[Any]:
+def values_of(things: Iterable[Any]) -> list[Any]:
     """The values of tensors, arrays and numbers; what is none of these stays as it is."""
-    numeric = [hasattr(x, "array") or hasattr(x, "shape") or isinstance(x, (int, float, complex)) for x in things]
-    return [Value.of(x) if is_numeric else x for x, is_numeric in zip(things, numeric)]
+    kinds = (np.ndarray, np.generic, int, float, complex, *[b.array_type for b in Storage.by_device.values()])
+    return [Value.of(x) if isinstance(x, kinds) or hasattr(x, "array") else x for x in things]
 
 
 def brief(things: Iterable[Any]) -> list[str | None]:
