@@ -17,6 +17,7 @@ from .. import dtype as dtypes
 from ..guest import STATE, begin, compute, end
 from ..ops.base import OPS, Op, Pair
 from ..storage.base import MAKERS, Storage, backend_of
+from ..storage.cuda import CudaStorage
 from ..storage.exhausted import beyond, memory_error
 from .lanes import NO_PARAMS, NUMBERS, PLAIN, lanes
 from .mode import mode
@@ -102,7 +103,7 @@ def _general(op: type[Op]) -> Callable[..., Any]:
             arrays, result = compute(common, op, args, arrays, backend)
         kernel = kernels[backend]
         if type(kernel) is Pair:
-            if result is None and not mode.hooks and (served := paired(op, kernel, backend, args, arrays, edges, needs, params)) is not NotImplemented:
+            if result is None and not mode.watching.hooks and (served := paired(op, kernel, backend, args, arrays, edges, needs, params)) is not NotImplemented:
                 return served
             kernel = kernels.from_definition(backend)
         if composite and needs and mode.record:
@@ -255,7 +256,7 @@ def move(tensor: Any, target: Any, source: Any = None) -> Any:
     if source.rank:
         from ..interpret.batching import moved
         return moved(tensor, target)
-    array = target.asarray(tensor.array) if target.hollow else compute(op.forward, source.xp, tensor.array, source=source, target=target)
+    array = target.asarray(tensor.array) if target.hollow else compute(op.kernels[source], tensor.array, source=source, target=target)
     out = fresh(array, target)
     node = node_of(tensor)
     if node is not None and (record := mode.record):
@@ -351,7 +352,7 @@ def defined(op: type[Op], backend: Any, args: Any, edges: Any, params: Any) -> A
     if recording and op.composite:
         return op.forward(namespace(backend), *([args] if op.sequence else args), **params)
     arrays = [getattr(a, "array", a) if isinstance(a, TensorBase) else a for a in args]
-    y = compute(op.forward, backend.xp, *([arrays] if op.sequence else arrays), **params)
+    y = compute(op.kernels.from_definition(backend), *([arrays] if op.sequence else arrays), **params)
     outs = [fresh(part, backend) for part in (y if op.several else [y])]
     if recording:
         plan = plans_of(op).of(sum(1 << i for i, e in enumerate(edges) if e is not None), edges)
@@ -637,7 +638,6 @@ class OpDispatch:
 
     @staticmethod
     def backend(device: Any) -> Any:
-        from ..storage import CudaStorage
         if isinstance(device, type) and issubclass(device, Storage):
             return device
         return CudaStorage if str(device) == "cuda" else backend_of(getattr(device, "value", device))

@@ -14,7 +14,7 @@ from ..ops.base import Pair
 from ..storage.base import clock
 from ..storage.cpu import NumpyStorage
 from .fitting import fitted
-from .mode import Mode, mode, refuse_inference
+from .mode import mode, refuse_inference, writers
 from .node import Node
 from .plan import Plan
 from .tape import FREED, Leaf, Origin, TensorBase, node_of
@@ -28,6 +28,5 @@ if native is not None and not os.environ.get("TENSORGRAD_KERNELS") and \
         native.learn(TensorBase, Node, Plan, Pair, NumpyStorage, mode, clock, PLAIN, node_of, NO_PARAMS, refuse_inference, Origin):
     lanes = native
     lanes.learn_steps(Leaf, FREED, fitted)
-    Mode.plain = Mode.record = staticmethod(lanes.record)
-    Mode.careful = staticmethod(lanes.record_careful)
+    writers.register(plain=lanes.record, careful=lanes.record_careful)
 FUNCTIONS: tuple[Any, ...] = (FunctionType, *([lanes.Lane] if lanes is not None else []))        # the classes of methods

@@ -31,7 +31,7 @@ def runner(op: Any, backend: Any) -> Any:
         kernel = op.kernels[backend]
         if hasattr(kernel, "backward"):
             served = kernel.forward(*args, **params)
-            return op.forward(backend.xp, *args, **params) if served is NotImplemented else served[0]
+            return op.kernels.from_definition(backend)(*args, **params) if served is NotImplemented else served[0]
         return kernel(*args, **params)
     return run
 
@@ -99,7 +99,7 @@ def stacked(backend: Any, inner: Any, core: tuple[int, ...], *args: Any, **param
 
 
 class Whole:
-    """A batch's functions, but `any` and `all` look at all examples, and give an answer."""
+    """A batch's functions for checks of values: `any` and `all` look at all examples, and give an answer."""
 
     def __init__(self, backend: Any) -> None:
         self._backend = backend
@@ -242,12 +242,12 @@ def put(backend: Any, inner: Any, op: Any, x: Any, value: Any, *indices: Any, **
     """Values written at index arrays; at masks that differ from example to example, one after the other."""
     if any(i.dtype.kind == "b" and not is_shared(i) for i in indices):
         return looped(backend, inner, x, value, *indices, **params)
-    return op.forward(backend.xp, x, value, *indices, **params)
+    return op.kernels.from_definition(backend)(x, value, *indices, **params)
 
 
 def put_view(backend: Any, inner: Any, op: Any, x: Any, value: Any, **params: Any) -> Any:
     """A part that a view shows replaced: the whole needs memory for each example before."""
-    return op.forward(backend.xp, backend.array_type(full(backend, x, hidden_of(backend, (x, value)))), value, **params)
+    return op.kernels.from_definition(backend)(backend.array_type(full(backend, x, hidden_of(backend, (x, value)))), value, **params)
 
 
 def dynamic(name: str, *args: Any, **params: Any) -> Any:
@@ -258,7 +258,7 @@ def dynamic(name: str, *args: Any, **params: Any) -> Any:
 
 WRITING: dict[str, Any] = {"index_put": put, "set_view": put_view}
 # Op.batch → what makes the kernel. An example's axes come last: "trailing" ops look at those or at single elements only, and need not know of any in
-# front; "defined" ones run from their definition; "checked" ones do, too, with a look at values of all examples that are not allowed.
+# front; "defined" ones run from their definition.
 FAMILIES: dict[str, Any] = {
     "": lambda op, backend, inner: partial(looped, backend, inner),
     "elementwise": lambda op, backend, inner: partial(elementwise, backend, inner),
@@ -267,7 +267,6 @@ FAMILIES: dict[str, Any] = {
     "shaped": lambda op, backend, inner: partial(shaped, backend, inner, op.axes),
     "stacked": lambda op, backend, inner: partial(stacked, backend, inner, op.core),
     "defined": lambda op, backend, inner: None,
-    "checked": lambda op, backend, inner: partial(op.forward, Whole(backend)),
 }
 RULES: dict[str, Any] = {
     "t": transposed, "prod": along_one, "argmax": along_one, "argmin": along_one, "pad_constant": padded, "clone": cloned,

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..storage.base import Storage, attach_operators
 from ._batched_functions import NO_ROOM, Functions, full, indexed, written
-from ._batched_ops import rule_of
+from ._batched_ops import Whole, rule_of
 
 
 def no_item(what: str = ".item()") -> RuntimeError:
@@ -175,6 +175,10 @@ class BatchedStorage(Storage):
     @classmethod
     def host(cls, array: Any) -> Any:
         raise no_item()
+
+    @classmethod
+    def judge(cls) -> Any:
+        return None if cls.inner.judge() is None else Whole(cls)
 
     @classmethod
     def seen(cls, array: Any) -> Any:

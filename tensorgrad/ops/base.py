@@ -50,8 +50,10 @@ class Op(metaclass=OpType):
     row_major: ClassVar[bool] = False             # the results are contiguous, whatever the inputs' strides; others keep the order of their inputs' axes
     in_order: ClassVar[bool] = False              # the results have their axes in the order of the first input's, whatever computes them
     column_major: ClassVar[bool] = False          # results that are stacks of matrices, as the inputs are, have them column by column; others are contiguous
+    lands: ClassVar[bool] = False                 # its kernels read each element before they write: over the first input, if its values are given up
     aside: ClassVar[str] = ""                     # the input, as a rule a parameter, whose gradient takes so long that another thread may compute it
     explain: ClassVar[Any] = None                 # explain(*shapes): the error for operands that do not fit together
+    check: ClassVar[Any] = None                   # check(xp, *inputs, **params): the error for values that the op refuses, where there are values
 
     # how other readings of the table take the op; where neither it nor its family says anything, they trace its definition
     infer: ClassVar[Any] = None                   # infer(*inputs, **params): the result's (shape, dtype), or a list of them; inputs have these alone
@@ -61,6 +63,7 @@ class Op(metaclass=OpType):
     linear: ClassVar[tuple[str, ...]] = ()        # groups of inputs in which it is linear while the others stay fixed: "x b" moves both at once
     by_values: ClassVar[str] = ""                 # PyTorch's name of an op whose result has a shape that depends on values
     onnx: ClassVar[str] = ""                      # the ONNX operator that computes just this
+    host: ClassVar[bool] = False                  # its definition computes with functions of the host, as LAPACK and the special functions do
 
     # what is worked out
     opname: ClassVar[str]                         # the key in the table, and the name in `xp`
@@ -126,6 +129,11 @@ def input_name(op: type[Op], position: int) -> str:
     return op.inputs[min(position, len(op.inputs) - 1)]
 
 
+def asked(op: type[Op]) -> set[str]:
+    """The names that the gradients of an op ask for."""
+    return {name for each in dict.fromkeys(op.inputs) if (formula := getattr(op, f"grad_{each}", None)) for name in arguments(formula)[0][2:]}
+
+
 class Elementwise(Op):
     """Ops on each element: inputs broadcast and come to one dtype."""
 
@@ -177,14 +185,28 @@ class Kernels(dict[Any, Any]):
         self[backend] = found
         return found
 
+    @property
+    def primitive(self) -> bool:
+        """Whether the formula names the op itself, as xp.max(x) does: it is the module's function, or what arrays have in its place."""
+        return self.op.opname in self.op.forward.__code__.co_names
+
     def from_definition(self, backend: type[Storage]) -> Any:
-        if backend.writes and self.in_arrays is not None:
-            return self.laid_out(partial(self.in_arrays, backend.xp), backend)
-        names_itself = self.op.opname in self.op.forward.__code__.co_names     # as xp.max(x) does: the module's function
-        if backend.module is None and (self.op.native or names_itself):
+        definition = (backend.writes or self.primitive) and self.in_arrays or self.op.forward
+        if backend.module is None and (self.op.native or self.op.opname in definition.__code__.co_names):      # a function of the module
             raise NotImplementedError(f"Could not run '{self.op.opname}' on the device '{backend.device}': no kernel is registered "
                                       f"for it. OpDispatch.register('{self.op.opname}', '{backend.device}') adds one.")
-        return self.laid_out(partial(self.op.forward, backend.xp), backend)
+        return self.laid_out(self.checked(partial(definition, backend.xp), backend), backend)
+
+    def checked(self, kernel: Any, backend: type[Storage]) -> Any:
+        """A kernel that looks at the values first, where the op refuses some and the backend has any."""
+        check, xp = self.op.check, backend.judge()
+        if check is None or xp is None:
+            return kernel
+
+        def run(*args: Any, **params: Any) -> Any:
+            check(xp, *args, **params)
+            return kernel(*args, **params)
+        return run
 
     def laid_out(self, kernel: Any, backend: type[Storage]) -> Any:
         """A kernel that copies results whose layout is not the one that the op promises: for the ops that do, where arrays have strides."""
@@ -299,13 +321,10 @@ class Pair:
         return Pair(self.forward, self.backward, self.below and self.below.laid_out(rows), rows)
 
 
-def _missing(cls: type[Storage], name: str) -> Any:
-    if name not in OPS:
-        raise AttributeError(f"the op table has no {name!r}, and neither has {cls.__name__}'s module")
-    return _callable(OPS[name], cls)
-
-
-Storage.missing = classmethod(_missing)  # type: ignore[method-assign,assignment]
+@Namespace.register
+def _of_table(backend: type[Storage], name: str) -> Any:
+    """An op of the table for `xp`, where the backend's module lacks it."""
+    return _callable(OPS[name], backend) if name in OPS else None
 
 
 __all__ = ["OPS", "AlongAxis", "Composite", "Elementwise", "Floating", "Kernels", "Namespace", "Op", "Pair", "input_name"]

@@ -1,7 +1,7 @@
 """Exponentials, logarithms, trigonometric and hyperbolic functions."""
 from __future__ import annotations
 
-from math import log, pi
+from math import log, nan, pi
 
 from . import _special_functions as special
 from .base import Floating
@@ -17,6 +17,7 @@ class Exp(Floating):
     """eˣ"""
 
     onnx = "Exp"
+    lands = True
 
     def forward(xp, x):      return xp.exp(x)
     def grad_x(xp, g, out):  return xp.multiply(g, out)
@@ -121,6 +122,7 @@ class Sigmoid(Floating):
 
     native = False
     onnx = "Sigmoid"
+    lands = True
 
     def forward(xp, x):      return 1 / (xp.exp(-x) + 1)
     def grad_x(xp, g, out):  return xp.sigmoid_gradient(g, out)
@@ -241,7 +243,7 @@ class Sinc(Floating):
     native = False
 
     def forward(xp, x):
-        return xp.where(xp.isinf(x), xp.nan, special.sinc(xp, x)) if x.dtype.kind == "f" else xp.sinc(x)
+        return xp.where(xp.isinf(x), nan, special.sinc(xp, x)) if x.dtype.kind == "f" else xp.sinc(x)
 
     def grad_x(xp, g, x):
         y, below = x * pi, x * x * pi
@@ -295,6 +297,7 @@ class Tanh(Floating):
     """tanh x"""
 
     onnx = "Tanh"
+    lands = True
 
     def forward(xp, x):      return xp.tanh(x)
     def grad_x(xp, g, out):  return xp.tanh_gradient(g, out)

@@ -1,0 +1,136 @@
+"""Formulas call ops only: each `forward` and `grad_*` runs on values that have a shape, a dtype and operators, and nothing else."""
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from samples import SAMPLES
+from sampling import Values
+from support import cpu_only
+
+import tensorgrad as tg
+from tensorgrad.core.plan import plans_of
+from tensorgrad.interpret._batched_ops import runner
+from tensorgrad.ops.base import OPS, input_name
+from tensorgrad.storage.base import MAKERS, attach_operators
+from tensorgrad.storage.cpu import NumpyStorage
+
+pytestmark = cpu_only
+CASES = [pytest.param(OPS[name], row, id=f"{name}{row}") for name, rows in SAMPLES.items() for row in rows if name in OPS]
+
+
+class Opaque:
+    """A value of a formula. Subscripts read a part of it by integers, slices, None and dots: the op `get_slice`."""
+
+    __slots__ = ("_array",)
+    __array_ufunc__ = None          # NumPy's arrays leave operators to this class
+    __hash__ = None
+    shape = property(lambda self: self._array.shape)
+    dtype = property(lambda self: self._array.dtype)
+    ndim = property(lambda self: self._array.ndim)
+
+    def __init__(self, array):
+        self._array = array
+
+    def __getitem__(self, index):
+        parts = index if isinstance(index, tuple) else (index,)
+        assert all(part is None or part is Ellipsis or isinstance(part, (int, np.integer, slice)) for part in parts), "subscripts are no arrays"
+        return Opaque(np.asarray(self._array[index]))
+
+    def __bool__(self):
+        raise AssertionError("a formula does not look at values")
+
+    def __iter__(self):
+        raise AssertionError("a formula does not go through values one by one")
+
+
+def bare(value):
+    if isinstance(value, (tuple, list)):
+        return type(value)(map(bare, value))
+    return value._array if isinstance(value, Opaque) else value
+
+
+def covered(value):
+    if isinstance(value, (tuple, list)):
+        return tuple(map(covered, value))
+    return Opaque(np.asarray(value)) if isinstance(value, (np.ndarray, np.generic)) else value
+
+
+attach_operators(Opaque, lambda function, operands, self: covered(function(*map(bare, operands))))
+
+
+class OnlyOps:
+    """`xp` that has the ops of the table and what makes new arrays."""
+
+    def __getattr__(self, name):
+        if name in MAKERS:
+            function = getattr(np, name)
+        elif name in OPS:
+            op, count = OPS[name], len(OPS[name].inputs)
+            kernel = runner(op, NumpyStorage)
+
+            def function(*args, **params):
+                if op.arity is not None or op.sequence:
+                    args, params = args[:count], dict(zip(op.parameters, args[count:]), **params)
+                return kernel(*args, **params)
+        else:
+            raise AttributeError(f"a formula asks for {name!r}, which is no op of the table")
+        return lambda *args, **params: covered(function(*map(bare, args), **{key: bare(value) for key, value in params.items()}))
+
+
+only_ops = OnlyOps()
+
+
+@pytest.fixture(autouse=True)
+def silent():
+    """Kernels run as the engine runs them: NumPy does not warn."""
+    with np.errstate(all="ignore"):
+        yield
+
+
+def drawn(row):
+    rng = np.random.default_rng(5)
+    first, *rest = [each.draw(rng, np.dtype("float64")) if isinstance(each, Values) else each for each in row.inputs]
+    if isinstance(first, np.ndarray):
+        first = row.prepared([tg.tensor(first)])[0].numpy()
+    return [first, *rest]
+
+
+def results_of(op, inputs, params):
+    found = runner(op, NumpyStorage)(*([inputs] if op.sequence else inputs), **params)
+    return tuple(found) if op.several else (found,)
+
+
+def same(found, expected):
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(np.asarray(bare(one)), other, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(("op", "row"), CASES)
+def test_definitions_call_ops_only(op, row, request):
+    if op.host:
+        pytest.skip("its definition computes on the host")
+    inputs = drawn(row)
+    expected = results_of(op, inputs, row.params)
+    given = covered(list(inputs))
+    found = op.forward(only_ops, *([list(given)] if op.sequence else given), **row.params)
+    same(found if op.several else (found,), expected)
+
+
+@pytest.mark.parametrize(("op", "row"), [case for case in CASES if case.values[0].differentiable])
+def test_gradients_call_ops_only(op, row):
+    inputs = drawn(row)
+    wanted = [i for i, each in enumerate(row.inputs) if isinstance(each, Values) and each.kind in "fc" and each.learnt and
+              hasattr(op, f"grad_{input_name(op, i)}")]
+    if not wanted:
+        return
+    results = covered(results_of(op, inputs, row.params))
+    args = covered(list(inputs))
+    plan = plans_of(op).of(sum(1 << i for i in wanted), args)
+    step = SimpleNamespace(params=row.params, edges=[a if isinstance(a, Opaque) else None for a in args])
+    values = list(plan.save(args, results))
+    for extra in plan.extras:
+        values.append(extra(step, values))
+    g = [Opaque(np.full(out.shape, 0.7, out.dtype)) for out in results]
+    for i, formula, wants in plan.steps:
+        ge = formula(only_ops, g if op.several else g[0], *[values[place] for place in wants])
+        assert isinstance(ge, Opaque), f"grad_{input_name(op, i)} gave a {type(ge).__name__}"
