@@ -76,6 +76,7 @@ class Op(Node):
 
     # what a subclass may say of itself
     torch_name: ClassVar[str]                     # PyTorch's name for grad_fn, less 'Backward0'
+    former: ClassVar[str] = ""                    # its name in the first version of this project, which const.OP keeps
     kernel_name: ClassVar[str]                    # what errors about dtypes call it
     native: ClassVar[bool] = False                # a module's function of the same name is the whole kernel
     elementwise: ClassVar[bool] = False           # inputs broadcast; the engine sums gradients back
@@ -102,6 +103,7 @@ class Op(Node):
     core: ClassVar[tuple[int, ...]] = ()          # of each input, how many of its last axes belong to one problem; those in front broadcast
     linear: ClassVar[tuple[str, ...]] = ()        # groups of inputs in which it is linear while the others stay fixed: "x b" moves both at once
     by_values: ClassVar[str] = ""                 # PyTorch's name of an op whose result has a shape that depends on values
+    notation: ClassVar[str] = ""                  # how it is written: "{} · {}", or the sign of the function, "Σ"
     onnx: ClassVar[str] = ""                      # the ONNX operator that computes just this
     host: ClassVar[bool] = False                  # its definition computes with functions of the host, as LAPACK and the special functions do
 
@@ -229,8 +231,8 @@ class Kernels(dict[Any, Any]):
         return found
 
     def from_definition(self, backend: type[Storage]) -> Any:
-        names_itself = self.op.opname in self.op.forward.__code__.co_names     # as xp.max(x) does: the module's function, or that of arrays
-        if self.in_arrays is not None and (backend.writes or names_itself):
+        names_itself = self.op.opname in self.op.forward.__code__.co_names     # as xp.max(x) does: the module's function
+        if self.in_arrays is not None and (backend.writes or names_itself):    # or that of arrays
             return self.laid_out(self.checked(partial(self.in_arrays, backend.xp), backend), backend)
         if backend.module is None and (self.op.native or names_itself):
             raise NotImplementedError(f"Could not run '{self.op.opname}' on the device '{backend.device}': no kernel is registered "

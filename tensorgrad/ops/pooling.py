@@ -23,6 +23,7 @@ class WindowSum(Op):
     kernel_name = "avg_pool2d"
     batch = "trailing"
     linear = ("x",)
+    former = "AVG_POOL2D"
 
     def forward(xp, x, *, kernel, stride, widths, scale=1):
         out = bordered(xp, x, widths, 0)
@@ -72,6 +73,7 @@ class MaxPool(Composite):
     name = dimensional
     kinds = "fiu"
     batch = "trailing"
+    former = "MAX_POOL2D"
 
     def forward(xp, x, *, kernel, stride, widths, dilation):
         return xp.window_max(x, kernel=kernel, stride=stride, widths=widths, dilation=dilation)[0]

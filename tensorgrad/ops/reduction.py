@@ -65,6 +65,8 @@ class Sum(AlongAxis):
     row_major = True
     overload = with_axis
     linear = ("x",)
+    notation = "Σ"
+    former = "SUM_REDUCE"
 
     def forward(xp, x, *, axis=None, keepdims=False):
         return rounded(xp.sum(x, axis=axis, dtype=wide(x), keepdims=keepdims), x)
@@ -80,6 +82,7 @@ class Mean(AlongAxis):
     kinds = "fc"
     overload = with_axis
     linear = ("x",)
+    former = "MEAN_REDUCE"
 
     def forward(xp, x, *, axis=None, keepdims=False):
         return rounded(xp.sum(x, axis=axis, dtype=wide(x), keepdims=keepdims) / count_of(x.shape, axis), x)
@@ -94,6 +97,7 @@ class Prod(Op):
 
     row_major = True
     overload = with_axis
+    notation = "Π"
 
     def forward(xp, x, *, axis=None, keepdims=False):
         return rounded(xp.prod(x, axis=axis, dtype=wide(x), keepdims=keepdims), x)
@@ -279,6 +283,8 @@ class Amax(Extreme):
     row_major = True
     batch = "along"
     axes = ("axis",)
+    notation = "max"
+    former = "MAX_REDUCE"
 
     def forward(xp, x, *, axis=None, keepdims=False): return xp.amax(x, axis=axis, keepdims=keepdims)
     grad_x = shared
@@ -290,6 +296,8 @@ class Amin(Extreme):
     row_major = True
     batch = "along"
     axes = ("axis",)
+    notation = "min"
+    former = "MIN_REDUCE"
 
     def forward(xp, x, *, axis=None, keepdims=False): return xp.amin(x, axis=axis, keepdims=keepdims)
     grad_x = shared
