@@ -18,7 +18,9 @@ from . import dispatch
 from .dispatch import apply, wrap
 from .lanes import PLAIN
 from .mode import mode
-from .tape import Hooks, Leaf, TensorBase, node_of, root_of
+from .node import Hooks
+from .step import PlainStep
+from .tape import Leaf, TensorBase, node_of, root_of
 
 
 def check(target: Any) -> None:
@@ -276,18 +278,17 @@ def adopt(target: Any, result: Any) -> None:
     for made in {node, result._node}:
         if made is not None and not isinstance(made, Leaf):
             made.since = next(clock)
-            if getattr(made, "plan", None) is not None and made.plan.saves_out:
-                made._storage = base._storage          # later writes must be noticed
-                made.saved = tuple(target.array if v is result.array else v for v in made.saved)      # the same values once, not twice
+            if isinstance(made, PlainStep):
+                made.moved(result, target, base._storage)
     if base._node is not None and node is not None:
         Hooks.hand_on(base._node, node)
     if not mode.grad and base._node is not None and base._node.requires_grad:
-        mode.see.hand_on(node, base._node)
+        mode.tangents.see.hand_on(node, base._node)
         return
     base._node = node
     target._storage.rebased = next(clock)
-    if mode.see is not None:
-        mode.see.track(base)
+    if mode.tangents.see is not None:
+        mode.tangents.see.track(base)
 
 
 def _order(array: Any) -> tuple[int, ...] | None:

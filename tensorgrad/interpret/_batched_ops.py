@@ -242,12 +242,12 @@ def put(backend: Any, inner: Any, op: Any, x: Any, value: Any, *indices: Any, **
     """Values written at index arrays; at masks that differ from example to example, one after the other."""
     if any(i.dtype.kind == "b" and not is_shared(i) for i in indices):
         return looped(backend, inner, x, value, *indices, **params)
-    return op.forward(backend.xp, x, value, *indices, **params)
+    return op.kernels.from_definition(backend)(x, value, *indices, **params)
 
 
 def put_view(backend: Any, inner: Any, op: Any, x: Any, value: Any, **params: Any) -> Any:
     """A part that a view shows replaced: the whole needs memory for each example before."""
-    return op.forward(backend.xp, backend.array_type(full(backend, x, hidden_of(backend, (x, value)))), value, **params)
+    return op.kernels.from_definition(backend)(backend.array_type(full(backend, x, hidden_of(backend, (x, value)))), value, **params)
 
 
 def dynamic(name: str, *args: Any, **params: Any) -> Any:

@@ -19,11 +19,12 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from ..autograd.function import FunctionNode
 from ..core.dispatch import apply, namespace, shared, wrap, xp
-from ..core.engine import grad, linked_values
-from ..core.fused import Residual, composed, redefined
+from ..core.engine import grad
+from ..core.fused import composed
 from ..core.mode import mode
+from ..core.step import PlainStep, Step
 from ..core.tape import Leaf, Output, TensorBase, node_of
-from ..ops.base import OPS, Node, Op
+from ..ops.base import OPS
 from ..storage.base import clock
 
 # ── one step forward ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -33,11 +34,10 @@ def push(node: Any, tangents: list[Any]) -> Any:
     """The tangent of a step's result (a list, if there are several), given those of its inputs; None is a tangent of zeros."""
     if isinstance(node, FunctionNode):
         return _through_function(node, tangents)
-    if isinstance(node, Op):
-        if type(node.saved) is Residual:
-            if node.composite:
-                return _through_definition(node, tangents)
-            node = redefined(node)
+    if isinstance(node, PlainStep):
+        if node.composite:
+            return _through_definition(node, tangents)
+        node = node.by_formulas()
         if node.opname == "cast":
             return _cast(tangents[0], node.dtype)
         if node.view and node.opname != "as_strided" and not any(node.edges[1:]):
@@ -58,7 +58,7 @@ def _real(node: Any) -> bool:
 def _along_diagonal(node: Any, tangents: list[Any]) -> Any:
     """An elementwise step: its gradient formulas, without the conjugation of the way back."""
     backend: Any = type(node._storage)
-    values, table, total = linked_values(node), namespace(backend), None
+    values, table, total = node.linked(), namespace(backend), None
     for i, formula, wants in node.plan.steps:
         if (t := tangents[i]) is None:
             continue
@@ -83,7 +83,7 @@ def _one_by_one(node: Any, tangents: list[Any]) -> Any:
         if all(moving.get(name) is None for name in group):
             continue
         if saved is None:
-            saved = dict(zip(node.plan.names, linked_values(node), strict=False))
+            saved = dict(zip(node.plan.names, node.linked(), strict=False))
         args = [moving[name] if name in group else None if name in added else saved.get(name) for name in moving]
         if any(a is None and name not in added for name, a in zip(moving, args, strict=True)):
             return None
@@ -125,22 +125,22 @@ def _transposed(node: Any, tangents: list[Any]) -> Any:
 
 def _through_definition(node: Any, tangents: list[Any]) -> Any:
     """A step that other ops define: through theirs."""
-    passing, keep, mode.keep = mode.passing, mode.keep, True
+    passing, keep, mode.tangents.keep = mode.tangents.passing, mode.tangents.keep, True
     try:
         outs = composed(node)
-        mode.keep = keep
+        mode.tangents.keep = keep
         if node in passing:
-            mode.passing = passing.union(_between(node.time, [out._node for out in outs]))
+            mode.tangents.passing = passing.union(_between(node.time, [out._node for out in outs]))
         pushed = push_forward({e: t for e, t in zip(node.edges, tangents, strict=True) if t is not None}, outs)
     finally:
-        mode.passing, mode.keep = passing, keep
+        mode.tangents.passing, mode.tangents.keep = passing, keep
     return pushed if node.several else pushed[0]
 
 
 def _through_function(node: Any, tangents: list[Any]) -> list[Any]:
     """A Function's own `jvp`."""
     ctx, given = node.ctx, [None] * node.arity
-    for place, t, (shape, dtype, backend) in zip(node.places, tangents, node.inputs or [(None, None, None)] * len(tangents), strict=True):
+    for place, t, (shape, dtype, backend) in zip(node.given, tangents, node.inputs or [(None, None, None)] * len(tangents), strict=True):
         zeros = t is None and ctx._materialize and dtype is not None and dtype.kind in "fcV"
         given[place] = _zeros(shape, dtype, backend()) if zeros else t
     ctx._pushing = True
@@ -185,10 +185,10 @@ def _cast(t: Any, dtype: Any) -> Any:
 # ── levels ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Dual(Node):
+class Dual(Step):
     """Where tangents enter the tape, and where they are kept. Gradients go on to what the dual was made from, if that requires any."""
 
-    __slots__ = ("saved", "requires_grad")
+    __slots__ = ("requires_grad",)
     shares = True
 
     def __init__(self, tensor: Any, edge: Any = None, requires_grad: bool = False) -> None:
@@ -236,7 +236,7 @@ class Level:
         """The tensor without its tangent here. (`before`: see `settled`.)"""
         out, node = wrap(tensor.array, shared(tensor)), node_of(tensor)
         leads = leads_somewhere(node, before)
-        held = [(level, t) for level in mode.levels if level is not self and (t := level[node]) is not None]
+        held = [(level, t) for level in mode.tangents.levels if level is not self and (t := level[node]) is not None]
         if leads or held:
             out._node = Dual(out, node if leads else None)
             for level, t in held:
@@ -245,17 +245,17 @@ class Level:
         return out
 
     def __enter__(self) -> Level:
-        mode.levels, mode.see = (*mode.levels, self), see
+        mode.tangents.levels, mode.tangents.see = (*mode.tangents.levels, self), see
         mode.set_grad(mode.grad)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        mode.levels = tuple(level for level in mode.levels if level is not self)
-        mode.see = see if mode.levels else None
+        mode.tangents.levels = tuple(level for level in mode.tangents.levels if level is not self)
+        mode.tangents.see = see if mode.tangents.levels else None
         mode.set_grad(mode.grad)
         for tensor in list(self.duals.values()):
             node = tensor._node
-            if type(node) is Dual and not node.requires_grad and all(level[node] is None for level in mode.levels):
+            if type(node) is Dual and not node.requires_grad and all(level[node] is None for level in mode.tangents.levels):
                 tensor._node = None
                 if tensor._storage.memory is not None:
                     tensor._storage.rebased = next(clock)      # its views look for their steps anew
@@ -264,7 +264,7 @@ class Level:
 
 def quiet(node: Any) -> bool:
     """Whether no gradient goes anywhere from a node."""
-    return node is None or not node.requires_grad or (node.node if type(node) is Output else node) in mode.passing
+    return node is None or not node.requires_grad or (node.node if type(node) is Output else node) in mode.tangents.passing
 
 
 def leads_somewhere(node: Any, before: float = inf) -> bool:
@@ -285,7 +285,7 @@ def stand_in(tensor: Any, recorded: bool) -> Any:
     """A tensor in the same memory, from which all that follows stays on the tape; on from it only if the tensor's own history is `recorded`."""
     out, node = wrap(tensor.array, shared(tensor)), node_of(tensor)
     out._node = Dual(out, node if recorded and not quiet(node) else None, requires_grad=True)
-    if mode.see is not None:
+    if mode.tangents.see is not None:
         see.hand_on(node, out._node)
     return out
 
@@ -296,20 +296,20 @@ class See:
     def __call__(self, node: Any, outs: Any, cut: bool | None = None) -> None:
         """Push tangents through a new step, and forget the step if no gradient goes on from it (`cut`: nor is to, as in no_grad)."""
         still = all(map(quiet, node.edges))
-        if mode.forward:
-            for depth, level in enumerate(mode.levels):
+        if mode.tangents.on:
+            for depth, level in enumerate(mode.tangents.levels):
                 tangents = [level[e] for e in node.edges]
                 if any(t is not None for t in tangents):
                     with _outside(depth, node if still else None):
                         level.tangents[node] = push(node, tangents)
-        if not mode.keep and (still or (not mode.grad if cut is None else cut)):
+        if not mode.tangents.keep and (still or (not mode.grad if cut is None else cut)):
             for out in outs:
                 if isinstance(out, TensorBase) and (node_ := out._node) is not None and (node_ is node or getattr(node_, "node", None) is node):
                     self._forget(out, node)
 
     def _forget(self, out: Any, node: Any) -> None:
         before, out._node = out._node, None
-        if any(level[before] is not None for level in mode.levels):
+        if any(level[before] is not None for level in mode.tangents.levels):
             out._node = Dual(out)
             self.hand_on(before, out._node)
             self.track(out)
@@ -319,7 +319,7 @@ class See:
 
     def hand_on(self, old: Any, new: Any) -> None:
         """The tangents of one node become those of another."""
-        for level in mode.levels:
+        for level in mode.tangents.levels:
             if (t := level[old]) is not None:
                 level.tangents[new] = t
             else:
@@ -329,7 +329,7 @@ class See:
         """Note a tensor whose node may be a Dual, which no level may outlive."""
         node = tensor._node
         if type(node) is Dual and not node.requires_grad:
-            for level in mode.levels:
+            for level in mode.tangents.levels:
                 if level[node] is not None:
                     level.duals[id(tensor)] = tensor
 
@@ -340,7 +340,7 @@ class See:
 
     def notes(self, tensor: Any) -> list[str]:
         """What printing shows of a tensor's tangent."""
-        t = mode.levels[-1][node_of(tensor)] if mode.levels else None
+        t = mode.tangents.levels[-1][node_of(tensor)] if mode.tangents.levels else None
         return [] if t is None else [f"tangent={t!r}"]
 
 
@@ -350,14 +350,14 @@ see = See()
 @contextmanager
 def _outside(depth: int, passing: Any) -> Iterator[None]:
     """For the tangents of one level: only the levels around it are on, and its own duals count as having no gradient."""
-    levels, before = mode.levels, mode.passing
-    mode.levels = levels[:depth]
-    mode.passing = before if passing is None else before | {passing}
+    levels, before = mode.tangents.levels, mode.tangents.passing
+    mode.tangents.levels = levels[:depth]
+    mode.tangents.passing = before if passing is None else before | {passing}
     mode.set_grad(mode.grad)
     try:
         yield
     finally:
-        mode.levels, mode.passing = levels, before
+        mode.tangents.levels, mode.tangents.passing = levels, before
         mode.set_grad(mode.grad)
 
 

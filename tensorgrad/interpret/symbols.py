@@ -108,4 +108,4 @@ class SymbolStorage(Storage):
 
 SymbolStorage.device = Place()
 Storage.by_device[KEY] = SymbolStorage
-Symbol.module, Symbol.space = SymbolStorage.module, SymbolStorage.xp
+Symbol.served_by(SymbolStorage)

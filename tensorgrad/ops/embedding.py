@@ -22,6 +22,9 @@ class Take(Movement):
     def forward(xp, x, index, *, padding=None, by_frequency=False):
         return xp.index(x, index, template=ROWS)
 
+    def infer(x, index, **params):
+        return (*index.shape, *x.shape[1:]), x.dtype
+
     def grad_x(xp, g, index, x_shape, padding=None, by_frequency=False):
         if padding is not None:
             g = xp.where(xp.expand_dims(index != padding, -1), g, 0)
@@ -39,6 +42,9 @@ class EmbeddingAdd(Movement):
 
     def forward(xp, x, index, *, rows):
         return xp.index_add_into(x, index, shape=(rows, *x.shape[index.ndim:]), template=ROWS)
+
+    def infer(x, index, *, rows):
+        return (rows, *x.shape[len(index.shape):]), x.dtype
 
     def grad_x(xp, g, index):
         return xp.embedding(g, index)

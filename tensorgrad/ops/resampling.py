@@ -4,6 +4,7 @@ from __future__ import annotations
 from math import prod
 
 from .base import Op
+from .indexing import ARRAY
 from .shape import Movement
 
 
@@ -16,8 +17,9 @@ class Resample(Op):
     def forward(xp, x, m, *, axis):
         lead, rest = x.shape[:axis], x.shape[axis + 1:]
         if not rest:
-            return xp.matmul(x, m.T)
-        return xp.matmul(m, x.reshape(*lead, x.shape[axis], prod(rest))).reshape(*lead, m.shape[0], *rest)
+            return xp.matmul(x, xp.t(m))
+        flat = xp.reshape(x, (*lead, x.shape[axis], prod(rest)))
+        return xp.reshape(xp.matmul(m, flat), (*lead, m.shape[0], *rest))
 
     def grad_x(xp, g, m, axis):
         return xp.resample(g, xp.t(m), axis=axis)
@@ -39,7 +41,7 @@ class TakeAxis(Movement):
     batch = "defined"
     linear = ("x",)
 
-    def forward(xp, x, index, *, axis):           return xp.take(x, index, axis=axis)
+    def forward(xp, x, index, *, axis):           return xp.index(x, index, template=(slice(None),) * axis + (ARRAY,))
     def grad_x(xp, g, index, x_shape, axis):      return xp.add_axis(g, index, size=x_shape[axis], axis=axis)
 
 
@@ -48,6 +50,7 @@ class Border(Movement):
 
     torch_name = "ReflectionPad1D"
     flat = True
+    batch = "defined"
     forward, grad_x = TakeAxis.forward, TakeAxis.grad_x
     linear = ("x",)
 
@@ -59,8 +62,8 @@ class AddAxis(Op):
     linear = ("x",)
 
     def forward(xp, x, index, *, size, axis):
-        m = (xp.arange(size).reshape(-1, 1) == index).astype(x.dtype)
-        return xp.resample(x, m, axis=axis)
+        hits = xp.expand_dims(xp.arange(size), 1) == index
+        return xp.resample(x, xp.cast(hits, dtype=x.dtype), axis=axis)
 
     def grad_x(xp, g, index, axis):
         return xp.take_axis(g, index, axis=axis)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from functools import partial
 from itertools import count
 from typing import Any, ClassVar
@@ -15,18 +16,36 @@ RECALLED = 8      # how many writes a storage recalls the dates of, for its erro
 
 
 class Namespace:
-    """`xp`: the op table as one backend sees it. The module's own functions, and every op of ours it lacks."""
+    """`xp`: the op table as one backend sees it. The module's own functions, and every op of ours it lacks.
+
+    The op table lies above: it registers a `finder(backend, name)`, which returns the function of an op on arrays, or None.
+    """
+
+    finders: ClassVar[list[Callable[[type[Storage], str], Any]]] = []
+
+    @classmethod
+    def register(cls, finder: Callable[[type[Storage], str], Any]) -> Callable[[type[Storage], str], Any]:
+        """Ask `finder` too for what a backend's module lacks. Usable as a decorator."""
+        cls.finders.append(finder)
+        return finder
 
     def __init__(self, backend: type[Storage]) -> None:
-        self._backend = backend
+        self.backend = backend
 
     def __getattr__(self, name: str) -> Any:
-        backend = self._backend
+        backend = self.backend
         found = getattr(backend.module, name, None)
         if found is None:
-            found = partial(made_on_host, backend, name) if name in MAKERS else backend.missing(name)
+            found = partial(made_on_host, backend, name) if name in MAKERS else self._found(name)
         setattr(self, name, found)
         return found
+
+    def _found(self, name: str) -> Any:
+        """The op `name` as a function on this backend's arrays."""
+        for finder in self.finders:
+            if (found := finder(self.backend, name)) is not None:
+                return found
+        raise AttributeError(f"the op table has no {name!r}, and neither has {self.backend.__name__}'s module")
 
 
 MAKERS = {"zeros", "ones", "full", "arange", "eye", "zeros_like", "ones_like", "full_like"}
@@ -98,6 +117,7 @@ class Storage:
     xp: ClassVar[Any] = None
     nowhere: ClassVar[Any] = None       # stands on the tape for memory that nobody will look at again
     by_device: ClassVar[dict[str, type[Storage]]] = {}
+    makers: ClassVar[dict[str, Callable[[int], type[Storage]]]] = {}     # of devices whose storage is made when one is first used
 
     written = 0       # clock of the last write in place
     rebased = 0       # clock of the last write in place that autograd recorded
@@ -177,11 +197,6 @@ class Storage:
         return getattr(cls.module, op.opname, None) if op.native else None
 
     @classmethod
-    def missing(cls, name: str) -> Any:
-        """The table's op `name`, for `xp`. The table sits above: it hands itself down (see ops/base.py)."""
-        raise AttributeError(f"no op named {name!r}")
-
-    @classmethod
     def aliases(cls, a: Any, b: Any) -> bool:
         """Whether array `a`, just made from `b`, is a view of its memory."""
         base = a.base
@@ -194,12 +209,10 @@ def backend_of(spec: Any) -> type[Storage]:
         spec if isinstance(spec, _device.device) else _device.device(spec)
     found = Storage.by_device.get(device._text)
     if found is None and device.type == "cuda":
-        from .cuda import cuda_backend
         index = _device.defaults.current_cuda if device.index is None else device.index
-        return Storage.by_device.get(f"cuda:{index}") or cuda_backend(index)
+        return Storage.by_device.get(f"cuda:{index}") or Storage.makers["cuda"](index)
     if found is None and device.type == "meta":
-        from .meta import MetaStorage
-        return MetaStorage
+        return Storage.by_device["meta"]
     if found is None:
         found = Storage.by_device.get(device.type) if device.index in (None, 0) else None
     if found is None and device.type in ("xpu", "mtia"):
