@@ -21,6 +21,7 @@ class Convolution(Op):
 
     aside = "w"
     linear = ("x b", "w")
+    former = "CONV2D"
 
     def forward(xp, x, w, b, *, stride, padding, dilation, groups=1):
         columns = columns_of(xp, x, w.shape[2:], stride, padding, dilation)

@@ -54,6 +54,7 @@ class PermuteDims(Viewing):
 
     torch_name = "Permute"
     batch = "defined"
+    former = "PERMUTE"
 
     def forward(xp, x, *, axes):    return xp.permute_dims(x, axes)
     def grad_x(xp, g, axes):        return xp.permute_dims(g, inverse(axes))
@@ -73,6 +74,8 @@ class Swapaxes(Viewing):
 class T(Viewing):
     """The transpose of a matrix."""
 
+    notation = "{}ᵀ"
+
     def forward(xp, x):  return xp.t(x)
     def grad_x(xp, g):   return xp.t(g)
 
@@ -83,6 +86,7 @@ class ExpandDims(Viewing):
     torch_name = "Unsqueeze"
     batch = "along"
     axes = ("axis",)
+    former = "UNSQUEEZE"
 
     def forward(xp, x, *, axis):    return xp.expand_dims(x, axis)
     def grad_x(xp, g, x_shape):     return xp.reshape(g, x_shape)
@@ -113,6 +117,7 @@ class GetItem(Viewing):
 
     torch_name = "Select"
     batch = "defined"
+    former = "SELECT"
 
     def forward(xp, x, *, index):         return x[(*index, ...)]      # the dots keep a single element a view
     def grad_x(xp, g, x_shape, index):    return xp.place_slice(g, shape=x_shape, index=index)
