@@ -74,7 +74,7 @@ class Functions:
         own = getattr(self._module, name, None)
         if full in FUNCTIONS:
             found: Any = FUNCTIONS[full]
-        elif full in OPS and rule_of(OPS[full]) is not None:
+        elif full in OPS and is_known(OPS[full]):
             found = Called(OPS[full])
         elif own is None:
             raise AttributeError(f"NumPy has no {full!r}")
@@ -90,6 +90,11 @@ class Functions:
             return own
         setattr(self, name, found)
         return found
+
+
+def is_known(op: Any) -> bool:
+    """Whether an op has more to say than the name of NumPy's function."""
+    return rule_of(op) is not None or op.kernels.in_arrays is not None or not op.kernels.primitive
 
 
 class Called:
