@@ -104,7 +104,8 @@ class Called:
         self.kernel, self.names = op.kernels[Symbol.storage], tuple(op.parameters)
         self.count = len(op.inputs) if op.sequence or op.arity is not None else None        # None: any number of inputs
 
-    def __call__(self, *args: Any, dtype: Any = None, **params: Any) -> Any:
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        dtype = None if "dtype" in self.names else params.pop("dtype", None)
         found = self.kernel(*args[:self.count], **dict(zip(self.names, args[self.count:] if self.count else (), strict=False)), **params)
         return found if dtype is None else Symbol(found.shape, dtype)
 
