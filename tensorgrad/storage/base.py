@@ -43,9 +43,9 @@ class Namespace:
     def _found(self, name: str) -> Any:
         """The op `name` as a function on this backend's arrays."""
         for finder in self.finders:
-            if (found := finder(self._backend, name)) is not None:
+            if (found := finder(self.backend, name)) is not None:
                 return found
-        raise AttributeError(f"the op table has no {name!r}, and neither has {self._backend.__name__}'s module")
+        raise AttributeError(f"the op table has no {name!r}, and neither has {self.backend.__name__}'s module")
 
 
 MAKERS = {"zeros", "ones", "full", "arange", "eye", "zeros_like", "ones_like", "full_like"}
