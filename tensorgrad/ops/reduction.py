@@ -132,6 +132,7 @@ class Prod(Reduction):
     """Π x, over all axes or one"""
 
     row_major = True
+    batch = "along one"
     overload = with_axis
     result = staticmethod(counted)
 
@@ -320,6 +321,7 @@ class Place(Extreme):
     """Where extremes are."""
 
     __slots__ = ()
+    batch = "along one"
     result = staticmethod(lambda dtype: of("int64"))
 
 
@@ -372,6 +374,7 @@ class GreatestOfAll(Extreme):
     """The greatest of all elements"""
 
     torch_name = "Max"
+    batch = "defined"
 
     def overload(self):  return 1
     def forward(xp, x):  return xp.max(x)
@@ -382,6 +385,7 @@ class LeastOfAll(Extreme):
     """The least of all elements"""
 
     torch_name = "Min"
+    batch = "defined"
 
     def overload(self):  return 1
     def forward(xp, x):  return xp.min(x)
