@@ -143,11 +143,15 @@ class Lot:
         while plain and axes > 1 and (axes > len(template) or template[axes - 1] == slice(None)):
             axes -= 1
         xp, count, rows = self.backend.inner.xp, prod(hidden), prod(shape[:axes])
-        arrays = iter(indices)
-        numbers = self.batch(xp.arange(rows).reshape(shape[:axes]))
-        found = self.batch(indexed(numbers, tuple(next(arrays) if part is ARRAY else part for part in template[:axes if plain else None])))
-        starts = xp.arange(count).reshape(*hidden, *(1,) * found.ndim) * rows
-        return (found.values + starts).reshape(-1), found.shape, axes
+        if axes == 1 and template[0] is ARRAY and plain:
+            found = self.batch(indices[0])
+            values = found.values % max(rows, 1)
+        else:
+            arrays, numbers = iter(indices), self.batch(xp.arange(rows).reshape(shape[:axes]))
+            found = indexed(numbers, tuple(next(arrays) if part is ARRAY else part for part in template[:axes if plain else None]))
+            values = found.values
+        starts = xp.arange(0, count * rows, rows or 1).reshape(*hidden, *(1,) * found.ndim) if rows else 0
+        return (values + starts).reshape(-1), found.shape, axes
 
     def rows(self, x: Any, lead: Any, tail: Any, hidden: tuple[int, ...]) -> Any:
         """An operand as one long table: repeated for all examples and all places, each row of the shape `tail`."""
