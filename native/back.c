@@ -7,19 +7,19 @@
 #define MOST_WANTED 14
 #define MOST_PULLED 8
 
-static PyTypeObject *leaf, *node_base;
+static PyTypeObject *leaf;
 static PyObject *freed, *fitted, *xp, *sum, *written_name;
 
-/* learn_steps(Leaf, FREED, fitted, Node): the rest of what the way back needs to know. */
+/* learn_steps(Leaf, FREED, fitted): the rest of what the way back needs to know. */
 PyObject *learn_steps(PyObject *self, PyObject *args)
 {
-    PyObject *given[4];
-    if (!PyArg_ParseTuple(args, "O!OOO!:learn_steps", &PyType_Type, given, given + 1, given + 2, &PyType_Type, given + 3)) return NULL;
+    PyObject *given[3];
+    if (!PyArg_ParseTuple(args, "O!OO:learn_steps", &PyType_Type, given, given + 1, given + 2)) return NULL;
     if (!cpu) return PyErr_SetString(PyExc_RuntimeError, "nothing is known of tensors"), NULL;
     xp = PyObject_GetAttrString((PyObject *)cpu, "xp"), written_name = PyUnicode_InternFromString("written");
     sum = PyObject_CallMethod(self, "map", "sOi", "two_add", Py_None, 1);
     if (!xp || !sum || !written_name) return NULL;
-    leaf = (PyTypeObject *)Py_NewRef(given[0]), node_base = (PyTypeObject *)Py_NewRef(given[3]), freed = Py_NewRef(given[1]), fitted = Py_NewRef(given[2]);
+    leaf = (PyTypeObject *)Py_NewRef(given[0]), freed = Py_NewRef(given[1]), fitted = Py_NewRef(given[2]);
     Py_RETURN_NONE;
 }
 
@@ -73,7 +73,7 @@ static PyObject *values_of(PyObject *node, PyObject *plan, PyObject *saved)
 static int fits(PyObject *ge, PyObject *edge)
 {
     Array *array = (Array *)ge;
-    if (Py_TYPE(ge) != array_type || !PyType_IsSubtype(Py_TYPE(edge), node_base)) return 0;
+    if (Py_TYPE(ge) != array_type || !PyType_IsSubtype(Py_TYPE(edge), step_base)) return 0;
     PyObject *shape = SLOT(edge, step_at[SHAPE]);
     if ((PyObject *)array->dtype != SLOT(edge, step_at[DTYPE]) || !shape || !PyTuple_Check(shape) || PyTuple_Size(shape) != array->ndim) return 0;
     for (int i = 0; i < array->ndim; i++) if (PyLong_AsSsize_t(PyTuple_GetItem(shape, i)) != array->shape[i]) return PyErr_Clear(), 0;
@@ -135,7 +135,7 @@ static int hold(PyObject *node, PyObject *grads, PyObject **held)
     PyObject *storage = SLOT(node, step_at[MEMORY]), *plan = held[OF_PLAN] = Py_XNewRef(SLOT(node, step_at[PLAN])), *g;
     PyObject *saved = held[OF_SAVED] = Py_XNewRef(SLOT(node, step_at[SAVED])), *edges = held[OF_EDGES] = Py_XNewRef(SLOT(node, step_at[EDGES]));
     if (!plan || Py_TYPE(plan) != plan_type || !saved || !PyTuple_Check(saved) || saved == freed || !edges || !(PyTuple_Check(edges) || PyList_Check(edges))
-        || !storage || Py_TYPE(storage) != cpu || SLOT(node, step_at[HOOKS]) != Py_None) return 0;
+        || !storage || Py_TYPE(storage) != cpu || SLOT(node, step_at[RESIDUAL]) || SLOT(node, step_at[HOOKS]) != Py_None) return 0;
     g = held[OF_G] = Py_XNewRef(PyDict_GetItemWithError(grads, node));
     if (!g) return !PyErr_Occurred();
     PyObject *steps = held[OF_STEPS] = Py_XNewRef(SLOT(plan, plan_at[STEPS]));

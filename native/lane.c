@@ -8,7 +8,7 @@
 
 PyTypeObject *tensor_base, *step_base, *plan_type, *cpu;
 static PyTypeObject *tensor_type, *pair_type, *origin_type;
-static PyObject *clock_, *plain_types, *node_of, *own_record, *careful, *refuse, *record_pair, *nowhere, *method_type, *no_params;
+static PyObject *clock_, *plain_types, *node_of, *own_record, *careful, *refuse, *record_fused, *nowhere, *method_type, *no_params;
 static PyObject *record_name, *grad_name, *inference_name, *no_grad_name, *memory_name, *served_name;
 
 enum { PARENT, OP, ARGS, WORDS, KIND, ORIGIN_SLOTS };
@@ -230,17 +230,16 @@ typedef struct Call {
 static int recorded(Call *call, PyObject *out)
 {
     PyObject **plan = &call->lane->plan[call->needs], *done;
-    if (call->pair) {
-        done = PyObject_CallFunction(record_pair, "OOiOOO[O]O", call->lane->op, call->pair, call->needs, call->operands, call->edges, call->params, out,
-                                     call->residual);
-        Py_XDECREF(done);
-        return done ? 0 : -1;
-    }
     if (!*plan) {
         PyObject *key = PyLong_FromLong(call->needs);
         *plan = key ? PyObject_GetItem(call->lane->plans, key) : NULL;
         Py_XDECREF(key);
         if (!*plan) return -1;
+    }
+    if (call->pair) {
+        done = PyObject_CallFunction(record_fused, "OOOOO[O]O", *plan, call->pair, call->operands, call->edges, call->params, out, call->residual);
+        Py_XDECREF(done);
+        return done ? 0 : -1;
     }
     if (call->record == own_record) return write_step(*plan, call->operands, call->edges, call->params, out);
     if (call->record == careful) return write_carefully(*plan, call->operands, call->edges, call->params, out);
@@ -530,11 +529,11 @@ static int find_slots(PyTypeObject *type, const char *const *names, int count, P
     return found == count && !PyErr_Occurred();
 }
 
-/* learn(TensorBase, Op, Plan, Pair, backend, mode, clock, plain, node_of, no_params, refuse_inference, Origin, record_pair): what the lanes work with. Whether they can. */
+/* learn(TensorBase, Node, Plan, Pair, backend, mode, clock, plain, node_of, no_params, refuse_inference, Origin, record_fused): what the lanes work with. Whether they can. */
 PyObject *learn(PyObject *self, PyObject *args)
 {
     static const char *const of_tensor[] = {"array", "_storage", "_node", "_grad", "origin"};
-    static const char *const of_step[] = {"edges", "hooks", "time", "shape", "dtype", "_storage", "saved", "params", "plan"};
+    static const char *const of_step[] = {"edges", "hooks", "time", "shape", "dtype", "_storage", "saved", "params", "plan", "residual"};
     static const char *const of_plan[] = {"node_type", "save", "origins", "saves_out", "shapeless", "steps", "extras"};
     static const char *const of_origin[] = {"parent", "op", "args", "params", "kind"};
     PyObject *given[13];
@@ -559,7 +558,7 @@ PyObject *learn(PyObject *self, PyObject *args)
     for (int i = 0; i < 13; i++) Py_INCREF(given[i]);       /* for good, as these are the package's own */
     tensor_base = tensor_type = (PyTypeObject *)given[0], step_base = (PyTypeObject *)given[1], plan_type = (PyTypeObject *)given[2];
     pair_type = (PyTypeObject *)given[3], cpu = (PyTypeObject *)given[4], mode = given[5], clock_ = given[6], plain_types = given[7], node_of = given[8];
-    no_params = given[9], refuse = given[10], origin_type = (PyTypeObject *)given[11], record_pair = given[12];
+    no_params = given[9], refuse = given[10], origin_type = (PyTypeObject *)given[11], record_fused = given[12];
     if (PyModule_AddObjectRef(self, "Lane", (PyObject *)lane_type)) return NULL;
     Py_RETURN_TRUE;
 }

@@ -14,6 +14,7 @@ from . import _blas, autograd  # noqa: F401 (_blas is the first that imports Num
 from . import api as _api
 from . import kernels as _kernels
 from ._overriding import namespaced as _namespaced
+from ._tensor import ABOVE as _ABOVE
 from .api import *  # noqa: F403
 from .api.early import with_makers as _with_makers
 
@@ -67,6 +68,16 @@ def __getattr__(name: str) -> _Any:
         raise MissingName(__name__, name)
     found = _import_module(f"{__name__}.{module}")
     return found if module == name else getattr(found, name)
+
+
+def _later(module: str, name: str) -> _Any:
+    """A function of a part of the package that is loaded when it is first called."""
+    def call(*args: _Any, **kwargs: _Any) -> _Any:
+        return getattr(_import_module(f"{__name__}.{module}"), name)(*args, **kwargs)
+    return call
+
+
+_ABOVE.update(constructed=_later("api.typed", "legacy_tensor"), render=_later("viz", "render"))
 
 
 def is_cuda_available() -> bool:

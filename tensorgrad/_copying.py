@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,15 @@ def made(cls: Any, array: Any, storage: Any, requires_grad: bool, attributes: di
         out._node = Leaf(out)
     out.__dict__.update(attributes)
     return out
+
+
+def warn_if_has_hooks(tensor: Any) -> None:
+    """Warn of the hooks of a tensor, which are not saved with it."""
+    hooks = getattr(tensor._node, "hooks", None)
+    for hook in [] if hooks is None else hooks.tensor.values():
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the function with "
+                          "@torch.utils.hooks.unserializable_hook to suppress this warning", stacklevel=2)
 
 
 def shallow(tensor: Any) -> Any:

@@ -6,7 +6,7 @@ class that overrides them, or a mode, is first seen: then `arm` puts forms of th
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FunctionType, MethodType
 from typing import Any
@@ -198,12 +198,26 @@ def overridable(function: Any, namespace: str, name: str) -> Any:
     return call
 
 
+class Wording:
+    """How the error of a function is put in PyTorch's words. The API, which knows the signatures, registers it."""
+
+    def __init__(self) -> None:
+        self.instead: Callable[..., Any] = lambda error, function, namespace, name, args, kwargs: None
+
+    def register(self, instead: Callable[..., Any]) -> Callable[..., Any]:
+        """Ask `instead(error, function, namespace, name, args, kwargs)`: an object with a `result()`, or None for the error as it is."""
+        self.instead = instead
+        return instead
+
+
+wording = Wording()
+
+
 def instead(error: Exception | None, function: Any, namespace: str, name: str, args: Any, kwargs: Any) -> Any:
     """What comes in place of a function's error, if PyTorch says something else of the call."""
     if not beyond(error) and check_error(error, name):
         return None
-    from .api._parsing import function_instead
-    better = function_instead(error, function, namespace, name, args, kwargs)
+    better = wording.instead(error, function, namespace, name, args, kwargs)
     if better is None:
         check_error(error, name)
     return better

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from operator import index
 from typing import Any
 
@@ -15,10 +16,13 @@ from .core.dispatch import PLAIN, wrap
 from .core.inplace import address
 from .core.lanes import lanes
 from .core.mode import mode
-from .core.tape import Hooks, Leaf, TensorBase, new, node_of, root_of
+from .core.node import Hooks
+from .core.tape import Leaf, TensorBase, new, node_of, root_of
 from .device import device as Device
 from .size import Size, new_size
 from .storage.base import Storage, clock
+
+ABOVE: dict[str, Callable[..., Any]] = {}       # functions of higher modules that methods of Tensor call: the package registers them here
 
 
 def _place(dim: Any, ndim: int, name: str) -> int:
@@ -49,8 +53,7 @@ class Tensor(TensorBase):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """The old constructor: sizes give uninitialised memory, a list, array or tensor gives its values, in the default dtype."""
-        from .api.creation import legacy_tensor
-        made = legacy_tensor(*args, **kwargs)
+        made = ABOVE["constructed"](*args, **kwargs)
         return made if cls is Tensor else cls._make_subclass(cls, made)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -462,8 +465,7 @@ class Tensor(TensorBase):
 
     def render(self, format: str = "image") -> Any:
         """A picture of the graph that this tensor came from: a PIL image, or, with `format`, text: "dot", "svg" or "html"."""
-        from .viz import render
-        return render(self, format)
+        return ABOVE["render"](self, format)
 
     # ── copies of the object ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -474,8 +476,7 @@ class Tensor(TensorBase):
         return _copying.deep(self, memo)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        from .utils.hooks import warn_if_has_hooks
-        warn_if_has_hooks(self)
+        _copying.warn_if_has_hooks(self)
         return _copying.reduced(self)
 
 

@@ -8,6 +8,7 @@ from sampling import Values
 from support import cpu_only
 
 import tensorgrad as tg
+from tensorgrad.core.plan import plans_of
 from tensorgrad.interpret._batched_ops import runner
 from tensorgrad.ops.base import OPS, input_name
 from tensorgrad.storage.base import MAKERS, attach_operators
@@ -124,7 +125,7 @@ def test_gradients_call_ops_only(op, row):
         return
     results = covered(results_of(op, inputs, row.params))
     args = covered(list(inputs))
-    plan = op.plans.of(sum(1 << i for i in wanted), args)
+    plan = plans_of(op).of(sum(1 << i for i in wanted), args)
     step = SimpleNamespace(params=row.params, edges=[a if isinstance(a, Opaque) else None for a in args])
     values = list(plan.save(args, results))
     for extra in plan.extras:

@@ -10,47 +10,74 @@ from support import ROOT, fresh_process
 
 PACKAGE = ROOT / "tensorgrad"
 
-# From the ground up. A module may import from its own layer and from those before it.
+# From the ground up. A module may import from its own rank and from those before it. In the core, `each` module has a rank of its own; other lines are
+# one rank. A module that is not named has the rank of the package around it, so that a package whose modules are named must name all of them.
+each = str.split
 LAYERS = [
     "_missing _companions _blas _native guest _unsupported _warnings _escaping torch_version dtype device size threads affinity sharing "
     "generator _streams _printing",
-    "storage",
-    "ops",
+    *each("storage.layout storage.exhausted storage.base storage.cpu storage.meta storage.simulated storage.cuda storage.stubs"),
+    *each("ops.base ops._airy_function ops._special_functions ops._bessel_functions ops._lapack ops.views ops.shape ops.comparison ops.elementwise "
+          "ops.indexing ops.embedding ops.reduction ops.transcendental ops.activation ops.polynomials ops.special ops.reparameterization ops.matrix ops.linear "
+          "ops.cumulative ops.sorting ops.linalg ops.factorizations ops.fourier ops.convolution ops.pooling ops.resampling ops.normalization ops.attention "
+          "ops.recurrent ops.loss ops.ctc ops.stubs ops"),
     "const",
-    "core interpret autograd dispatch ops.dispatch",
+    *each("core core.mode core.tape core.fitting core.aside core.fused core.lanes core.dispatch core.accumulating core.anomaly core.inplace core.updates "
+          "core.engine"),
+    "dispatch ops.dispatch",
     "kernels",
+    *each("interpret interpret._batched_functions interpret._batched_ops interpret.batched interpret.batching autograd.function interpret.forward "
+          "interpret._symbol interpret._symbol_functions interpret._symbol_ops interpret.symbols autograd.grad_mode autograd.anomaly_mode autograd.variable "
+          "autograd.graph autograd"),
     "_copying _keywords _overriding",
     "_tensor overrides _C",
+    "autograd.forward_ad autograd.profiler",
     "api return_types",
-    "settings amp nn optim utils func cuda accelerator linalg fft special signal random distributions storages serialization multiprocessing "
-    "autograd.gradcheck autograd.functional autograd.forward_ad autograd.profiler autograd.grad_mode autograd.anomaly_mode futures functional types hub",
-    "_VF array_api viz docs testing symbolic layers experiment distributed legacy jit backends version compiler "
+    "graph",
+    "settings amp nn optim utils func cuda accelerator linalg fft special signal random distributions storage storages serialization multiprocessing "
+    "autograd.gradcheck autograd.functional futures functional types hub graph.inputs graph.lowered graph.lowering",
+    "_VF array_api viz docs testing symbolic layers experiment distributed jit backends version compiler "
     "_jit_annotations _ops _custom_ops _subclasses _tensor_str "
     "_dynamo _jit_internal _utils ao cpu export fx library mps mtia nested onnx profiler quantization sparse xpu utils.collect_env",
     "_as_torch __init__ __main__ __config__",
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names.split()}
 
-# Imports inside a function that reach up, and why they may.
+# Imports inside a function that reach up, and why they may. The list may only become shorter: an entry that no import needs any more is an error.
 UPWARD = {
     ("_C", "nn"): "the arguments of Module.to",
-    ("_tensor", "api.creation"): "Tensor(...), the old constructor, makes tensors",
-    ("_tensor", "viz"): "Tensor.render draws the graph",
     ("viz.__main__", "__main__"): "the command that draws a program runs it as `python -m tensorgrad` does",
-    ("_tensor", "utils"): "pickling and printing of rarer kinds",
-    ("_tensor", "serialization"): "torch.save's way to pickle a storage",
-    ("overrides", "nn"): "the list of what can be overridden",
-    ("autograd.graph", "api"): "tools over the public functions",
-    ("_overriding", "api._parsing"): "an error is put in PyTorch's words, once a call has failed",
     ("api", "array_api"): "the namespace that a tensor names as its own",
     ("api.conversion", "storages"): "a tensor's memory as bytes",
-    ("storage", "storages"): "torch.storage's classes",
     ("api.conversion", "multiprocessing"): "moving a tensor to memory that processes share",
     ("utils.data.distributed", "distributed"): "the processes among which samples are shared out",
     ("utils.collect_env", "__init__"): "the package's version",
     ("utils._selective", "_ops"): "functions by the names that torch.ops gives them",
+    ("graph", "nn"): "the modules that a graph's nodes name",
     ("api", "nn"): "torch.f where the function lives in nn.functional",
+    ("core.fused", "core.dispatch"): "a step of a kernel pair is pulled as its op's definition",
+    ("core.fused", "core.engine"): "the same",
+    ("core.dispatch", "interpret.batching"): "operands that vmap hides meet others",
+    ("core.engine", "interpret.batching"): "a batch of gradients for steps that know of none",
 }
+UPWARD_TODAY = 13
+
+# Attributes that a module assigns to what another defines. No new ones: the lower module declares a hook.
+PATCHES = {f"tensorgrad/{patch}" for patch in (
+    "_tensor.py dispatch.Tensor", "core/engine.py Op.__call__", "core/engine.py Op.__getattr__", "core/engine.py Op.pull", "core/engine.py op.pull",
+    "core/engine.py Op.pull_tensors", "core/tape.py Node.register_hook", "core/tape.py Node.register_prehook")}
+
+# Modules that need each other, each once imports inside of functions are counted. These may only become fewer and smaller.
+CIRCLES = {frozenset(names.split()) for names in (
+    "core.accumulating core.anomaly core.dispatch core.engine core.fused core.lanes interpret.batching",
+    "viz.dot viz.fold viz.graph viz.html viz.scene viz.svg viz.tape viz.watch",
+    "onnx._rules_elementwise onnx._rules_indexing onnx._rules_nn onnx._rules_reduction onnx._rules_shape onnx._table",
+    "layers.base layers.graph_spec layers.spec symbolic.exporting symbolic.model",
+    "experiment.module experiment.optimization experiment.resuming",
+    "experiment.calls experiment.trainer",
+    "experiment.show.several experiment.sweeps",
+    "symbolic.data symbolic.tracing",
+    "symbolic.drawing symbolic.graph_algorithms")}
 LOADED_LATER = "nn optim distributions func utils viz linalg fft special cuda symbolic layers experiment serialization testing".split()
 
 
@@ -105,19 +132,139 @@ def within(module, package):
 # ── imports ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_every_module_has_a_layer():
+def test_every_module_has_a_layer_and_every_layer_modules():
     assert not [module for module in MODULES if rank(module) is None]
+    assert not [name for name in RANK if not any(within(module, name) for module in MODULES)]
+    unnamed = [module for module in MODULES if module not in RANK and module.partition(".")[0] in ("storage", "ops", "core", "interpret")]
+    assert not unnamed, "each module of the core has a place of its own in LAYERS"
+
+
+def exception_for(module, target):
+    """The entry of UPWARD that explains an import, or None."""
+    return next(((who, whom) for who, whom in UPWARD if within(module, who) and within(target, whom)), None)
+
+
+def upward(module):
+    """(target, whether it is inside a function, line) of each import from a higher layer."""
+    for name, inside, line in imports(MODULES[module]):
+        target = inner(name)
+        if target is not None and rank(target) > rank(module):
+            yield target, inside, line
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_imports_point_down(module):
-    path = MODULES[module]
-    for name, inside, line in imports(path):
-        target = inner(name)
-        if target is None or rank(target) <= rank(module):
-            continue
-        explained = inside and any(within(module, who) and within(target, whom) for who, whom in UPWARD)
-        assert explained, f"{path.relative_to(ROOT)}:{line} imports {name}, which lies above it"
+    for target, inside, line in upward(module):
+        place = f"{MODULES[module].relative_to(ROOT)}:{line}"
+        assert inside and exception_for(module, target), f"{place} imports {target}, which lies above it"
+
+
+def test_exceptions_become_fewer():
+    needed = {exception_for(module, target) for module in MODULES for target, _, _ in upward(module)}
+    assert not set(UPWARD) - needed, "no import needs these entries of UPWARD any more"
+    assert len(UPWARD) == UPWARD_TODAY, "there is a new entry; or one less, then make UPWARD_TODAY smaller"
+
+
+def edges(lazy):
+    """{module: the modules of the package that it imports}, with those inside of functions if `lazy`."""
+    return {module: {target for name, inside, _ in imports(path) if (lazy or not inside) and (target := inner(name)) in MODULES}
+            for module, path in MODULES.items()}
+
+
+def circles(graph):
+    """The sets of modules of which each imports each other, directly or not. S. R. Kosaraju's way: see where one comes from, then who comes there."""
+    def walk(start, graph, seen, order):
+        waiting = [(start, iter(graph[start]))]
+        seen.add(start)
+        while waiting:
+            node, rest = waiting[-1]
+            for other in rest:
+                if other not in seen:
+                    seen.add(other)
+                    waiting.append((other, iter(graph[other])))
+                    break
+            else:
+                order.append(node)
+                waiting.pop()
+    order, seen = [], set()
+    for node in graph:
+        if node not in seen:
+            walk(node, graph, seen, order)
+    back = {node: {other for other in graph if node in graph[other]} for node in graph}
+    found, seen = set(), set()
+    for node in reversed(order):
+        if node not in seen:
+            walk(node, back, seen, circle := [])
+            found |= {frozenset(circle)} if len(circle) > 1 else set()
+    return found
+
+
+def test_no_circle_of_imports_at_load_time():
+    assert circles(edges(lazy=False)) == set()
+
+
+def test_circles_of_all_imports_become_fewer():
+    """None is new or larger than it was, and none that is gone or smaller stays in the list."""
+    assert circles(edges(lazy=True)) == CIRCLES
+
+
+# ── who defines what ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def at_load_time(node):
+    """The statements of a module that run when it is imported, but for the bodies of classes."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt) and not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield child
+            yield from at_load_time(child)
+        elif isinstance(child, (ast.ExceptHandler, ast.match_case)):
+            yield from at_load_time(child)
+
+
+def root_of(node):
+    """The name that an expression such as `name.a[0].b()` begins with, or None."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call, ast.Starred)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def names_in(target):
+    return {node.id for node in ast.walk(target) if isinstance(node, ast.Name)}
+
+
+def targets(statement):
+    """What a statement assigns to, deletes, or sets by `setattr`."""
+    found = statement.targets if isinstance(statement, (ast.Assign, ast.Delete)) else \
+        [statement.target] if isinstance(statement, (ast.AnnAssign, ast.AugAssign, ast.For)) else []
+    for target in found:
+        yield from target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and getattr(statement.value.func, "id", "") in ("setattr", "delattr"):
+        yield ast.Attribute(statement.value.args[0], ast.unparse(statement.value.args[1]))
+
+
+def patches(path):
+    """(line, expression) of each attribute of another module's object that a module assigns when it is loaded."""
+    foreign = set()
+    for statement in at_load_time(syntax(path)):
+        if isinstance(statement, ast.ImportFrom) and (statement.level or statement.module == "tensorgrad"):
+            foreign |= {alias.asname or alias.name for alias in statement.names}
+        elif isinstance(statement, ast.For) and root_of(statement.iter) in foreign:
+            foreign |= names_in(statement.target)           # of OPS.values(), say
+        elif isinstance(statement, ast.Assign) and isinstance(statement.value, (ast.Name, ast.Attribute)) and root_of(statement.value) in foreign:
+            foreign |= {name for target in statement.targets if isinstance(target, ast.Name) for name in names_in(target)}      # another name for it
+        for target in targets(statement):
+            if isinstance(target, ast.Attribute) and root_of(target) in foreign:
+                yield statement.lineno, ast.unparse(target)
+
+
+def test_no_module_assigns_attributes_of_what_others_define():
+    """The lower module declares a hook: a method to override, a table to register in. The API makes Tensor's public methods."""
+    found = {f"{path.relative_to(ROOT)}:{line} {target}" for module, path in MODULES.items() for line, target in patches(path)
+             if not (within(module, "api") and target.startswith("Tensor."))}
+    assert {place.partition(":")[0] + " " + place.partition(" ")[2] for place in found} == PATCHES
+
+
+# ── packages from outside ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_the_package_is_never_imported_by_its_own_name():
@@ -202,16 +349,21 @@ def test_classes_are_short():
     assert not long
 
 
-def test_the_rules_are_seen_to_be_broken(tmp_path, monkeypatch):
-    """The reader of imports finds those of each kind."""
-    file = PACKAGE / "ops" / "made_up.py"
-    monkeypatch.setattr(Path, "read_text", lambda self, encoding=None: (
-        "import cupy\nfrom ..api import creation\nfrom .. import nn\ndef f():\n    from ..core.dispatch import xp\n    import numpy.linalg\n"))
-    syntax.cache_clear()
-    try:
-        found = imports(file)
-    finally:
+def test_the_rules_are_seen_to_be_broken(monkeypatch):
+    """The readers find imports and assignments of each kind."""
+    def read(text, reader):
+        monkeypatch.setattr(Path, "read_text", lambda self, encoding=None: text)
         syntax.cache_clear()
-    assert found == [("cupy", False, 1), ("numpy.linalg", True, 6), ("tensorgrad.api.creation", False, 2), ("tensorgrad.core.dispatch", True, 5),
-                     ("tensorgrad.nn", False, 3)]
-    assert rank("api.creation") > rank("ops.made_up") < rank("nn")
+        try:
+            return list(reader(PACKAGE / "ops" / "made_up.py"))
+        finally:
+            syntax.cache_clear()
+    assert read("import cupy\nfrom ..api import creation\nfrom .. import nn\ndef f():\n    from ..core.dispatch import xp\n    import numpy.linalg\n",
+                imports) == [
+        ("cupy", False, 1), ("numpy.linalg", True, 6), ("tensorgrad.api.creation", False, 2), ("tensorgrad.core.dispatch", True, 5),
+        ("tensorgrad.nn", False, 3)]
+    assert rank("api.creation") > rank("ops.made_up") < rank("nn") and rank("core.tape") < rank("core.dispatch") < rank("core.engine")
+    assert read("from .base import OPS, Node, table\nNode.pull, table[0] = 1, 2\nfor op in OPS.values():\n    if op:\n        op.pull = f\n"
+                "setattr(Node, 'x', 1)\nown = Node\nown.y = 2\ndef f():\n    Node.z = 3\n", patches) == [
+        (2, "Node.pull"), (5, "op.pull"), (6, "Node.'x'"), (8, "own.y")]
+    assert circles({"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": {"e"}, "e": {"d"}, "f": {"a"}}) == {frozenset("abc"), frozenset("de")}

@@ -5,17 +5,13 @@ from typing import Any
 
 from .. import compiler
 from ..compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends, reset
-from ..nn.modules.module import Module
 from . import config
+from .eval_frame import OptimizedModule
 
 __all__ = ["OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph", "forbid_in_graph", "graph_break",
            "is_compiling", "list_backends", "mark_dynamic", "mark_static", "maybe_mark_dynamic", "optimize", "reset", "run"]
 
 disallow_in_graph = forbid_in_graph = run = allow_in_graph
-
-
-class OptimizedModule(Module):
-    """The class of PyTorch's compiled modules: nothing here is one."""
 
 
 def optimize(*args: Any, **kwargs: Any) -> Any:
@@ -32,6 +28,3 @@ def mark_dynamic(*args: Any, **kwargs: Any) -> None:
 
 
 mark_static = maybe_mark_dynamic = mark_dynamic
-
-
-from . import eval_frame as eval_frame  # noqa: E402  it has the class above

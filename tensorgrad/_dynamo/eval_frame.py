@@ -1,4 +1,8 @@
-"""Where PyTorch keeps the class of its compiled modules."""
-from . import OptimizedModule
+"""The class of compiled modules, in PyTorch's place for it."""
+from ..nn.modules.module import Module
 
 __all__ = ["OptimizedModule"]
+
+
+class OptimizedModule(Module):
+    """The class of PyTorch's compiled modules: nothing here is one."""

@@ -27,7 +27,7 @@ from ..threads import get_num_interop_threads, get_num_threads, set_num_interop_
 from ._register import FUNCTIONS, explain_methods
 
 FAMILIES = ("creation", "conversion", "pointwise", "math", "comparison", "matrix", "einsum", "factorizations", "linalg", "special", "operators", "reduction",
-            "statistics", "cumulative", "sorting", "shape", "pieces", "joining", "indexing",
+            "norms", "statistics", "cumulative", "sorting", "shape", "pieces", "joining", "indexing",
             "copies", "random", "lowrank", "stft", "windows", "linear", "activation", "convolution", "pooling", "normalization", "distance", "shuffle",
             "sampling", "segments", "loss", "seldom", "removed", "early")
 for _family in FAMILIES:

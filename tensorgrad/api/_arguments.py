@@ -11,7 +11,10 @@ from .._warnings import WARNED as WARNED
 from .._warnings import warn as warn
 from ..core.dispatch import apply, explained, result_type
 from ..core.tape import TensorBase
+from ..device import device
+from ..generator import Generator
 from ..ops.base import OPS
+from ..size import Size
 
 
 def normalize_dim(dim: Any, ndim: int) -> int:
@@ -93,17 +96,32 @@ def is_hollow(*values: Any) -> bool:
     return any(isinstance(v, TensorBase) and v._storage.hollow for v in values)
 
 
+def is_unknown(*values: Any) -> bool:
+    """Whether any of these is a tensor whose values are not known here, though results may follow from them: there is nothing to check."""
+    return any(isinstance(v, TensorBase) and (v._storage.hollow or getattr(v.array, "unknown", False)) for v in values)
+
+
 def check_list(tensors: Any, function: str) -> None:
     """TypeError for something else than a list or tuple."""
     if not isinstance(tensors, (tuple, list)):
         raise TypeError(f"{function}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}")
 
 
+FACTS = (dtypes.dtype, device, dtypes.layout, dtypes.memory_format, Size, Generator)      # classes that PyTorch names with its own name in front
+
+
+def typename(value: Any) -> str:
+    """The name of a value's type as PyTorch writes it."""
+    kind = type(value)
+    if kind.__module__.partition(".")[0] == "numpy":
+        return f"numpy.{kind.__name__}"
+    return f"torch.{kind.__name__}" if isinstance(value, FACTS) else kind.__name__
+
+
 def check_elements(tensors: Any) -> None:
     """TypeError if a list of tensors holds something else."""
     for place, value in enumerate(tensors):
         if not isinstance(value, TensorBase):
-            from ._parsing import typename
             raise TypeError(f"expected Tensor as element {place} in argument 0, but got {typename(value)}")
 
 

@@ -10,7 +10,7 @@ from ..core.dispatch import fresh
 from ..core.mode import mode
 from ..interpret.batched import Batched, built
 from ..interpret.batching import base_of
-from ..storage import NumpyStorage
+from ..storage.cpu import NumpyStorage
 
 REFUSED = ("vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on vmap or "
            "perform the randomness operation out of vmap")

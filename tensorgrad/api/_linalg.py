@@ -109,3 +109,12 @@ def check_fits(a: Any, b: Any, left: bool, vectors: bool, function: str) -> None
     if shape[-2 if left else -1] != n:
         raise RuntimeError(f"{function}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} ({n}x{n} and "
                            f"{shape[-2]}x{shape[-1]})")
+
+
+def inverse_of(a: Any, function: str, check_errors: bool = True) -> tuple[Any, Any]:
+    """A⁻¹, and for each matrix a code that is 0 if it has one. Raises a LinAlgError in the function's name for one that is singular."""
+    check_matrix(a, "linalg.inv")
+    inverse, info = xp.inverse_matrix(a)
+    if check_errors:
+        check_info(info, function, SINGULAR)
+    return inverse, info

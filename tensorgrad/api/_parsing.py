@@ -20,10 +20,9 @@ from ..core.tape import TensorBase
 from ..device import device
 from ..dtype import can_cast, dtype, layout, memory_format
 from ..generator import Generator
-from ..size import Size
 from ..storage.base import NoValues
 from . import _signatures
-from ._arguments import warn
+from ._arguments import typename, warn
 
 COMPILED = frozenset("""adaptive_avg_pool1d avg_pool1d avg_pool2d avg_pool3d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc
     conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity elu_ gelu hardshrink hardtanh_ leaky_relu_ linear logsigmoid native_channel_shuffle
@@ -200,14 +199,6 @@ def _fits(parameter: Parameter, value: Any) -> tuple[bool, int]:
 
 class _NoTensor(Exception):
     """A list of tensors holds something else: refused on the spot, whichever signature is tried."""
-
-
-def typename(value: Any) -> str:
-    """The name of a value's type as PyTorch writes it."""
-    kind = type(value)
-    if kind.__module__.partition(".")[0] == "numpy":
-        return f"numpy.{kind.__name__}"
-    return f"torch.{kind.__name__}" if isinstance(value, (dtype, device, layout, memory_format, Size, Generator)) else kind.__name__
 
 
 # ── one signature ─────────────────────────────────────────────────────────────────────────────────────────────────────

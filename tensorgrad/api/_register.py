@@ -10,7 +10,7 @@ from types import FunctionType
 from typing import Any
 
 from .._keywords import odd, places
-from .._overriding import answer_of_method
+from .._overriding import answer_of_method, wording
 from .._tensor import Tensor
 from ..core import inplace
 from ..core.mode import mode
@@ -203,6 +203,12 @@ def instead(error: Exception | None, method: Any, name: str, args: Any, kwargs: 
     if better is None:
         check_error(error, name)
     return better
+
+
+@wording.register
+def _instead_of_function(*call: Any) -> Any:
+    from ._parsing import function_instead
+    return function_instead(*call)
 
 
 def explain_methods() -> None:

@@ -237,12 +237,6 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
     return as_leaf(out, requires_grad)
 
 
-def legacy_tensor(*args: Any, **kwargs: Any) -> Any:
-    """What `torch.Tensor(…)` gives: sizes make uninitialised memory, anything else its values, in the default dtype."""
-    from .typed import constructed, default_backend
-    return constructed(dtypes.get_default_dtype(), default_backend(), args, kwargs, "Tensor")
-
-
 # ── filled ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

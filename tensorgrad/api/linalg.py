@@ -14,7 +14,6 @@ from . import return_types
 from ._arguments import check_tensor, in_dtype, normalize_dim
 from ._linalg import (
     LINALG,
-    SINGULAR,
     as_column,
     check_fits,
     check_info,
@@ -22,6 +21,7 @@ from ._linalg import (
     check_shape,
     counts_as_vectors,
     from_column,
+    inverse_of,
     kind_of,
     linalg,
     transposed,
@@ -419,14 +419,6 @@ def _check_precision(x: Any) -> None:
 # ── inverses ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _inverse(a: Any, check_errors: bool, name: str) -> Any:
-    check_matrix(a, "linalg.inv")
-    inverse, info = xp.inverse_matrix(a)
-    if check_errors:
-        check_info(info, name, SINGULAR)
-    return return_types.linalg_inv_ex(inverse, info)
-
-
 @linalg()
 def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
     """`inv`, and for each matrix one plus the place of the first zero on the diagonal of its LU factor, or 0.
@@ -437,7 +429,7 @@ def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
     tensor(1, dtype=torch.int32)
     """
     check_tensor(A, "linalg_inv_ex", "A", 1)
-    return _inverse(A, check_errors, "linalg.inv_ex")
+    return return_types.linalg_inv_ex(*inverse_of(A, "linalg.inv_ex", check_errors))
 
 
 @linalg()
@@ -449,7 +441,7 @@ def inv(A: Any) -> Any:
     tensor([[0.5000, 0.0000],
             [0.0000, 0.2500]])
     """
-    return _inverse(A, True, "linalg.inv")[0]
+    return inverse_of(A, "linalg.inv")[0]
 
 
 @public(out="same")
@@ -461,7 +453,7 @@ def inverse(input: Any) -> Any:
     tensor([[0.5000]])
     """
     check_tensor(input, "inverse", "input", 1)
-    return _inverse(input, True, "linalg.inv")[0]
+    return inverse_of(input, "linalg.inv")[0]
 
 
 def _tolerances(input: Any, atol: Any, rtol: Any, function: str) -> tuple[Any, Any]:
@@ -640,7 +632,7 @@ def tensorinv(input: Any, ind: int = 2) -> Any:
     if prod(first) != prod(last):
         raise RuntimeError(f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {prod(last)} != "
                            f"{prod(first)}")
-    return xp.reshape(_inverse(xp.reshape(input, (prod(first), prod(last))), True, "inv")[0], (*last, *first))
+    return xp.reshape(inverse_of(xp.reshape(input, (prod(first), prod(last))), "inv")[0], (*last, *first))
 
 
 @linalg()

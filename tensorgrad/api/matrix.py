@@ -8,6 +8,7 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, namespace, xp
 from ._arguments import check_elements, check_list, check_tensor, converted, in_dtype, integer, normalize_dim, promoted, warn
+from ._linalg import inverse_of
 from ._register import C_NAMES, public
 
 # ── products ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -399,8 +400,7 @@ def matrix_power(input: Any, n: int) -> Any:
     if n == 0:
         return xp.copied(input, xp.broadcast_to(namespace(type(input._storage)).eye(shape[-1], dtype=input.dtype), shape=shape))
     if n < 0:
-        from .linalg import inv
-        input, n = inv(input), -n
+        input, n = inverse_of(input, "linalg.inv")[0], -n
     result = None
     while n:
         if n & 1:

@@ -14,7 +14,7 @@ from ..core.inplace import in_place
 from ..core.mode import mode
 from ..guest import compute
 from ..ops.base import OPS
-from ..storage import NumpyStorage
+from ..storage.cpu import NumpyStorage
 from . import comparison, math, matrix, pointwise
 
 

@@ -13,7 +13,7 @@ from ._register import public
 from .activation import check_floating
 from .conversion import copy_
 from .creation import empty, empty_like, from_numpy, ones_like, tensor
-from .reduction import norm
+from .norms import norm
 
 
 @public(method=False)

@@ -21,6 +21,7 @@ from ..dtype import (
     float16,
     float32,
     float64,
+    get_default_dtype,
     int8,
     int16,
     int32,
@@ -220,6 +221,11 @@ def _shown(value: Any) -> str:
 # ── the default type ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 _default: dict[str, Any] = {"device": "cpu"}      # where torch.Tensor(…) makes tensors
+
+
+def legacy_tensor(*args: Any, **kwargs: Any) -> Any:
+    """Return what `torch.Tensor(…)` makes: sizes give uninitialised memory, anything else its values, in the default dtype."""
+    return constructed(get_default_dtype(), default_backend(), args, kwargs, "Tensor")
 
 
 def default_backend() -> Any:

@@ -1,7 +1,7 @@
 """Streams and events of any device: `torch.Stream`, `torch.Event`. Those of CUDA devices are in streams.py."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ..device import CPU
 from ..device import device as Device
@@ -20,12 +20,12 @@ class Stream:
 
     device: Device = CPU
     device_index, device_type, stream_id = -1, 0, 0
+    of: ClassVar[dict[str, Any]] = {}       # the classes for other types of device, which their modules register
 
     def __new__(cls, device: Any = None, *, priority: int = 0, **kwargs: Any) -> Any:
         where = Device("cuda" if device_count() else "cpu") if device is None else Device(device)
         if cls is Stream and where.type == "cuda":
-            from .streams import Stream as CudaStream
-            return CudaStream(where, priority)
+            return cls.of["cuda"](where, priority)
         return super().__new__(cls)
 
     def query(self) -> bool:
@@ -71,12 +71,12 @@ class Event:
     device: Device = CPU
     event_id = 0
     enable_timing = False
+    of: ClassVar[dict[str, Any]] = {}       # the classes for other types of device, which their modules register
 
     def __new__(cls, device: Any = None, *, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> Any:
         where = Device("cuda" if device_count() else "cpu") if device is None else Device(device)
         if cls is Event and where.type == "cuda":
-            from .streams import Event as CudaEvent
-            return CudaEvent(enable_timing, blocking, interprocess)
+            return cls.of["cuda"](enable_timing, blocking, interprocess)
         self = super().__new__(cls)
         self.enable_timing = enable_timing
         return self

@@ -11,7 +11,8 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
-from ..storage.cuda import import_cupy, in_units, simulated_count
+from ..storage.cuda import import_cupy, simulated_count
+from ..storage.exhausted import in_units
 from .devices import backend_at, host_memory, init, is_available, is_initialized
 
 __all__ = ["empty_cache", "ipc_collect", "max_memory_allocated", "max_memory_cached", "max_memory_reserved", "mem_get_info", "memory_allocated",

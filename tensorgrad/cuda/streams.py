@@ -211,3 +211,6 @@ def stream(stream: Any) -> StreamContext:
 def get_stream_from_external(data_ptr: int, device: Any = None) -> Any:
     """A stream of another library, by its address. https://pytorch.org/docs → torch.cuda.get_stream_from_external"""
     return ExternalStream(data_ptr, device)
+
+
+any_device.Stream.of["cuda"], any_device.Event.of["cuda"] = Stream, Event

@@ -1,10 +1,14 @@
-"""Where packages find the class of traced modules, and what they build such modules with."""
+"""The class of traced modules, and what packages build such modules with, in PyTorch's place for them."""
 from ..nn.modules.module import Module
-from . import GraphModule, _absent
+from ._absent import absent
 
 __all__ = ["GraphModule"]
 _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
-_CodeOnlyModule = _absent("graph_module._CodeOnlyModule")
+_CodeOnlyModule = absent("graph_module._CodeOnlyModule")
+
+
+class GraphModule(Module):
+    """The class of PyTorch's traced modules: nothing here is one."""
 
 
 def _copy_attr(from_module, to_module, target):

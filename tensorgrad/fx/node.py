@@ -1,7 +1,9 @@
-"""Where packages find the class of the nodes of a traced graph, and types to annotate with."""
+"""The class of the nodes of a traced graph, and types to annotate with, in PyTorch's place for them."""
 from typing import Any
-
-from . import Node
 
 __all__ = ["Argument", "Node", "Target"]
 Argument = Target = Any
+
+
+class Node:
+    """The class of the nodes of a traced graph: nothing here is one."""

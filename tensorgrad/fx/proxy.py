@@ -1,4 +1,6 @@
-"""Where packages find the class of the values while a program is traced."""
-from . import Proxy
-
+"""The class of the values while a program is traced, in PyTorch's place for it."""
 __all__ = ["Proxy"]
+
+
+class Proxy:
+    """The class of the values while a program is traced: nothing here is one."""

@@ -45,6 +45,7 @@ class Relu(Bent):
 
     kinds = "fiu"
     onnx = "Relu"
+    lands = True
 
     def forward(xp, x):        return positive(xp, x)
     def grad_x(xp, g, out):    return xp.relu_gradient(g, out)
@@ -98,6 +99,7 @@ class Hardtanh(Bent):
     """x, kept within [low, high]"""
 
     kinds = "fiu"
+    lands = True
 
     def forward(xp, x, *, low, high):     return xp.clamp(x, bound(x, low), bound(x, high))
     def grad_x(xp, g, x, low, high):      return xp.where((x > low) & (x < high), g, 0)

@@ -48,57 +48,60 @@ class CtcPosterior(Op):
         lit = emitted(xp, x, places)
         alpha = read(xp, lit, skips)
         loss = -total(xp, at_last_step(xp, alpha, steps), counts)
-        share = xp.exp(alpha + read_backwards(xp, lit, skips, steps, counts) + loss[:, None])
+        share = xp.permute_dims(xp.exp(alpha + read_backwards(xp, lit, skips, steps, counts) + loss), (0, 2, 1))
         return xp.scatter_add(xp.zeros_like(x), share, xp.broadcast_to(places, share.shape), axis=2), loss
 
 
 def path(xp, labels, blank):
-    """The places to read from, (N, 2S + 1), and which of them can be reached by a skip."""
+    """The places to read from, (N, 2S + 1), and which of them can be reached by a skip, (2S + 1, N)."""
     n, s = labels.shape
     pairs = xp.reshape(xp.stack([xp.full_like(labels, blank), labels], axis=2), (n, 2 * s))
     places = xp.concat([pairs, xp.full((n, 1), blank, dtype=labels.dtype)], axis=1)
     skips = (places[:, 2:] != blank) & (places[:, 2:] != places[:, :-2])
-    return places, xp.concat([xp.zeros((n, min(2, 2 * s + 1)), dtype=bool), skips], axis=1)
+    skips = xp.concat([xp.zeros((n, min(2, 2 * s + 1)), dtype=bool), skips], axis=1)
+    return places, xp.contiguous(xp.permute_dims(skips, (1, 0)))
 
 
 def emitted(xp, x, places):
-    """The log probability of each place's class, at each time."""
-    return xp.take_along_axis(x, xp.broadcast_to(places, (x.shape[0], *places.shape)), axis=2)
+    """The log probability of each place's class, at each time: (T, 2S + 1, N), where places that follow each other are slices without gaps."""
+    lit = xp.take_along_axis(x, xp.broadcast_to(places, (x.shape[0], *places.shape)), axis=2)
+    return xp.contiguous(xp.permute_dims(lit, (0, 2, 1)))
 
 
-def later(xp, a, by):
-    """The value `by` places before each place; nothing comes from before the first."""
-    n, s = a.shape
-    return xp.concat([xp.full((n, min(by, s)), -inf, dtype=a.dtype), a[:, :-by]], axis=1)
+def nowhere(xp, lit):
+    """Two places beside the others, which nothing comes from."""
+    return xp.full((2, lit.shape[2]), -inf, dtype=lit.dtype)
 
 
 def read(xp, lit, skips):
     """α"""
-    alpha = [xp.where(xp.arange(lit.shape[2]) < 2, lit[0], -inf)]
+    before = nowhere(xp, lit)
+    alpha = [xp.concat([before, xp.where(xp.arange(lit.shape[1])[:, None] < 2, lit[0], -inf)], axis=0)]
     for t in range(1, lit.shape[0]):
         a = alpha[-1]
-        come = xp.logaddexp(a, later(xp, a, 1))
-        alpha.append(xp.logaddexp(come, xp.where(skips, later(xp, a, 2), -inf)) + lit[t])
-    return xp.stack(alpha, axis=0)
+        come = xp.logaddexp(xp.logaddexp(a[2:], a[1:-1]), xp.where(skips, a[:-2], -inf))
+        alpha.append(xp.concat([before, come + lit[t]], axis=0))
+    return xp.stack(alpha, axis=0)[:, 2:]
 
 
 def read_backwards(xp, lit, skips, steps, counts):
     """β: the same from the ends, which are the last label and the blank after it."""
-    ends, last = xp.arange(lit.shape[2]), 2 * counts[:, None]
+    ends, last = xp.arange(lit.shape[1])[:, None], 2 * counts
     ends = xp.where((ends == last) | (ends == last - 1), xp.zeros(lit.shape[1:], dtype=lit.dtype), -inf)
+    after = nowhere(xp, lit)
+    skipped = xp.concat([skips, after > 0], axis=0)[2:]
     here, beta = xp.full(lit.shape[1:], -inf, dtype=lit.dtype), []
     for t in range(lit.shape[0] - 1, -1, -1):
         if beta:
-            b = beta[-1] + lit[t + 1]
-            skipped, b = xp.where(skips, b, -inf)[:, ::-1], b[:, ::-1]
-            here = xp.logaddexp(xp.logaddexp(b, later(xp, b, 1)), later(xp, skipped, 2))[:, ::-1]
-        beta.append(xp.where((steps == t + 1)[:, None], ends, here))
+            b = xp.concat([beta[-1] + lit[t + 1], after], axis=0)
+            here = xp.logaddexp(xp.logaddexp(b[:-2], b[1:-1]), xp.where(skipped, b[2:], -inf))
+        beta.append(xp.where(steps == t + 1, ends, here))
     return xp.stack(beta[::-1], axis=0)
 
 
 def at_last_step(xp, alpha, steps):
-    """α where each sequence ends in time."""
-    return xp.index(alpha, xp.maximum(steps - 1, 0), xp.arange(steps.shape[0]), template=(ARRAY, ARRAY))
+    """α where each sequence ends in time: (N, 2S + 1)."""
+    return xp.index(alpha, xp.maximum(steps - 1, 0), xp.arange(steps.shape[0]), template=(ARRAY, slice(None), ARRAY))
 
 
 def total(xp, alpha, counts):

@@ -32,6 +32,8 @@ def real(xp, x):
 class Add(Elementwise):
     """a + b"""
 
+    lands = True
+
     def forward(xp, a, b): return xp.add(a, b)
     def grad_a(xp, g):     return g
     def grad_b(xp, g):     return g
@@ -42,6 +44,7 @@ class Subtract(Elementwise):
 
     torch_name = "Sub"
     kinds = "iufc"
+    lands = True
 
     def forward(xp, a, b): return xp.subtract(a, b)
     def grad_a(xp, g):     return g
@@ -52,6 +55,7 @@ class Multiply(Elementwise):
     """a · b"""
 
     torch_name = "Mul"
+    lands = True
 
     def forward(xp, a, b): return xp.multiply(a, b)
     def grad_a(xp, g, b):  return xp.multiply(g, b)
@@ -63,6 +67,7 @@ class Divide(Floating):
 
     torch_name = "Div"
     onnx = "Div"
+    lands = True
 
     def forward(xp, a, b):      return xp.divide(a, b)
     def grad_a(xp, g, b):       return g / b
@@ -75,6 +80,7 @@ class Negative(Elementwise):
     torch_name = "Neg"
     kinds = "iufc"
     onnx = "Neg"
+    lands = True
 
     def forward(xp, x):    return xp.negative(x)
     def grad_x(xp, g):     return -g
@@ -107,6 +113,7 @@ class Lerp(Elementwise):
     kernel_name = "lerp_cpu"
     native = False
     kinds = "fc"
+    lands = True
 
     def overload(self):
         return int(self.edges[2] is not None)
@@ -269,6 +276,7 @@ class Sqrt(Floating):
     """√x"""
 
     onnx = "Sqrt"
+    lands = True
 
     def forward(xp, x):      return xp.sqrt(x)
     def grad_x(xp, g, out):  return g / (2 * out)
@@ -380,6 +388,7 @@ class Absolute(Elementwise):
     analytic = False
     kinds = "iufc"
     onnx = "Abs"
+    lands = True
 
     def forward(xp, x):    return xp.absolute(x)
     def grad_x(xp, g, x):  return g * xp.sgn(x)
@@ -494,6 +503,7 @@ class Clamp(Elementwise):
 
     kinds = "iuf"
     native = False
+    lands = True
 
     def overload(self):
         return int(not any(self.edges[1:]))

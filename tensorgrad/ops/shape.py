@@ -442,6 +442,7 @@ class Copied(Movement):
     """`src` in the place of x: what a copy in place is on the tape."""
 
     torch_name = "CopyBackwards"
+    lands = True
 
     def name(self):
         return "torch::autograd::CopyBackwards"

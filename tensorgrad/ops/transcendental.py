@@ -17,6 +17,7 @@ class Exp(Floating):
     """eˣ"""
 
     onnx = "Exp"
+    lands = True
 
     def forward(xp, x):      return xp.exp(x)
     def grad_x(xp, g, out):  return xp.multiply(g, out)
@@ -121,6 +122,7 @@ class Sigmoid(Floating):
 
     native = False
     onnx = "Sigmoid"
+    lands = True
 
     def forward(xp, x):      return 1 / (xp.exp(-x) + 1)
     def grad_x(xp, g, out):  return xp.sigmoid_gradient(g, out)
@@ -295,6 +297,7 @@ class Tanh(Floating):
     """tanh x"""
 
     onnx = "Tanh"
+    lands = True
 
     def forward(xp, x):      return xp.tanh(x)
     def grad_x(xp, g, out):  return xp.tanh_gradient(g, out)

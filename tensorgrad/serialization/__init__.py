@@ -30,7 +30,6 @@ from . import _legacy, _tar
 from ._allowed import Passed, Refused, Unlisted, add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 from ._archive import Archive, damaged, write_archive
 from ._atomic import replacing
-from ._names import module_of
 from ._options import (
     LoadEndianness,
     get_crc32_options,
@@ -44,6 +43,7 @@ from ._options import (
 )
 from ._pickler import pickled
 from ._places import Location, default_restore_location, location_tag, register_package, validate_cuda_device
+from ._rebuild import module_of
 from ._storages import Records
 from ._unpickler import RestrictedUnpickler, unsafe_names
 

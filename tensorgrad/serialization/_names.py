@@ -2,8 +2,6 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
-from pickle import UnpicklingError
 from typing import Any
 
 from ..api import DTYPES, Size, Tensor, device, dtype
@@ -55,22 +53,3 @@ def torch_name(thing: Any) -> tuple[str, str] | None:
     if module != PACKAGE and not module.startswith(f"{PACKAGE}."):
         return None
     return f"torch{module.removeprefix(PACKAGE)}", thing.__qualname__
-
-
-def module_of(module: str, name: str) -> Any:
-    """The class or function of this package that PyTorch's (module, name) stands for; None if it is not PyTorch's."""
-    if module != "torch" and not module.startswith("torch."):
-        return None
-    from ._rebuild import ALLOWED
-    if (module, name) in ALLOWED:
-        return ALLOWED[module, name]
-    if module == "torch" and name in DTYPES:
-        return DTYPES[name]
-    if (module, name) == CLASSES[Generator]:
-        return Generator
-    if reason := missing(module, name):
-        raise UnpicklingError(reason)
-    found: Any = import_module(f"{PACKAGE}{module.removeprefix('torch')}")
-    for part in name.split("."):
-        found = getattr(found, part)
-    return found

@@ -4,16 +4,19 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
+from pickle import UnpicklingError
 from typing import Any
 
 from ..api import DTYPES, Size, Tensor, device, empty_strided
 from ..api.typed import TYPES
 from ..dtype import dtype as Dtype
 from ..dtype import layout as Layout
+from ..generator import Generator
 from ..nn.parameter import Parameter, _rebuild_parameter, _rebuild_parameter_with_state
 from ._allowed import Name, Refused, user_classes
 from ._keys import Keys
-from ._names import STORAGE_TYPES
+from ._names import CLASSES, PACKAGE, STORAGE_TYPES, missing
 from ._storages import LARGEST, check_bounds, tensor_of
 
 
@@ -206,3 +209,21 @@ VALUES: dict[tuple[str, str], Any] = {**STORAGE_TYPES, ("torch", "Tensor"): Tens
 # What stands for PyTorch's names in a file that is trusted.
 ALLOWED: dict[tuple[str, str], Any] = {key: f for key, f in CALLABLE.items() if key[0].startswith(("torch._", "torch.serialization"))} | {
     **STORAGE_TYPES, ("torch._tensor", "_rebuild_from_type_v2"): of_any_type}
+
+
+def module_of(module: str, name: str) -> Any:
+    """The class or function of this package that PyTorch's (module, name) stands for; None if it is not PyTorch's."""
+    if module != "torch" and not module.startswith("torch."):
+        return None
+    if (module, name) in ALLOWED:
+        return ALLOWED[module, name]
+    if module == "torch" and name in DTYPES:
+        return DTYPES[name]
+    if (module, name) == CLASSES[Generator]:
+        return Generator
+    if reason := missing(module, name):
+        raise UnpicklingError(reason)
+    found: Any = import_module(f"{PACKAGE}{module.removeprefix('torch')}")
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found

@@ -117,6 +117,7 @@ class Storage:
     xp: ClassVar[Any] = None
     nowhere: ClassVar[Any] = None       # stands on the tape for memory that nobody will look at again
     by_device: ClassVar[dict[str, type[Storage]]] = {}
+    makers: ClassVar[dict[str, Callable[[int], type[Storage]]]] = {}     # of devices whose storage is made when one is first used
 
     written = 0       # clock of the last write in place
     rebased = 0       # clock of the last write in place that autograd recorded
@@ -208,12 +209,10 @@ def backend_of(spec: Any) -> type[Storage]:
         spec if isinstance(spec, _device.device) else _device.device(spec)
     found = Storage.by_device.get(device._text)
     if found is None and device.type == "cuda":
-        from .cuda import cuda_backend
         index = _device.defaults.current_cuda if device.index is None else device.index
-        return Storage.by_device.get(f"cuda:{index}") or cuda_backend(index)
+        return Storage.by_device.get(f"cuda:{index}") or Storage.makers["cuda"](index)
     if found is None and device.type == "meta":
-        from .meta import MetaStorage
-        return MetaStorage
+        return Storage.by_device["meta"]
     if found is None:
         found = Storage.by_device.get(device.type) if device.index in (None, 0) else None
     if found is None and device.type in ("xpu", "mtia"):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .base import Storage
+from .exhausted import OutOfMemoryError
 
 
 class CudaStorage(Storage):
@@ -22,28 +23,6 @@ class CudaStorage(Storage):
 
 class MissingCuda(ImportError, AssertionError):
     """CuPy is not installed: an ImportError, and as well the AssertionError that a PyTorch built without CUDA raises."""
-
-
-class OutOfMemoryError(RuntimeError):
-    """A device has no memory left for an array. https://pytorch.org/docs → torch.OutOfMemoryError"""
-
-    @classmethod
-    def on(cls, index: int, size: int, total: int, free: int) -> OutOfMemoryError:
-        return cls(f"CUDA out of memory. Tried to allocate {in_units(size)}. GPU {index} has a total capacity of {in_units(total)} of which "
-                   f"{in_units(free)} is free.")
-
-
-def in_units(size: float) -> str:
-    """Bytes for people to read.
-
-    >>> in_units(1536), in_units(20 << 30)
-    ('1.50 KiB', '20.00 GiB')
-    """
-    for unit in ("bytes", "KiB", "MiB"):
-        if size < 1024:
-            return f"{size} bytes" if unit == "bytes" else f"{size:.2f} {unit}"
-        size /= 1024
-    return f"{size:.2f} GiB"
 
 
 def simulated_count() -> int:
@@ -83,6 +62,9 @@ def cuda_backend(index: int) -> type[CudaStorage]:
     if name not in Storage.by_device:
         (_simulated_backend if simulated_count() else _cupy_backend)(name, index)
     return Storage.by_device[name]  # type: ignore[return-value]
+
+
+Storage.makers["cuda"] = cuda_backend
 
 
 def _simulated_backend(name: str, index_: int) -> None:

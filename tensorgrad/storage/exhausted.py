@@ -16,6 +16,28 @@ class HostMemoryError(RuntimeError, MemoryError):
     """Main memory that was asked for and is not there: PyTorch's RuntimeError, and Python's MemoryError for programs that wait for that."""
 
 
+class OutOfMemoryError(RuntimeError):
+    """A device has no memory left for an array. https://pytorch.org/docs → torch.OutOfMemoryError"""
+
+    @classmethod
+    def on(cls, index: int, size: int, total: int, free: int) -> OutOfMemoryError:
+        return cls(f"CUDA out of memory. Tried to allocate {in_units(size)}. GPU {index} has a total capacity of {in_units(total)} of which "
+                   f"{in_units(free)} is free.")
+
+
+def in_units(size: float) -> str:
+    """Bytes for people to read.
+
+    >>> in_units(1536), in_units(20 << 30)
+    ('1.50 KiB', '20.00 GiB')
+    """
+    for unit in ("bytes", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size} bytes" if unit == "bytes" else f"{size:.2f} {unit}"
+        size /= 1024
+    return f"{size:.2f} GiB"
+
+
 def in_words(bytes_: int | None, name: str = "") -> HostMemoryError:
     """PyTorch's error for memory that the system refuses."""
     asked = "" if bytes_ is None else f": you tried to allocate {bytes_} bytes. Error code 12 (Cannot allocate memory)"

@@ -15,6 +15,7 @@ from .. import _overriding
 from .. import api as tg
 from ..core.anomaly import saved_tensors_hooks
 from ..core.mode import mode, no_grad
+from ._device_states import get_device_states
 from ._pytree import tree_leaves, tree_map
 
 __all__ = ["CheckpointPolicy", "SAC_IGNORED_OPS", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts"]
@@ -131,7 +132,6 @@ class _First(_Context):
         kwargs = kwargs or {}
         if func.__name__ in SAC_IGNORED_OPS or not mode.watching.hooks:
             return func(*args, **kwargs)
-        from .checkpoint import get_device_states
         saved: list[Any] = []
         pack, unpack = mode.watching.hooks[-1]
         given = _tensors([args, kwargs])

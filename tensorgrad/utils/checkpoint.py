@@ -22,7 +22,7 @@ from ..autograd.function import Function, Saved
 from ..core.anomaly import saved_tensors_hooks
 from ..core.engine import backward
 from ..core.mode import enable_grad, mode, no_grad
-from ._pytree import tree_leaves
+from ._device_states import get_device_states, set_device_states
 from ._selective import SAC_IGNORED_OPS, CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
 
 __all__ = ["CheckpointError", "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType", "GraphExecGroup", "SAC_IGNORED_OPS",
@@ -197,22 +197,6 @@ class _Surroundings:
 def _casts(override: Any) -> bool:
     from ..amp.autocast_mode import Casting
     return isinstance(override, Casting)
-
-
-def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
-    """The GPUs on which tensors among the arguments lie, and the states of their generators."""
-    indices = [x.device.index for x in tree_leaves(args) if isinstance(x, tg.Tensor) and x.device.type == "cuda"]
-    if not indices:
-        return [], []
-    from .. import cuda
-    return indices, [cuda.get_rng_state(index) for index in indices]
-
-
-def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
-    """Set the states of the generators of GPUs."""
-    for index, state in zip(devices, states):
-        from .. import cuda
-        cuda.set_rng_state(state, index)
 
 
 class DefaultDeviceType:

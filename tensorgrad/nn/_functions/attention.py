@@ -7,8 +7,11 @@ from typing import Any
 
 from ... import api as tg
 from ...api._arguments import anywhere
+from ...api.linear import linear
 from ...core.dispatch import xp
-from .. import functional as F
+from .activation import softmax
+from .dropout import dropout
+from .padding import pad
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention", "_canonical_mask", "_none_or_dtype"]
 
@@ -80,11 +83,11 @@ def _attend(query: Any, key: Any, value: Any, mask: Any, dropout_p: float, scale
         if mask.dtype is tg.bool:
             attention = _masked_softmax(scores, mask)
         else:
-            attention = F.softmax(scores + mask, -1)
+            attention = softmax(scores + mask, -1)
     else:
-        attention = F.softmax(scores, -1)
+        attention = softmax(scores, -1)
     if dropout_p:
-        attention = F.dropout(attention, dropout_p)
+        attention = dropout(attention, dropout_p)
     return attention @ value, attention
 
 
@@ -93,8 +96,8 @@ def _masked_softmax(scores: Any, allowed: Any) -> Any:
     masked = scores.masked_fill(~allowed, float("-inf"))
     some = allowed.any(-1, keepdim=True)
     if not anywhere(~some):
-        return F.softmax(masked, -1)
-    return F.softmax(masked.masked_fill(~some, 0.0), -1).masked_fill(~some, 0.0)
+        return softmax(masked, -1)
+    return softmax(masked.masked_fill(~some, 0.0), -1).masked_fill(~some, 0.0)
 
 
 def _none_or_dtype(tensor: Any) -> Any:
@@ -146,15 +149,15 @@ def _projected(query: Any, key: Any, value: Any, weights: Any, biases: Any) -> A
     if packed is not None:
         width = query.size(-1)
         if query is key and key is value:
-            out = F.linear(query, packed, biases)
+            out = linear(query, packed, biases)
             return out.split(width, -1)
         w, b = packed.split(width, 0), (None,) * 3 if biases is None else biases.split(width, 0)
         if key is value:
-            kv = F.linear(key, packed[width:], None if biases is None else biases[width:])
-            return (F.linear(query, w[0], b[0]), *kv.split(width, -1))
-        return tuple(F.linear(t, w[i], b[i]) for i, t in enumerate((query, key, value)))
+            kv = linear(key, packed[width:], None if biases is None else biases[width:])
+            return (linear(query, w[0], b[0]), *kv.split(width, -1))
+        return tuple(linear(t, w[i], b[i]) for i, t in enumerate((query, key, value)))
     b = (None,) * 3 if biases is None else biases.split(query.size(-1), 0)
-    return tuple(F.linear(t, separate[i], b[i]) for i, t in enumerate((query, key, value)))
+    return tuple(linear(t, separate[i], b[i]) for i, t in enumerate((query, key, value)))
 
 
 def _in_projection_packed(q: Any, k: Any, v: Any, w: Any, b: Any = None) -> Any:
@@ -164,7 +167,7 @@ def _in_projection_packed(q: Any, k: Any, v: Any, w: Any, b: Any = None) -> Any:
 
 def _in_projection(q: Any, k: Any, v: Any, w_q: Any, w_k: Any, w_v: Any, b_q: Any = None, b_k: Any = None, b_v: Any = None) -> Any:
     """The same with three matrices."""
-    return F.linear(q, w_q, b_q), F.linear(k, w_k, b_k), F.linear(v, w_v, b_v)
+    return linear(q, w_q, b_q), linear(k, w_k, b_k), linear(v, w_v, b_v)
 
 
 def _attended_itself(x: Any, weight: Any, bias: Any, out_weight: Any, out_bias: Any, heads: int, causal: bool, need_weights: bool) -> tuple[Any, Any]:
@@ -174,11 +177,11 @@ def _attended_itself(x: Any, weight: Any, bias: Any, out_weight: Any, out_bias: 
     PyTorch's does: a dropout after it draws its numbers in the order of the memory."""
     length, batch, _ = x.shape
     batch_first = not x.is_contiguous()
-    packed = F.linear(x.transpose(0, 1) if batch_first else x, weight, bias)
+    packed = linear(x.transpose(0, 1) if batch_first else x, weight, bias)
     packed = packed.reshape(*packed.shape[:2], 3, heads, -1)
     query, key, value = packed.permute(*((2, 0, 3, 1, 4) if batch_first else (2, 1, 3, 0, 4))).unbind(0)
-    out = F.linear(_attended(query, key, value, None, causal).permute(2, 0, 1, 3).reshape(length, batch, -1), out_weight, out_bias)
-    return out, F.softmax((query * _scale(query)) @ key.transpose(-2, -1), -1) if need_weights else None
+    out = linear(_attended(query, key, value, None, causal).permute(2, 0, 1, 3).reshape(length, batch, -1), out_weight, out_bias)
+    return out, softmax((query * _scale(query)) @ key.transpose(-2, -1), -1) if need_weights else None
 
 
 def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_check: int, num_heads: int, in_proj_weight: Any, in_proj_bias: Any,
@@ -238,8 +241,8 @@ def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_
         if static_k is not None or static_v is not None:
             raise AssertionError("bias cannot be added to static key." if static_k is not None else "bias cannot be added to static value.")
         k, v = tg.cat([k, bias_k.repeat(1, batch, 1)]), tg.cat([v, bias_v.repeat(1, batch, 1)])
-        attn_mask = None if attn_mask is None else F.pad(attn_mask, (0, 1))
-        key_padding_mask = None if key_padding_mask is None else F.pad(key_padding_mask, (0, 1))
+        attn_mask = None if attn_mask is None else pad(attn_mask, (0, 1))
+        key_padding_mask = None if key_padding_mask is None else pad(key_padding_mask, (0, 1))
 
     def heads(t: Any) -> Any:
         return t.reshape(t.shape[0], batch * num_heads, head).transpose(0, 1)
@@ -253,8 +256,8 @@ def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_
     if add_zero_attn:
         zeros = k.new_zeros(batch * num_heads, 1, head)
         k, v = tg.cat([k, zeros], 1), tg.cat([v, zeros], 1)
-        attn_mask = None if attn_mask is None else F.pad(attn_mask, (0, 1))
-        key_padding_mask = None if key_padding_mask is None else F.pad(key_padding_mask, (0, 1))
+        attn_mask = None if attn_mask is None else pad(attn_mask, (0, 1))
+        key_padding_mask = None if key_padding_mask is None else pad(key_padding_mask, (0, 1))
     sources = k.shape[1]
     if key_padding_mask is not None:
         for axis, expected in enumerate((batch, sources)):
@@ -269,7 +272,7 @@ def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_
         parts = [t.reshape(batch, num_heads, *t.shape[1:]) for t in (q, k, v)]
         mask = None if attn_mask is None else attn_mask.reshape(-1, num_heads if len(attn_mask) > 1 else 1, *attn_mask.shape[1:])
         out = _attended(*parts, mask, causal).permute(2, 0, 1, 3).reshape(length * batch, width)
-    out = F.linear(out, out_proj_weight, out_proj_bias).reshape(length, batch, -1)
+    out = linear(out, out_proj_weight, out_proj_bias).reshape(length, batch, -1)
     out = out if batched else out.squeeze(1)
     if not need_weights:
         return out, None

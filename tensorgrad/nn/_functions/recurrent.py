@@ -5,7 +5,7 @@ from typing import Any
 
 from ... import api as tg
 from ...core.dispatch import SCALAR_TYPES, xp
-from .. import functional as F
+from . import dropout as _dropout
 
 __all__ = ["_rnn", "_rnn_cell"]
 
@@ -53,7 +53,7 @@ def _rnn(mode: str, input: Any, hx: Any, weights: Any, has_biases: bool, num_lay
             last_h.append(h)
         x = outputs[0] if directions == 1 else tg.cat(outputs, -1)
         if dropout and training and layer < num_layers - 1:
-            x = F.dropout(x, dropout, True)
+            x = _dropout.dropout(x, dropout, True)
     out = x.transpose(0, 1) if batch_first and sizes is None else x
     hidden = tg.stack(last_h)
     return out, (hidden, tg.stack(last_c)) if lstm else hidden

@@ -1,0 +1,66 @@
+"""Norms and distances of whole tensors. Those of `torch.linalg` are in linalg.py. https://pytorch.org/docs/stable/torch.html#reduction-ops"""
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.dispatch import xp
+from ._arguments import check_tensor, normalize_dim
+from ._register import public
+from .linalg import matrix_norm
+from .math import sub
+from .reduction import vector_norm
+
+
+@public(out="same")
+def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    """The norm of a vector, 'fro' that of all elements, 'nuc' the sum of a matrix' singular values. https://pytorch.org/docs → torch.norm
+
+    >>> import tensorgrad as torch
+    >>> torch.norm(torch.tensor([3., 4.])), torch.norm(torch.tensor([3., -4.]), p=float('inf'))
+    (tensor(5.), tensor(4.))
+    """
+    if type(keepdim) is not bool:
+        raise TypeError(f"linalg_vector_norm(): argument 'keepdim' (position 4) must be bool, not {type(keepdim).__name__}")
+    if p == "nuc":
+        return matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
+    if p in ("fro", None) and isinstance(dim, (tuple, list)) and len(dim) > 2:
+        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
+    return vector_norm(input, 2.0 if p in ("fro", None) else p, dim, keepdim, dtype=dtype)
+
+
+@public()
+def dist(input: Any, other: Any, p: Any = 2) -> Any:
+    """The norm of input − other. https://pytorch.org/docs → torch.dist
+
+    >>> import tensorgrad as torch
+    >>> torch.dist(torch.tensor([1., 1.]), torch.tensor([4., 5.]))
+    tensor(5.)
+    """
+    check_tensor(input, "dist", "input", 1)
+    check_tensor(other, "dist", "other", 2)
+    return vector_norm(sub(input, other), p)
+
+
+@public(inplace=True, out="same")
+def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:
+    """The slices along an axis, those of a norm above `maxnorm` scaled down to it. https://pytorch.org/docs → torch.renorm
+
+    >>> import tensorgrad as torch
+    >>> torch.renorm(torch.tensor([[3., 4.], [0.3, 0.4]]), 2, 0, 1.)
+    tensor([[0.6000, 0.8000],
+            [0.3000, 0.4000]])
+    """
+    ndim = input.array.ndim
+    if isinstance(p, complex) or p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported" if not isinstance(p, complex) else "renorm: p must be real-valued")
+    if isinstance(maxnorm, complex) or maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+    if ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {ndim} dimensions")
+    axis = normalize_dim(dim, ndim)
+    others = tuple(a for a in range(ndim) if a != axis)
+    above = xp.greater(vector_norm(input.detach(), p, others, True), maxnorm)
+    size = vector_norm(xp.where(above, input, 1), p, others, True)       # of what is not scaled, NaN included, no gradient is to flow through it
+    return xp.multiply(xp.contiguous(input), xp.where(above, xp.divide(maxnorm, xp.add(size, 1e-7)), 1))
