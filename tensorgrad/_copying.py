@@ -69,7 +69,7 @@ def _copied_memory(tensor: Any, memo: dict[int, Any]) -> tuple[Any, Any]:
         copied.memory = memory.copy(order="K")
     copied = memo[id(storage)]
     view = {"size": tensor.array.shape, "stride": tensor.stride(), "offset": tensor.storage_offset(), "layout": None, "length": memory.size}
-    return OPS["as_strided"].forward(type(storage).xp, copied.memory, **view), copied
+    return OPS["as_strided"].kernels[type(storage)](copied.memory, **view), copied
 
 
 def reduced(tensor: Any) -> Any:

@@ -16,7 +16,8 @@ from .core.dispatch import PLAIN, wrap
 from .core.inplace import address
 from .core.lanes import lanes
 from .core.mode import mode
-from .core.tape import Hooks, Leaf, TensorBase, new, node_of, root_of
+from .core.node import Hooks
+from .core.tape import Leaf, TensorBase, new, node_of, root_of
 from .device import device as Device
 from .size import Size, new_size
 from .storage.base import Storage, clock

@@ -175,6 +175,7 @@ SAMPLES |= {
                     ((2, {}), (1, {"axis": 1}), (3, {"axis": 0}), (inf, {"axis": 1}), (-inf, {}), (0.5, {"axis": 1, "keepdims": True}))],
     "count_norm": [S(real(3, 4), axis=1), S(real(3, 4), keepdims=True)],
     "recurrence": [S(real(3, 4), between(-0.9, 0.9, 3, 4), axis=1), S(real(5, 2), real(5, 2), axis=0, reverse=True)],
+    "order": [S(real(3, 4), axis=1), S(real(3, 4), axis=0, descending=True)],
     "sort_dim": [S(real(3, 4), axis=1), S(real(3, 4), axis=0, descending=True)],
     "topk": [S(real(3, 5), k=2, axis=1), S(real(5, 2), k=3, axis=0, largest=False)],
     "kthvalue": [S(real(3, 5), k=2, axis=1), S(real(5, 2), k=3, axis=0, keepdims=True)],

@@ -8,7 +8,9 @@ import pytest
 import tensorgrad as tg
 from tensorgrad import nn, sharing
 from tensorgrad import threads as thread_counts
-from tensorgrad.core import aside, engine
+from tensorgrad.core import aside, sweep
+from tensorgrad.core.plan import plans_of
+from tensorgrad.core.step import PlainStep
 from tensorgrad.ops.convolution import Convolution
 from tests.support import cpu_only
 
@@ -19,7 +21,7 @@ pytestmark = cpu_only
 def begun(monkeypatch, threads):
     """What was put aside, in a process without compiled kernels."""
     found = []
-    monkeypatch.setattr(engine, "lanes", None)
+    monkeypatch.setattr(sweep, "lanes", None)
     monkeypatch.setattr(aside, "WORTH", 1)
     monkeypatch.setattr(sharing, "can_start", lambda: True)
     monkeypatch.setattr(aside, "aside", lambda job: found.append(job) or sharing.aside(job))
@@ -75,7 +77,7 @@ def test_another_thread_computes_them_while_backward_goes_on(monkeypatch, begun)
     def pull(node, *args):
         assert began.wait(10)
         went_on.set()
-        return engine.pull(node, *args)
+        return PlainStep.pull(node, *args)
     conv = nn.Conv2d(2, 3, 3)
     loss = conv(tg.exp(tg.randn(1, 2, 4, 4, requires_grad=True))).sum()
     plan = step_of(loss, "ConvolutionBackward0").plan
@@ -195,4 +197,4 @@ def test_bfloat16_is_summed_in_its_own_way(begun):
 
 
 def test_ops_say_what_may_be_put_aside():
-    assert Convolution.aside == "w" and Convolution.pull is engine.pull_aside
+    assert Convolution.aside == "w" and issubclass(plans_of(Convolution)[7].node_type, aside.AsideStep)

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import tensorgrad as tg
-from tensorgrad.core import engine
+from tensorgrad.core import sweep
 from tensorgrad.core.dispatch import OPS, xp
 from tensorgrad.core.lanes import lanes
 from tensorgrad.core.mode import mode, writers
+from tensorgrad.core.plan import plans_of
 from tensorgrad.core.tape import record, record_careful
 from tensorgrad.ops.base import Pair
 from tensorgrad.storage.cpu import NumpyStorage
@@ -161,7 +162,7 @@ def test_record_is_what_it_is_in_python():
         steps = []
         for write in (lanes.record, record):
             out = getattr(xp, op)(*operands).detach()
-            write(OPS[op].plans[formulas], operands, tuple(t._node for t in operands), {}, out)
+            write(plans_of(OPS[op])[formulas], operands, tuple(t._node for t in operands), {}, out)
             steps.append(out._node)
         assert seen(steps[0]) == seen(steps[1]) and steps[0].time < steps[1].time
     with pytest.raises(TypeError):
@@ -251,7 +252,7 @@ def test_gradients_are_those_of_pythons_engine(dtype, monkeypatch):
             loss.backward()
         return [t.grad for t in leaves]
     ours = gradients()
-    monkeypatch.setattr(engine, "lanes", None)
+    monkeypatch.setattr(sweep, "lanes", None)
     for a, b in zip(ours, gradients(), strict=True):
         assert a.dtype is b.dtype and a.shape == b.shape
         tg.testing.assert_close(a, b)
@@ -336,7 +337,7 @@ def test_nothing_is_kept():
             with pytest.raises((RuntimeError, TypeError)):
                 wrong()
     constants = (None, True) if sys.version_info < (3, 12) else ()       # later ones are not counted
-    held = (*constants, np.dtype("float32"), a.array, b.array, tg.Tensor, NumpyStorage, OPS["multiply"].plans[3], a._node)
+    held = (*constants, np.dtype("float32"), a.array, b.array, tg.Tensor, NumpyStorage, plans_of(OPS["multiply"])[3], a._node)
 
     def counts():
         gc.collect()

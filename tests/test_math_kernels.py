@@ -30,16 +30,20 @@ def odd(*shape):
 
 
 class Formulas:
-    """NumPy's functions, and the ops' own formulas where it has none: an `xp` without kernels."""
+    """NumPy's functions, and the ops' own definitions where it has none: an `xp` without kernels."""
 
     def __getattr__(self, name):
-        return getattr(np, name, None) or (lambda *args, **params: OPS[name].forward(self, *args, **params))
+        return getattr(np, name, None) or (lambda *args, **params: definition(name)(self, *args, **params))
+
+
+def definition(name):
+    return OPS[name].kernels.in_arrays or OPS[name].forward
 
 
 def both(name, *args, **params):
     """What the kernel gives, and what the formula gives."""
     with np.errstate(all="ignore"):
-        found = OPS[name].kernels[NumpyStorage](*args, **params), OPS[name].forward(Formulas(), *args, **params)
+        found = OPS[name].kernels[NumpyStorage](*args, **params), definition(name)(Formulas(), *args, **params)
     return [parts if isinstance(parts, tuple) else (parts,) for parts in found]
 
 

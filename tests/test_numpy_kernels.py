@@ -11,6 +11,7 @@ import pytest
 import tensorgrad as tg
 from tensorgrad import sharing
 from tensorgrad.kernels import (
+    arrays_windows,
     attention_numpy,
     columns_numpy,
     convolution_numpy,
@@ -23,12 +24,13 @@ from tensorgrad.kernels import (
     rows_numpy,
     windows_numpy,
 )
-from tensorgrad.ops.convolution import Columns, Convolution, ConvolutionInput, ConvolutionWeight
+from tensorgrad.ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight
 from tensorgrad.ops.normalization import NativeBatchNorm
-from tensorgrad.ops.pooling import WindowSpread, WindowSum
+from tensorgrad.storage.cpu import NumpyStorage
 from tests.support import cpu_only
 
 pytestmark = cpu_only
+xp = NumpyStorage.xp
 
 
 @pytest.fixture
@@ -111,18 +113,18 @@ def test_convolution_in_blocks_is_that_of_the_formulas(monkeypatch, two_threads,
     monkeypatch.setattr(convolution_numpy, "ways", lambda *arrays: (way,))
     rng, how = np.random.default_rng(0), dict(stride=stride, padding=padding, dilation=dilation)
     x, w, b = rng.standard_normal((n, c, *size)), rng.standard_normal((o, c, *kernel)), rng.standard_normal(o)
-    y = Convolution.forward(np, x, w, b, **how)
+    y = Convolution.forward(xp, x, w, b, **how)
     g, bias = rng.standard_normal(y.shape), rng.standard_normal(c)
     each = dict(how, groups=c)
     alone, some = w[:1, :1].repeat(c, 0), g[:, :1].repeat(c, 1)
     for ours, formula in ((convolution_numpy.convolution(x, w, b, **how), y),
-                          (convolution_numpy.convolution(x, alone, bias, **each), Convolution.forward(np, x, alone, bias, **each)),
+                          (convolution_numpy.convolution(x, alone, bias, **each), Convolution.forward(xp, x, alone, bias, **each)),
                           (convolution_numpy.convolution_input(some, alone, bias, size=size, **each),
-                           ConvolutionInput.forward(np, some, alone, bias, size=size, **each)),
+                           ConvolutionInput.forward(xp, some, alone, bias, size=size, **each)),
                           (convolution_numpy.convolution_weight(some, x, size=kernel, **each),
-                           ConvolutionWeight.forward(np, some, x, size=kernel, **each)),
-                          (convolution_numpy.convolution_input(g, w, bias, size=size, **how), ConvolutionInput.forward(np, g, w, bias, size=size, **how)),
-                          (convolution_numpy.convolution_weight(g, x, size=kernel, **how), ConvolutionWeight.forward(np, g, x, size=kernel, **how))):
+                           ConvolutionWeight.forward(xp, some, x, size=kernel, **each)),
+                          (convolution_numpy.convolution_input(g, w, bias, size=size, **how), ConvolutionInput.forward(xp, g, w, bias, size=size, **how)),
+                          (convolution_numpy.convolution_weight(g, x, size=kernel, **how), ConvolutionWeight.forward(xp, g, x, size=kernel, **how))):
         np.testing.assert_allclose(ours, formula, atol=1e-12)
 
 
@@ -146,7 +148,7 @@ def test_what_is_not_finite_in_a_kernel_is_not_seen_beyond_the_border(monkeypatc
         w = np.ones((3, channels, 3, 3))
         w[2, channels - 1, 0, 1] = value
         ours = convolution_numpy.convolution_input(g, w, None, groups=groups, **how)
-        np.testing.assert_array_equal(ours, ConvolutionInput.forward(np, g, w, None, groups=groups, **how))
+        np.testing.assert_array_equal(ours, ConvolutionInput.forward(xp, g, w, None, groups=groups, **how))
         assert np.isfinite(ours[:, 2, 7]).all() and not np.isfinite(ours[:, 2, :7]).any()
 
 
@@ -187,10 +189,10 @@ def test_sums_of_windows_are_those_of_the_formulas(monkeypatch, size, kernel, st
     monkeypatch.setattr(pooling_numpy, "LARGE", 1)
     rng, how = np.random.default_rng(0), dict(kernel=kernel, stride=stride, widths=widths, scale=0.25)
     x = rng.standard_normal((3, 2, *size))
-    y = WindowSum.forward(np, x, **how)
+    y = arrays_windows.window_sum(np, x, **how)
     np.testing.assert_allclose(pooling_numpy.window_sum(x, **how), y, atol=1e-12)
     g = rng.standard_normal(y.shape)
-    np.testing.assert_allclose(pooling_numpy.window_spread(g, size=size, **how), WindowSpread.forward(np, g, size=size, **how), atol=1e-12)
+    np.testing.assert_allclose(pooling_numpy.window_spread(g, size=size, **how), arrays_windows.window_spread(np, g, size=size, **how), atol=1e-12)
 
 
 @pytest.mark.parametrize("value", [np.inf, np.nan, 1e30])
@@ -199,8 +201,8 @@ def test_what_one_window_sees_is_its_own(monkeypatch, value):
     x, how = np.ones((2, 3, 4, 6), np.float32), dict(kernel=(2, 2), stride=(2, 2), widths=((0, 0), (0, 0)))
     x[1, 1, 2, 3] = value
     y = pooling_numpy.window_sum(x, **how)
-    np.testing.assert_array_equal(y, WindowSum.forward(np, x, **how))
-    np.testing.assert_array_equal(pooling_numpy.window_spread(y, size=(4, 6), **how), WindowSpread.forward(np, y, size=(4, 6), **how))
+    np.testing.assert_array_equal(y, arrays_windows.window_sum(np, x, **how))
+    np.testing.assert_array_equal(pooling_numpy.window_spread(y, size=(4, 6), **how), arrays_windows.window_spread(np, y, size=(4, 6), **how))
 
 
 @pytest.mark.parametrize("m, n, k, stack", [
@@ -274,7 +276,7 @@ def test_planes_are_shared_on_the_way_back_from_maxima(monkeypatch, two_threads)
 def test_windows_are_those_of_the_formula(stride, padding, dilation):
     x, how = np.random.default_rng(0).standard_normal((2, 3, 6, 7)), dict(kernel=(2, 3), stride=stride, padding=padding, dilation=dilation)
     ours = convolution_numpy.windows(x, **how)
-    np.testing.assert_array_equal(ours, Columns.forward(np, x, **how))
+    np.testing.assert_array_equal(ours, arrays_windows.columns(np, x, **how))
     assert ours.flags.c_contiguous and ours.base is None
 
 
@@ -282,7 +284,7 @@ def test_windows_of_an_axis_without_length_do_not_ask_for_its_step():
     x = np.random.default_rng(0).standard_normal((3, 7, 8))[:, None]
     assert x.strides[1] == 0
     how = dict(kernel=(2, 3), stride=(1, 2), padding=(0, 0), dilation=(2, 1))
-    np.testing.assert_array_equal(convolution_numpy.windows(x, **how), Columns.forward(np, x.copy(), **how))
+    np.testing.assert_array_equal(convolution_numpy.windows(x, **how), arrays_windows.columns(np, x.copy(), **how))
     np.testing.assert_array_equal(tg.nn.functional.unfold(tg.from_numpy(x), (2, 3)), tg.nn.functional.unfold(tg.from_numpy(x.copy()), (2, 3)))
 
 

@@ -19,6 +19,7 @@ UPWARD = {
     ("utils.data.distributed", "distributed"): "the processes among which samples are shared out",
     ("utils.collect_env", "__init__"): "the package's version",
     ("utils._selective", "_ops"): "functions by the names that torch.ops gives them",
+    ("graph", "nn"): "the modules that a graph's nodes name",
     ("api", "nn"): "torch.f where the function lives in nn.functional",
     ("core.fused", "core.dispatch"): "a step of a kernel pair is pulled as its op's definition",
     ("core.fused", "core.engine"): "the same",
@@ -270,11 +271,11 @@ def test_the_rules_are_seen_to_be_broken(monkeypatch):
     """The readers find imports and assignments of each kind."""
     def read(text, reader):
         monkeypatch.setattr(Path, "read_text", lambda self, encoding=None: text)
-        syntax.cache_clear()
+        syntax.cache_clear(), imports.cache_clear()
         try:
             return list(reader(PACKAGE / "ops" / "made_up.py"))
         finally:
-            syntax.cache_clear()
+            syntax.cache_clear(), imports.cache_clear()
     assert read("import cupy\nfrom ..api import creation\nfrom .. import nn\ndef f():\n    from ..core.dispatch import xp\n    import numpy.linalg\n",
                 imports) == [
         ("cupy", False, 1), ("numpy.linalg", True, 6), ("tensorgrad.api.creation", False, 2), ("tensorgrad.core.dispatch", True, 5),

@@ -9,7 +9,7 @@ import tensorgrad as torch
 from tensorgrad.core.dispatch import xp
 from tensorgrad.ops.base import OPS
 from tensorgrad.viz import explain
-from tensorgrad.viz.values import Value
+from tensorgrad.viz.text import Value
 
 nn, F = torch.nn, torch.nn.functional
 

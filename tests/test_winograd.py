@@ -8,10 +8,13 @@ import tensorgrad as tg
 from tensorgrad import sharing
 from tensorgrad.core.dispatch import OpDispatch
 from tensorgrad.kernels import convolution_numpy, products_numpy, winograd_numpy
-from tensorgrad.ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight, output_length
+from tensorgrad.ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight
+from tensorgrad.ops.windows import output_length
+from tensorgrad.storage.cpu import NumpyStorage
 from tests.support import cpu_only
 
 pytestmark = cpu_only
+xp = NumpyStorage.xp
 
 CASES = [      # images, channels, size, kernel, results, stride, padding
     (3, 4, (9, 11), (3, 3), 5, (1, 1), (1, 1)),
@@ -74,16 +77,16 @@ def test_results_are_those_of_the_formulas(monkeypatch, workers, block, piece, g
     key = tuple(how.values())
     assert winograd_numpy.fits(w.shape[2:], key)
     for fill, first, second, offset, formula in (
-            (winograd_numpy.correlate, x, w, b, Convolution.forward(np, x, w, b, **how)),
-            (winograd_numpy.correlate, x, w, None, Convolution.forward(np, x, w, None, **how)),
-            (winograd_numpy.back, g, w, bias, ConvolutionInput.forward(np, g, w, bias, size=x.shape[2:], **how)),
-            (winograd_numpy.back, g, w, None, ConvolutionInput.forward(np, g, w, None, size=x.shape[2:], **how))):
+            (winograd_numpy.correlate, x, w, b, Convolution.forward(xp, x, w, b, **how)),
+            (winograd_numpy.correlate, x, w, None, Convolution.forward(xp, x, w, None, **how)),
+            (winograd_numpy.back, g, w, bias, ConvolutionInput.forward(xp, g, w, bias, size=x.shape[2:], **how)),
+            (winograd_numpy.back, g, w, None, ConvolutionInput.forward(xp, g, w, None, size=x.shape[2:], **how))):
         out = np.full(formula.shape, np.nan)
         assert fill(first, second, offset, out, key)
         np.testing.assert_allclose(out, formula, atol=1e-12)
     out = np.full(w.shape, np.nan)
     assert winograd_numpy.weight(g, x, out, key)
-    np.testing.assert_allclose(out, ConvolutionWeight.forward(np, g, x, size=w.shape[2:], **how), atol=1e-12)
+    np.testing.assert_allclose(out, ConvolutionWeight.forward(xp, g, x, size=w.shape[2:], **how), atol=1e-12)
 
 
 @pytest.mark.parametrize("case", CASES[:1] + CASES[7:8])
@@ -94,24 +97,24 @@ def test_arrays_may_lie_anywhere(workers, case):
     y, gx, gw = (np.empty((*a.shape[:2], 2 * a.shape[2], a.shape[3]))[:, :, ::2] for a in (g, x, w))
     assert winograd_numpy.correlate(apart, turned, b, y, key) and winograd_numpy.back(backward, turned, None, gx, key)
     assert winograd_numpy.weight(backward, apart, gw, key)
-    np.testing.assert_allclose(y, Convolution.forward(np, x, w, b, **how), atol=1e-12)
-    np.testing.assert_allclose(gx, ConvolutionInput.forward(np, g, w, None, size=x.shape[2:], **how), atol=1e-12)
-    np.testing.assert_allclose(gw, ConvolutionWeight.forward(np, g, x, size=w.shape[2:], **how), atol=1e-12)
+    np.testing.assert_allclose(y, Convolution.forward(xp, x, w, b, **how), atol=1e-12)
+    np.testing.assert_allclose(gx, ConvolutionInput.forward(xp, g, w, None, size=x.shape[2:], **how), atol=1e-12)
+    np.testing.assert_allclose(gw, ConvolutionWeight.forward(xp, g, x, size=w.shape[2:], **how), atol=1e-12)
 
 
 @pytest.mark.parametrize("kernel, stride", [(3, 1), (4, 2), (6, 2)])
 def test_float32_is_as_close_as_pytorch_asks(always, kernel, stride):
     rng, how = np.random.default_rng(0), dict(stride=(stride, stride), padding=(1, 1), dilation=(1, 1))
     x, w = rng.standard_normal((4, 64, 14, 14)), rng.standard_normal((64, 64, kernel, kernel)) / np.sqrt(64 * kernel ** 2)
-    y = Convolution.forward(np, x, w, None, **how)
+    y = Convolution.forward(xp, x, w, None, **how)
     g = rng.standard_normal(y.shape)
     scaled = g / np.sqrt(g[:, 0].size)                      # so that sums over images and places are of order one, too
     x32, w32, g32, scaled32 = (a.astype(np.float32) for a in (x, w, g, scaled))
     for ours, exact in ((convolution_numpy.convolution(x32, w32, None, **how), y),
                         (convolution_numpy.convolution_input(g32, w32, None, size=(14, 14), **how),
-                         ConvolutionInput.forward(np, g, w, None, size=(14, 14), **how)),
+                         ConvolutionInput.forward(xp, g, w, None, size=(14, 14), **how)),
                         (convolution_numpy.convolution_weight(scaled32, x32, size=w.shape[2:], **how),
-                         ConvolutionWeight.forward(np, scaled, x, size=w.shape[2:], **how))):
+                         ConvolutionWeight.forward(xp, scaled, x, size=w.shape[2:], **how))):
         assert ours.dtype == np.float32
         np.testing.assert_allclose(ours, exact, rtol=1.3e-6, atol=1e-5)
 
@@ -125,11 +128,11 @@ def test_what_is_not_finite_spreads_no_further(always, workers, value, where, ke
     g = rng.random((2, 4, 8 // stride, 8 // stride), np.float32) + 1
     (x if where == "x" else w)[1, 2, 2, 1] = value
     with np.errstate(all="ignore"):
-        for ours, formula in ((convolution_numpy.convolution(x, w, None, **how), Convolution.forward(np, x, w, None, **how)),
+        for ours, formula in ((convolution_numpy.convolution(x, w, None, **how), Convolution.forward(xp, x, w, None, **how)),
                               (convolution_numpy.convolution_input(g, w, None, size=(8, 8), **how),
-                               ConvolutionInput.forward(np, g, w, None, size=(8, 8), **how)),
+                               ConvolutionInput.forward(xp, g, w, None, size=(8, 8), **how)),
                               (convolution_numpy.convolution_weight(g, x, size=(kernel, kernel), **how),
-                               ConvolutionWeight.forward(np, g, x, size=(kernel, kernel), **how))):
+                               ConvolutionWeight.forward(xp, g, x, size=(kernel, kernel), **how))):
             np.testing.assert_allclose(ours, formula, rtol=1e-5)
 
 

@@ -96,6 +96,11 @@ def is_hollow(*values: Any) -> bool:
     return any(isinstance(v, TensorBase) and v._storage.hollow for v in values)
 
 
+def is_unknown(*values: Any) -> bool:
+    """Whether any of these is a tensor whose values are not known here, though results may follow from them: there is nothing to check."""
+    return any(isinstance(v, TensorBase) and (v._storage.hollow or getattr(v.array, "unknown", False)) for v in values)
+
+
 def check_list(tensors: Any, function: str) -> None:
     """TypeError for something else than a list or tuple."""
     if not isinstance(tensors, (tuple, list)):

@@ -7,6 +7,7 @@ from typing import Any
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
 from ..dtype import can_cast
+from ..ops.windows import input_length, output_length
 from ._arguments import in_dtype, integer
 from ._register import public
 from .pooling import step_within
@@ -123,9 +124,8 @@ def _padding(size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -
         padding, uneven = _same_length(padding, stride, dilation, kernel)
     _nonnegative(padding, "padding")
     longer = tuple(d + a + b for d, (a, b) in zip(size, uneven, strict=True)) if uneven else size
-    for d, p, e, k in zip(longer, padding, dilation, kernel, strict=True):
-        if d + 2 * p <= e * (k - 1):
-            raise _too_small(longer, padding, dilation, kernel)
+    if min(output_length(longer, kernel, stride, padding, dilation)) < 1:
+        raise _too_small(longer, padding, dilation, kernel)
     return padding, uneven
 
 
@@ -211,8 +211,8 @@ def _transposed(n: int, input: Any, weight: Any, bias: Any, stride: Any, padding
         raise RuntimeError("output padding must be smaller than either stride or dilation, but got " + " ".join(
             f"{name}_{side}: {value}" for name, values in high.items() for side, value in zip(("height", "width"), values[-2:], strict=True)))
     batched = input if input.ndim == n + 2 else input.unsqueeze(0)
-    size = tuple((length - 1) * s - 2 * p + d * (k - 1) + e + 1 for length, s, p, d, k, e in
-                 zip(batched.shape[2:], stride, padding, dilation, weight.shape[2:], extra, strict=True))
+    least = input_length(batched.shape[2:], weight.shape[2:], stride, padding, dilation)
+    size = tuple(d + e for d, e in zip(least, extra, strict=True))
     if any(d <= 0 for d in size):
         raise RuntimeError(f"Given input size per channel: ({' x '.join(map(str, batched.shape[2:]))}). Calculated output size per channel: "
                            f"({' x '.join(map(str, size))}). Output size is too small")

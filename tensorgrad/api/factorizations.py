@@ -7,7 +7,7 @@ from typing import Any
 from .. import dtype as dtypes
 from ..core.dispatch import namespace, xp
 from . import return_types
-from ._arguments import check_tensor, is_hollow, warn
+from ._arguments import check_tensor, is_unknown, warn
 from ._linalg import (
     NOT_POSITIVE,
     SINGULAR,
@@ -195,7 +195,7 @@ PIVOTS = "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive
 def _permutation(pivots: Any, like: Any) -> Any:
     """P as a matrix."""
     m, given = like.array.shape[-2], pivots.array
-    if not pivots._storage.hollow and (not given.ndim or given.size and not 1 <= int(given.min()) <= int(given.max()) <= m):
+    if not is_unknown(pivots) and (not given.ndim or given.size and not 1 <= int(given.min()) <= int(given.max()) <= m):
         raise RuntimeError(PIVOTS)
     order = xp.pivot_order(pivots, rows=m)
     columns = namespace(type(order._storage)).arange(m, dtype=dtypes.int64)
@@ -274,7 +274,7 @@ def _check_lu_solve(packed: Any, pivots: Any, b: Any, left: bool) -> None:
         raise IndexError("Dimension specified as -1 but tensor has no dimensions")
     if pivots.array.shape[-1:] != packed.array.shape[-1:]:
         raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
-    known = pivots.array.size and not is_hollow(pivots)
+    known = pivots.array.size and not is_unknown(pivots)
     if known and int(pivots.array.min()) < 1:
         raise RuntimeError("Pivots given to lu_solve must all be greater or equal to 1. Did you properly pass the result of lu_factor?")
     if known and int(pivots.array.max()) > packed.array.shape[-1]:

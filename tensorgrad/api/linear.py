@@ -9,7 +9,7 @@ from ..core.mode import mode
 from ..dtype import int64
 from ..guest import Region
 from ..storage.cpu import NumpyStorage
-from ._arguments import each_example, in_batch, is_hollow
+from ._arguments import each_example, in_batch, is_hollow, is_unknown
 from ._register import C_NAMES, public
 
 # ── linear maps ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -226,7 +226,7 @@ def check_bags(weight: Any, indices: Any, offsets: Any, padding_idx: int | None,
     if not indices.ndim:
         raise RuntimeError("input has to be a 1D or 2D Tensor, but got Tensor of dimension 0")
     count, rows = indices.shape[0], weight.shape[0]
-    if offsets.shape[0] and not is_hollow(offsets):
+    if offsets.shape[0] and not is_unknown(offsets):
         if int(offsets[0]) != 0:
             raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
                                f"{int(offsets[0])}")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.dispatch import SCALAR_TYPES, fresh, xp
+from ..ops.windows import input_length, pooled_length
 from ..storage.exhausted import check_room
 from ._register import public
 
@@ -57,13 +58,6 @@ def check_shape(shape: tuple[int, ...], n: int, function: str) -> None:
         raise RuntimeError(f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(shape)}")
 
 
-def window_length(d: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
-    """How many windows fit; in ceil mode also the last that starts within the input or its left padding."""
-    span = d + 2 * padding - dilation * (kernel - 1) - 1
-    length = (span + (stride - 1 if ceil_mode else 0)) // stride + 1
-    return length - 1 if ceil_mode and (length - 1) * stride >= d + padding else length
-
-
 class Windows:
     """The checked geometry of a pooling: kernel, stride, padding, dilation, the size of the input and how many windows there are."""
 
@@ -72,12 +66,16 @@ class Windows:
         channels, *size = shape
         self.kernel, self.stride, self.padding, self.dilation, self.size = kernel, stride, padding, dilation, tuple(size)
         (_check_max_pool1d if function == "max_pool1d" else _check_windows)(self, len(size))
-        self.length = tuple(window_length(*args, ceil_mode) for args in
+        self.length = tuple(pooled_length(*args, ceil_mode) for args in
                             zip(self.size, self.kernel, self.stride, self.padding, self.dilation, strict=True))
         if min(self.length) < 1 or function == "avg_pool3d" and any(k > d for k, d in zip(kernel, size, strict=True)):     # whatever the padding
             raise RuntimeError(_too_small(self, channels, function))
-        self.widths = tuple((p, max(0, (v - 1) * s + d * (k - 1) + 1 - size - p)) for p, v, s, d, k, size in
-                            zip(self.padding, self.length, self.stride, self.dilation, self.kernel, self.size, strict=True))
+        self.widths = tuple((p, max(0, seen - n - p)) for p, seen, n in zip(self.padding, self.seen(), self.size, strict=True))
+
+    def seen(self) -> tuple[int, ...]:
+        """How far all windows reach together, from the first element of the first one."""
+        reach: tuple[int, ...] = input_length(self.length, self.kernel, self.stride, (0,) * len(self.size), self.dilation)
+        return reach
 
     def cut(self, out: Any) -> Any:
         """The windows that were asked for: the last ones may start where nothing is left of the input."""

@@ -383,14 +383,14 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: Any = None) -
                            f"storage size of {(last + 1) * memory.itemsize} are out of bounds for storage of size {memory.nbytes}")
     params = {"size": size, "stride": stride, "offset": offset, "layout": (tuple(input.array.shape), input.stride(), here), "length": memory.size}
     op, node = OPS["as_strided"], node_of(input)
-    array = op.forward(type(storage).xp, input.array, memory=memory, **params)
+    array = op.kernels[type(storage)](input.array, memory=memory, **params)
     return view(op, (input,), (node,), int(node is not None), params, array)
 
 
 @public(function=False)
 def sum_to_size(input: Any, *size: Any, **keywords: Any) -> Any:
     """Summed over the axes that broadcasting from `size` would have repeated. https://pytorch.org/docs → torch.Tensor.sum_to_size"""
-    from ..core.engine import sum_to
+    from ..core.fitting import sum_to
     shape, own = shape_of(_given(size, "sum_to_size", "size", keywords)), input.array.shape
     if len(shape) > len(own) or any(n not in (1, m) for n, m in zip(reversed(shape), reversed(own), strict=False)):
         raise RuntimeError(f"size {{{list(shape)}}} is not expandable to size {{{list(own)}}}.")

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..core.dispatch import SCALAR_TYPES, xp
 from ..dtype import int64
-from ._arguments import check_tensor, is_hollow, promoted, warn
+from ._arguments import check_tensor, is_unknown, promoted, warn
 from ._register import public
 from .fourier import resized
 
@@ -171,7 +171,7 @@ def istft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int
     end = total - (n_fft // 2 if center else 0) if length is None else min(start + length, total)
     signal, weight = (part.narrow(1, start, max(end - start, 0)) for part in (signal, weight))
     least = abs(weight.array).min() if weight.array.size else 0
-    if not (least > 1e-11 or is_hollow(weight)):
+    if not (least > 1e-11 or is_unknown(weight)):
         raise RuntimeError(f"{quoted} window overlap add min: 1")
     out = xp.divide(signal, weight)
     if length is not None and end - start < length:

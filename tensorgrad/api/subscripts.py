@@ -21,7 +21,7 @@ from ..core.tape import TensorBase, node_of
 from ..ops.base import OPS
 from ..ops.indexing import ARRAY, filled
 from ..storage.base import NoValues
-from ._arguments import converted, is_batched, is_hollow
+from ._arguments import converted, is_batched, is_hollow, is_unknown
 from .conversion import cast
 from .creation import _host_array
 
@@ -157,7 +157,7 @@ def _slice(p: slice) -> slice:
 
 def _index_tensor(x: Any, p: Any) -> Any:
     """An index tensor on the device of x; a number if it has no axes."""
-    if not p.array.ndim and p.array.dtype.kind in "iub" and not is_batched(p) and (_is_mask(p) or not is_hollow(p)):
+    if not p.array.ndim and p.array.dtype.kind in "iub" and not is_batched(p) and (_is_mask(p) or not is_unknown(p)):
         return bool(p.item()) if _is_mask(p) else int(p.item())
     return in_backend(x, p)
 
@@ -359,6 +359,9 @@ def put(target: Any, waiting: Any, value: Any, accumulate: bool = False) -> None
     if value.array.size == 1 and (masks := [t for t in waiting if t is not None and is_hollow(t) and _is_mask(t)]):
         _inplace.overwrite(target, move(target, type(masks[0]._storage)))       # it fits, wherever the mask is true
         return
+    if value.array.size == 1 and not accumulate and is_unknown(waiting[-1]) and _is_mask(waiting[-1]) and all(t is None for t in waiting[:-1]):
+        _put_at_mask(target, waiting[-1], len(waiting) - 1, value)
+        return
     if mode.record and node_of(target) is not None:
         _inplace.check(target)
     template, tensors = as_template(target, waiting, inside=False)
@@ -390,7 +393,9 @@ def put(target: Any, waiting: Any, value: Any, accumulate: bool = False) -> None
         array, *places = (backend.asarray(a) for a in (array, *places))
     where = filled(template, places)
     try:
-        if accumulate:
+        if accumulate and backend.rank:
+            target.array.put(where, array, accumulate=True)
+        elif accumulate:
             backend.xp.add.at(target.array, where, array)
         else:
             target.array[where] = array
@@ -399,6 +404,13 @@ def put(target: Any, waiting: Any, value: Any, accumulate: bool = False) -> None
             raise
         return
     target._storage.wrote()
+
+
+def _put_at_mask(target: Any, mask: Any, axis: int, value: Any) -> None:
+    """Write one value where a mask from an axis on is true, wherever that is."""
+    after = target.array.ndim - axis - mask.array.ndim
+    mask, value = mask.reshape((*mask.shape, *(1,) * after)), cast(value, target.dtype).reshape(())
+    _inplace.in_place(target, lambda x: apply(OPS["masked_fill"], x, value, mask))
 
 
 def indexed_shape(shape: Any, template: Any, broadcast: Any) -> tuple[int, ...]:

@@ -7,15 +7,14 @@ from functools import wraps
 from inspect import signature
 from typing import Any
 
-from ..core.anomaly import pack
 from ..core.dispatch import wrap
-from ..core.engine import fitted_tensor
-from ..core.fused import second_time, stale
 from ..core.inplace import adopt, check
 from ..core.mode import mode
-from ..core.tape import FREED, Leaf, Origin, Output, Packed, TensorBase, node_of, show
+from ..core.node import Node
+from ..core.stale import second_time, stale
+from ..core.step import Operand, Packed, Reading, Step, fitted_tensor, is_packed
+from ..core.tape import FREED, Leaf, Origin, Output, TensorBase, node_of, show
 from ..guest import outside
-from ..ops.base import Node
 from ..storage.base import clock
 
 
@@ -81,31 +80,40 @@ class Saved:
         self.place, self.version = place, tensor._storage.version
         self.edge = None if place is not None else node_of(tensor)
         kept = tensor if place is None else wrap(tensor.array, tensor._storage)
-        self.tensor: Any = pack(kept) if mode.watching.hooks else kept
+        self.tensor: Any = Packed.by(mode.watching.hooks[-1], kept) if mode.watching.hooks else kept
 
     def restored(self, step: Any) -> Any:
         tensor = self.tensor
-        if type(tensor) is Packed:
+        if is_packed(tensor):
             tensor = tensor.unpacked()
         elif tensor._storage.version != self.version:
             raise stale(step, tensor.array, tensor._storage, step if self.place is not None else tensor._node, self.version)
         elif self.place is None:
             return tensor
-        result = None if step is None or self.place is None else step.results[self.place]      # if it lives, the one that has the hooks
-        return wrap(tensor.array, tensor._storage, self.edge if result is None else result() or Output(step, self.place or 0, tensor.array))
+        edge = self.edge if step is None or self.place is None else step.place(self.place, tensor.array)
+        return wrap(tensor.array, tensor._storage, edge)
+
+    def read(self, number: int, step: Any, unpack: bool) -> Operand:
+        """What a reading of the step says of it: it is the `number`th that was saved."""
+        tensor, name = self.tensor, f"saved {number}"
+        changed = not is_packed(tensor) and tensor._storage.version != self.version
+        value = tensor if not is_packed(tensor) else tensor.unpacked() if unpack else None
+        if self.place is not None:
+            return Operand(name, len(step.edges) + self.place, step.places()[self.place], value, changed)
+        position = next((i for i, e in enumerate(step.edges) if e is self.edge is not None), -1)
+        return Operand(name, position, self.edge, value, changed)
 
 
-class FunctionNode(Node):
-    """The tape step of a Function."""
+class FunctionNode(Step):
+    """The tape step of a Function. Its classes are those of the Functions, and may be given attributes, as contexts may."""
 
+    __slots__ = ()
     function: Any
     ctx: FunctionCtx
-    places: list[int]                # which of the arguments are tensors
+    given: list[int]     # which of the arguments are tensors
     arity: int
     backends: tuple[Any, ...]        # of the results: they may lie on several devices
-    results: list[Any]               # weak references to their places on the tape
     inputs: tuple[Any, ...] = ()     # of a Function with `jvp`, the tensors among the arguments: shape, dtype and backend of each
-    materialize = False              # the context decides, see `_backward`
     shares = True
 
     saved = property(lambda self: self.ctx._saved, lambda self, value: setattr(self.ctx, "_saved", value))
@@ -115,6 +123,18 @@ class FunctionNode(Node):
         if name.startswith("__") or name in Node.__slots__ or name == "ctx":
             raise AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}")
         return getattr(self.ctx, name)
+
+    def read(self, unpack: bool = True) -> Reading:
+        saved = [] if self.freed else [s.read(i, self, unpack) for i, s in enumerate(self.saved) if s is not None]
+        inputs = [Operand(f"input {place}", i, e) for i, (place, e) in enumerate(zip(self.given, self.edges, strict=True))]
+        for s in saved:
+            if 0 <= s.position < len(inputs):
+                inputs[s.position] = inputs[s.position]._replace(value=s.value, stale=s.stale)
+        return Reading(None, tuple(inputs), {s.name: s for s in saved}, self.places())
+
+    def completed(self, g: list[Any], create_graph: bool) -> list[Any]:
+        """The gradients of the results as they are: the context decides which become zeros."""
+        return g
 
     def pull(self, g: Any, useful: Any) -> Any:
         tensors = [None if part is None else wrap(part, backend()) for part, backend in zip(g, self.backends, strict=True)]
@@ -132,10 +152,10 @@ class FunctionNode(Node):
         if len(results) < self.arity or any(r is not None for r in results[self.arity:]):
             raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {self.arity}, got {len(results)})")
         for i, r in enumerate(results[:self.arity]):
-            if r is not None and i not in self.places:
+            if r is not None and i not in self.given:
                 raise RuntimeError(f"function {self.name()} returned a gradient different than None at position {i + 1}, but the "
                                    "corresponding forward input was not a Variable")
-        wanted = [(i, e, results[i]) for i, e in zip(self.places, self.edges, strict=True) if results[i] is not None and e is not None]
+        wanted = [(i, e, results[i]) for i, e in zip(self.given, self.edges, strict=True) if results[i] is not None and e is not None]
         return [(e, self._fitted(i, r, e)) for i, e, r in wanted if useful is None or e in useful]
 
     def _rule(self) -> Any:
@@ -291,10 +311,10 @@ def _recorded(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
         check(t)
     node = cls._node_class()
-    node.places = [i for i, a in enumerate(args) if isinstance(a, TensorBase)]
-    node.arity, node.edges, node.hooks = len(args), [node_of(args[i]) for i in node.places], None
+    node.given = [i for i, a in enumerate(args) if isinstance(a, TensorBase)]
+    node.arity, node.edges, node.hooks = len(args), [node_of(args[i]) for i in node.given], None
     if cls.jvp is not Function.jvp:
-        node.inputs = tuple((args[i].array.shape, args[i].array.dtype, type(args[i]._storage)) for i in node.places)
+        node.inputs = tuple((args[i].array.shape, args[i].array.dtype, type(args[i]._storage)) for i in node.given)
     plain = [i for i, o in enumerate(outputs) if any(o is t for t in ctx._plain)]     # before inputs become views
     outputs = tuple(_result(o, args, ctx, len(outputs)) for o in outputs)
     tensors = [o if isinstance(o, TensorBase) else None for o in outputs]

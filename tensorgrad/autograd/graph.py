@@ -10,8 +10,8 @@ from ..core.anomaly import disable_saved_tensors_hooks, save_on_cpu, saved_tenso
 from ..core.engine import GradientEdge
 from ..core.engine import edge_of as get_gradient_edge
 from ..core.mode import mode as autograd
-from ..core.tape import RemovableHandle, TensorBase, node_of
-from ..ops.base import Node
+from ..core.node import Node, RemovableHandle
+from ..core.tape import TensorBase, node_of
 
 
 class MultiHandle:

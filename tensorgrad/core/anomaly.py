@@ -5,11 +5,9 @@ import warnings
 from os.path import dirname, join
 from typing import Any
 
-from ..ops.base import Op
 from . import dispatch, fused, tape
-from .dispatch import wrap
-from .mode import Switch, mode, no_grad
-from .tape import Packed, TensorBase
+from .mode import Switch, mode
+from .step import PlainStep
 
 
 def keep_trace(node: Any) -> None:
@@ -24,16 +22,8 @@ _INSIDE = {__file__, fused.__file__, tape.__file__, dispatch.__file__,
 
 def pack_saved(node: Any) -> None:
     """Hand what a step saved to the innermost hooks. (Function has its own way: see `function.py`.)"""
-    if not isinstance(node, Op):
-        return
-    origins, packed = node.plan.origins, []
-    for place, value in enumerate(node.saved):
-        if place < len(origins) and (isinstance(value, TensorBase) or origins[place] >= len(node.edges)):
-            array, storage = (value.array, value._storage) if isinstance(value, TensorBase) else (value, node._storage)
-            packed.append(pack(value if origins[place] < len(node.edges) else wrap(array, storage)))
-        else:
-            packed.append(value)
-    node.saved = tuple(packed)
+    if isinstance(node, PlainStep):
+        node.pack(mode.watching.hooks[-1])
 
 
 class set_detect_anomaly(Switch):
@@ -108,24 +98,6 @@ class saved_tensors_hooks(Switch):
     def __exit__(self, *exception: object) -> None:
         mode.watching.hooks = mode.watching.hooks[:-1]
         mode.watch(pack_saved, bool(mode.watching.hooks))
-
-
-def pack(tensor: Any) -> Packed:
-    """A tensor as the innermost hooks keep it."""
-    return packed_by(mode.watching.hooks[-1], tensor)
-
-
-def packed_by(hooks: tuple[Any, Any], tensor: Any) -> Packed:
-    """A tensor as these hooks keep it."""
-    pack_hook, unpack_hook = hooks
-    version = tensor._storage.version
-    with no_grad():
-        packed = pack_hook(tensor)
-    if tensor._storage.version != version:
-        raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
-                           "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need "
-                           "to perform in-place operations on the input to a pack hook.")
-    return Packed(packed, unpack_hook)
 
 
 class disable_saved_tensors_hooks(Switch):

@@ -13,7 +13,10 @@ from .. import threads
 from ..sharing import Work, aside, available
 from ..storage.cpu import NumpyStorage
 from .fitting import fitted
-from .tape import Leaf, Packed
+from .mode import mode
+from .plan import kind
+from .step import PlainStep
+from .tape import Leaf
 
 WORTH = 1 << 23         # products, each of an element of the parameter with one at a place, from which on another thread is worth it
 WAITING = 2             # gradients for each thread that may wait for one: what they are computed from stays in memory
@@ -47,7 +50,7 @@ class Aside:
         if self.allowed is None:
             self.allowed = available(1e9) > 1 and all(step.hooks is None for steps in (self.order, self.last) for step in steps)
         return self.allowed and type(edge) is Leaf and self.last[edge] is node and edge not in self.grads and type(node._storage) is NumpyStorage \
-            and prod(edge.shape) * (g.size // max(g.shape[1], 1)) >= WORTH and g.dtype.kind == "f" and not any(type(v) is Packed for v in node.saved)
+            and prod(edge.shape) * (g.size // max(g.shape[1], 1)) >= WORTH and g.dtype.kind == "f" and not node.packs
 
     def begin(self, node: Any, edge: Any, formula: Callable[[], Any]) -> None:
         """Have a gradient computed; if too many wait for a thread, the first of these by this one."""
@@ -71,3 +74,18 @@ class Aside:
                 later.work.give_up()
             threads.single_blas.__exit__()
             self.begun = []
+
+
+@kind("aside")
+class AsideStep(PlainStep):
+    """A step one of whose gradients may be left to another thread."""
+
+    __slots__ = ()
+
+    def pull(self, g: Any, useful: Any) -> list[tuple[Any, Any]]:
+        edge, aside = self.edges[self.op.inputs.index(self.op.aside)], mode.sweep and mode.sweep.aside
+        if not aside or not aside.takes(self, edge, g):
+            return self._pull(g, useful)
+        ((_, formula),) = self._pull(g, (), edge)
+        aside.begin(self, edge, formula)
+        return self._pull(g, {e for e in self.edges if e is not edge})

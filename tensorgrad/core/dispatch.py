@@ -19,10 +19,10 @@ from ..ops.base import OPS, Op, Pair
 from ..storage.base import MAKERS, Storage, backend_of
 from ..storage.cuda import CudaStorage
 from ..storage.exhausted import beyond, memory_error
-from .fused import plan_of, record_pair
 from .lanes import NO_PARAMS, NUMBERS, PLAIN, lanes
 from .mode import mode
-from .tape import Leaf, Origin, TensorBase, new, node_of, record_several
+from .plan import plans_of
+from .tape import Leaf, Origin, TensorBase, new, node_of, record_fused, record_several
 
 Tensor: Any = TensorBase        # _tensor.py puts the full class here
 SCALARS = (int, float, complex, generic)
@@ -117,7 +117,7 @@ def _general(op: type[Op]) -> Callable[..., Any]:
                 y = [compute(part.astype, result) if part.dtype.kind == "f" else part for part in y]
             outs = parts(op, args[0], y) if shows else [fresh(part, backend) for part in y]
             if needs and tracked and mode.record:
-                record_several(op.plans.of(needs, args), args, edges, params, outs)
+                record_several(plans_of(op).of(needs, args), args, edges, params, outs)
             return outs
         if result is not None and y.dtype.kind == "f":
             y = compute(y.astype, result)
@@ -127,7 +127,7 @@ def _general(op: type[Op]) -> Callable[..., Any]:
             return view(op, args, edges, needs, params, y)
         out = fresh(y, backend)
         if needs and tracked and (record := mode.record):
-            record(op.plans.of(needs, args), args, edges, params, out)
+            record(plans_of(op).of(needs, args), args, edges, params, out)
         return out
     return call
 
@@ -178,7 +178,7 @@ def view(op: type[Op], args: Any, edges: Any, needs: int, params: Any, y: Any) -
     out.origin = Origin(args[0], op, args, params, None if mode.grad else view_kind())
     if needs:
         if record := mode.record:
-            record(op.plans.of(needs, args), args, edges, params, out)
+            record(plans_of(op).of(needs, args), args, edges, params, out)
         else:
             out._node = Leaf(out)      # as in PyTorch, a view made in no_grad mode requires grad on its own account
             out._storage.watched = True
@@ -256,11 +256,11 @@ def move(tensor: Any, target: Any, source: Any = None) -> Any:
     if source.rank:
         from ..interpret.batching import moved
         return moved(tensor, target)
-    array = target.asarray(tensor.array) if target.hollow else compute(op.forward, source.xp, tensor.array, source=source, target=target)
+    array = target.asarray(tensor.array) if target.hollow else compute(op.kernels[source], tensor.array, source=source, target=target)
     out = fresh(array, target)
     node = node_of(tensor)
     if node is not None and (record := mode.record):
-        record(op.plans[1], (tensor,), (node,), {"source": source, "target": target}, out)
+        record(plans_of(op)[1], (tensor,), (node,), {"source": source, "target": target}, out)
     return out
 
 
@@ -342,7 +342,7 @@ def paired(op: type[Op], pair: Pair, backend: Any, args: Any, arrays: Any, edges
     y, residual = served
     outs = [fresh(part, backend) for part in y] if op.several else [fresh(y, backend)]
     if needs and mode.record:
-        record_pair(op, pair, needs, args, edges, params, outs, residual)
+        record_fused(plans_of(op).of(needs, args), pair, args, edges, params, outs, residual)
     return outs if op.several else outs[0]
 
 
@@ -352,10 +352,10 @@ def defined(op: type[Op], backend: Any, args: Any, edges: Any, params: Any) -> A
     if recording and op.composite:
         return op.forward(namespace(backend), *([args] if op.sequence else args), **params)
     arrays = [getattr(a, "array", a) if isinstance(a, TensorBase) else a for a in args]
-    y = compute(op.forward, backend.xp, *([arrays] if op.sequence else arrays), **params)
+    y = compute(op.kernels.from_definition(backend), *([arrays] if op.sequence else arrays), **params)
     outs = [fresh(part, backend) for part in (y if op.several else [y])]
     if recording:
-        plan = plan_of(op, edges)
+        plan = plans_of(op).of(sum(1 << i for i, e in enumerate(edges) if e is not None), edges)
         if op.several:
             record_several(plan, tuple(args), edges, params, outs)
         else:
@@ -371,14 +371,15 @@ def compiled(op: type[Op], operands: int, numbers: bool = False, parameters: boo
     def decorate(lane: Callable[..., Any]) -> Callable[..., Any]:
         if lanes is None:
             return lane
-        return update_wrapper(lanes.lane(lane, op, op.kernels, op.plans, op.kinds, operands, op.differentiable, numbers, parameters,
-                                         2 if op.view == "always" else int(bool(op.view)), op.elementwise and not op.row_major), lane)
+        return update_wrapper(lanes.lane(lane, op, op.kernels, plans_of(op), op.kinds, operands, op.differentiable or op.composite, numbers, parameters,
+                                         2 if op.view == "always" else int(bool(op.view)), op.elementwise and not op.row_major, op.composite,
+                                         op.casts is None), lane)
     return decorate
 
 
 def unary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
     """`otherwise` takes what the fast lane does not: other dtypes and classes."""
-    kernels, kinds, tracked, plans, laid = op.kernels, op.kinds, op.differentiable, op.plans, op.elementwise and not op.row_major
+    kernels, kinds, tracked, plans, laid = op.kernels, op.kinds, op.differentiable, plans_of(op), op.elementwise and not op.row_major
     otherwise = otherwise or general(op)
 
     @compiled(op, 1)
@@ -410,7 +411,7 @@ def unary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
 
 def parametric(op: type[Op]) -> Callable[..., Any]:
     """Ops of one tensor with parameters, such as reductions."""
-    kernels, kinds, tracked, plans, otherwise = op.kernels, op.kinds, op.differentiable, op.plans, general(op)
+    kernels, kinds, tracked, plans, otherwise = op.kernels, op.kinds, op.differentiable, plans_of(op), general(op)
     laid = op.elementwise and not op.row_major
 
     @compiled(op, 1, parameters=True)
@@ -432,7 +433,7 @@ def parametric(op: type[Op]) -> Callable[..., Any]:
 
 def binary(op: type[Op], otherwise: Any = None, numbers: Any = NUMBERS) -> Callable[..., Any]:
     """`otherwise` takes what the fast lane does not: operands of unlike dtypes, devices or classes."""
-    kernels, kinds, tracked, plans, numbers = op.kernels, op.kinds, op.differentiable, op.plans, numbers if "f" in op.kinds else ()
+    kernels, kinds, tracked, plans, numbers = op.kernels, op.kinds, op.differentiable, plans_of(op), numbers if "f" in op.kinds else ()
     otherwise = otherwise or general(op)
 
     @compiled(op, 2, numbers=bool(numbers))
@@ -504,7 +505,7 @@ def namespace(backend: type[Storage]) -> TensorNamespace:
 
 def viewing(op: type[Op]) -> Callable[..., Any]:
     """Ops whose result is, or may be, a view of their one tensor."""
-    kernels, plans, always, otherwise = op.kernels, op.plans, op.view == "always", general(op)
+    kernels, plans, always, otherwise = op.kernels, plans_of(op), op.view == "always", general(op)
 
     @compiled(op, 1, parameters=True)
     def call(a: Any, *positional: Any, **params: Any) -> Any:
@@ -551,10 +552,13 @@ def joining(op: type[Op]) -> Callable[..., Any]:
                 except MemoryError as error:
                     raise explained(op, arrays, error) from None
                 if needs and tracked and (record := mode.record):
-                    record(op.plans.of(needs, edges), tuple(tensors), edges, params, out)
+                    record(plans_of(op).of(needs, edges), tuple(tensors), edges, params, out)
                 return out
         return otherwise(tensors, *positional, **params)
     return call
+
+
+OPERANDS = 5        # the most that a compiled lane takes
 
 
 def lane(op: type[Op]) -> Callable[..., Any]:
@@ -568,7 +572,7 @@ def lane(op: type[Op]) -> Callable[..., Any]:
             return (unary if op.arity == 1 else binary)(op)
         if op.arity == 1:
             return parametric(op)
-    if op.arity in (2, 3) and not (op.view or op.several or op.composite):
+    if op.arity and op.arity <= OPERANDS and not (op.view or op.several or op.sequence):
         return compiled(op, op.arity, parameters=bool(op.parameters))(general(op))
     return general(op)
 

@@ -36,7 +36,7 @@ def unpulled(node: Any, error: Exception) -> Exception:
     """PyTorch's error for a step that could not be pulled since memory is short, or since `x.data = …` gave what it saved another shape; or the error."""
     if (exhausted := memory_error(error, node.name())) is not None:
         return exhausted
-    saved = getattr(node.saved, "needed", node.saved)
+    saved = node.saved
     replaced = [v for v in saved if getattr(getattr(v, "_storage", None), "replaced", 0) > node.time] if type(saved) is tuple else []
     if not replaced or isinstance(error, RuntimeError):
         return error

@@ -7,18 +7,20 @@ anew, from there, when it is next asked for it (`tape.node_of`).
 from __future__ import annotations
 
 import weakref
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from ..dtype import FROM_NUMPY, can_cast
 from ..guest import compute
-from ..ops.base import OPS
+from ..ops.base import OPS, asked
 from ..storage.base import NoValues, clock
 from . import dispatch
 from .dispatch import apply, wrap
 from .lanes import PLAIN
 from .mode import mode
-from .tape import Hooks, Leaf, TensorBase, node_of, root_of
+from .node import Hooks
+from .step import PlainStep
+from .tape import Leaf, TensorBase, node_of, root_of
 
 
 def check(target: Any) -> None:
@@ -118,15 +120,18 @@ def compared(result: Any, old: Any, others: tuple[Any, ...]) -> Any:
     return result
 
 
-SAVING_NONE = frozenset("add sub relu sigmoid tanh exp sqrt".split())       # functions of a tensor whose gradients do without it
-READING_ONCE = SAVING_NONE | frozenset("mul div lerp clamp copied _hardtanh neg abs".split())     # and those that read each element before they write it
+@cache
+def landing(recorded: bool) -> frozenset[str]:
+    """Names of the functions that are one op whose kernels may write over its first input; of those, if recorded, whose gradients do without inputs."""
+    ops = [op for op in OPS.values() if op.lands and not (recorded and asked(op) & {*op.inputs})]
+    return frozenset(name for op in ops for name in (op.opname, op.torch_name.lower()))
 
 
 def landable(target: Any, node: Any, function: Any, others: tuple[Any, ...]) -> bool:
     """Whether the result may be written over the target while it is computed: nobody needs the old values, nor raises an error later."""
     flags, name = target.array.flags, function.__name__
     tensors = [a for a in others if isinstance(a, TensorBase)]
-    return (name in (SAVING_NONE if node is not None else READING_ONCE) and flags.c_contiguous and flags.writeable
+    return (name.lstrip("_") in landing(node is not None) and flags.c_contiguous and flags.writeable
             and not any(a._storage is target._storage or node is None and mode.record and node_of(a) is not None for a in tensors))
 
 
@@ -273,9 +278,8 @@ def adopt(target: Any, result: Any) -> None:
     for made in {node, result._node}:
         if made is not None and not isinstance(made, Leaf):
             made.since = next(clock)
-            if getattr(made, "plan", None) is not None and made.plan.saves_out:
-                made._storage = base._storage          # later writes must be noticed
-                made.saved = tuple(target.array if v is result.array else v for v in made.saved)      # the same values once, not twice
+            if isinstance(made, PlainStep):
+                made.moved(result, target, base._storage)
     if base._node is not None and node is not None:
         Hooks.hand_on(base._node, node)
     if not mode.grad and base._node is not None and base._node.requires_grad:

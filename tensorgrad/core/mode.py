@@ -9,7 +9,7 @@ from typing import Any
 
 def refuse_inference(node: Any) -> None:
     """Raise if a step saved a tensor that was made in inference mode."""
-    for value in node.saved if type(node.saved) is tuple else node.saved.needed:
+    for value in node.saved:
         if getattr(getattr(getattr(value, "tensor", value), "_storage", None), "inference", False):
             raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
                                "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it "

@@ -4,10 +4,11 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from ..guest import outside
-from ..ops.base import Node, Plan
+from ..ops.base import Pair
 from ..storage.base import clock
 from .mode import mode, refuse_inference, writers
+from .node import Node
+from .plan import Plan, plans_of
 
 new = object.__new__
 FREED: Any = ("the saved values of this step were freed",)
@@ -74,22 +75,6 @@ class Output(Node):
         return self.node.name()
 
 
-class Packed:
-    """A saved tensor as a saved-tensors hook keeps it."""
-
-    __slots__ = ("packed", "unpack")
-
-    def __init__(self, packed: Any, unpack: Any) -> None:
-        self.packed, self.unpack = packed, unpack
-
-    def unpacked(self) -> TensorBase:
-        tensor = outside(self.unpack, self.packed)
-        if not isinstance(tensor, TensorBase):
-            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
-                            f"{type(tensor).__name__}")
-        return tensor
-
-
 def record(plan: Plan, args: tuple[Any, ...], edges: Any, params: dict[str, Any], out: TensorBase) -> None:
     """Write one application of an op on the tape, as its plan says: `out` came from `args`."""
     y, storage = out.array, out._storage
@@ -106,6 +91,34 @@ def record_several(plan: Plan, args: tuple[Any, ...], edges: Any, params: dict[s
     node.shape, node.dtype, node.time = tuple(o.array.shape for o in outs), tuple(o.array.dtype for o in outs), next(clock)
     node.saved = plan.save(args, tuple(map(alias, outs)))
     link(node, outs)
+    show(node, outs)
+
+
+def record_fused(plan: Plan, pair: Pair, args: tuple[Any, ...], edges: Any, params: dict[str, Any], outs: Any, kept: Any) -> None:
+    """Write one application of a kernel pair on the tape: `kept` is what its forward wants its backward to be given.
+
+    The arguments and results among what was kept are watched: they must not be written to.
+    """
+    node, several = plan.fused_type(), plan.several
+    node.edges, node.params, node.plan, node.hooks = edges, params, plan, None
+    node._storage = outs[0]._storage if plan.saves_out else outs[0]._storage.nowhere
+    node.saved = plan.save(args, tuple(map(alias, outs)) if several else (outs[0].array,))
+    parts = kept if isinstance(kept, (tuple, list)) else (kept,)
+    watched = []
+    for place, part in enumerate(parts):
+        for a in args:
+            if isinstance(a, TensorBase) and a.array is part:
+                watched.append((place, a))
+        for o in outs:
+            if o.array is part:
+                watched.append((-1, alias(o)))
+    node.residual, node.time = (pair, kept, watched), next(clock)
+    if several:
+        node.shape, node.dtype = tuple(o.array.shape for o in outs), tuple(o.array.dtype for o in outs)
+        link(node, outs)
+    else:
+        y = outs[0].array
+        node.shape, node.dtype, outs[0]._node = y.shape, y.dtype, node
     show(node, outs)
 
 
@@ -194,7 +207,7 @@ def _rederived(tensor: Any) -> Any:
             continue
         view._node = None
         if node is not None and view.array.dtype.kind in "fcV":
-            record(origin.op.plans.of(1, origin.args), origin.args, (node, *[None] * (len(origin.args) - 1)), origin.params, view)
+            record(plans_of(origin.op).of(1, origin.args), origin.args, (node, *[None] * (len(origin.args) - 1)), origin.params, view)
             if mode.tangents.see is not None:
                 mode.tangents.see(view._node, (view,), cut=False)
     return chain[0]._node if chain else tensor._node
@@ -205,90 +218,3 @@ def root_of(tensor: Any) -> Any:
     while tensor.origin is not None:
         tensor = tensor.origin.parent
     return tensor
-
-
-class RemovableHandle:
-    """Removes a hook, by hand or at the end of a `with` block: from the dict of hooks, and what belongs to it from others.
-
-    https://pytorch.org/docs → torch.utils.hooks.RemovableHandle
-    """
-
-    next_id = 0
-
-    def __init__(self, hooks_dict: dict[int, Any], *, extra_dict: Any = None) -> None:
-        self.id = RemovableHandle.next_id
-        RemovableHandle.next_id += 1
-        others = [] if extra_dict is None else [extra_dict] if isinstance(extra_dict, dict) else list(extra_dict)
-        self._dicts = tuple(weakref.ref(d) for d in (hooks_dict, *others))
-
-    def remove(self) -> None:
-        for reference in self._dicts:
-            if (hooks := reference()) is not None:
-                hooks.pop(self.id, None)
-
-    def __getstate__(self) -> Any:
-        return self.id, tuple(reference() for reference in self._dicts)
-
-    def __setstate__(self, state: Any) -> None:
-        self.id, dicts = state
-        self._dicts = tuple(weakref.ref(HookDict() if d is None else d) for d in dicts)
-        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.remove()
-
-
-class HookDict(dict[int, Any]):
-    """Hooks in order; a dict that can be referred to weakly."""
-
-    __slots__ = ("__weakref__",)
-
-    def add(self, hook: Any, first: bool = False) -> RemovableHandle:
-        handle = RemovableHandle(self)
-        if first:
-            others = dict(self)
-            self.clear()
-            self[handle.id] = hook
-            self.update(others)
-        else:
-            self[handle.id] = hook
-        return handle
-
-
-class Hooks:
-    """The hooks of one node: on the tensor it made, before and after the step, and tensors that retain their gradient."""
-
-    __slots__ = ("tensor", "before", "after", "accumulated", "retained")
-
-    def __init__(self) -> None:
-        self.tensor, self.before, self.after, self.accumulated = HookDict(), HookDict(), HookDict(), HookDict()
-        self.retained: Any = None       # a weak reference to the tensor whose .grad is wanted
-
-    @staticmethod
-    def hand_on(old: Node, new: Node) -> None:
-        """A tensor that retains its gradient has a new history: the gradient is now that of the new step's result."""
-        if old.hooks is not None and old.hooks.retained is not None and old is not new:
-            Hooks.of(new).retained, old.hooks.retained = old.hooks.retained, None
-
-    @staticmethod
-    def of(node: Node) -> Hooks:
-        if node.hooks is None:
-            node.hooks = Hooks()
-        return node.hooks  # type: ignore[no-any-return]
-
-
-def _register_hook(node: Node, hook: Any) -> RemovableHandle:
-    """Call `hook(grad_inputs, grad_outputs)` after this step was pulled; what it returns replaces grad_inputs."""
-    return Hooks.of(node).after.add(hook)
-
-
-def _register_prehook(node: Node, hook: Any) -> RemovableHandle:
-    """Call `hook(grad_outputs)` before this step is pulled; what it returns replaces grad_outputs."""
-    return Hooks.of(node).before.add(hook)
-
-
-Node.register_hook = _register_hook  # type: ignore[attr-defined]
-Node.register_prehook = _register_prehook  # type: ignore[attr-defined]

@@ -16,8 +16,9 @@ import numpy as np
 from ..core import dispatch
 from ..core.dispatch import apply, wrap
 from ..core.mode import mode
+from ..core.step import Step
 from ..core.tape import TensorBase, new, node_of, show
-from ..ops.base import OPS, Node
+from ..ops.base import OPS
 from ..storage.base import clock
 from . import batched as batches
 
@@ -41,32 +42,27 @@ def level(size: int, randomness: str = "error") -> Iterator[int]:
         mode.batches = mode.batches[:-1]
 
 
-class Crossing(Node):
-    """A step from one backend to another: `there(array)` forward, `back(array)` for gradients."""
+class Crossing(Step):
+    """A step from one backend to another. Its parameters are `there(array)` forward, `back(array)` for gradients, and its name."""
 
-    __slots__ = ("there", "back", "label")
-    there: Any
-    back: Any
-    label: str
-    saved = ()
+    __slots__ = ()
     shares = True
-    materialize = True
-    flat = False
 
     def name(self) -> str:
-        return f"{self.label}Backward0"
+        return f"{self.params[2]}Backward0"
 
     def pull(self, g: Any, useful: Any) -> Any:
         (edge,) = self.edges
-        return [(edge, self.back(g))]
+        return [(edge, self.params[1](g))]
 
     def pull_tensors(self, g: Any, useful: Any) -> Any:
         (edge,) = self.edges
-        return [(edge, cross(g, self.back, self.there, self.label))]
+        there, back, label = self.params
+        return [(edge, cross(g, back, there, label))]
 
     def push(self, tangent: Any) -> Any:
         """The tangent of the result, of that of the input."""
-        return cross(tangent, self.there, self.back, self.label)
+        return cross(tangent, *self.params)
 
 
 def cross(tensor: Any, there: Any, back: Any, label: str, storage: Any = None) -> Any:
@@ -77,7 +73,7 @@ def cross(tensor: Any, there: Any, back: Any, label: str, storage: Any = None) -
     edge = node_of(tensor)
     if edge is not None and mode.record:
         out._node = node = new(Crossing)
-        node.there, node.back, node.label, node.edges, node.hooks = there, back, label, (edge,), None
+        node.params, node.edges, node.saved, node.hooks = (there, back, label), (edge,), (), None
         node._storage, node.shape, node.dtype, node.time = target.nowhere, array.shape, array.dtype, next(clock)
         show(node, (out,))
     elif mode.inference:

@@ -19,11 +19,12 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from ..autograd.function import FunctionNode
 from ..core.dispatch import apply, namespace, shared, wrap, xp
-from ..core.engine import grad, linked_values
-from ..core.fused import Residual, composed, redefined
+from ..core.engine import grad
+from ..core.fused import composed
 from ..core.mode import mode
+from ..core.step import PlainStep, Step
 from ..core.tape import Leaf, Output, TensorBase, node_of
-from ..ops.base import OPS, Node, Op
+from ..ops.base import OPS
 from ..storage.base import clock
 
 # ── one step forward ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -33,11 +34,10 @@ def push(node: Any, tangents: list[Any]) -> Any:
     """The tangent of a step's result (a list, if there are several), given those of its inputs; None is a tangent of zeros."""
     if isinstance(node, FunctionNode):
         return _through_function(node, tangents)
-    if isinstance(node, Op):
-        if type(node.saved) is Residual:
-            if node.composite:
-                return _through_definition(node, tangents)
-            node = redefined(node)
+    if isinstance(node, PlainStep):
+        if node.composite:
+            return _through_definition(node, tangents)
+        node = node.by_formulas()
         if node.opname == "cast":
             return _cast(tangents[0], node.dtype)
         if node.view and node.opname != "as_strided" and not any(node.edges[1:]):
@@ -58,7 +58,7 @@ def _real(node: Any) -> bool:
 def _along_diagonal(node: Any, tangents: list[Any]) -> Any:
     """An elementwise step: its gradient formulas, without the conjugation of the way back."""
     backend: Any = type(node._storage)
-    values, table, total = linked_values(node), namespace(backend), None
+    values, table, total = node.linked(), namespace(backend), None
     for i, formula, wants in node.plan.steps:
         if (t := tangents[i]) is None:
             continue
@@ -83,7 +83,7 @@ def _one_by_one(node: Any, tangents: list[Any]) -> Any:
         if all(moving.get(name) is None for name in group):
             continue
         if saved is None:
-            saved = dict(zip(node.plan.names, linked_values(node), strict=False))
+            saved = dict(zip(node.plan.names, node.linked(), strict=False))
         args = [moving[name] if name in group else None if name in added else saved.get(name) for name in moving]
         if any(a is None and name not in added for name, a in zip(moving, args, strict=True)):
             return None
@@ -140,7 +140,7 @@ def _through_definition(node: Any, tangents: list[Any]) -> Any:
 def _through_function(node: Any, tangents: list[Any]) -> list[Any]:
     """A Function's own `jvp`."""
     ctx, given = node.ctx, [None] * node.arity
-    for place, t, (shape, dtype, backend) in zip(node.places, tangents, node.inputs or [(None, None, None)] * len(tangents), strict=True):
+    for place, t, (shape, dtype, backend) in zip(node.given, tangents, node.inputs or [(None, None, None)] * len(tangents), strict=True):
         zeros = t is None and ctx._materialize and dtype is not None and dtype.kind in "fcV"
         given[place] = _zeros(shape, dtype, backend()) if zeros else t
     ctx._pushing = True
@@ -185,10 +185,10 @@ def _cast(t: Any, dtype: Any) -> Any:
 # ── levels ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Dual(Node):
+class Dual(Step):
     """Where tangents enter the tape, and where they are kept. Gradients go on to what the dual was made from, if that requires any."""
 
-    __slots__ = ("saved", "requires_grad")
+    __slots__ = ("requires_grad",)
     shares = True
 
     def __init__(self, tensor: Any, edge: Any = None, requires_grad: bool = False) -> None:

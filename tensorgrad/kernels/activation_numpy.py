@@ -15,6 +15,7 @@ from ..core.dispatch import OpDispatch
 from ..core.mode import mode
 from ..ops.activation import Hardtanh
 from ..sharing import elementwise
+from ..storage.cpu import NumpyStorage
 from .elementwise_numpy import HUGE, sigmoid
 from .placing import place
 from .reduction_numpy import dots, ones
@@ -45,7 +46,7 @@ def kept_within(x: Any, low: float, high: float) -> Any:
 
 @OpDispatch.register("hardtanh", "cpu")
 def hardtanh(x: Any, *, low: float, high: float) -> Any:
-    return kept_within(x, low, high) if served(x) else Hardtanh.forward(np, x, low=low, high=high)
+    return kept_within(x, low, high) if served(x) else Hardtanh.forward(NumpyStorage.xp, x, low=low, high=high)
 
 
 @OpDispatch.register("gelu", "cpu")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ops.convolution import output_length
+from ..ops.windows import output_length
 from .compiled import choices, done, native, register, whole
 from .convolution_numpy import is_depthwise
 

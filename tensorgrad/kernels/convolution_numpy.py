@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from ..core.dispatch import OpDispatch
-from ..ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight, output_length, padded
+from ..ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight
+from ..ops.windows import output_length
 from ..sharing import spans
 from . import columns_numpy as columns
 from . import depthwise_numpy as depthwise
 from . import rows_numpy as rows
 from . import winograd_numpy as winograd
+from .arrays_windows import padded
 from .convolution_costs import ranked
 from .windows_numpy import BLOCK, WIDE, along
 
@@ -83,7 +85,7 @@ def depthwise_backward(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
 def by_formula(y: Any, w: Any, b: Any, x: Any, how: Any, groups: int = 1) -> None:
     """Fill x with the gradient of the input where a kernel is not finite, which no place may get to know that does not see it."""
     stride, padding, dilation = how
-    x[...] = ConvolutionInput.forward(np, y, w, b, size=x.shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
+    x[...] = ConvolutionInput.forward(CPU.xp, y, w, b, size=x.shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
 
 
 def of_weight(y: Any, x: Any, out: Any, how: Any) -> None:
@@ -99,7 +101,7 @@ def is_matrix(w: Any, stride: Any, padding: Any, groups: int, places: int) -> bo
 def convolution(x: Any, w: Any, b: Any, *, stride: Any, padding: Any, dilation: Any, groups: int = 1) -> Any:
     length = output_length(x.shape[2:], w.shape[2:], stride, padding, dilation)
     if not served(x, w) or not prod(length):
-        return Convolution.forward(np, x, w, b, stride=stride, padding=padding, dilation=dilation, groups=groups)
+        return Convolution.forward(CPU.xp, x, w, b, stride=stride, padding=padding, dilation=dilation, groups=groups)
     n, o = len(x), len(w)
     y = np.empty((n, o, *length), x.dtype)
     if is_depthwise(w, groups):
@@ -116,7 +118,7 @@ def convolution(x: Any, w: Any, b: Any, *, stride: Any, padding: Any, dilation: 
 @OpDispatch.register("convolution_input", "cpu")
 def convolution_input(y: Any, w: Any, b: Any, *, size: Any, stride: Any, padding: Any, dilation: Any, groups: int = 1) -> Any:
     if not served(y, w) or not prod(size):
-        return ConvolutionInput.forward(np, y, w, b, size=size, stride=stride, padding=padding, dilation=dilation, groups=groups)
+        return ConvolutionInput.forward(CPU.xp, y, w, b, size=size, stride=stride, padding=padding, dilation=dilation, groups=groups)
     n, c = len(y), w.shape[1] * groups
     x = np.empty((n, c, *size), y.dtype)
     if is_depthwise(w, groups):
@@ -133,7 +135,7 @@ def convolution_input(y: Any, w: Any, b: Any, *, size: Any, stride: Any, padding
 @OpDispatch.register("convolution_weight", "cpu")
 def convolution_weight(y: Any, x: Any, *, size: Any, stride: Any, padding: Any, dilation: Any, groups: int = 1) -> Any:
     if not served(y, x) or not prod(size):
-        return ConvolutionWeight.forward(np, y, x, size=size, stride=stride, padding=padding, dilation=dilation, groups=groups)
+        return ConvolutionWeight.forward(CPU.xp, y, x, size=size, stride=stride, padding=padding, dilation=dilation, groups=groups)
     o, c = y.shape[1], x.shape[1] // groups
     out = np.empty((o, c, *size), y.dtype)
     if groups > 1 and c == 1 and o == groups:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ops.convolution import output_length
+from ..ops.windows import output_length
 from .compiled import done, native, register, whole
 from .convolution_numpy import is_depthwise, served
 from .pooling_compiled import geometry

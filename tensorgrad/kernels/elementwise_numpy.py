@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core.dispatch import OpDispatch
-from ..ops.elementwise import integer_power, nonzero
+from ..ops.elementwise import Truncating, integer_power
 from ..storage.layout import like
 
 LARGE, HUGE = 1 << 13, 1 << 17
@@ -170,7 +170,8 @@ def _rest(a: Any, b: Any, whole: Any) -> Any:
 
 @register("remainder")
 def remainder(a: Any, b: Any) -> Any:
-    q = _quotient(a, nonzero(np, b))
+    Truncating.check(np, a, b)
+    q = _quotient(a, b)
     if q is None:
         return np.remainder(a, b)
     return np.copysign(_rest(a, b, np.floor(q, out=q)), b)
@@ -178,13 +179,15 @@ def remainder(a: Any, b: Any) -> Any:
 
 @register("fmod")
 def fmod(a: Any, b: Any) -> Any:
-    q = _quotient(a, nonzero(np, b))
+    Truncating.check(np, a, b)
+    q = _quotient(a, b)
     return np.fmod(a, b) if q is None else np.copysign(_rest(a, b, np.trunc(q, out=q)), a)
 
 
 @register("floor_divide")
 def floor_divide(a: Any, b: Any) -> Any:
-    q = _quotient(a, nonzero(np, b))
+    Truncating.check(np, a, b)
+    q = _quotient(a, b)
     return np.floor_divide(a, b) if q is None else np.floor(q, out=q).astype(np.float32)
 
 

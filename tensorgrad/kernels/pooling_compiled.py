@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ops.pooling import window_count
+from ..ops.windows import window_count, with_border
 from .compiled import done, native, register, sure, whole
 from .convolution_compiled import needed
 
@@ -34,8 +34,7 @@ def wide(size: Any, kernel: Any, widths: Any) -> bool:
 
 
 def lengths(size: Any, kernel: Any, stride: Any, widths: Any, dilation: Any) -> tuple[int, ...]:
-    reach = tuple(d + a + b for d, (a, b) in zip(size, widths, strict=True))
-    return window_count(reach, tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)), stride)
+    return window_count(with_border(size, widths), kernel, stride, dilation)
 
 
 def maxima(x: Any, kernel: Any, stride: Any, widths: Any, dilation: Any, place: Any = None, index: Any = None) -> Any:

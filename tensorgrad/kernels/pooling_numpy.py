@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..core.dispatch import OpDispatch
-from ..ops.convolution import positions
-from ..ops.pooling import WindowSpread, bordered, places_along, window_count
+from ..ops.windows import places_along, positions, window_count, window_count_along
 from ..sharing import available, finish
+from . import arrays_windows
+from .arrays_windows import bordered
 from .products_numpy import small_kernels, with_rows
 
 BLOCK = 1 << 18      # elements of planes at a time, on the way back
@@ -24,7 +25,7 @@ WIDE = 32            # columns of an input up to which windows are summed by a p
 
 def maxima(x: Any, kernel: Any, stride: Any, dilation: Any) -> Any:
     for axis, (k, s, d) in enumerate(zip(kernel, stride, dilation, strict=True), x.ndim - len(kernel)):
-        count = (x.shape[axis] - d * (k - 1) - 1) // s + 1
+        count = window_count_along(x.shape[axis], k, s, d)
         lead = (slice(None),) * axis
         parts = [x[(*lead, slice(j * d, j * d + (count - 1) * s + 1, s))] for j in range(k)]
         x = np.maximum(parts[0], parts[1]) if k > 1 else parts[0].copy()
@@ -61,7 +62,7 @@ def pulled(g: Any, x: Any, kernel: Any, stride: Any, widths: Any, dilation: Any)
     inside = bordered(np, x, widths, np.nan) if np.isneginf(out).any() else whole       # the border, -∞ as well, is no place for a gradient
     gx = np.zeros(whole.shape, whole.dtype)
     spread = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
-    length = window_count(whole.shape, spread, stride)
+    length = window_count(whole.shape[-len(kernel):], kernel, stride, dilation)
     apart = all(s >= r for s, r in zip(stride, spread, strict=True))
     open_ = np.ones(out.shape, bool)
     hit, share = np.empty(out.shape, bool), np.empty(out.shape, out.dtype)
@@ -86,7 +87,7 @@ def pulled(g: Any, x: Any, kernel: Any, stride: Any, widths: Any, dilation: Any)
 def places_of_windows(ndim: int, size: Any, kernel: Any, stride: Any) -> list[Any]:
     """For each of the last axes, the very last first: where each place of the windows is."""
     axes = range(ndim - len(size), ndim)
-    return [places_along(axis, k, s, (d - k) // s + 1) for axis, d, k, s in reversed([*zip(axes, size, kernel, stride, strict=True)])]
+    return [places_along(axis, k, s, window_count_along(d, k, s)) for axis, d, k, s in reversed([*zip(axes, size, kernel, stride, strict=True)])]
 
 
 @lru_cache(1 << 8)
@@ -150,7 +151,7 @@ def window_spread(x: Any, *, size: Any, kernel: Any, stride: Any, widths: Any, s
     """Windows that tile the input get their value as it is: no zeros that it is added to."""
     if any(map(any, widths)) or tuple(kernel) != tuple(stride) or x.dtype.kind not in "fc" or any(
             n * k > d for n, k, d in zip(x.shape[-len(kernel):], kernel, size, strict=True)):
-        return WindowSpread.forward(np, x, size=size, kernel=kernel, stride=stride, widths=widths, scale=scale)
+        return arrays_windows.window_spread(np, x, size=size, kernel=kernel, stride=stride, widths=widths, scale=scale)
     if x.shape[-1] > 1 and tiled(x, size, kernel, stride, widths) and finite(x):
         return spread_over_tiles(x if scale == 1 else x * scale, size, kernel)
     lead, length = x.shape[:-len(kernel)], x.shape[-len(kernel):]

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..core.dispatch import OpDispatch
-from ..ops.reduction import axes_of, count_of, rounded, wide
+from ..ops.reduction import axes_of, count_of
+from .arrays_reduction import rounded, wide
 from .compiled import CPU, done, native, put, whole
 
 LARGE, SMALL = 1 << 12, 1 << 7

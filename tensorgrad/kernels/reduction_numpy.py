@@ -11,12 +11,24 @@ from typing import Any
 import numpy as np
 
 from ..core.dispatch import OpDispatch
-from ..ops.reduction import Std, Var, VectorNorm, axes_of, count_of, rounded, wide
+from ..ops.reduction import Std, Var, VectorNorm, axes_of, count_of
+from ..storage.cpu import NumpyStorage
+from .arrays_reduction import rounded, wide
 from .elementwise_numpy import logaddexp
 
 LARGE, ROW = 1 << 12, 1 << 11
 DOTS = range(32, 1 << 13)       # lengths of rows that BLAS multiplies
 add = np.add.reduce
+
+
+class NumpyFirst:
+    """`xp` whose reductions are NumPy's own, for arrays that the kernels here leave to the definitions."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name, None) or getattr(NumpyStorage.xp, name)
+
+
+numpy_first = NumpyFirst()
 
 
 def register(op: str) -> Any:
@@ -107,7 +119,7 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 @register("variance")
 def variance(x: Any, *, axis: Any = None, correction: float = 1, keepdims: bool = False) -> Any:
     if x.dtype not in ONES:
-        return Var.forward(np, x, axis=axis, correction=correction, keepdims=keepdims)
+        return Var.forward(numpy_first, x, axis=axis, correction=correction, keepdims=keepdims)
     count = x.size if axis is None else count_of(x.shape, axis)
     away = x - total(x, axis, None, True) / count
     return total(np.square(away), axis, None, keepdims) / max(count - correction, 0)
@@ -116,7 +128,7 @@ def variance(x: Any, *, axis: Any = None, correction: float = 1, keepdims: bool 
 @register("deviation")
 def deviation(x: Any, *, axis: Any = None, correction: float = 1, keepdims: bool = False) -> Any:
     if x.dtype not in ONES:
-        return Std.forward(np, x, axis=axis, correction=correction, keepdims=keepdims)
+        return Std.forward(numpy_first, x, axis=axis, correction=correction, keepdims=keepdims)
     if x.dtype.char == "d" or x.size >= LARGE:
         out = np.sqrt(variance(x, axis=axis, correction=correction, keepdims=keepdims))
         if x.dtype.char == "d" or np.fmax.reduce(out, None) < np.inf:
@@ -127,7 +139,7 @@ def deviation(x: Any, *, axis: Any = None, correction: float = 1, keepdims: bool
 @register("vector_norm")
 def vector_norm(x: Any, *, ord: float = 2, axis: Any = None, keepdims: bool = False) -> Any:
     if ord != 2 or x.dtype not in ONES:
-        return VectorNorm.forward(np, x, ord=ord, axis=axis, keepdims=keepdims)
+        return VectorNorm.forward(numpy_first, x, ord=ord, axis=axis, keepdims=keepdims)
     return np.sqrt(total(np.square(x), axis, None, keepdims))
 
 
@@ -223,7 +235,7 @@ def cumprod(x: Any, axis: int, dtype: Any = None) -> Any:
 def logcumsumexp(x: Any, *, axis: int) -> Any:
     if x.dtype.kind == "c":
         from ..ops.cumulative import Logcumsumexp
-        return Logcumsumexp.forward(np, x, axis=axis)
+        return Logcumsumexp.forward(numpy_first, x, axis=axis)
 
     def step(a: Any, b: Any, out: Any) -> None:
         out[...] = logaddexp(a, b)

@@ -14,15 +14,19 @@ from typing import Any
 import numpy as np
 
 from ..ops import _special_functions as special
+from ..ops.base import Namespace
 from ..sharing import available, scratch, share, spans
+from ..storage.cpu import NumpyStorage
 
 BLOCK_BYTES = 1 << 20  # with smaller blocks, threads wait for each other between the calls of NumPy
 NANOSECONDS = 2.5      # an element, about
 LARGE = 1 << 14        # elements that repay steps in reused memory
+xp: Any = Namespace(NumpyStorage)      # NumPy's own functions, which leave the other threads alone, and the ops that it lacks
+xp.clamp = np.clip
 
 
 def in_blocks(formula: Callable[..., Any], *arrays: Any) -> Any:
-    """`formula(numpy, *arrays)` for an elementwise formula that keeps the dtype, and arrays of one dtype.
+    """`formula(xp, *arrays)` for an elementwise formula that keeps the dtype, and arrays of one dtype.
 
     >>> in_blocks(special.erf, np.array([-1.0, 0.0, 1.0]))
     array([-0.84270079,  0.        ,  0.84270079])
@@ -30,8 +34,8 @@ def in_blocks(formula: Callable[..., Any], *arrays: Any) -> Any:
     first = arrays[0]
     block = BLOCK_BYTES // first.itemsize
     if first.size <= block or any(a.shape != first.shape for a in arrays):
-        return np.asarray(formula(np, *arrays))
-    return _sweep(lambda *parts: np.copyto(parts[-1], formula(np, *parts[:-1])), *arrays)
+        return np.asarray(formula(xp, *arrays))
+    return _sweep(lambda *parts: np.copyto(parts[-1], formula(xp, *parts[:-1])), *arrays)
 
 
 def _sweep(step: Callable[..., None], *arrays: Any) -> Any:
@@ -133,6 +137,6 @@ def _gelu(xp: Any, x: Any) -> Any:
 
 
 def _gelu_gradient(xp: Any, g: Any, x: Any) -> Any:
-    t = xp.clip(x, -40.0, 40.0)
+    t = xp.clamp(x, -40.0, 40.0)
     density = math.sqrt(0.5 / math.pi) * xp.exp(-0.5 * t * t)
     return g * (0.5 * (1.0 + special.erf(xp, math.sqrt(0.5) * x)) + t * density)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import api as tg
+from ..ops.windows import input_length, pooled_length
 from .structures import is_mapping, is_sequence, recursive_compare, recursive_flatten, recursive_map
 
 __all__ = ["ShapeSlice", "get_dim", "get_dim_from_shape", "get_shape", "is_sequence_shape", "is_simple_shape", "is_valid_shape", "numel", "print_shape",
@@ -284,7 +285,7 @@ def shape_convnd(dim: int, input_shape: Any, out_channels: int, kernel_size: Any
     check(padding == "valid" or not isinstance(padding, str), f"padding must be a number, 'same' or 'valid', got {padding!r}")
     options = zip(sizes, _for_each(dim, kernel_size, "kernel_size"), strides, _for_each(dim, 0 if padding == "valid" else padding, "padding"),
                   _for_each(dim, dilation, "dilation"))
-    return _valid((*batch, out_channels, *(None if n is None else (n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in options)),
+    return _valid((*batch, out_channels, *(None if each[0] is None else pooled_length(*each) for each in options)),
                   input_shape, "convolution")
 
 
@@ -304,8 +305,8 @@ def shape_transpose_convnd(dim: int, input_shape: Any, out_channels: int, kernel
         ("kernel_size", kernel_size), ("stride", stride), ("padding", padding), ("output_padding", output_padding), ("dilation", dilation)))))
     check(all(extra < max(s, d) for _, _, s, _, extra, d in options), f"output padding {output_padding} must be smaller than either stride {stride} or "
                                                                       f"dilation {dilation}")
-    return _valid((*batch, out_channels, *(None if n is None else (n - 1) * s - 2 * p + d * (k - 1) + extra + 1 for n, k, s, p, extra, d in options)),
-                  input_shape, "convolution")
+    length = [None if n is None else input_length((n,), (k,), (s,), (p,), (d,))[0] + extra for n, k, s, p, extra, d in options]
+    return _valid((*batch, out_channels, *length), input_shape, "convolution")
 
 
 def shape_poolnd(dim: int, input_shape: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
@@ -324,9 +325,8 @@ def shape_poolnd(dim: int, input_shape: Any, kernel_size: Any, stride: Any = Non
 def _pooled(n: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
     reach = dilation * (kernel - 1) + 1
     check(2 * padding <= reach, f"pad should be at most half of effective kernel size, but got pad={padding} and kernel_size={kernel}")
-    steps = n + 2 * padding - reach
-    windows = (-(-steps // stride) if ceil_mode else steps // stride) + 1
-    return windows - 1 if ceil_mode and (windows - 1) * stride >= n + padding else windows      # none that starts in the padding at the end
+    windows: int = pooled_length(n, kernel, stride, padding, dilation, ceil_mode)
+    return windows
 
 
 def shape_maxpoolnd(dim: int, input_shape: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, return_indices: bool = False,

@@ -20,8 +20,8 @@ def __getattr__(name: str) -> Any:
 def is_in_onnx_export() -> bool:
     """Whether a model is being exported. https://pytorch.org/docs → torch.onnx.is_in_onnx_export"""
     import sys
-    trace = sys.modules.get(f"{__name__}._trace")
-    return trace is not None and trace.here.trace is not None
+    export = sys.modules.get(f"{__name__}._whole")
+    return export is not None and bool(export.here.exporting)
 
 
 def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Any, opset_version: int) -> None:

@@ -1,32 +1,74 @@
-"""From traces to a graph: what is needed, what is constant, and each step by its rule."""
+"""From lowered graphs to ONNX's: what is needed, what is constant, and each step by its rule."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
+from operator import getitem
 from typing import Any
 
 import numpy as np
 
-from ..ops.base import OPS
+from ..graph import Node
+from ..graph.nesting import leaves
 from ._graph import BOOL, Graph, Refused, Term
-from ._model import Traces
 from ._sizes import Unequal, Varying, merged, varying
 from ._table import load
-from ._trace import Step, Value
 from .errors import OnnxExporterError, SymbolicValueError, UnsupportedOperatorError
 
 NUMBERS = (int, float, complex, bool, np.generic)
+SAME = {"clone", "contiguous", "copied", "in_columns"}             # what the file need not know of: the last operand
+
+
+class Lowered:
+    """A lowered graph as the exporter reads it: its inputs, the tensors of the model, the steps with their results, and the outputs."""
+
+    def __init__(self, graph: Any) -> None:
+        self.inputs, self.state, self.steps = [], [], []
+        self.results: dict[Node, list[Node]] = {}
+        for node in graph.nodes:
+            if node.op == "call_function":
+                if node.target is getitem:
+                    self.results[node.args[0]].append(node)
+                else:
+                    self.steps.append(node)
+                    self.results[node] = [] if isinstance(node.meta["dtype"], list) else [node]
+            elif node.op == "placeholder":
+                self.inputs.append(node)
+            elif node.op == "output":
+                self.outputs = nodes_in(node.args)
+            elif "state" in node.meta:
+                self.state.append(node)
+
+
+def nodes_in(tree: Any) -> list[Node]:
+    return [leaf for leaf in leaves(tree) if isinstance(leaf, Node)]
+
+
+def name_of(step: Node) -> str:
+    """What the rules know a step by."""
+    return getattr(step.target, "opname", None) or step.target.__name__
+
+
+def step_of(value: Node) -> Node | None:
+    """The step that a value comes from."""
+    if value.op != "call_function":
+        return None
+    return value.args[0] if value.target is getitem else value
+
+
+def place(value: Node | None) -> str:
+    return f"{name_of(value)}, {value.meta['source']}" if value is not None else ""
 
 
 class Builder:
-    """Writes the steps of the first trace; the others tell what varies."""
+    """Writes the steps of the first graph; the others tell what varies."""
 
-    def __init__(self, graph: Graph, traces: Sequence[Traces], folding: bool) -> None:
-        self.g, self.traces, self.folding = graph, traces, folding
+    def __init__(self, graph: Graph, lowered: Sequence[Any], folding: bool) -> None:
+        self.g, self.graphs, self.folding = graph, list(map(Lowered, lowered)), folding
         self.rules = load()
-        self.peers: dict[Value, tuple[Value, ...]] = {}
-        self.places: dict[Step, int] = {}
-        self.terms: dict[Value, Term] = {}
+        self.peers: dict[Node, tuple[Node, ...]] = {}
+        self.places: dict[Node, int] = {}
+        self.constants: dict[Node, bool] = {}
+        self.terms: dict[Node, Term] = {}
         self.unsupported: list[tuple[str, str]] = []
         self.match()
 
@@ -34,140 +76,159 @@ class Builder:
 
     def match(self) -> None:
         """Find out which values of the traces are the same one."""
-        self.pair([t.inputs for t in self.traces])
-        self.pair([t.parameters for t in self.traces])
-        for place, steps in enumerate(zip(*[t.steps for t in self.traces], strict=False)):
+        self.pair([t.inputs for t in self.graphs])
+        self.pair([t.state for t in self.graphs])
+        for number, steps in enumerate(zip(*[t.steps for t in self.graphs], strict=False)):
             first = steps[0]
-            if any(s.op != first.op or len(s.inputs) != len(first.inputs) or len(s.outputs) != len(first.outputs) for s in steps):
+            if any(s.target != first.target for s in steps):
                 raise self.different(first)
-            self.places[first] = place
-            self.pair([[v for v in s.inputs if isinstance(v, Value)] for s in steps])
-            self.pair([s.outputs for s in steps])
-        if any(len(t.steps) != len(self.traces[0].steps) for t in self.traces):
-            raise self.different(self.traces[0].steps[-1])
-        self.pair([t.outputs for t in self.traces])
+            self.places[first] = number
+            self.pair([s.all_input_nodes for s in steps])
+            self.pair([t.results[s] for t, s in zip(self.graphs, steps, strict=True)])
+        if any(len(t.steps) != len(self.graphs[0].steps) for t in self.graphs):
+            raise self.different(self.graphs[0].steps[-1])
+        self.pair([t.outputs for t in self.graphs])
 
-    def pair(self, lists: Sequence[Sequence[Value]]) -> None:
+    def pair(self, lists: Sequence[Sequence[Node]]) -> None:
         if any(len(values) != len(lists[0]) for values in lists):
             raise self.different(None)
         for values in zip(*lists, strict=True):
             if self.peers.setdefault(values[0], values) != values:
-                raise self.different(values[0].step)
+                raise self.different(step_of(values[0]))
 
     def different(self, step: Any) -> SymbolicValueError:
-        where = f" (the traces part at {step.op}, {step.where})" if step is not None else ""
+        where = f" (the traces part at {place(step)})" if step is not None else ""
         return SymbolicValueError("what the model computes depends on the size of a dynamic axis: with another size it takes other steps" + where)
 
-    def shape(self, value: Value) -> tuple[Any, ...]:
+    def shape(self, value: Node) -> tuple[Any, ...]:
         peers = self.peers.get(value, (value,))
-        if any(len(v.shape) != len(value.shape) for v in peers):
-            raise self.different(value.step)
-        return tuple(varying(sizes) for sizes in zip(*[v.shape for v in peers], strict=True))
+        if len(peers) == 1:
+            return value.meta["shape"]  # type: ignore[no-any-return]
+        shapes = [v.meta["shape"] for v in peers]
+        if any(len(shape) != len(shapes[0]) for shape in shapes):
+            raise self.different(step_of(value))
+        return tuple(map(varying, zip(*shapes, strict=True)))
 
-    def constant(self, value: Value) -> bool:
+    def constant(self, value: Node) -> bool:
         """Whether no input, and no dynamic axis, has a say in a value."""
-        if value.data is None:
-            return False
-        if value.step is None and value.name is not None:
-            return True
-        return all(v.data is value.data or np.array_equal(v.data, value.data, equal_nan=value.dtype.kind in "fc")
-                   for v in self.peers.get(value, ()))
+        data = value.meta.get("value")
+        if data is None or "state" in value.meta:
+            return data is not None
+        found = self.constants.get(value)
+        if found is None:
+            found = self.constants[value] = all((other := v.meta.get("value")) is data or np.array_equal(other, data, equal_nan=data.dtype.kind in "fc")
+                                                for v in self.peers.get(value, ()))
+        return found
 
     # ── steps ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def build(self, inputs: Sequence[str]) -> list[Term]:
         """Write all that the outputs need; gives their terms."""
-        base = self.traces[0]
+        base = self.graphs[0]
         for name, value in zip(inputs, base.inputs, strict=True):
-            self.terms[value] = Term(name, self.shape(value), value.dtype)
+            self.terms[value] = Term(name, self.shape(value), value.meta["dtype"])
         for step in self.needed(base.outputs):
             self.write(step)
         if self.unsupported:
             raise UnsupportedOperatorError(self.unsupported)
         return [self.term(v) for v in base.outputs]
 
-    def needed(self, outputs: Sequence[Value]) -> list[Step]:
+    def needed(self, outputs: Sequence[Node]) -> list[Node]:
         """The steps that the outputs come from, in order."""
-        found: set[Step] = set()
+        found: set[Node] = set()
         waiting = list(outputs)
         while waiting:
-            step = waiting.pop().step
-            if step is None or step in found or (all(map(self.constant, step.outputs)) and (self.folding or step.op.startswith("make_"))):
+            step = step_of(waiting.pop())
+            if step is None or step in found or (all(map(self.constant, self.graphs[0].results[step])) and
+                                                 (self.folding or name_of(step).startswith("make_"))):
                 continue
             found.add(step)
-            waiting += [v for v in step.inputs if isinstance(v, Value)]
+            waiting += step.all_input_nodes
         return sorted(found, key=self.places.__getitem__)
 
-    def term(self, value: Value) -> Term:
+    def term(self, value: Node) -> Term:
         if value not in self.terms:
             self.terms[value] = self.leaf(value)
         return self.terms[value]
 
-    def leaf(self, value: Value) -> Term:
+    def leaf(self, value: Node) -> Term:
         """A constant: of the model, folded, or a few sizes that the program made a tensor of."""
+        data, dtype, step = value.meta.get("value"), value.meta["dtype"], step_of(value)
         if self.constant(value):
-            name = value.name
-            if name is None and value.step is not None and value.data.size > 64:
-                name = f"{value.step.scope}.folded" if value.step.scope else "folded"
-            return self.g.constant(value.data, name=name)
+            name = value.target if "state" in value.meta else None
+            if name is None and step is not None and data.size > 64:
+                name = f"{step.meta['scope']}.folded" if step.meta["scope"] else "folded"
+            return self.g.constant(data, name=name)
         peers = self.peers.get(value, (value,))
-        if value.data is None or value.dtype.kind not in "iu" or prod(value.shape) > 64 or any(v.shape != value.shape for v in peers):
+        if data is None or dtype.kind not in "iu" or data.size > 64 or any(v.meta["shape"] != data.shape for v in peers):
             raise SymbolicValueError("a constant depends on the sizes of dynamic axes in a way that cannot be told"
-                                     f"{f' ({value.step.op}, {value.step.where})' if value.step is not None else ''}")
-        numbers = [varying(list(map(int, n))) for n in zip(*[v.data.reshape(-1) for v in peers], strict=True)]
-        flat = self.g.cast(self.g.sizes(numbers), value.dtype)
-        return Term(self.g.Reshape(flat, np.asarray(value.shape, np.int64)).name, value.shape, value.dtype)
+                                     f"{f' ({place(step)})' if step is not None else ''}")
+        numbers = [varying(list(map(int, n))) for n in zip(*[v.meta["value"].reshape(-1) for v in peers], strict=True)]
+        flat = self.g.cast(self.g.sizes(numbers), dtype)
+        return Term(self.g.Reshape(flat, np.asarray(data.shape, np.int64)).name, data.shape, dtype)
 
-    def write(self, step: Step) -> None:
+    def write(self, step: Node) -> None:
         """One step, by its rule."""
-        g = self.g
-        known = self.rules.get(step.op)
+        g, name, results = self.g, name_of(step), self.graphs[0].results[step]
+        if name in SAME:
+            self.terms[step] = self.term(step.args[-1])
+            return
+        known = self.rules.get(name)
         if known is None:
             self.refuse(step)
             return
-        if any(v.dtype.kind == "c" for v in (*step.outputs, *[v for v in step.inputs if isinstance(v, Value)])):
+        if any(v.meta["dtype"].kind == "c" for v in (*results, *step.all_input_nodes)):
             self.refuse(step, "of complex numbers")
             return
-        steps = [t.steps[self.places[step]] for t in self.traces]
-        g.scope, g.op, g.out = step.scope, step.op, [Term("", self.shape(v), v.dtype) for v in step.outputs]
+        calls = list(map(call_of, [t.steps[self.places[step]] for t in self.graphs]))
+        g.scope, g.op, g.out = step.meta["scope"], name, [Term("", self.shape(v), v.meta["dtype"]) for v in results]
         try:
-            params = merged([s.params for s in steps])
-            inputs = self.operands(step, merged([tuple(v for v in s.inputs if not isinstance(v, Value)) for s in steps]))
+            params = merged([params for _, params in calls])
+            inputs = self.operands(step, calls[0][0], merged([tuple(v for v in inputs if not isinstance(v, Node)) for inputs, _ in calls]))
             made = known(g, *inputs, **params)
         except Refused as reason:
             self.refuse(step, str(reason))
             return
         except Unequal:
-            raise SymbolicValueError(f"an argument of {step.op} depends on the sizes of dynamic axes in a way that cannot be told ({step.where})") from None
-        for value, out, term in zip(step.outputs, g.out, made if isinstance(made, list) else [made], strict=True):
+            raise SymbolicValueError(f"an argument of {name} depends on the sizes of dynamic axes in a way that cannot be told "
+                                     f"({step.meta['source']})") from None
+        for value, out, term in zip(results, g.out, made if isinstance(made, list) else [made], strict=True):
             self.terms[value] = Term(term.name, out.shape, out.dtype, term.data)
 
-    def refuse(self, step: Step, why: str = "") -> None:
-        where = f"{step.where} (in {step.scope})" if step.scope else step.where
-        self.unsupported.append((f"{step.op.removeprefix('draw_')} {why}".strip(), where))
-        for value in step.outputs:
-            self.terms[value] = Term("", self.shape(value), value.dtype)
+    def refuse(self, step: Node, why: str = "") -> None:
+        where, scope = step.meta["source"], step.meta["scope"]
+        self.unsupported.append((f"{name_of(step).removeprefix('draw_')} {why}".strip(), f"{where} (in {scope})" if scope else where))
+        for value in self.graphs[0].results[step]:
+            self.terms[value] = Term("", self.shape(value), value.meta["dtype"])
 
-    def operands(self, step: Step, numbers: tuple[Any, ...]) -> list[Any]:
+    def operands(self, step: Node, given: Sequence[Any], numbers: tuple[Any, ...]) -> list[Any]:
         """The inputs as terms, of one dtype where the op asks for that."""
         g, rest = self.g, iter(numbers)
-        op = OPS.get(step.op)
-        inputs = [self.term(v) if isinstance(v, Value) else next(rest) for v in step.inputs]
-        if op is None:
+        op: Any = step.target
+        inputs = [self.term(v) if isinstance(v, Node) else next(rest) for v in given]
+        if not isinstance(op, type):
             return inputs
-        out = g.out[0].dtype
-        arrays = [t.dtype for t in inputs if isinstance(t, Term) and (t.dtype != BOOL or step.op != "where")]
+        name, out = op.opname, g.out[0].dtype
+        arrays = [t.dtype for t in inputs if isinstance(t, Term) and (t.dtype != BOOL or name != "where")]
         target = out if out != BOOL or op.casts is None else np.result_type(*arrays)
-        if op.casts is None and step.op not in ("where", "masked_fill", "clamp") and arrays:
+        if op.casts is None and name not in ("where", "masked_fill", "clamp") and arrays:
             target = arrays[0]
         for i, x in enumerate(inputs):
             if isinstance(x, Varying):
                 inputs[i] = Term(g.scalar(x, target).name, (), target)
             elif isinstance(x, NUMBERS):
-                inputs[i] = g.constant(x, BOOL if step.op == "where" and i == 0 else target)
-            elif isinstance(x, Term) and x.dtype != target and (op.casts is not None and op.elementwise or step.op == "where" and i):
+                inputs[i] = g.constant(x, BOOL if name == "where" and i == 0 else target)
+            elif isinstance(x, Term) and x.dtype != target and (op.casts is not None and op.elementwise or name == "where" and i):
                 inputs[i] = g.cast(x, target)
         return inputs
+
+
+def call_of(step: Node) -> tuple[Sequence[Any], dict[str, Any]]:
+    """The operands and parameters by which a rule is called: `args` are those of functions that are no ops, with None for arrays."""
+    if isinstance(step.target, type):
+        return (step.args[0] if step.target.sequence else step.args), step.kwargs
+    plain = {"args": tuple(None if isinstance(a, Node) else a for a in step.args)}
+    return nodes_in(step.args), plain if name_of(step).startswith("make_") else plain | step.kwargs
 
 
 def checked(onnx: Any, model: Any) -> None:

@@ -1,25 +1,28 @@
 """`export`: arguments, dynamic axes, and the order in which things are done."""
 from __future__ import annotations
 
-import inspect
 import logging
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
+from functools import partial
 from typing import Any
 
 from ..core.tape import TensorBase
+from ..graph import CannotLower, ReadsValues, lower
+from ..graph.inputs import input_names as inputs_of
+from ..graph.inputs import parameters_of, tensors_in
 from ..nn import Module
 from ..utils._pytree import tree_flatten
 from ._build import Builder, checked, proto
 from ._graph import Graph, Term
-from ._model import trace
 from ._program import ONNXProgram, the_onnx
 from ._sizes import Varying
 from ._table import RULES, load
-from .errors import OnnxExporterWarning, SymbolicValueError
+from ._whole import exporting, whole
+from .errors import OnnxExporterWarning, SymbolicValueError, UnsupportedOperatorError
 
 OLDEST, DEFAULT, NEWEST = 13, 20, 23         # versions of ONNX's own operators
 
@@ -62,19 +65,20 @@ def export(model: Any, args: Any = (), f: Any = None, *, kwargs: dict[str, Any] 
     onnx = the_onnx()
     args, kwargs = _arguments(args, kwargs)
     opset = _opset(opset_version)
-    leaves, spec = tree_flatten((args, kwargs))
-    names = _input_names(model, args, kwargs, input_names or ())
-    tensors = [leaf for leaf in leaves if isinstance(leaf, TensorBase)]
+    names = inputs_of(model, args, kwargs, input_names or ())
+    if len(set(names)) != len(names):
+        raise ValueError(f"input names must differ, but are {names}")
+    tensors = tensors_in((args, kwargs))
     axes = _dynamic(model, names, tensors, args, kwargs, dynamic_axes, dynamic_shapes)
     load()
-    with _mode(model, training, dynamo), _rules(custom_translation_table):
-        traces, sizes = _traces(model, leaves, spec, tensors, axes)
+    with exporting(), _mode(model, training, dynamo), _rules(custom_translation_table):
+        graphs, sizes = _lowered(model, args, kwargs, tensors, axes)
         graph = Graph(onnx, opset)
         for name in names:
             graph.unique(name)
         terms = [Term(name, None, t.array.dtype) for name, t in zip(names, tensors, strict=True)]
         graph.symbols = [(terms[places[0][0]], places[0][1], values) for places, values in zip(axes.values(), sizes, strict=True)]
-        builder = Builder(graph, traces, do_constant_folding)
+        builder = Builder(graph, graphs, do_constant_folding)
         outs = builder.build(names)
     symbols = dict(zip(axes, sizes, strict=True))
     ends = _output_names(outs, output_names or (), set(names))
@@ -82,7 +86,7 @@ def export(model: Any, args: Any = (), f: Any = None, *, kwargs: dict[str, Any] 
         warnings.warn(f"Provided key {key} for dynamic axes is not a valid input/output name", UserWarning, stacklevel=2)
     options = {"keep_initializers_as_inputs": keep_initializers_as_inputs, "export_params": export_params, "version": _version(),
                "name": type(model).__name__ if isinstance(model, Module) else getattr(model, "__name__", "main_graph"),
-               "parameters": {v.name for v in traces[0].parameters}, "shapes": _output_shapes(ends, symbols, dynamic_axes or {})}
+               "parameters": {v.target for v in builder.graphs[0].state}, "shapes": _output_shapes(ends, symbols, dynamic_axes or {})}
     shown = [(term, _shape(t.array.shape, {a: n for n, places in axes.items() for i, a in places if i == k})) for k, (term, t) in
              enumerate(zip(terms, tensors, strict=True))]
     built = proto(onnx, graph, shown, ends, options)
@@ -117,46 +121,6 @@ def _opset(version: int | None) -> int:
         warnings.warn(f"opset_version {version} is older than the operators that models are written with: {OLDEST} is used", OnnxExporterWarning, stacklevel=3)
         return OLDEST
     return version
-
-
-def _forward_names(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
-    """(parameter of forward, what is given for it) of each argument."""
-    try:
-        signature = inspect.signature(model.forward if isinstance(model, Module) else model)
-        bound = signature.bind(*args, **kwargs)
-    except (TypeError, ValueError):
-        return [*((f"input_{i}", a) for i, a in enumerate(args)), *kwargs.items()]
-    found: list[tuple[str, Any]] = []
-    for name, value in bound.arguments.items():
-        kind = signature.parameters[name].kind
-        if kind is inspect.Parameter.VAR_POSITIONAL:
-            found += [(f"{name}_{i}", a) for i, a in enumerate(value)]
-        elif kind is inspect.Parameter.VAR_KEYWORD:
-            found += value.items()
-        else:
-            found.append((name, value))
-    return found
-
-
-def _tensors(name: str, value: Any) -> list[tuple[str, Any]]:
-    leaves = [leaf for leaf in tree_flatten(value)[0] if isinstance(leaf, TensorBase)]
-    return [(name, leaf) for leaf in leaves] if isinstance(value, TensorBase) else [(f"{name}_{i}", leaf) for i, leaf in enumerate(leaves)]
-
-
-def _input_names(model: Any, args: Any, kwargs: Any, given: Sequence[str]) -> list[str]:
-    """The names of the input tensors in the order in which they are flattened: those given, then those of forward's parameters."""
-    by_tensor: dict[int, list[str]] = {}
-    for name, value in _forward_names(model, args, kwargs):
-        for own, leaf in _tensors(name, value):
-            by_tensor.setdefault(id(leaf), []).append(own)
-    names: list[str] = []
-    for i, leaf in enumerate(leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, TensorBase)):
-        known = by_tensor.get(id(leaf), [])
-        own = known.pop(0) if known else f"input_{i}"
-        names.append(given[i] if i < len(given) else own)
-    if len(set(names)) != len(names):
-        raise ValueError(f"input names must differ, but are {names}")
-    return names
 
 
 def _output_names(outs: Sequence[Term], given: Sequence[str], taken: set[str]) -> list[tuple[str, Term]]:
@@ -197,7 +161,7 @@ def _dynamic(model: Any, names: list[str], tensors: Any, args: Any, kwargs: Any,
             for axis in wanted:
                 note(i, axis, wanted[axis] if isinstance(wanted, Mapping) else f"{name}_dynamic_axes_{list(wanted).index(axis) + 1}")
     if shapes is not None:
-        for i, axis, name in _from_shapes(shapes, names, tensors, _forward_names(model, args, kwargs)):
+        for i, axis, name in _from_shapes(shapes, names, tensors, parameters_of(model, args, kwargs)):
             note(i, axis, name)
     return found
 
@@ -236,39 +200,53 @@ def _from_shapes(shapes: Any, names: list[str], tensors: Any, forward: Any) -> l
     return found
 
 
-def _traces(model: Any, leaves: Any, spec: Any, tensors: Any, axes: dict[str, Places]) -> tuple[list[Any], list[tuple[int, ...]]]:
-    """Traces of the model with the sizes that were given, with each dynamic size changed alone, and with all of them changed."""
-    given = [tensors[i].array.shape[axis] for (i, axis), *_ in axes.values()]
+def _lowered(model: Any, args: Any, kwargs: Any, tensors: Any, axes: dict[str, Places]) -> tuple[list[Any], list[tuple[int, ...]]]:
+    """The model's graphs with the sizes that were given, with each dynamic size changed alone, and with all of them changed. Shapes are enough for that,
+    unless the model looks at values."""
+    def run(sizes: Sequence[int], reading: Any = None) -> Any:
+        places = {place: n for places, n in zip(axes.values(), sizes, strict=True) for place in places}
+        return lower(model, args, kwargs, whole=whole, reading=reading, fold=False, sizes=places)
+    try:
+        try:
+            return _with_sizes(run, tensors, axes)
+        except ReadsValues:
+            return _with_sizes(partial(run, reading=_warn), tensors, axes)
+    except CannotLower as error:
+        raise UnsupportedOperatorError([(error.what, error.source)]) from None
 
-    def run(sizes: Sequence[int]) -> Any:
-        return trace(model, leaves, spec, {place: n for places, n in zip(axes.values(), sizes, strict=True) for place in places})
+
+def _warn(source: str) -> None:
+    warnings.warn(f"{source}: the values of a tensor that depends on the inputs are read, and are constants in the exported model. What it "
+                  "does with other inputs may differ.", OnnxExporterWarning, stacklevel=2)
+
+
+def _with_sizes(run: Any, tensors: Any, axes: dict[str, Places]) -> tuple[list[Any], list[tuple[int, ...]]]:
+    """(graphs, sizes): what `run` gives for each choice of the dynamic sizes, and which those were."""
     if not axes:
         return [run(())], []
+    given = [tensors[i].array.shape[axis] for (i, axis), *_ in axes.values()]
     given = [2 if n < 2 else n for n in given]           # one element broadcasts, and is no example of several
-    traces, chosen = [run(given)], [given]
+    graphs, chosen = [run(given)], [given]
+
+    def tried(sizes: Sequence[int], last: bool) -> bool:
+        try:
+            graphs.append(run(sizes))
+        except (ReadsValues, CannotLower):
+            raise
+        except Exception as error:
+            if last:
+                raise _does_not_run(axes, sizes, error) from error
+            return False
+        chosen.append(list(sizes))
+        return True
     for k, n in enumerate(given):
-        for change in (1, -1):
-            sizes = [*given[:k], n + change, *given[k + 1:]]
-            try:
-                traces.append(run(sizes))
-            except Exception as error:
-                if change < 0 or n < 3:
-                    raise _does_not_run(axes, sizes, error) from error
-                continue
-            chosen.append(sizes)
-            break
+        if not tried([*given[:k], n + 1, *given[k + 1:]], n < 3):
+            tried([*given[:k], n - 1, *given[k + 1:]], True)
     changes = [row[k] - given[k] for k, row in enumerate(chosen[1:])]
     for factor in (3, 2, -1, -2, 1):                     # a last one with all of them changed: what holds for the others must hold there
-        sizes = [n + c * factor for n, c in zip(given, changes, strict=True)]
-        try:
-            traces.append(run(sizes))
-        except Exception as error:
-            if factor == 1:
-                raise _does_not_run(axes, sizes, error) from error
-            continue
-        chosen.append(sizes)
-        break
-    return traces, list(zip(*chosen, strict=True))
+        if tried([n + c * factor for n, c in zip(given, changes, strict=True)], factor == 1):
+            break
+    return graphs, list(zip(*chosen, strict=True))
 
 
 def _does_not_run(axes: Any, sizes: Sequence[int], error: Exception) -> SymbolicValueError:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ops.windows import input_length, output_length
 from ._graph import INT, Graph, Refused, Term
 from ._sizes import Varying
 from ._table import rule
@@ -56,7 +57,7 @@ def convolution(g: Graph, x: Any, w: Any, b: Any, *, stride: Any, padding: Any, 
 @rule("convolution_input")
 def convolution_input(g: Graph, y: Any, w: Any, b: Any, *, size: Any, stride: Any, padding: Any, dilation: Any, groups: int = 1) -> Any:
     """Transposed convolution: what the size has beyond the shortest one is padding of the result."""
-    least = [(n - 1) * s - 2 * p + d * (k - 1) + 1 for n, s, p, d, k in zip(y.shape[2:], stride, padding, dilation, w.shape[2:], strict=True)]
+    least = input_length(y.shape[2:], w.shape[2:], stride, padding, dilation)
     more = [n - m for n, m in zip(size, least, strict=True)]
     if any(isinstance(m, Varying) for m in more):
         raise Refused("to a size that varies")
@@ -69,9 +70,8 @@ def convolution_input(g: Graph, y: Any, w: Any, b: Any, *, size: Any, stride: An
 def _pads(g: Graph, x: Any, widths: Any, kernel: Any, stride: Any, dilation: Any) -> list[int]:
     """The borders: alike on both sides wherever that gives as many windows."""
     n = len(kernel)
-    spans = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
-    ends = [a if (size + 2 * a - span) // s + 1 == length else b for (a, b), size, span, s, length in
-            zip(widths, x.shape[-n:], spans, stride, g.out[0].shape[-n:], strict=True)]
+    alike = output_length(x.shape[-n:], kernel, stride, [a for a, _ in widths], dilation)
+    ends = [a if count == length else b for (a, b), count, length in zip(widths, alike, g.out[0].shape[-n:], strict=True)]
     if any(isinstance(end, Varying) for end in ends):
         raise Refused("over a dynamic axis, whose border depends on its size")
     return [*(a for a, _ in widths), *ends]
@@ -144,9 +144,9 @@ def columns(g: Graph, x: Any, *, kernel: Any, stride: Any, padding: Any, dilatio
     if any(isinstance(d, Varying) for d in x.shape[2:]):
         raise Refused("over a dynamic axis")
     out = g.Pad(x, [0, 0, *padding, 0, 0, *padding], g.like(0, x)) if any(padding) else x
+    length = output_length(x.shape[2:], kernel, stride, padding, dilation)
     for i in range(n):
-        length = (x.shape[2 + i] + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1) // stride[i] + 1
-        out = g.Gather(out, np.arange(kernel[i])[:, None] * dilation[i] + np.arange(length) * stride[i], axis=2 + 2 * i)
+        out = g.Gather(out, np.arange(kernel[i])[:, None] * dilation[i] + np.arange(length[i]) * stride[i], axis=2 + 2 * i)
     return g.Transpose(out, perm=[0, 1, *range(2, 2 + 2 * n, 2), *range(3, 2 + 2 * n, 2)])
 
 

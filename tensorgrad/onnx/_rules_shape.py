@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..ops.base import OPS
+from ..ops.windows import window_count_along
+from ..storage.cpu import NumpyStorage
 from ._graph import BOOL, INT, Graph, Refused, Term
 from ._sizes import Varying
 from ._table import RULES, rule
@@ -177,7 +178,7 @@ def unfold(g: Graph, x: Any, *, axis: int, size: int, step: int) -> Any:
     if isinstance(x.shape[axis], Varying):
         raise Refused("along a dynamic axis")
     axis %= x.ndim
-    count = (x.shape[axis] - size) // step + 1
+    count = window_count_along(x.shape[axis], size, step)
     places = np.arange(count)[:, None] * step + np.arange(size)
     order = [d for d in range(x.ndim + 1) if d != axis + 1] + [axis + 1]
     return g.Transpose(g.Gather(x, places, axis=axis), perm=order)
@@ -191,22 +192,21 @@ def as_strided(g: Graph, x: Any, *, size: Any, stride: Any, offset: int, layout:
     return g.Gather(g.Reshape(x, [-1]), np.ascontiguousarray(places), axis=0)
 
 
-@rule("place")
-def place(g: Graph, x: Any, value: Any, *, view: Any) -> Any:
+@rule("set_view")
+def set_view(g: Graph, x: Any, value: Any, *, view: Any, order: Any = None, written: bool = False) -> Any:
     """x with the part that a view shows replaced: the places of its elements, seen through the same view, say where."""
-    name, params = view
-    part = None
-    if name == "part":
-        (name, params), part = params["of"], params["place"]
+    if len(view) > 1:
+        raise Refused("through several views")
+    (op, params), = view
     if not any(isinstance(n, Varying) for n in x.shape):
         places: Any = np.arange(prod(x.shape)).reshape(x.shape)
-        places = OPS[name].forward(np, places, **params)
-        places = g.constant(np.ascontiguousarray(places if part is None else places[part]).reshape(-1))
+        places = op.kernels[NumpyStorage](places, **params)
+        places = g.constant(np.ascontiguousarray(places).reshape(-1))
     else:
         kept = g.op, g.out
-        g.op, g.out = name, [Term("", value.shape, INT)]
-        places = RULES[name](g, g.flat_places(x), **params)
-        (g.op, g.out), places = kept, places if part is None else places[part]
+        g.op, g.out = op.opname, [Term("", value.shape, INT)]
+        places = RULES[op.opname](g, g.flat_places(x), **params)
+        g.op, g.out = kept
         places = g.Reshape(places, [-1])
     flat = g.ScatterElements(g.Reshape(x, [-1]), places, g.Reshape(g.cast(value, x.dtype), [-1]), axis=0)
     return g.reshape(Term(flat.name, None, x.dtype), x.shape) if not any(isinstance(n, Varying) for n in x.shape) else g.Reshape(flat, g.Shape(x))

@@ -52,8 +52,8 @@ def chebyshev(t, coefficients):
 
 def airy_ai(xp, x):
     """Ai(x), the solution of y″ = x·y that vanishes at infinity, computed in double precision. Accuracy 4e-14, of the envelope where it waves."""
-    dtype, x = x.dtype, x.astype("float64")
-    middle = chebyshev((xp.clip(x, LOW, HIGH) - (LOW + HIGH) / 2) * (2 / (HIGH - LOW)), MIDDLE)
+    dtype, x = x.dtype, xp.cast(x, dtype="float64")
+    middle = chebyshev((xp.clamp(x, LOW, HIGH) - (LOW + HIGH) / 2) * (2 / (HIGH - LOW)), MIDDLE)
 
     right = xp.maximum(x, HIGH)
     zeta = right * xp.sqrt(right) * (2 / 3)
@@ -65,4 +65,4 @@ def airy_ai(xp, x):
     t, angle = 2 * (-LOW * sqrt(-LOW) * 2 / 3) / zeta - 1, zeta - pi / 4
     waves = chebyshev(t, COSINE) * xp.cos(angle) + chebyshev(t, SINE) * xp.sin(angle)
     waves = waves / (sqrt(pi) * xp.sqrt(xp.sqrt(left)))
-    return xp.where(x > HIGH, decay, xp.where(x < LOW, waves, middle)).astype(dtype)
+    return xp.cast(xp.where(x > HIGH, decay, xp.where(x < LOW, waves, middle)), dtype=dtype)

@@ -49,7 +49,7 @@ def _bessel_i(xp, x, low, high, odd, scaled):
     """I₀ or I₁, exp(-|x|) times that if scaled: a polynomial up to 8, beyond it exp(x) / √x times one in 16/x - 1."""
     double = _double(x)
     top = 713.98 if double else 91.9  # overflow
-    a = xp.abs(x)
+    a = xp.absolute(x)
     small, large = xp.minimum(a, 8.0), xp.maximum(a, 8.0)
     near = _poly(small * small, low[double])
     if odd:
@@ -122,7 +122,7 @@ def _bessel_k(xp, x, order, scaled):
     """K₀ or K₁, exp(x) times that if scaled: infinite at 0, nan below (DLMF 10.31.1, 10.31.2, 10.40.2)."""
     double = _double(x)
     tiny = _SMALLEST[order][double]
-    small = xp.clip(x, tiny, 1.0)
+    small = xp.clamp(x, tiny, 1.0)
     t, log = small * small, xp.log(small)
     if order:
         near = _poly(t, _K1_LOW[double]) / small + log * (small * _poly(t, _I1_LOW[double]))
@@ -256,7 +256,7 @@ def _bessel_high(xp, x, order, second):
 
 
 def _bessel_j(xp, x, order):
-    a = xp.abs(x)
+    a = xp.absolute(x)
     far = _bessel_high(xp, xp.maximum(a, 5.0), order, second=False)
     y = xp.where(a < 5, _bessel_j_low(xp, xp.minimum(a, 5.0), order), far)
     return xp.copysign(1.0, x) * y if order else y
@@ -277,7 +277,7 @@ def bessel_j1(xp, x):
 def _bessel_y(xp, x, order):
     double = _double(x)
     tiny = _SMALLEST[order][double]
-    small = xp.clip(x, tiny, 5.0)
+    small = xp.clamp(x, tiny, 5.0)
     t = 0.08 * (small * small) - 1.0
     log = xp.log(small) * _bessel_j_low(xp, small, order)
     if order:

@@ -37,13 +37,13 @@ def _on_floats(formula):
     def f(xp, *args, **params):
         dtype = args[0].dtype if len(args) == 1 else next(a.dtype for a in args if hasattr(a, "dtype"))
         if len(args) > 1:
-            args = [a if hasattr(a, "dtype") else xp.asarray(a, dtype=dtype) for a in args]
+            args = [a if hasattr(a, "dtype") else xp.full((), a, dtype=dtype) for a in args]
         if dtype.kind in "biu":
-            return formula(xp, *(a.astype("float64") for a in args), **params)
+            return formula(xp, *(xp.cast(a, dtype="float64") for a in args), **params)
         if dtype.itemsize > 2:
             return formula(xp, *args, **params)
-        y = formula(xp, *(a.astype("float32") for a in args), **params)
-        return xp.where(xp.abs(y) < 65520, y, xp.where(y == y, xp.copysign(INF, y), y)).astype(dtype)
+        y = formula(xp, *(xp.cast(a, dtype="float32") for a in args), **params)
+        return xp.cast(xp.where(xp.absolute(y) < 65520, y, xp.where(y == y, xp.copysign(INF, y), y)), dtype=dtype)
 
     return f
 
@@ -85,9 +85,9 @@ _ERF_RATIO = (
 def erf(xp, x):
     """erf(x) = 2/√π ∫₀ˣ exp(-t²) dt as tanh(x R(x²)): odd, smooth and bounded by construction. Accuracy 3e-7, 5e-16."""
     if _double(x):
-        x = xp.clip(x, -6.0, 6.0)
+        x = xp.clamp(x, -6.0, 6.0)
         return xp.tanh(x * _ratio(x * x, _ERF_RATIO))
-    x = xp.clip(x, -4.25, 4.25)
+    x = xp.clamp(x, -4.25, 4.25)
     t = x * x
     rest = t + 64.1262663 - 137.215349 / (t + 4.70323977 + 37.5323798 / (t + 4.0820998))
     return xp.tanh(x * (1.12837917 + 5.57571407 * t / rest))
@@ -122,7 +122,7 @@ def _gauss(xp, x, scale):
 @_on_floats
 def erfc(xp, x):
     """1 - erf(x), with full relative accuracy for large x. Accuracy 6e-7, 8e-16."""
-    a = xp.abs(xp.clip(x, -28.0, 28.0))
+    a = xp.absolute(xp.clamp(x, -28.0, 28.0))
     sign = xp.sign(x)
     return (1.0 - sign) + sign * (_gauss(xp, a, 1.0) * _scaled_erfc(xp, a))
 
@@ -131,16 +131,16 @@ def erfc(xp, x):
 def erfcx(xp, x):
     """exp(x²) erfc(x); for x < 0 it is 2 exp(x²) - erfcx(-x). Accuracy 7e-7, 2e-15."""
     top = 26.628 if _double(x) else 9.382
-    a = xp.abs(x)
+    a = xp.absolute(x)
     y = _scaled_erfc(xp, a)
-    mirrored = 2.0 * _gauss(xp, xp.clip(-x, 0.0, top), -1.0) - y
+    mirrored = 2.0 * _gauss(xp, xp.clamp(-x, 0.0, top), -1.0) - y
     return xp.where(x < 0, xp.where(x < -top, INF, mirrored), y)
 
 
 @_on_floats
 def ndtr(xp, x):
     """The normal distribution function Φ(x) = erfc(-x/√2) / 2. Accuracy 6e-7, 8e-16."""
-    a = xp.abs(xp.clip(x, -39.0, 39.0))
+    a = xp.absolute(xp.clamp(x, -39.0, 39.0))
     sign = xp.sign(x)
     tail = 0.5 * _gauss(xp, a, 0.5) * _scaled_erfc(xp, math.sqrt(0.5) * a)
     return (0.5 + 0.5 * sign) - sign * tail
@@ -150,7 +150,7 @@ def ndtr(xp, x):
 def log_ndtr(xp, x):
     """log Φ(x): below zero log(erfcx(-x/√2) / 2) - x²/2, above it log1p(-Φ(-x)). Accuracy 8e-7, 2e-15."""
     far = 1.89e154 if _double(x) else 2.6e19  # x²/2 overflows soon after
-    a = xp.minimum(xp.abs(x), far)
+    a = xp.minimum(xp.absolute(x), far)
     half = 0.5 * _scaled_erfc(xp, math.sqrt(0.5) * a)
     below = xp.log(half) - a * (0.5 * a)
     above = xp.log1p(-half * _gauss(xp, xp.minimum(a, 39.0), 0.5))
@@ -188,7 +188,7 @@ def _erfinv_ratio(xp, x, y):
 @_on_floats
 def erfinv(xp, x):
     """The inverse of erf, x R(-log(1 - x²)): ±∞ at ±1, nan beyond. Accuracy 4e-7, 2e-15."""
-    x = xp.clip(x, -2.0, 2.0)
+    x = xp.clamp(x, -2.0, 2.0)
     y = (1.0 - x) * (1.0 + x)
     return xp.where(y > 0, x * _erfinv_ratio(xp, x, y), xp.where(y == 0, xp.copysign(INF, x), NAN))
 
@@ -198,7 +198,7 @@ def ndtri(xp, p):
     """The normal quantile √2 erfinv(2p - 1); where 2p - 1 rounds to -1, a fit in √(-2 log p). Accuracy 5e-7, 1e-15."""
     double = _double(p)
     cut = 1e-16 if double else 5e-8
-    x = xp.clip(p, -1.0, 2.0)
+    x = xp.clamp(p, -1.0, 2.0)
     y = 4.0 * x * (1.0 - x)
     centre = (2.0 * x - 1.0) * (math.sqrt(2) * _erfinv_ratio(xp, x, y))
     r = xp.sqrt(-2.0 * xp.log(xp.where(y > 0, xp.minimum(x, cut), cut)))
@@ -273,7 +273,7 @@ def _cot_pi(xp, r):
 @_on_floats
 def sinc(xp, x):
     """sin(πx) / (πx), exactly 0 at the other integers and at infinity. Accuracy 3e-7, 4e-16."""
-    a = xp.abs(x)
+    a = xp.absolute(x)
     a = xp.where(a == 0, 1.0, xp.minimum(a, 2.0**54))
     period = a - 2.0 * xp.floor(0.5 * a)
     odd = period >= 1
@@ -343,7 +343,7 @@ def lgamma(xp, x):
     of the larger of 1 and the result, which has zeros there.
     """
     top = 2.5599e305 if _double(x) else 4.085e36  # overflow
-    a = xp.abs(x)
+    a = xp.absolute(x)
     r = _fraction(xp, a)
     negative = x < 0
     pole = (x <= 0) & (r == 0)
@@ -363,7 +363,7 @@ def digamma(xp, x):
     """
     double = _double(x)
     tiny = _SMALLEST[1][double]
-    a = xp.abs(x)
+    a = xp.absolute(x)
     r = _fraction(xp, a)
     negative = x < 0
     pole = (x <= 0) & (r == 0)
@@ -425,10 +425,10 @@ def zeta(xp, s, q):
     is split by the sign of q + k: ζ(s, q) = ζ(s, f) + (-1)ˢ (ζ(s, 1 - f) - ζ(s, 1 - q)) with f = q - floor(q).
     """
     negative = q < 0
-    rest = _fraction(xp, xp.abs(q))  # 1 - f where q < 0
+    rest = _fraction(xp, xp.absolute(q))  # 1 - f where q < 0
     valid = (s > 1) & ((q > 0) | (negative & (rest > 0) & (s == xp.floor(s))))
     power = xp.where(valid, s, 2.0)
-    size = xp.where(valid, xp.abs(q), 1.0)
+    size = xp.where(valid, xp.absolute(q), 1.0)
     pole = (s == 1) | ((s > 1) & (q <= 0) & (rest == 0))
     rest = xp.where(negative & (rest > 0), rest, 0.5)
     value = _hurwitz(xp, power, xp.where(negative, 1.0 - rest, size))
@@ -490,7 +490,7 @@ def _polygamma(xp, x, *, n):
     double, even = _double(x), n % 2 == 0
     if n > 1 << 16:                 # n! is beyond any dtype
         return xp.full_like(x, float("nan"))
-    a = xp.abs(x)
+    a = xp.absolute(x)
     r = _fraction(xp, a)
     negative = x < 0
     pole = (x <= 0) & (r == 0)
@@ -499,12 +499,12 @@ def _polygamma(xp, x, *, n):
     series = _zeta_of_int(xp, n + 1, xp.where(pole, 1.0, a) + negative, largest)
     cot = -_cot_pi(xp, xp.where(negative & ~pole, xp.maximum(r, _SMALLEST[1][double]), 0.25))
     top = math.exp((690.0 if double else 83.0) / (n + 1)) / PI
-    turn = PI ** (n + 1) * _poly(xp.clip(cot, -top, top), _cotangent_derivative(n))
+    turn = PI ** (n + 1) * _poly(xp.clamp(cot, -top, top), _cotangent_derivative(n))
     value = xp.where(negative, -series - turn if even else turn - series, -series if even else series)
-    y = xp.clip(value, -largest, largest)
+    y = xp.clamp(value, -largest, largest)
     for root in [math.exp(0.5 * log_factorial)] * 2 if n > 20 else [float(math.factorial(n))]:
         y = y * root
-    y = xp.where(xp.abs(value) > 0.99 * largest, xp.copysign(INF, value), y)
+    y = xp.where(xp.absolute(value) > 0.99 * largest, xp.copysign(INF, value), y)
     return xp.where(pole, -INF if even else INF, y)
 
 
@@ -547,7 +547,7 @@ def _gauss_legendre(n):
 
 def _log_rest(xp, mu, ratio):
     """mu - log(1 + mu), given ratio = 1 + mu too; for -1/2 < mu < 1 from log(1 + mu) = 2 artanh(mu / (2 + mu))."""
-    mild = xp.clip(mu, -0.5, 1.0)
+    mild = xp.clamp(mu, -0.5, 1.0)
     s = mild / (2.0 + mild)
     t = s * s
     terms = 16 if _double(mu) else 7
@@ -570,7 +570,7 @@ def _gamma_quadrature(xp, a, x, upper):
         term = term * less
     a, x = xp.where(upper, a, a + steps), xp.where(upper, xp.maximum(x, 1.0), x)
     size = xp.maximum(xp.maximum(a, x), 1.0)
-    slope, level = xp.abs(x - a) / size, depth / size
+    slope, level = xp.absolute(x - a) / size, depth / size
     cut = level / (slope + xp.sqrt(slope * slope + level * (x / size)))
     cut = xp.where(upper, cut, -xp.minimum(cut, 1.0))
     total, twice = 0.0, 2.0 * a
@@ -610,13 +610,13 @@ def _gamma_tail(xp, a, x, upper):
     h = _log_rest(xp, mu, xp.maximum(x / a, _SMALLEST[1][double]))
     decay = a * h
     quadrature = xp.exp(_log_gamma_scale(xp, a) - decay) * _gamma_quadrature(xp, a, x, upper)
-    eta = xp.clip(xp.copysign(xp.sqrt(2.0 * h), mu), -0.345, 0.285)
+    eta = xp.clamp(xp.copysign(xp.sqrt(2.0 * h), mu), -0.345, 0.285)
     series, inverse = 0.0, 1.0 / xp.maximum(a, 20.0)
     for c in reversed(_TEMME[double]):
         series = series * inverse + _poly(eta, c)
     series = series * xp.sqrt(inverse / (2 * PI))
     uniform = xp.exp(-decay) * (0.5 * _scaled_erfc(xp, xp.sqrt(decay)) + xp.where(upper, series, -series))
-    tail = xp.where((a >= (200 if double else 20)) & (xp.abs(mu) < 0.3), uniform, quadrature)
+    tail = xp.where((a >= (200 if double else 20)) & (xp.absolute(mu) < 0.3), uniform, quadrature)
     return xp.where((a < 1) & (x < 1), _gamma_taylor(xp, a, x, upper), tail)
 
 

@@ -45,6 +45,7 @@ class Relu(Bent):
 
     kinds = "fiu"
     onnx = "Relu"
+    lands = True
 
     def forward(xp, x):        return positive(xp, x)
     def grad_x(xp, g, out):    return xp.relu_gradient(g, out)
@@ -89,12 +90,18 @@ class RreluWithNoise(Bent):
     def grad_x(xp, g, x, r):    return xp.where(x > 0, g, g * r)
 
 
+def bound(x, number):
+    """A Python number that compares with elements of x in their dtype."""
+    return number if x.dtype.kind == "f" else int(number)
+
+
 class Hardtanh(Bent):
     """x, kept within [low, high]"""
 
     kinds = "fiu"
+    lands = True
 
-    def forward(xp, x, *, low, high):     return xp.clip(x, xp.asarray(low, dtype=x.dtype), xp.asarray(high, dtype=x.dtype))
+    def forward(xp, x, *, low, high):     return xp.clamp(x, bound(x, low), bound(x, high))
     def grad_x(xp, g, x, low, high):      return xp.where((x > low) & (x < high), g, 0)
 
 
@@ -103,7 +110,7 @@ class Hardsigmoid(Bent):
 
     kernel_name = "hardsigmoid_cpu"
 
-    def forward(xp, x):      return xp.clip(x + 3, 0, 6) / 6
+    def forward(xp, x):      return xp.clamp(x + 3, 0, 6) / 6
     def grad_x(xp, g, x):    return xp.where((x > -3) & (x < 3), g / 6, 0)
 
 
@@ -112,7 +119,7 @@ class Hardswish(Activation):
 
     kernel_name = "hardswish_cpu"
 
-    def forward(xp, x):      return x * xp.clip(x + 3, 0, 6) / 6
+    def forward(xp, x):      return x * xp.clamp(x + 3, 0, 6) / 6
     def grad_x(xp, g, x):    return g * xp.where(x <= -3, 0, xp.where(x >= 3, 1, x / 3 + 0.5))
 
 
@@ -139,7 +146,7 @@ class Threshold(Bent):
 
     kinds = "fiu"
 
-    def forward(xp, x, *, threshold, value):    return xp.where(x <= threshold, xp.asarray(value, dtype=x.dtype), x)
+    def forward(xp, x, *, threshold, value):    return xp.where(x <= threshold, bound(x, value), x)
     def grad_x(xp, g, x, threshold):            return xp.where(x <= threshold, 0, g)
 
 

@@ -1,4 +1,4 @@
-"""What an op is: formulas. Its class is the operation, an instance is one application of it, on the tape.
+"""What an op is: formulas. Its class is the operation, an instance is one application of it, on the tape (see core/step.py).
 
     class Multiply(Elementwise):
         torch_name = "Mul"
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from operator import itemgetter
 from typing import Any, ClassVar
 
 from ..storage.base import Namespace, Storage
@@ -22,60 +21,22 @@ from ..storage.base import Namespace, Storage
 OPS: dict[str, type[Op]] = {}
 
 
-class Node:
-    """A step of the tape: what `Tensor.grad_fn` shows. `edges` are the nodes of its inputs, None where no gradient flows."""
+class OpType(type):
+    """The class of ops: they add nothing to the steps of the tape that apply them, whose layout is one for all."""
 
-    __slots__ = ("edges", "hooks", "time", "since", "shape", "dtype", "_storage", "trace", "_metadata", "__weakref__")
-    edges: tuple[Any, ...] | list[Any]
-    hooks: Any
-    time: int
-    shape: Any
-    dtype: Any
-    _storage: Any
-    requires_grad: bool = True        # whether a gradient goes anywhere from here: not from the duals of forward mode
-
-    def name(self) -> str:
-        """PyTorch's name of the step, such as 'MulBackward0'."""
-        return type(self).__name__
-
-    @property
-    def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        """The steps that gradients flow on to, each with the number of the output that it was."""
-        return tuple((None, 0) if e is None else e.as_function() for e in self.edges)
-
-    def as_function(self) -> tuple[Node, int]:
-        return self, 0
-
-    def _sequence_nr(self) -> int:
-        """When the step was taken: later steps have greater numbers."""
-        return self.time
-
-    @property
-    def metadata(self) -> dict[Any, Any]:
-        """A dictionary for whatever a program wants to note about this step."""
-        try:
-            return self._metadata
-        except AttributeError:
-            self._metadata: dict[Any, Any] = {}
-            return self._metadata
-
-    def __repr__(self) -> str:
-        return f"<{self.name().rpartition('::')[2]} object at {id(self):#x}>"
+    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **kwargs: Any) -> OpType:
+        return super().__new__(cls, name, bases, {"__slots__": (), **namespace}, **kwargs)
 
 
-class Op(Node):
+class Op(metaclass=OpType):
     """One operation. See the module's docstring."""
 
-    __slots__ = ("saved", "params", "plan", "results")
-    saved: Any
+    edges: Any                                    # what every application of it has, see core/node.py
     params: Any
-    plan: Any
-    results: Any                                  # of a step with several: weak references to their places on the tape
-    shares = False                                # whether a step may hand out arrays that others hold, as a program's own Function may
-    materialize = True                            # gradients of unused results reach the formulas as zeros
 
     # what a subclass may say of itself
     torch_name: ClassVar[str]                     # PyTorch's name for grad_fn, less 'Backward0'
+    former: ClassVar[str] = ""                    # its name in the first version of this project, which const.OP keeps
     kernel_name: ClassVar[str]                    # what errors about dtypes call it
     native: ClassVar[bool] = False                # a module's function of the same name is the whole kernel
     elementwise: ClassVar[bool] = False           # inputs broadcast; the engine sums gradients back
@@ -90,23 +51,25 @@ class Op(Node):
     row_major: ClassVar[bool] = False             # the results are contiguous, whatever the inputs' strides; others keep the order of their inputs' axes
     in_order: ClassVar[bool] = False              # the results have their axes in the order of the first input's, whatever computes them
     column_major: ClassVar[bool] = False          # results that are stacks of matrices, as the inputs are, have them column by column; others are contiguous
+    lands: ClassVar[bool] = False                 # its kernels read each element before they write: over the first input, if its values are given up
     aside: ClassVar[str] = ""                     # the input, as a rule a parameter, whose gradient takes so long that another thread may compute it
     explain: ClassVar[Any] = None                 # explain(*shapes): the error for operands that do not fit together
+    check: ClassVar[Any] = None                   # check(xp, *inputs, **params): the error for values that the op refuses, where there are values
 
     # how other readings of the table take the op; where neither it nor its family says anything, they trace its definition
     infer: ClassVar[Any] = None                   # infer(*inputs, **params): the result's (shape, dtype), or a list of them; inputs have these alone
-    batch: ClassVar[str] = ""                     # the family by which vmap maps it over hidden axes, see interpret/_batched_ops.py; '': one by one
+    batch: ClassVar[Any] = ""                     # how vmap maps it over hidden axes: a family, or a rule, see interpret/_batched_ops.py; '': one by one
     axes: ClassVar[tuple[str, ...]] = ()          # parameters that name axes, counted from the front: hidden axes push them back
     core: ClassVar[tuple[int, ...]] = ()          # of each input, how many of its last axes belong to one problem; those in front broadcast
     linear: ClassVar[tuple[str, ...]] = ()        # groups of inputs in which it is linear while the others stay fixed: "x b" moves both at once
     by_values: ClassVar[str] = ""                 # PyTorch's name of an op whose result has a shape that depends on values
+    notation: ClassVar[str] = ""                  # how it is written: "{} · {}", or the sign of the function, "Σ"
     onnx: ClassVar[str] = ""                      # the ONNX operator that computes just this
     host: ClassVar[bool] = False                  # its definition computes with functions of the host, as LAPACK and the special functions do
 
     # what is worked out
     opname: ClassVar[str]                         # the key in the table, and the name in `xp`
     kernels: ClassVar[Kernels]
-    plans: ClassVar[Plans]
     inputs: ClassVar[tuple[str, ...]]
     arity: ClassVar[int | None]                   # None where there may be any number of inputs
     parameters: ClassVar[dict[str, Any]]          # name -> default
@@ -123,7 +86,7 @@ class Op(Node):
         cls.arity = None if cls.sequence or any_number else len(cls.inputs)
         cls.differentiable = cls.__dict__.get("differentiable") or any(name.startswith("grad_") for name in cls.__dict__)
         cls.several = bool(cls.outputs) or cls.several
-        cls.kernels, cls.plans = Kernels(cls), Plans(cls)
+        cls.kernels = Kernels(cls)
         cls.torch_name = cls.__dict__.get("torch_name", cls.__name__)
         cls.kernel_name = cls.__dict__.get("kernel_name", cls.opname)
         OPS[cls.opname] = cls
@@ -135,6 +98,7 @@ class Op(Node):
         return 0
 
     def name(self) -> str:
+        """PyTorch's name of the step."""
         number = self.overload()
         return f"{type(self).__name__[:-1]}{number}" if number else type(self).__name__
 
@@ -167,10 +131,14 @@ def input_name(op: type[Op], position: int) -> str:
     return op.inputs[min(position, len(op.inputs) - 1)]
 
 
+def asked(op: type[Op]) -> set[str]:
+    """The names that the gradients of an op ask for."""
+    return {name for each in dict.fromkeys(op.inputs) if (formula := getattr(op, f"grad_{each}", None)) for name in arguments(formula)[0][2:]}
+
+
 class Elementwise(Op):
     """Ops on each element: inputs broadcast and come to one dtype."""
 
-    __slots__ = ()
     elementwise = True
     native = True
     casts: ClassVar[str | None] = "promote"
@@ -180,7 +148,6 @@ class Elementwise(Op):
 class Floating(Elementwise):
     """Elementwise ops of the reals: integers become the default float first."""
 
-    __slots__ = ()
     casts = "float"
     kinds = "fc"
 
@@ -196,7 +163,6 @@ class AlongAxis(Op):
 class Composite(Op):
     """Ops defined by other ops of the table, which have their gradients: they exist for their kernel pairs."""
 
-    __slots__ = ()
     composite = True
 
 
@@ -217,18 +183,32 @@ class Kernels(dict[Any, Any]):
             found = backend.native(self.op)
         found = self.from_definition(backend) if found is None else self.laid_out(found, backend)
         if (guard := backend.guard) is not None:
-            found = Pair(guard(found.forward), guard(found.backward)) if isinstance(found, Pair) else guard(found)
+            found = found.wrapped(guard, guard) if isinstance(found, Pair) else guard(found)
         self[backend] = found
         return found
 
+    @property
+    def primitive(self) -> bool:
+        """Whether the formula names the op itself, as xp.max(x) does: it is the module's function, or what arrays have in its place."""
+        return self.op.opname in self.op.forward.__code__.co_names
+
     def from_definition(self, backend: type[Storage]) -> Any:
-        if backend.writes and self.in_arrays is not None:
-            return self.laid_out(partial(self.in_arrays, backend.xp), backend)
-        names_itself = self.op.opname in self.op.forward.__code__.co_names     # as xp.max(x) does: the module's function
-        if backend.module is None and (self.op.native or names_itself):
+        definition = (backend.writes or self.primitive) and self.in_arrays or self.op.forward
+        if backend.module is None and (self.op.native or self.op.opname in definition.__code__.co_names):      # a function of the module
             raise NotImplementedError(f"Could not run '{self.op.opname}' on the device '{backend.device}': no kernel is registered "
                                       f"for it. OpDispatch.register('{self.op.opname}', '{backend.device}') adds one.")
-        return self.laid_out(partial(self.op.forward, backend.xp), backend)
+        return self.laid_out(self.checked(partial(definition, backend.xp), backend), backend)
+
+    def checked(self, kernel: Any, backend: type[Storage]) -> Any:
+        """A kernel that looks at the values first, where the op refuses some and the backend has any."""
+        check, xp = self.op.check, backend.judge()
+        if check is None or xp is None:
+            return kernel
+
+        def run(*args: Any, **params: Any) -> Any:
+            check(xp, *args, **params)
+            return kernel(*args, **params)
+        return run
 
     def laid_out(self, kernel: Any, backend: type[Storage]) -> Any:
         """A kernel that copies results whose layout is not the one that the op promises: for the ops that do, where arrays have strides."""
@@ -240,7 +220,7 @@ class Kernels(dict[Any, Any]):
         if self.op.in_order:
             return as_first(kernel, backend.ordered, self.op.several)
         if isinstance(kernel, Pair):
-            return Pair(first_in_rows(kernel.forward, copied), kernel.backward)
+            return kernel.laid_out(copied)
         if self.op.several:
             return lambda *args, **params: tuple(y if y.flags.c_contiguous else copied(y) for y in kernel(*args, **params))
 
@@ -268,13 +248,6 @@ class Kernels(dict[Any, Any]):
                 backend.xp.__dict__.pop(self.op.opname, None)
                 if any(self.registered.get(cls) for cls in backend.__mro__):
                     setattr(backend.xp, self.op.opname, _callable(self.op, backend))
-
-
-def first_in_rows(kernel: Any, copied: Any) -> Any:
-    def run(*args: Any, **params: Any) -> Any:
-        found = kernel(*args, **params)
-        return found if found is NotImplemented or found[0].flags.c_contiguous else (copied(found[0]), *found[1:])
-    return run
 
 
 def as_first(kernel: Any, ordered: Any, several: bool) -> Any:
@@ -323,23 +296,31 @@ class Pair:
 
     It serves first gradients; gradients of gradients go through the op's definition, so a fast kernel can never make a higher
     derivative wrong. `forward` may return NotImplemented for arguments that it does not serve: then the pair that was registered before
-    runs, and last the definition.
+    runs, and last the definition. `rows` copies a result that is not contiguous, for ops that promise to give such; the compiled lanes know that, too.
     """
 
-    def __init__(self, forward: Any, backward: Any, below: Pair | None = None) -> None:
-        self.forward, self.backward, self.below = forward, backward, below
+    __slots__ = ("forward", "backward", "below", "rows")
+
+    def __init__(self, forward: Any, backward: Any, below: Pair | None = None, rows: Any = None) -> None:
+        self.forward, self.backward, self.below, self.rows = forward, backward, below, rows
 
     def served(self, *args: Any, **params: Any) -> tuple[Pair, Any]:
         """The first pair that serves these arguments, and what its forward gave; NotImplemented if none does."""
         pair = self
         while (found := pair.forward(*args, **params)) is NotImplemented and pair.below is not None:
             pair = pair.below
+        if pair.rows is not None and found is not NotImplemented and not found[0].flags.c_contiguous:
+            found = (pair.rows(found[0]), *found[1:])
         return pair, found
 
     def wrapped(self, forward: Any, backward: Any = None) -> Pair:
         """The pair, and those below it, with something around their functions."""
         below = self.below and self.below.wrapped(forward, backward)
-        return Pair(forward(self.forward), backward(self.backward) if backward else self.backward, below)
+        return Pair(forward(self.forward), backward(self.backward) if backward else self.backward, below, self.rows)
+
+    def laid_out(self, rows: Any) -> Pair:
+        """The pair, and those below it, with results in rows."""
+        return Pair(self.forward, self.backward, self.below and self.below.laid_out(rows), rows)
 
 
 @Namespace.register
@@ -348,116 +329,4 @@ def _of_table(backend: type[Storage], name: str) -> Any:
     return _callable(OPS[name], backend) if name in OPS else None
 
 
-# ── plans: what an application of an op saves, and which formulas pull its gradient ───────────────────────────────────
-
-
-class Plan:
-    """For one op and one choice of inputs that need a gradient: what to save, and how to pull.
-
-    A formula's arguments come from `values`: what was saved (inputs, results, shapes), then the extras, which are looked up when needed.
-    """
-
-    __slots__ = ("node_type", "steps", "save", "names", "origins", "saves_out", "shapeless", "extras")
-
-    def __init__(self, op: type[Op], needs: int, arity: int) -> None:
-        names = [input_name(op, i) for i in range(arity)]
-        formulas = [(i, getattr(op, f"grad_{name}")) for i, name in enumerate(names)
-                    if needs >> i & 1 and hasattr(op, f"grad_{name}")]
-        asks = [arguments(formula)[0][2:] for _, formula in formulas]
-        group = op.inputs[-1] if op.arity is None else None      # the name that stands for any number of inputs
-        members = [i for i, name in enumerate(names) if name == group]
-        source = partial(_source, op, needs, names, group)
-        wanted = list(dict.fromkeys(source(i, name) for (i, _), names_ in zip(formulas, asks, strict=True) for name in names_))
-        values = [s for s in wanted if s[0] == "value"]
-        if ("group", group) in wanted:
-            values += [("value", i) for i in members if ("value", i) not in values]
-        shapes = [s for s in wanted if s[0] == "shape"]
-        late = [s for s in wanted if s[0] in ("edge", "param", "group", "constant")]
-        place = {s: k for k, s in enumerate((*values, *shapes, *late))}
-        self.node_type = node_type(op)
-        self.origins = tuple(i for _, i in values)               # what each saved value is: an input's position, or a result's after them
-        self.names = tuple([*names, *(op.outputs or ("out",))][i] for i in self.origins)
-        self.saves_out = not op.several and any(i >= arity for i in self.origins)
-        self.shapeless = not shapes
-        self.save = _saver(self.origins, tuple(i for _, i in shapes), arity, members)
-        self.extras = tuple(_extra(kind, which, op, [place["value", i] for i in members] if kind == "group" else None)
-                            for kind, which in late)
-        self.steps = tuple((i, formula, tuple(place[source(i, name)] for name in names_))
-                           for (i, formula), names_ in zip(formulas, asks, strict=True))
-
-
-def _source(op: type[Op], needs: int, names: list[str], group: str | None, position: int, asked: str) -> tuple[str, Any]:
-    """Where the argument of a formula, for the input at a position, comes from."""
-    if asked == "position":                                       # which of the inputs that share a name
-        return "constant", position - names.index(names[position])
-    if asked in op.parameters:
-        return "param", asked
-    if asked == group:
-        return "group", group
-    if asked in names:
-        return "value", names.index(asked)
-    results = op.outputs or ("out",)
-    if asked in results:
-        return "value", len(names) + results.index(asked)
-    if asked == f"{group}_shapes":
-        return "shape", None
-    owner = names.index(asked.removesuffix("_shape"))
-    return ("edge" if needs >> owner & 1 else "shape"), owner
-
-
-def _saver(values: tuple[int, ...], shapes: tuple[Any, ...], arity: int, members: list[int]) -> Any:
-    """What picks, from the inputs and results of an application, what its gradients will ask for."""
-    pick: Any
-    if not values:
-        def pick(args: Any, results: Any) -> Any: return ()
-    elif values == tuple(range(arity)):
-        def pick(args: Any, results: Any) -> Any: return args
-    else:
-        first, *others = values
-        chosen = itemgetter(*values) if others else lambda all_: (all_[first],)
-        def pick(args: Any, results: Any) -> Any: return chosen((*args, *results))
-    if not shapes:
-        return pick
-    return lambda args, results: (*pick(args, results), *(tuple(args[i].shape for i in members) if s is None else args[s].shape for s in shapes))
-
-
-def _extra(kind: str, which: Any, op: type[Op], places: Any) -> Any:
-    """What looks up an argument that need not be saved, from the node and the values before it."""
-    if kind == "edge":
-        return lambda node, values: node.edges[which].shape
-    if kind == "param":
-        default = op.parameters[which]
-        return lambda node, values: node.params.get(which, default)
-    if kind == "constant":
-        return lambda node, values: which
-    return lambda node, values: tuple(values[p] for p in places)
-
-
-class Plans(dict[Any, Any]):
-    """needs -> Plan, where needs is a bitmask of the inputs that need a gradient; (needs, number of inputs) -> Plan where there may be any number."""
-
-    def __init__(self, op: type[Op]) -> None:
-        self.op = op
-
-    def of(self, needs: int, args: Any) -> Plan:
-        """The plan for an application to these inputs."""
-        plan: Plan = self[needs if self.op.arity else (needs, len(args))]
-        return plan
-
-    def __missing__(self, key: Any) -> Plan:
-        needs, arity = key if isinstance(key, tuple) else (key, self.op.arity)
-        self[key] = plan = Plan(self.op, needs, arity)
-        return plan
-
-
-def node_type(op: type[Op]) -> type[Op]:
-    """The class of an op's tape nodes: the op itself, under the name that PyTorch gives it."""
-    found = op.__dict__.get("_node_type")
-    if found is None:
-        name = op.torch_name if op.torch_name in ("CopySlices", "CopyBackwards") else f"{op.torch_name}Backward0"
-        found = type(name, (op,), {"__slots__": (), "__module__": op.__module__, "__doc__": op.__doc__})
-        op._node_type = found  # type: ignore[attr-defined]
-    return found
-
-
-__all__ = ["OPS", "AlongAxis", "Composite", "Elementwise", "Floating", "Kernels", "Namespace", "Node", "Op", "Pair", "Plan", "input_name"]
+__all__ = ["OPS", "AlongAxis", "Composite", "Elementwise", "Floating", "Kernels", "Namespace", "Op", "Pair", "input_name"]

@@ -10,10 +10,51 @@ The first two add a bias to each channel of their result, unless it is None.
 """
 from __future__ import annotations
 
-from itertools import product
 from math import prod
 
 from .base import Op
+from .windows import output_length
+
+# ── batches: of inputs, a longer batch; of kernels, more groups ───────────────────────────────────────────────────────
+
+
+def flat(lot, x, hidden):
+    """The values with all hidden axes in one."""
+    return lot.full(x, hidden).reshape(prod(hidden), *x.shape)
+
+
+def into_channels(values):
+    """(B, N, C, …) → (N, B·C, …)"""
+    return values.swapaxes(0, 1).reshape(values.shape[1], values.shape[0] * values.shape[2], *values.shape[3:])
+
+
+def from_channels(lot, values, hidden):
+    """The way back, (N, B·C, …) → (*hidden, N, C, …)"""
+    count = prod(hidden)
+    values = values.reshape(values.shape[0], count, values.shape[1] // max(count, 1), *values.shape[2:]).swapaxes(0, 1)
+    return lot.whole(values.reshape(*hidden, *values.shape[1:]))
+
+
+def convolved(lot, kernel, x, w, b, *, groups=1, **how):
+    """Batches of `convolution` and `convolution_input`."""
+    hidden = lot.hidden(x, w)
+    if lot.shared(w):
+        bias, rest = (lot.common(b), None) if lot.shared(b) else (None, b)
+        out = lot.folded(lambda values: kernel(values, lot.common(w), bias, groups=groups, **how), x)
+    else:
+        kernels = flat(lot, w, hidden)
+        kernels = kernels.reshape(kernels.shape[0] * kernels.shape[1], *kernels.shape[2:])
+        values = kernel(into_channels(flat(lot, x, hidden)), kernels, None, groups=groups * prod(hidden), **how)
+        out, rest = from_channels(lot, values, hidden), b
+    return biased(lot.xp, out, rest)
+
+
+def windows_of_samples(lot, compute, x, **how):
+    """Batches of windows: of a longer batch."""
+    return lot.folded(lambda values: compute(values, **how), x)
+
+
+# ── the ops ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Convolution(Op):
@@ -21,12 +62,19 @@ class Convolution(Op):
 
     aside = "w"
     linear = ("x b", "w")
+    former = "CONV2D"
+    batch = convolved
 
     def forward(xp, x, w, b, *, stride, padding, dilation, groups=1):
-        columns, length = columns_of(xp, x, w.shape[2:], stride, padding, dilation)
+        columns = columns_of(xp, x, w.shape[2:], stride, padding, dilation)
+        length = output_length(x.shape[2:], w.shape[2:], stride, padding, dilation)
         n, o = x.shape[0], w.shape[0]
-        y = matrices(w, groups) @ columns.reshape(n, groups, prod(w.shape[1:]), prod(length))
-        return biased(y.reshape(n, o, *length), b)
+        y = matrices(xp, w, groups) @ xp.reshape(columns, (n, groups, prod(w.shape[1:]), prod(length)))
+        return biased(xp, xp.reshape(y, (n, o, *length)), b)
+
+    def infer(x, w, b, *, stride, padding, dilation, groups=1):
+        fit((x.shape[1], w.shape[1] * groups))
+        return (x.shape[0], w.shape[0], *output_length(x.shape[2:], w.shape[2:], stride, padding, dilation)), x.dtype
 
     def grad_x(xp, g, w, x_shape, stride, padding, dilation, groups=1):
         return xp.convolution_input(g, w, None, size=x_shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
@@ -44,12 +92,17 @@ class ConvolutionInput(Op):
     torch_name = "Convolution"
     aside = "w"
     linear = ("y b", "w")
+    batch = convolved
 
     def forward(xp, y, w, b, *, size, stride, padding, dilation, groups=1):
         n, c = y.shape[0], w.shape[1] * groups
-        columns = matrices(w, groups).swapaxes(-1, -2) @ y.reshape(n, groups, y.shape[1] // groups, prod(y.shape[2:]))
-        columns = columns.reshape(n, c, *w.shape[2:], *y.shape[2:])
-        return biased(windows_added(xp, columns, (n, c, *size), stride, padding, dilation), b)
+        rows = xp.reshape(y, (n, groups, y.shape[1] // groups, prod(y.shape[2:])))
+        columns = xp.reshape(xp.swapaxes(matrices(xp, w, groups), -1, -2) @ rows, (n, c, *w.shape[2:], *y.shape[2:]))
+        return biased(xp, xp.columns_added(columns, size=size, stride=stride, padding=padding, dilation=dilation), b)
+
+    def infer(y, w, b, *, size, groups=1, **how):
+        fit((y.shape[1], w.shape[0]))
+        return (y.shape[0], w.shape[1] * groups, *size), y.dtype
 
     def grad_y(xp, g, w, y_shape, stride, padding, dilation, groups=1):
         y = xp.convolution(g, w, None, stride=stride, padding=padding, dilation=dilation, groups=groups)
@@ -71,12 +124,20 @@ class ConvolutionWeight(Op):
     torch_name = "ConvolutionBackward"
     linear = ("y", "x")
 
+    def batch(lot, kernel, y, x, *, groups=1, **how):
+        hidden = lot.hidden(y, x)
+        out = kernel(into_channels(flat(lot, y, hidden)), into_channels(flat(lot, x, hidden)), groups=groups * prod(hidden), **how)
+        return lot.whole(out.reshape(*hidden, y.shape[1], *out.shape[1:]))
+
     def forward(xp, y, x, *, size, stride, padding, dilation, groups=1):
-        columns, length = columns_of(xp, x, size, stride, padding, dilation)
-        n, o, c = y.shape[0], y.shape[1], x.shape[1]
-        rows = y.reshape(n, groups, o // groups, prod(length))
-        columns = columns.reshape(n, groups, c // groups * prod(size), prod(length))
-        return (rows @ columns.swapaxes(-1, -2)).sum(axis=0).reshape(o, c // groups, *size)
+        columns = columns_of(xp, x, size, stride, padding, dilation)
+        n, o, c, places = y.shape[0], y.shape[1], x.shape[1], prod(output_length(x.shape[2:], size, stride, padding, dilation))
+        rows = xp.reshape(y, (n, groups, o // groups, places))
+        columns = xp.reshape(columns, (n, groups, c // groups * prod(size), places))
+        return xp.reshape(xp.sum(rows @ xp.swapaxes(columns, -1, -2), axis=0), (o, c // groups, *size))
+
+    def infer(y, x, *, size, groups=1, **how):
+        return (y.shape[1], x.shape[1] // groups, *size), y.dtype
 
     def grad_y(xp, g, x, stride, padding, dilation, groups=1):
         return xp.convolution(x, g, None, stride=stride, padding=padding, dilation=dilation, groups=groups)
@@ -85,9 +146,16 @@ class ConvolutionWeight(Op):
         return xp.convolution_input(y, g, None, size=x_shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
 
 
-def biased(y, b):
+def fit(*pairs):
+    """Refuse numbers of channels that differ."""
+    for n, m in pairs:
+        if n != m:
+            raise ValueError(f"convolution: sizes do not fit: {n} and {m}")
+
+
+def biased(xp, y, b):
     """A number added to each channel."""
-    return y if b is None else y + b.reshape(-1, *(1,) * (y.ndim - 2))
+    return y if b is None else y + xp.reshape(b, (b.shape[0], *(1,) * (len(y.shape) - 2)))
 
 
 def sum_of_channels(xp, g):
@@ -95,52 +163,16 @@ def sum_of_channels(xp, g):
     return xp.sum(xp.sum(xp.reshape(g, (*g.shape[:2], prod(g.shape[2:]))), axis=2), axis=0)
 
 
-def matrices(w, groups):
+def matrices(xp, w, groups):
     """The kernels as one matrix for each group, (groups, O / groups, C / groups · K)."""
-    return w.reshape(groups, w.shape[0] // groups, prod(w.shape[1:]))
-
-
-def output_length(size, kernel, stride, padding, dilation):
-    return tuple((d + 2 * p - e * (k - 1) - 1) // s + 1
-                 for d, k, s, p, e in zip(size, kernel, stride, padding, dilation, strict=True))
-
-
-def positions(kernel, length, stride, dilation):
-    """For each place in the window, which elements of the padded input stand there: (place, slices)."""
-    for place in product(*map(range, kernel)):
-        yield place, tuple(slice(k * e, k * e + (n - 1) * s + 1, s)
-                           for k, e, n, s in zip(place, dilation, length, stride, strict=True))
-
-
-def padded(xp, x, padding):
-    """x with zeros around it; x itself if there are none."""
-    if not any(padding):
-        return x
-    out = xp.zeros((*x.shape[:2], *(d + 2 * p for d, p in zip(x.shape[2:], padding, strict=True))), dtype=x.dtype)
-    out[(..., *(slice(p, p + d) for d, p in zip(x.shape[2:], padding, strict=True)))] = x
-    return out
+    return xp.reshape(w, (groups, w.shape[0] // groups, prod(w.shape[1:])))
 
 
 def columns_of(xp, x, kernel, stride, padding, dilation):
-    """All windows of x, (N, C, *K, *L), and L."""
-    length = output_length(x.shape[2:], kernel, stride, padding, dilation)
+    """All windows of x, (N, C, *K, *L): x itself, in another shape, where windows are single elements."""
     if prod(kernel) == 1 and not any(padding) and prod(stride) == 1:
-        return x.reshape(*x.shape[:2], *kernel, *length), length
-    x = padded(xp, x, padding)
-    columns = xp.empty((*x.shape[:2], *kernel, *length), dtype=x.dtype)
-    for place, where in positions(kernel, length, stride, dilation):
-        columns[(slice(None), slice(None), *place)] = x[(..., *where)]
-    return columns, length
-
-
-def windows_added(xp, columns, shape, stride, padding, dilation):
-    """Windows added up where they came from: the adjoint of `columns_of`."""
-    ndim = len(stride)
-    kernel, length = columns.shape[2:2 + ndim], columns.shape[2 + ndim:]
-    out = xp.zeros((*shape[:2], *(d + 2 * p for d, p in zip(shape[2:], padding, strict=True))), dtype=columns.dtype)
-    for place, where in positions(kernel, length, stride, dilation):
-        out[(..., *where)] += columns[(slice(None), slice(None), *place)]
-    return out[(..., *(slice(p, p + d) for d, p in zip(shape[2:], padding, strict=True)))]
+        return xp.reshape(x, (*x.shape[:2], *kernel, *x.shape[2:]))
+    return xp.columns(x, kernel=kernel, stride=stride, padding=padding, dilation=dilation)
 
 
 class Columns(Op):
@@ -149,10 +181,13 @@ class Columns(Op):
     torch_name = "Im2Col"
     kinds = "biufcV"
     linear = ("x",)
+    batch = windows_of_samples
 
     def forward(xp, x, *, kernel, stride, padding, dilation):
-        columns, _ = columns_of(xp, x, kernel, stride, padding, dilation)
-        return columns if columns.base is None else columns.copy()
+        return xp.columns(x, kernel=kernel, stride=stride, padding=padding, dilation=dilation)
+
+    def infer(x, *, kernel, stride, padding, dilation):
+        return (*x.shape[:2], *kernel, *output_length(x.shape[2:], kernel, stride, padding, dilation)), x.dtype
 
     def grad_x(xp, g, x_shape, stride, padding, dilation):
         return xp.columns_added(g, size=x_shape[2:], stride=stride, padding=padding, dilation=dilation)
@@ -163,9 +198,13 @@ class ColumnsAdded(Op):
 
     torch_name = "Col2Im"
     linear = ("x",)
+    batch = windows_of_samples
 
     def forward(xp, x, *, size, stride, padding, dilation):
-        return windows_added(xp, x, (*x.shape[:2], *size), stride, padding, dilation)
+        return xp.columns_added(x, size=size, stride=stride, padding=padding, dilation=dilation)
+
+    def infer(x, *, size, **how):
+        return (*x.shape[:2], *size), x.dtype
 
     def grad_x(xp, g, x_shape, stride, padding, dilation):
         return xp.columns(g, kernel=x_shape[2:2 + len(stride)], stride=stride, padding=padding, dilation=dilation)

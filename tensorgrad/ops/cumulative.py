@@ -3,20 +3,22 @@ from __future__ import annotations
 
 from math import prod
 
+from numpy import dtype as of
+
 from .base import AlongAxis
-from .reduction import Choice, products_before, rounded, shift, wide
+from .reduction import Choice, counted, products_before, shift
+from .shape import as_first
 from .transcendental import complex_logaddexp
 
 
 def scan(xp, join, parts, axis):
     """Running results of an associative `join(earlier, later)` of tuples of arrays, along an axis."""
-    parts = [xp.swapaxes(part, 0, axis) for part in parts]
-    step = 1
-    while step < len(parts[0]):
-        joined = join([part[:-step] for part in parts], [part[step:] for part in parts])
-        parts = [xp.concatenate([part[:step], j]) for part, j in zip(parts, joined, strict=True)]
+    step, lead = 1, (slice(None),) * axis
+    while step < parts[0].shape[axis]:
+        joined = join([part[(*lead, slice(None, -step))] for part in parts], [part[(*lead, slice(step, None))] for part in parts])
+        parts = [xp.concat([part[(*lead, slice(None, step))], j], axis=axis) for part, j in zip(parts, joined, strict=True)]
         step *= 2
-    return [xp.swapaxes(part, 0, axis) for part in parts]
+    return parts
 
 
 class Cumsum(AlongAxis):
@@ -26,7 +28,10 @@ class Cumsum(AlongAxis):
     linear = ("x",)
 
     def forward(xp, x, *, axis):
-        return rounded(xp.cumsum(x, axis=axis, dtype=wide(x)), x)
+        return xp.cumsum(x, axis=axis)
+
+    def infer(x, *, axis):
+        return x.shape, counted(x.dtype)
 
     def grad_x(xp, g, axis):
         return xp.flip(xp.cumsum(xp.flip(g, (axis,)), axis=axis), (axis,))
@@ -38,7 +43,10 @@ class Cumprod(AlongAxis):
     row_major = True
 
     def forward(xp, x, *, axis):
-        return rounded(xp.cumprod(x, axis=axis, dtype=wide(x)), x)
+        return xp.cumprod(x, axis=axis)
+
+    def infer(x, *, axis):
+        return x.shape, counted(x.dtype)
 
     def grad_x(xp, g, x, axis):
         if prod(x.shape) < 2:
@@ -51,11 +59,12 @@ class Recurrence(AlongAxis):
     """y[i] = x[i] + a[i]·y[i − 1], or, in reverse, x[i] + a[i]·y[i + 1]: what gradients of running results are made of"""
 
     kinds = "fc"
+    infer = as_first
 
     def forward(xp, x, a, *, axis, reverse=False):
         parts = [xp.flip(part, axis) for part in (x, a)] if reverse else [x, a]
         y, _ = scan(xp, lambda earlier, later: (later[0] + later[1] * earlier[0], later[1] * earlier[1]), parts, axis)
-        return xp.flip(y, axis).copy() if reverse else y
+        return xp.contiguous(xp.flip(y, axis)) if reverse else y
 
     def grad_x(xp, g, a, axis, reverse=False):
         return adjoint(xp, g, a, axis, reverse)
@@ -76,14 +85,15 @@ class Logcumsumexp(AlongAxis):
 
     row_major = True
     kinds = "fc"
+    infer = as_first
 
     def forward(xp, x, *, axis):
         if x.dtype.kind == "f":
             return scan(xp, lambda earlier, later: (xp.logaddexp(earlier[0], later[0]),), [x], axis)[0]
-        lines = list(xp.swapaxes(x, 0, axis))      # the branch of a complex logarithm depends on the order
+        lines = [xp.swapaxes(x, 0, axis)[i] for i in range(x.shape[axis])]      # the branch of a complex logarithm depends on the order
         for i in range(1, len(lines)):
             lines[i] = complex_logaddexp(xp, lines[i - 1], lines[i])
-        return xp.swapaxes(xp.stack(lines), 0, axis) if lines else x.copy()
+        return xp.swapaxes(xp.stack(lines), 0, axis) if lines else xp.contiguous(x)
 
     def grad_x(xp, g, x, out, axis):
         if prod(x.shape) < 2:
@@ -98,19 +108,22 @@ class Logcumsumexp(AlongAxis):
 class Running(Choice):
     """Running extrema, and where they are: the last of equal ones."""
 
-    row_major = True
     __slots__ = ()
+    row_major = True
+
+    def infer(x, *, axis):
+        return [(x.shape, x.dtype), (x.shape, of("int64"))]
 
 
 def running(xp, x, axis, ahead):
     """The running extreme for which `ahead(later, earlier)` holds, and its index; NaN goes before all."""
-    index = xp.arange(x.shape[axis]).reshape([-1 if d == axis else 1 for d in range(x.ndim)])
+    index = xp.reshape(xp.arange(x.shape[axis]), tuple(n if d == axis else 1 for d, n in enumerate(x.shape)))
 
     def join(earlier, later):
         newer = ahead(later[0], earlier[0]) & (earlier[0] == earlier[0]) | (later[0] != later[0])
         return [xp.where(newer, b, a) for a, b in zip(earlier, later, strict=True)]
     values, indices = scan(xp, join, [x, xp.broadcast_to(index, x.shape)], axis)
-    return values, indices.copy()
+    return values, xp.contiguous(indices)
 
 
 def to_running(xp, g, indices, x_shape, axis):

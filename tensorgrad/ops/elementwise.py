@@ -1,7 +1,7 @@
 """Arithmetic, element by element: sums, products, powers, rounding, extrema, and the parts of complex numbers."""
 from __future__ import annotations
 
-from math import log
+from math import log, pi
 
 from .base import Elementwise, Floating, Op
 from .shape import ANY
@@ -17,6 +17,11 @@ def is_complex(x):
     return x.dtype.kind == "c" if hasattr(x.dtype, "kind") else x.dtype.is_complex
 
 
+def kind_of(a, b):
+    """The kind of dtype of two operands: a Python number has that of the other one, which the engine has seen to."""
+    return (b if is_number(a) else a).dtype.kind
+
+
 def real(xp, x):
     return xp.real(x) if is_complex(x) else x
 
@@ -26,6 +31,9 @@ def real(xp, x):
 
 class Add(Elementwise):
     """a + b"""
+
+    lands = True
+    notation = "{} + {}"
 
     def forward(xp, a, b): return xp.add(a, b)
     def grad_a(xp, g):     return g
@@ -37,6 +45,9 @@ class Subtract(Elementwise):
 
     torch_name = "Sub"
     kinds = "iufc"
+    lands = True
+    notation = "{} − {}"
+    former = "SUB"
 
     def forward(xp, a, b): return xp.subtract(a, b)
     def grad_a(xp, g):     return g
@@ -47,6 +58,9 @@ class Multiply(Elementwise):
     """a · b"""
 
     torch_name = "Mul"
+    lands = True
+    notation = "{} · {}"
+    former = "MUL"
 
     def forward(xp, a, b): return xp.multiply(a, b)
     def grad_a(xp, g, b):  return xp.multiply(g, b)
@@ -58,6 +72,9 @@ class Divide(Floating):
 
     torch_name = "Div"
     onnx = "Div"
+    lands = True
+    notation = "{} / {}"
+    former = "DIV"
 
     def forward(xp, a, b):      return xp.divide(a, b)
     def grad_a(xp, g, b):       return g / b
@@ -70,6 +87,8 @@ class Negative(Elementwise):
     torch_name = "Neg"
     kinds = "iufc"
     onnx = "Neg"
+    lands = True
+    notation = "−{}"
 
     def forward(xp, x):    return xp.negative(x)
     def grad_x(xp, g):     return -g
@@ -91,6 +110,7 @@ class Reciprocal(Floating):
     """1 / x"""
 
     onnx = "Reciprocal"
+    notation = "1 / {}"
 
     def forward(xp, x):      return xp.reciprocal(x)
     def grad_x(xp, g, out):  return -g * (out * out)
@@ -102,6 +122,7 @@ class Lerp(Elementwise):
     kernel_name = "lerp_cpu"
     native = False
     kinds = "fc"
+    lands = True
 
     def overload(self):
         return int(self.edges[2] is not None)
@@ -128,12 +149,9 @@ class Truncating(Elementwise):
     def overload(self):
         return 2 if self.torch_name == "Div" else int(self.edges[1] is not None)
 
-
-def nonzero(xp, b):
-    """Refuse a zero among integer divisors."""
-    if not is_number(b) and b.dtype.kind in "iu" and bool(xp.any(b == 0)):
-        raise RuntimeError("ZeroDivisionError")
-    return b
+    def check(xp, a, b):
+        if not is_number(b) and b.dtype.kind in "iu" and xp.any(b == 0):
+            raise RuntimeError("ZeroDivisionError")
 
 
 class FloorDivide(Truncating):
@@ -141,8 +159,9 @@ class FloorDivide(Truncating):
 
     kernel_name = "div_floor_cpu"
     torch_name = "Div"
+    notation = "⌊{} / {}⌋"
 
-    def forward(xp, a, b): return xp.floor_divide(a, nonzero(xp, b))
+    def forward(xp, a, b): return xp.floor_divide(a, b)
     def grad_a(xp, g):     return xp.zeros_like(g)
     def grad_b(xp, g):     return xp.zeros_like(g)
 
@@ -154,7 +173,7 @@ class TruncDivide(Truncating):
     torch_name = "Div"
 
     def forward(xp, a, b):
-        return xp.trunc(xp.divide(a, b)) if xp.result_type(a, b).kind == "f" else (a - xp.fmod(a, nonzero(xp, b))) // b
+        return xp.trunc(xp.divide(a, b)) if kind_of(a, b) == "f" else (a - xp.fmod(a, b)) // b
 
     def grad_a(xp, g):     return xp.zeros_like(g)
     def grad_b(xp, g):     return xp.zeros_like(g)
@@ -165,7 +184,7 @@ class Remainder(Truncating):
 
     kernel_name = "remainder_cpu"
 
-    def forward(xp, a, b):    return xp.remainder(a, nonzero(xp, b))
+    def forward(xp, a, b):    return xp.remainder(a, b)
     def grad_a(xp, g):        return g
     def grad_b(xp, g, a, b):  return -g * xp.floor_divide(a, b)
 
@@ -175,7 +194,7 @@ class Fmod(Truncating):
 
     kernel_name = "fmod_cpu"
 
-    def forward(xp, a, b):    return xp.fmod(a, nonzero(xp, b))
+    def forward(xp, a, b):    return xp.fmod(a, b)
     def grad_a(xp, g):        return g
     def grad_b(xp, g, a, b):  return -g * xp.trunc_divide(a, b)
 
@@ -208,13 +227,15 @@ class Power(Elementwise):
     torch_name = "Pow"
     native = False
     kinds = "iufc"
+    notation = "{} ^ {}"
+    former = "POW"
 
     def overload(self):
         a, b = self.edges
         return 0 if b is None else 2 if a is None else 1
 
     def forward(xp, a, b):
-        return xp.power(a, b) if xp.result_type(a, b).kind in "fcV" else integer_power(xp, a, b)
+        return xp.power(a, b) if kind_of(a, b) in "fcV" else integer_power(xp, a, b)
 
     def grad_a(xp, g, a, b):
         if is_number(b):
@@ -251,13 +272,14 @@ def integer_power(xp, a, b):
     if b.dtype.kind == "u":
         return whole
     unit = xp.where(a == 1, 1, xp.where(a == -1, 1 - 2 * (b % 2), 0))
-    return xp.where(b < 0, unit, whole).astype(whole.dtype)
+    return xp.where(b < 0, unit, whole)
 
 
 class Square(Elementwise):
     """x²"""
 
     torch_name = "Pow"
+    notation = "{}²"
 
     def forward(xp, x):    return xp.square(x)
     def grad_x(xp, g, x):  return g * (2 * x)
@@ -267,6 +289,8 @@ class Sqrt(Floating):
     """√x"""
 
     onnx = "Sqrt"
+    lands = True
+    notation = "√{}"
 
     def forward(xp, x):      return xp.sqrt(x)
     def grad_x(xp, g, out):  return g / (2 * out)
@@ -276,6 +300,7 @@ class Rsqrt(Floating):
     """1 / √x"""
 
     native = False
+    notation = "1 / √{}"
 
     def forward(xp, x):      return 1 / xp.sqrt(x)
     def grad_x(xp, g, out):  return g * (-0.5 * out * out * out)
@@ -306,6 +331,7 @@ class Floor(Rounding):
     """⌊x⌋"""
 
     kernel_name = "floor_vml_cpu"
+    notation = "⌊{}⌋"
 
     def forward(xp, x): return xp.floor(x)
     def grad_x(xp, g):  return xp.zeros_like(g)
@@ -315,6 +341,7 @@ class Ceil(Rounding):
     """⌈x⌉"""
 
     kernel_name = "ceil_vml_cpu"
+    notation = "⌈{}⌉"
 
     def forward(xp, x): return xp.ceil(x)
     def grad_x(xp, g):  return xp.zeros_like(g)
@@ -378,6 +405,8 @@ class Absolute(Elementwise):
     analytic = False
     kinds = "iufc"
     onnx = "Abs"
+    lands = True
+    notation = "|{}|"
 
     def forward(xp, x):    return xp.absolute(x)
     def grad_x(xp, g, x):  return g * xp.sgn(x)
@@ -409,7 +438,7 @@ class Heaviside(Elementwise):
     native = False
     kinds = "biuf"
 
-    def forward(xp, a, b): return xp.where(a == 0, b, a > 0).astype(a.dtype)
+    def forward(xp, a, b): return xp.where(a == 0, b, a > 0)
 
 
 class Nextafter(Elementwise):
@@ -451,6 +480,7 @@ class Maximum(Elementwise):
     """max(a, b), NaN if either is; equal operands share the gradient"""
 
     kinds = "biuf"
+    notation = "max"
 
     def forward(xp, a, b):    return xp.maximum(a, b)
     def grad_a(xp, g, a, b):  return xp.where(a < b, 0, xp.where(a == b, g * 0.5, g))
@@ -461,6 +491,7 @@ class Minimum(Elementwise):
     """min(a, b), NaN if either is; equal operands share the gradient"""
 
     kinds = "biuf"
+    notation = "min"
 
     def forward(xp, a, b):    return xp.minimum(a, b)
     def grad_a(xp, g, a, b):  return xp.where(a > b, 0, xp.where(a == b, g * 0.5, g))
@@ -492,6 +523,7 @@ class Clamp(Elementwise):
 
     kinds = "iuf"
     native = False
+    lands = True
 
     def overload(self):
         return int(not any(self.edges[1:]))
@@ -535,6 +567,7 @@ class Real(Op):
     view = "maybe"
     batch = "trailing"
     onnx = "Identity"
+    notation = "Re"
 
     def forward(xp, x): return xp.real(x)
     def grad_x(xp, g):  return g
@@ -547,6 +580,7 @@ class Imag(Op):
     analytic = False
     view = "maybe"
     batch = "trailing"
+    notation = "Im"
 
     def forward(xp, x): return xp.imag(x)
     def grad_x(xp, g):  return g * 1j
@@ -557,6 +591,7 @@ class Conj(Elementwise):
 
     analytic = False
     onnx = "Identity"
+    notation = "{}\u0304"
 
     def forward(xp, x): return xp.conj(x)
     def grad_x(xp, g):  return xp.conj(g)
@@ -569,7 +604,7 @@ class Angle(Floating):
     analytic = False
 
     def forward(xp, x):
-        return xp.angle(x) if x.dtype.kind == "c" else xp.where(x != x, x, xp.where(x < 0, xp.pi, 0.0)).astype(x.dtype)
+        return xp.angle(x) if x.dtype.kind == "c" else xp.where(x < 0, pi, xp.where(x != x, x, 0))
 
     def grad_x(xp, g, x):
         if not is_complex(x):
@@ -586,14 +621,11 @@ class MakeComplex(Op):
     elementwise = True
     batch = "elementwise"
     kinds = "f"
+    notation = "{} + i · {}"
 
-    def forward(xp, re, im):
-        out = xp.empty(xp.broadcast(re, im).shape, dtype="complex128" if re.dtype.itemsize == 8 else "complex64")
-        out.real[...], out.imag[...] = re, im
-        return out
-
-    def grad_re(xp, g): return xp.real(g)
-    def grad_im(xp, g): return xp.imag(g)
+    def forward(xp, re, im):  return xp.make_complex(re, im)
+    def grad_re(xp, g):       return xp.real(g)
+    def grad_im(xp, g):       return xp.imag(g)
 
 
 class ViewAsReal(Op):
@@ -604,7 +636,7 @@ class ViewAsReal(Op):
     kinds = "c"
     batch = "trailing"
 
-    def forward(xp, x): return x[..., None].view("float64" if x.dtype.itemsize == 16 else "float32")
+    def forward(xp, x): return xp.view_as_real(x)
 
     def grad_x(xp, g):
         re, im = (xp.get_item(g, index=(slice(None),) * (len(g.shape) - 1) + (i,)) for i in (0, 1))
@@ -619,7 +651,7 @@ class ViewAsComplex(Op):
     kinds = "f"
     batch = "trailing"
 
-    def forward(xp, x): return x.view("complex128" if x.dtype.itemsize == 8 else "complex64")[..., 0]
+    def forward(xp, x): return xp.view_as_complex(x)
     def grad_x(xp, g):  return xp.view_as_real(g)
 
 
@@ -633,8 +665,9 @@ class Cast(Op):
     analytic = False
     kinds = ANY
     batch = "trailing"
+    notation = "{}"
 
-    def forward(xp, x, *, dtype): return x.astype(dtype)
+    def forward(xp, x, *, dtype): return xp.cast(x, dtype=dtype)
     def grad_x(xp, g):            return g
 
 
@@ -643,6 +676,10 @@ class Clone(Op):
 
     kinds = ANY
     linear = ("x",)
+    notation = "{}"
 
-    def forward(xp, x): return x.copy(order="K")
+    def batch(lot, kernel, x):
+        return x.copy(order="K")
+
+    def forward(xp, x): return xp.clone(x)
     def grad_x(xp, g):  return g

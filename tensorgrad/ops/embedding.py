@@ -2,7 +2,10 @@
 from __future__ import annotations
 
 from .base import Op
+from .indexing import ARRAY
 from .shape import Movement
+
+ROWS = (ARRAY,)
 
 
 class Take(Movement):
@@ -13,9 +16,14 @@ class Take(Movement):
     torch_name = "Embedding"
     batch = "defined"
     linear = ("x",)
+    notation = "{}[{}]"
+    former = "LOOKUP"
 
     def forward(xp, x, index, *, padding=None, by_frequency=False):
-        return x[index]
+        return xp.index(x, index, template=ROWS)
+
+    def infer(x, index, **params):
+        return (*index.shape, *x.shape[1:]), x.dtype
 
     def grad_x(xp, g, index, x_shape, padding=None, by_frequency=False):
         if padding is not None:
@@ -31,11 +39,13 @@ class EmbeddingAdd(Movement):
 
     torch_name = "EmbeddingDenseBackward"
     linear = ("x",)
+    batch = "defined"
 
     def forward(xp, x, index, *, rows):
-        out = xp.zeros((rows, *x.shape[index.ndim:]), dtype=x.dtype)
-        xp.add.at(out, index, x)
-        return out
+        return xp.index_add_into(x, index, shape=(rows, *x.shape[index.ndim:]), template=ROWS)
+
+    def infer(x, index, *, rows):
+        return (rows, *x.shape[len(index.shape):]), x.dtype
 
     def grad_x(xp, g, index):
         return xp.embedding(g, index)
@@ -44,8 +54,10 @@ class EmbeddingAdd(Movement):
 class EmbeddingBag(Op):
     """out[k] = Σ s[i] · x[index[i]] over the places i with bag[i] = k"""
 
+    batch = "defined"
+
     def forward(xp, x, index, bag, s, *, bags):
-        return xp.embedding_add(scaled(xp, x[index], s), bag, rows=bags)
+        return xp.embedding_add(scaled(xp, xp.embedding(x, index), s), bag, rows=bags)
 
     def grad_x(xp, g, index, bag, s, x_shape):
         return xp.embedding_add(scaled(xp, xp.embedding(g, bag), s), index, rows=x_shape[0])

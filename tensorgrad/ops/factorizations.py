@@ -10,6 +10,7 @@ from ._lapack import cholesky, ldl, ldl_solved, lu, matrix_by_matrix
 from .elementwise import is_complex
 from .linalg import LinAlgError, OnMatrices, adjoint, diagonal_of, nan_where, on_diagonal, singular, without_infinities
 from .matrix import transposed
+from .signatures import complex_dtype, inferred
 
 
 def over(xp, x, gap):
@@ -46,6 +47,7 @@ class CholeskyFactor(Factorization):
     """L·Lᴴ = A for the lower triangle L; info tells which leading minor is not positive, from 1"""
 
     torch_name = "LinalgCholeskyEx"
+    signature = "(n,n)->(n,n),() xi"
     outputs = ("L", "info")
 
     def forward(xp, a):
@@ -62,6 +64,7 @@ class LuFactor(OnMatrices):
     """P·L·U = A: L and U in one matrix, the exchanges of rows, and info: the first zero on the diagonal of U, from 1"""
 
     torch_name = "LinalgLuFactorEx"
+    signature = "(m,n)->(m,n),(k),() xii"
     outputs = ("LU", "pivots", "info")
 
     def forward(xp, a):
@@ -99,6 +102,7 @@ class LdlFactor(OnMatrices):
     """L·D·Lᵀ = A, or L·D·Lᴴ, in one triangle; the exchanges, and info as of `lu_factor`"""
 
     outputs = ("LD", "pivots", "info")
+    signature = "(n,n)->(n,n),(n),() xii"
 
     def forward(xp, a, *, hermitian=False): return ldl(xp, a, hermitian)
 
@@ -106,8 +110,7 @@ class LdlFactor(OnMatrices):
 class LdlSolve(OnMatrices):
     """A⁻¹·B from what `ldl_factor` gives"""
 
-    batch = "stacked"
-    core = (2, 1, 2)
+    signature = "(n,n),(n),(n,p)->(n,p) x"
 
     def forward(xp, ld, pivots, b, *, hermitian=False): return ldl_solved(xp, ld, pivots, b, hermitian)
 
@@ -120,6 +123,12 @@ class QrFactor(Factorization):
 
     torch_name = "LinalgQr"
     outputs = ("Q", "R")
+    core = (2,)
+
+    def infer(a, *, mode="reduced"):
+        if mode == "r":
+            return ((0,), a.dtype), inferred("(m,n)->(k,n)", "x", a)
+        return inferred("(m,n)->(m,m),(m,n)" if mode == "complete" else "(m,n)->(m,k),(k,n)", "xx", a)
 
     def forward(xp, a, *, mode="reduced"):
         return tuple(xp.linalg.qr(a, mode)) if mode != "r" else (xp.zeros((0,), dtype=a.dtype), xp.linalg.qr(a, mode))
@@ -149,6 +158,7 @@ class HouseholderFactors(OnMatrices):
     """QR as LAPACK leaves it: R, and below it the vectors of the reflections that make Q; and their factors τ"""
 
     outputs = ("a", "tau")
+    signature = "(m,n)->(m,n),(k) xx"
 
     def forward(xp, a):
         packed, tau = xp.linalg.qr(a, "raw")
@@ -162,6 +172,7 @@ class EighPairs(Factorization):
     """V·diag(λ)·Vᴴ = A for a Hermitian A, of which one triangle is read"""
 
     torch_name = "LinalgEigh"
+    signature = "(n,n)->(n),(n,n) rx"
     outputs = ("eigenvalues", "eigenvectors")
 
     def forward(xp, a, *, uplo="L"):
@@ -178,6 +189,7 @@ class EighValues(OnMatrices):
     """The eigenvalues of a Hermitian A, from the least to the greatest"""
 
     torch_name = "LinalgEigh"
+    signature = "(n,n)->(n) r"
     analytic = False
 
     def forward(xp, a, *, uplo="L"):
@@ -192,10 +204,11 @@ class EigPairs(Factorization):
     """A·V = V·diag(λ), with columns of length 1"""
 
     torch_name = "LinalgEig"
+    signature = "(n,n)->(n),(n,n) cc"
     outputs = ("eigenvalues", "eigenvectors")
 
     def forward(xp, a):
-        return tuple(part.astype(complex_of(a)) for part in xp.linalg.eig(a))
+        return tuple(part.astype(complex_dtype(a.dtype)) for part in xp.linalg.eig(a))
 
     def grad_a(xp, g, eigenvalues, eigenvectors):
         back = adjoint(xp, eigenvectors)
@@ -208,14 +221,11 @@ class EigPairs(Factorization):
 class EigValues(OnMatrices):
     """The eigenvalues of A, in an order of their own, NaN if A has infinities: for gradients, take those of `eig_pairs`"""
 
+    signature = "(n,n)->(n) c"
+
     def forward(xp, a):
         infinite, finite = without_infinities(xp, a)
-        return nan_where(xp, infinite, xp.linalg.eigvals(finite).astype(complex_of(a)))
-
-
-def complex_of(x):
-    """The complex dtype of the same precision."""
-    return x.dtype if x.dtype.kind == "c" else "complex128" if x.dtype.itemsize == 8 else "complex64"
+        return nan_where(xp, infinite, xp.linalg.eigvals(finite).astype(complex_dtype(a.dtype)))
 
 
 # ── singular values ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -226,6 +236,10 @@ class SvdFactor(Factorization):
 
     torch_name = "LinalgSvd"
     outputs = ("U", "S", "Vh")
+    core = (2,)
+
+    def infer(a, *, full):
+        return inferred("(m,n)->(m,m),(k),(n,n)" if full else "(m,n)->(m,k),(k),(k,n)", "xrx", a)
 
     def forward(xp, a, *, full):
         return singular(xp, a, full)
@@ -259,6 +273,7 @@ class SingularValues(OnMatrices):
     """The singular values of A, from the greatest to the least"""
 
     torch_name = "LinalgSvd"
+    signature = "(m,n)->(k) r"
     analytic = False
 
     def forward(xp, a):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from .base import AlongAxis, Op
+from .signatures import complex_dtype, real_dtype
 
 SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}      # the norm under which the transposed transform scales alike
 
@@ -11,12 +12,16 @@ class FourierTransform(Op):
 
     torch_name = "FftC2C"
     kinds = "fc"
+    host = True
     batch = "along"
     axes = ("axes",)
     linear = ("x",)
 
     def name(self):
         return f"Fft{'C' if self.edges[0].dtype.kind == 'c' else 'R'}2CBackward0"
+
+    def infer(x, **params):
+        return x.shape, complex_dtype(x.dtype)
 
     def forward(xp, x, *, axes, inverse=False, norm="backward", last=None):
         if x.dtype.kind == "f":
@@ -47,7 +52,11 @@ class HalfSpectrum(AlongAxis):
     torch_name = "FftR2C"
     analytic = False
     kinds = "f"
+    host = True
     linear = ("x",)
+
+    def infer(x, *, axis, **params):
+        return resized(x.shape, axis, x.shape[axis] // 2 + 1), complex_dtype(x.dtype)
 
     def forward(xp, x, *, axis, norm="backward", doubled=False):
         out = xp.fft.rfft(x, axis=axis, norm=norm)
@@ -63,13 +72,23 @@ class FromHalfSpectrum(AlongAxis):
     torch_name = "FftC2R"
     analytic = False
     kinds = "c"
+    host = True
     linear = ("x",)
+
+    def infer(x, *, n, axis, **params):
+        return resized(x.shape, axis, n), real_dtype(x.dtype)
 
     def forward(xp, x, *, n, axis, norm="backward", halved=False):
         return xp.fft.irfft(scaled_inside(x, n, axis, 0.5) if halved else x, n, axis=axis, norm=norm)
 
     def grad_x(xp, g, axis, norm="backward", halved=False):
         return xp.half_spectrum(g, axis=axis, norm=SWAPPED[norm], doubled=not halved)
+
+
+def resized(shape, axis, n):
+    """A shape with another length along an axis."""
+    axis %= len(shape)
+    return (*shape[:axis], n, *shape[axis + 1:])
 
 
 def scaled_inside(x, n, axis, factor):

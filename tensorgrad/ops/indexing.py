@@ -1,7 +1,11 @@
 """Indexing with arrays: reading and writing at given places, and their adjoints."""
 from __future__ import annotations
 
-from .shape import Movement
+from math import prod
+
+from numpy import broadcast_shapes
+
+from .shape import Movement, Placing, as_first
 
 ARRAY = type("ARRAY", (), {"__repr__": lambda self: "ARRAY"})()   # where, in a template, an index array stands
 
@@ -15,27 +19,32 @@ def filled(template, indices):
 class Index(Movement):
     """x[…, i, …] for index arrays i."""
 
-    batch = "defined"
     linear = ("x",)
 
-    def forward(xp, x, *indices, template):
+    def batch(lot, kernel, x, *indices, template):
         return x[filled(template, indices)]
+
+    def forward(xp, x, *indices, template):
+        return xp.index(x, *indices, template=template)
 
     def grad_x(xp, g, indices, x_shape, template):
         return xp.index_add_into(g, *indices, shape=x_shape, template=template)
 
 
-class IndexAddInto(Movement):
+class IndexAddInto(Placing):
     """Zeros of a shape, with x added at index arrays, repeated places included: the adjoint of `index`."""
 
     torch_name = "IndexPut"
-    batch = "defined"
-    linear = ("x",)
+
+    def batch(lot, kernel, x, *indices, shape, template):
+        hidden = lot.hidden(x, *indices)
+        at, lead, axes = lot.places(shape, indices, template, hidden)
+        rows, tail = prod(hidden) * prod(shape[:axes]), shape[axes:]
+        out = kernel(lot.rows(x, lead, tail, hidden), at, shape=(rows, *tail), template=(ARRAY,))
+        return lot.whole(out.reshape(*hidden, *shape))
 
     def forward(xp, x, *indices, shape, template):
-        out = xp.zeros(shape, dtype=x.dtype)
-        xp.add.at(out, filled(template, indices), x)
-        return out
+        return xp.index_add_into(x, *indices, shape=shape, template=template)
 
     def grad_x(xp, g, indices, template):
         return xp.index(g, *indices, template=template)
@@ -44,13 +53,17 @@ class IndexAddInto(Movement):
 class IndexPut(Movement):
     """x with `value` written (or added) at index arrays."""
 
+    def batch(lot, kernel, x, value, *indices, template, **params):
+        if any(i.dtype.kind == "b" and not lot.shared(i) for i in indices):
+            return lot.one_by_one(kernel, x, value, *indices, template=template, **params)
+        hidden = lot.hidden(x, value, *indices)
+        at, lead, axes = lot.places(x.shape, indices, template, hidden)
+        tail = x.shape[axes:]
+        out = kernel(lot.rows(x, x.shape[:axes], tail, hidden), lot.rows(value, lead, tail, hidden), at, template=(ARRAY,), **params)
+        return lot.whole(out.reshape(*hidden, *x.shape))
+
     def forward(xp, x, value, *indices, template, accumulate=False):
-        out = x.copy()
-        if accumulate:
-            xp.add.at(out, filled(template, indices), value)
-        else:
-            out[filled(template, indices)] = value
-        return out
+        return xp.index_put(x, value, *indices, template=template, accumulate=accumulate)
 
     def grad_x(xp, g, indices, value_shape, template, accumulate=False):
         return g if accumulate else xp.index_put(g, xp.zeros(value_shape, dtype=g.dtype), *indices, template=template)
@@ -62,8 +75,14 @@ class IndexPut(Movement):
 class IndexSelect(Movement):
     """out[…, j, …] = x[…, index[j], …]: slices of one axis"""
 
+    def batch(lot, kernel, x, index, *, axis):
+        return x[(*(slice(None),) * axis, index)]
+
     def forward(xp, x, index, *, axis):
-        return xp.take(x, index, axis=axis)
+        return xp.index_select(x, index, axis=axis)
+
+    def infer(x, index, *, axis):
+        return (*x.shape[:axis], *index.shape, *x.shape[axis + 1:]), x.dtype
 
     def grad_x(xp, g, index, x_shape, axis):
         return xp.index_add_into(g, index, shape=x_shape, template=(slice(None),) * axis + (ARRAY,))
@@ -78,7 +97,10 @@ class Gather(Movement):
     linear = ("x",)
 
     def forward(xp, x, index, *, axis):
-        return x[along(xp, index, axis)]
+        return xp.gather(x, index, axis=axis)
+
+    def infer(x, index, *, axis):
+        return index.shape, x.dtype
 
     def grad_x(xp, g, index, x_shape, axis):
         return xp.scatter_add(xp.zeros(x_shape, dtype=g.dtype), g, index, axis=axis)
@@ -96,6 +118,13 @@ class TakeAlongAxis(Movement):
     def forward(xp, x, index, *, axis):
         return xp.take_along_axis(x, index, axis)
 
+    def infer(x, index, *, axis):
+        if len(index.shape) != len(x.shape):
+            raise ValueError("`indices` and `arr` must have the same number of dimensions")
+        axis %= len(x.shape) or 1
+        rest = broadcast_shapes(*((*s[:axis], 1, *s[axis + 1:]) for s in (x.shape, index.shape)))
+        return (*rest[:axis], *index.shape[axis:axis + 1], *rest[axis + 1:]), x.dtype
+
     def grad_x(xp, g, index, x_shape, axis):
         return xp.scatter_add(xp.zeros(x_shape, dtype=g.dtype), g, index, axis=axis)
 
@@ -105,11 +134,10 @@ class ScatterAdd(Movement):
 
     batch = "along"
     axes = ("axis",)
+    infer = as_first
 
     def forward(xp, x, value, index, *, axis):
-        out = x.copy()
-        xp.add.at(out, along(xp, index, axis), value[tuple(map(slice, index.shape))])
-        return out
+        return xp.scatter_add(x, value, index, axis=axis)
 
     def grad_x(xp, g):
         return g
@@ -123,23 +151,16 @@ class Scatter(Movement):
 
     batch = "along"
     axes = ("axis",)
+    infer = as_first
 
     def forward(xp, x, value, index, *, axis):
-        out = x.copy()
-        out[along(xp, index, axis)] = value[tuple(map(slice, index.shape))]
-        return out
+        return xp.scatter(x, value, index, axis=axis)
 
     def grad_x(xp, g, index, axis):
         return xp.scatter(g, xp.zeros(index.shape, dtype=g.dtype), index, axis=axis)
 
     def grad_value(xp, g, index, value_shape, axis):
         return grown(xp, xp.gather(g, index, axis=axis), value_shape)
-
-
-def along(xp, index, axis):
-    """The index that pairs an index array along one axis with every place along the others."""
-    ndim = index.ndim
-    return tuple(index if d == axis else xp.arange(n).reshape((1,) * d + (n,) + (1,) * (ndim - d - 1)) for d, n in enumerate(index.shape))
 
 
 def grown(xp, g, shape):
@@ -169,32 +190,16 @@ class ScatterExtreme(Movement):
     torch_name = "ScatterReduce"
     batch = "along"
     axes = ("axis",)
+    infer = as_first
 
     def forward(xp, x, value, index, *, axis, reduce, include_self=True):
-        out, where = x.copy(), along(xp, index, axis)
-        value = value[tuple(map(slice, index.shape))]
-        if not include_self:
-            out[where] = neutral(x.dtype, reduce)
-        {"amax": xp.maximum, "amin": xp.minimum, "prod": xp.multiply}[reduce].at(out, where, value)
-        return out
+        return xp.scatter_extreme(x, value, index, axis=axis, reduce=reduce, include_self=include_self)
 
     def grad_x(xp, g, x, value, index, out, axis, reduce, include_self=True):
         return (factors if reduce == "prod" else shares)(xp, g, x, value, index, out, axis, reduce, include_self)[0]
 
     def grad_value(xp, g, x, value, index, out, axis, reduce, include_self=True):
         return (factors if reduce == "prod" else shares)(xp, g, x, value, index, out, axis, reduce, include_self)[1]
-
-
-def neutral(dtype, reduce):
-    """What does not change the reduction."""
-    if reduce == "prod":
-        return 1
-    if dtype.kind == "b":
-        return reduce == "amin"
-    if dtype.kind in "fV":
-        return float("-inf") if reduce == "amax" else float("inf")
-    from numpy import iinfo
-    return iinfo(dtype).min if reduce == "amax" else iinfo(dtype).max
 
 
 def shares(xp, g, x, value, index, out, axis, reduce, include_self):

@@ -4,6 +4,7 @@ Holomorphic ones (all but log|det| and the pseudo-inverse) have the real formula
 """
 from __future__ import annotations
 
+from functools import partial
 from math import factorial
 
 from ._lapack import matrix_by_matrix, no_info, permutation, solved, triangular
@@ -11,6 +12,7 @@ from .base import Op
 from .elementwise import is_complex
 from .matrix import transposed
 from .reduction import products_of_others
+from .signatures import inferred, parts
 
 
 class LinAlgError(RuntimeError):
@@ -25,7 +27,15 @@ class OnMatrices(Op):
     __slots__ = ()
     kinds = "fc"
     column_major = True
-    batch = "trailing"
+    host = True
+    batch = "stacked"
+    signature = ""      # the axes of inputs and results, and the results' dtypes: see ops/signatures.py; `infer` and `core` follow from it
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if said := cls.__dict__.get("signature"):
+            axes, kinds = said.split()
+            cls.core, cls.infer = tuple(map(len, parts(axes)[0])), partial(inferred, axes, kinds)
 
     def explain(*shapes):
         """PyTorch's error for stacks that do not broadcast; it looks at the right-hand sides first."""
@@ -67,9 +77,8 @@ class SolveLinear(OnMatrices):
     """A⁻¹·B; info tells the first zero on the diagonal of U in A = P·L·U, from 1"""
 
     torch_name = "LinalgSolveEx"
+    signature = "(n,n),(n,p)->(n,p),() xi"
     outputs = ("result", "info")
-    batch = "stacked"
-    core = (2, 2)
 
     def forward(xp, a, b):               return solved(xp, a, b)
     def grad_a(xp, g, a, result):        return -xp.matmul(xp.solve_linear(transposed(xp, a), g[0])[0], transposed(xp, result))
@@ -80,8 +89,7 @@ class SolveTriangular(OnMatrices):
     """A⁻¹·B for triangular A; `unit`: its diagonal counts as ones"""
 
     torch_name = "LinalgSolveTriangular"
-    batch = "stacked"
-    core = (2, 2)
+    signature = "(n,n),(n,p)->(n,p) x"
 
     def forward(xp, a, b, *, upper, unit=False):
         return triangular(xp, a, b, upper, unit)
@@ -98,6 +106,7 @@ class InverseMatrix(OnMatrices):
     """A⁻¹, and info as of `solve_linear`"""
 
     torch_name = "LinalgInvEx"
+    signature = "(n,n)->(n,n),() xi"
     outputs = ("inverse", "info")
 
     def forward(xp, a):
@@ -115,10 +124,9 @@ class PseudoInverse(OnMatrices):
     """A⁺, Moore and Penrose's inverse: singular values up to max(atol, rtol·σ₁) count as zero"""
 
     torch_name = "LinalgPinv"
+    signature = "(m,n),(),()->(n,m) x"
     analytic = False
     column_major, row_major = False, True
-    batch = "stacked"
-    core = (2, 0, 0)
 
     def forward(xp, a, atol, rtol, *, hermitian=False):
         u, size, vh = spectral(xp, a, hermitian)
@@ -181,8 +189,9 @@ class InColumns(OnMatrices):
 
     torch_name = "Clone"
     kinds = "biufcV"
-    batch = ""
+    core = (2,)
 
+    def infer(a):             return a.shape, a.dtype
     def forward(xp, a):       return xp.swapaxes(xp.swapaxes(a, -1, -2).copy(), -1, -2)
     def grad_a(xp, g):        return g
 
@@ -191,8 +200,12 @@ class PivotOrder(Op):
     """For each row of A = P·L·U the row of L·U that it is, from the exchanges of rows that LU notes; `back`: the other way"""
 
     kinds = "i"
+    host = True
     batch = "stacked"
     core = (1,)
+
+    def infer(pivots, *, rows, back=False):
+        return (*pivots.shape[:-1], rows), "int64"
 
     def forward(xp, pivots, *, rows, back=False):
         order = permutation(xp, pivots, rows)
@@ -206,6 +219,7 @@ class Determinant(OnMatrices):
     """det A"""
 
     torch_name = "LinalgDet"
+    signature = "(n,n)->() x"
     onnx = "Det"
 
     def forward(xp, a):
@@ -219,6 +233,8 @@ class Determinant(OnMatrices):
 
 class Cofactors(OnMatrices):
     """det A·A⁻ᵀ, the derivative of det A, which exists where A⁻¹ does not"""
+
+    signature = "(n,n)->(n,n) x"
 
     def forward(xp, a):
         u, size, vh = matrix_by_matrix(xp, xp.linalg.svd, a)
@@ -236,6 +252,7 @@ class LogDeterminant(OnMatrices):
     """det A / |det A| and ln |det A|"""
 
     torch_name = "LinalgSlogdet"
+    signature = "(n,n)->(),() xr"
     outputs = ("sign", "logabsdet")
     analytic = False
 
@@ -256,6 +273,7 @@ class MatrixExponential(OnMatrices):
     """eᴬ = Σ Aᵏ/k!; its derivative in the direction G is the upper right block of exp [A G; 0 A]"""
 
     torch_name = "LinalgMatrixExp"
+    signature = "(n,n)->(n,n) x"
     column_major, row_major = False, True
 
     def forward(xp, a):

@@ -14,7 +14,7 @@ class Linear(Op):
     linear = ("x b", "w")
 
     def forward(xp, x, w, b):
-        return xp.matmul(x, w.T) + b
+        return xp.matmul(x, xp.t(w)) + b
 
     def grad_x(xp, g, w):             return xp.matmul(g, w)
     def grad_w(xp, g, x, w_shape):    return outer(xp, g, x, w_shape)
@@ -28,7 +28,7 @@ class LinearWithoutBias(Op):
     batch = "defined"
     linear = ("x", "w")
 
-    def forward(xp, x, w):            return xp.matmul(x, w.T)
+    def forward(xp, x, w):            return xp.matmul(x, xp.t(w))
     def grad_x(xp, g, w):             return xp.matmul(g, w)
     def grad_w(xp, g, x, w_shape):    return outer(xp, g, x, w_shape)
 

@@ -83,12 +83,12 @@ def weighed(x, w):
 class BinaryCrossEntropy(Loss):
     """−w (y log x + (1 − y) log(1 − x)), with the logarithms no smaller than −100"""
 
-    batch = "checked"
+    def check(xp, x, y, w, *, reduction):
+        for values, name in ((x, "input"), (y, "target")):
+            if not xp.all((values >= 0) & (values <= 1)):
+                raise RuntimeError(f"all elements of {name} should be between 0 and 1")
 
     def forward(xp, x, y, w, *, reduction):
-        for values, name in ((x, "input"), (y, "target")):
-            if not bool(xp.all((values >= 0) & (values <= 1))):
-                raise RuntimeError(f"all elements of {name} should be between 0 and 1")
         losses = (y - 1) * xp.maximum(xp.log1p(-x), -100) - y * xp.maximum(xp.log(x), -100)
         return reduced(xp, weighed(losses, w), reduction)
 
@@ -136,7 +136,7 @@ def check_classes(xp, target, count, ignored=None):
     """Refuse a target that is no class."""
     wrong = (target < 0) | (target >= count)
     wrong = wrong if ignored is None else wrong & (target != ignored)
-    if bool(xp.any(wrong)):
+    if xp.any(wrong):
         raise IndexError(f"Target {int(target[wrong][0])} is out of bounds.")
 
 
@@ -152,13 +152,15 @@ class NllLoss(Op):
     """−w[t] · x[t] for the target class t along axis 1; 'mean' divides by the sum of the weights"""
 
     flat = True
-    batch = "checked"
+    batch = "defined"
 
     def name(self):
         return f"NllLoss{'2D' if len(self.edges[0].shape) > 2 else ''}Backward0"
 
-    def forward(xp, x, target, w, *, reduction, ignore_index):
+    def check(xp, x, target, w, *, reduction, ignore_index):
         check_classes(xp, target, x.shape[1], ignore_index)
+
+    def forward(xp, x, target, w, *, reduction, ignore_index):
         weights, at = class_weights(xp, x, target, w, ignore_index)
         losses = xp.squeeze(xp.take_along_axis(x, at, axis=1), axis=1)
         losses = xp.where(weights == 0, 0, -losses * weights)
@@ -175,7 +177,7 @@ class CrossEntropy(Composite):
 
     torch_name = "NllLoss"
     kinds = "f"
-    batch = "checked"
+    batch = "defined"
 
     def forward(xp, x, target, w, *, reduction, ignore_index):
         return xp.nll_loss(xp.log_softmax(x, axis=1), target, w, reduction=reduction, ignore_index=ignore_index)
@@ -185,10 +187,12 @@ class MultiMarginLoss(Op):
     """Σᵢ w[t] max(0, margin − x[t] + x[i])^p / n over the classes i ≠ t, for each row"""
 
     kinds = "f"
-    batch = "checked"
+    batch = "defined"
+
+    def check(xp, x, target, w, *, p, margin, reduction):
+        check_classes(xp, target, x.shape[1])
 
     def forward(xp, x, target, w, *, p, margin, reduction):
-        check_classes(xp, target, x.shape[1])
         short, _ = shortfalls(xp, x, target, margin)
         losses = weighed(xp.sum(short if p == 1 else short * short, axis=1) / x.shape[1], None if w is None else xp.embedding(w, target))
         return reduced(xp, losses, reduction)
@@ -215,12 +219,13 @@ class MultilabelMarginLoss(Op):
 
     kinds = "f"
 
-    def forward(xp, x, target, *, reduction):
-        n = x.shape[1]
-        if bool(xp.any((target < -1) | (target >= n))):
+    def check(xp, x, target, *, reduction):
+        if xp.any((target < -1) | (target >= x.shape[1])):
             raise RuntimeError("argument #2 'target' is out of range")
+
+    def forward(xp, x, target, *, reduction):
         short, _, _ = pairs_too_near(xp, x, target)
-        return reduced(xp, xp.sum(short, axis=(1, 2)) / n, reduction)
+        return reduced(xp, xp.sum(short, axis=(1, 2)) / x.shape[1], reduction)
 
     def grad_x(xp, g, x, target, reduction):
         short, at, listed = pairs_too_near(xp, x, target)

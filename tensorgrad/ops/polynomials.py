@@ -10,6 +10,7 @@ class Polynomial(Floating):
     __slots__ = ()
     native = False
     kinds = "f"
+    host = True          # the greatest n says how long the recurrence runs
 
 
 def recurrence(xp, x, n, first, following):

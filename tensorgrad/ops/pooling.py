@@ -4,7 +4,7 @@ from __future__ import annotations
 from math import prod
 
 from .base import Composite, Op
-from .convolution import positions
+from .windows import window_count, with_border
 
 
 def dimensional(self):
@@ -23,15 +23,13 @@ class WindowSum(Op):
     kernel_name = "avg_pool2d"
     batch = "trailing"
     linear = ("x",)
+    former = "AVG_POOL2D"
 
     def forward(xp, x, *, kernel, stride, widths, scale=1):
-        out = bordered(xp, x, widths, 0)
-        for axis, (k, s) in enumerate(zip(kernel, stride, strict=True), x.ndim - len(kernel)):
-            parts = [out[part] for part in places_along(axis, k, s, (out.shape[axis] - k) // s + 1)]
-            out = parts[0].copy()
-            for part in parts[1:]:
-                out += part
-        return out if scale == 1 else out * scale
+        return xp.window_sum(x, kernel=kernel, stride=stride, widths=widths, scale=scale)
+
+    def infer(x, *, kernel, stride, widths, scale=1):
+        return windowed(x.shape, kernel, stride, widths, (1,) * len(kernel)), scaled_dtype(x.dtype, scale)
 
     def grad_x(xp, g, x_shape, kernel, stride, widths, scale=1):
         return xp.window_spread(g, size=x_shape[-len(kernel):], kernel=kernel, stride=stride, widths=widths, scale=scale)
@@ -45,23 +43,24 @@ class WindowSpread(Op):
     linear = ("x",)
 
     def forward(xp, x, *, size, kernel, stride, widths, scale=1):
-        out = x if scale == 1 else x * scale
-        first = x.ndim - len(kernel)
-        for axis, (k, s) in enumerate(zip(kernel, stride, strict=True), first):
-            values, count = out, out.shape[axis]
-            length = max((count - 1) * s + k, size[axis - first] + sum(widths[axis - first]))
-            out = xp.zeros((*values.shape[:axis], length, *values.shape[axis + 1:]), dtype=x.dtype)
-            for part in places_along(axis, k, s, count):
-                out[part] += values
-        return out[(..., *(slice(a, a + d) for d, (a, _) in zip(size, widths, strict=True)))]
+        return xp.window_spread(x, size=size, kernel=kernel, stride=stride, widths=widths, scale=scale)
+
+    def infer(x, *, size, scale=1, **how):
+        return (*x.shape[:len(x.shape) - len(size)], *size), scaled_dtype(x.dtype, scale)
 
     def grad_x(xp, g, kernel, stride, widths, scale=1):
         return xp.window_sum(g, kernel=kernel, stride=stride, widths=widths, scale=scale)
 
 
-def places_along(axis, kernel, stride, count):
-    """For each place in the windows along an axis, which elements stand there."""
-    return [(slice(None),) * axis + (slice(j, j + (count - 1) * stride + 1, stride),) for j in range(kernel)]
+def scaled_dtype(dtype, scale):
+    """The dtype of multiples: integers times a fraction are floating point numbers."""
+    return dtype if dtype.kind in "fcV" or isinstance(scale, int) else "float64"
+
+
+def windowed(shape, kernel, stride, widths, dilation):
+    """The shape with windows in place of the last axes."""
+    lead, size = shape[:-len(kernel)], shape[-len(kernel):]
+    return (*lead, *window_count(with_border(size, widths), kernel, stride, dilation))
 
 
 class MaxPool(Composite):
@@ -72,9 +71,13 @@ class MaxPool(Composite):
     name = dimensional
     kinds = "fiu"
     batch = "trailing"
+    former = "MAX_POOL2D"
 
     def forward(xp, x, *, kernel, stride, widths, dilation):
         return xp.window_max(x, kernel=kernel, stride=stride, widths=widths, dilation=dilation)[0]
+
+    def infer(x, *, kernel, stride, widths, dilation):
+        return windowed(x.shape, kernel, stride, widths, dilation), x.dtype
 
 
 class WindowMax(Op):
@@ -89,25 +92,11 @@ class WindowMax(Op):
     batch = "trailing"
 
     def forward(xp, x, *, kernel, stride, widths, dilation):
-        ndim = len(kernel)
-        size, lowest = x.shape[-ndim:], float("-inf") if x.dtype.kind in "fV" else xp.iinfo(x.dtype).min
-        x = bordered(xp, x, widths, lowest)
-        spread = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
-        length = window_count(x.shape, spread, stride)
-        corner = corners(xp, size, length, stride, widths)
-        best = places = None
-        for place, where in positions(kernel, length, stride, dilation):
-            values = x[(..., *where)]
-            here = corner + sum(p * d * prod(size[i + 1:]) for i, (p, d) in enumerate(zip(place, dilation, strict=True)))
-            if best is None:
-                best, places = values.copy(), xp.broadcast_to(here, values.shape).copy()
-                inside = valid(xp, size, length, stride, widths, place, dilation)
-                started = xp.broadcast_to(inside, values.shape)
-            else:
-                inside = valid(xp, size, length, stride, widths, place, dilation)
-                better = inside & ((values > best) | (values != values) | ~started)
-                best, places, started = xp.where(better, values, best), xp.where(better, here, places), started | inside
-        return best, places
+        return xp.window_max(x, kernel=kernel, stride=stride, widths=widths, dilation=dilation)
+
+    def infer(x, *, kernel, stride, widths, dilation):
+        shape = windowed(x.shape, kernel, stride, widths, dilation)
+        return (shape, x.dtype), (shape, "int64")
 
     def grad_x(xp, g, indices, x_shape, kernel):
         return planes(xp, g[0], indices, x_shape, len(kernel))
@@ -125,12 +114,13 @@ class RegionMax(Op):
     def forward(xp, x, places, *, ndim):
         lead, regions, cells = x.shape[:-ndim], places.shape[-ndim - 1:-1], places.shape[-1]
         places = xp.broadcast_to(places, (*lead, *regions, cells))
-        values = xp.take_along_axis(x.reshape(*lead, prod(x.shape[-ndim:])), places.reshape(*lead, prod(regions) * cells), axis=-1)
-        values = values.reshape(places.shape)
+        flat = xp.reshape(x, (*lead, prod(x.shape[-ndim:])))
+        values = xp.take_along_axis(flat, xp.reshape(places, (*lead, prod(regions) * cells)), axis=-1)
+        values = xp.reshape(values, (*lead, *regions, cells))
         nan = xp.flip(values != values, -1)      # of several, the last one, as PyTorch finds it
         best = xp.where(xp.any(nan, axis=-1), cells - 1 - xp.argmax(nan, axis=-1), xp.argmax(values, axis=-1))
         best = xp.expand_dims(best, -1)
-        return tuple(xp.take_along_axis(part, best, axis=-1).reshape(*lead, *regions) for part in (values, places))
+        return tuple(xp.reshape(xp.take_along_axis(part, best, axis=-1), (*lead, *regions)) for part in (values, places))
 
     def grad_x(xp, g, indices, x_shape, ndim):
         return planes(xp, g[0], indices, x_shape, ndim)
@@ -142,37 +132,3 @@ def planes(xp, g, indices, shape, ndim):
     flat = (prod(lead), prod(g.shape[-ndim:]))
     out = xp.scatter_add(xp.zeros((flat[0], cells), dtype=g.dtype), xp.reshape(g, flat), xp.reshape(indices, flat), axis=1)
     return xp.reshape(out, shape)
-
-
-def bordered(xp, x, widths, value):
-    if not any(a or b for a, b in widths):
-        return x
-    ndim = len(widths)
-    shape = (*x.shape[:-ndim], *(d + a + b for d, (a, b) in zip(x.shape[-ndim:], widths, strict=True)))
-    out = xp.full(shape, value, dtype=x.dtype)
-    out[(..., *(slice(a, a + d) for d, (a, _) in zip(x.shape[-ndim:], widths, strict=True)))] = x
-    return out
-
-
-def window_count(shape, kernel, stride):
-    return tuple((d - k) // s + 1 for d, k, s in zip(shape[-len(kernel):], kernel, stride, strict=True))
-
-
-def axis_places(xp, i, length, stride, widths, offset=0):
-    """Where, along dimension i of the unpadded input, each window has its element number `offset`; shaped to broadcast."""
-    places = xp.arange(length[i]) * stride[i] - widths[i][0] + offset
-    return places.reshape((1,) * i + (-1,) + (1,) * (len(length) - i - 1))
-
-
-def corners(xp, size, length, stride, widths):
-    """The place of each window's first element, in a plane of the unpadded input."""
-    return sum(axis_places(xp, i, length, stride, widths) * prod(size[i + 1:]) for i in range(len(size)))
-
-
-def valid(xp, size, length, stride, widths, place, dilation):
-    """Whether a place of the windows lies in the input, and not in its border."""
-    inside = True
-    for i, n in enumerate(size):
-        at = axis_places(xp, i, length, stride, widths, place[i] * dilation[i])
-        inside = inside & (at >= 0) & (at < n)
-    return inside

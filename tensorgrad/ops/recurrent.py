@@ -23,6 +23,9 @@ class RnnLayer(Recurrent):
     outputs = ("y", "h")
     torch_name = "Rnn"
 
+    def infer(x, h, *rest, **params):
+        return layer_of(x, h)
+
     def forward(xp, x, h, w_ih, w_hh, b_ih, b_hh, *, relu=False, reverse=False, sizes=None):
         def step(inputs, state):
             (h,) = state
@@ -38,6 +41,9 @@ class LstmLayer(Recurrent):
 
     outputs = ("y", "h", "c")
     torch_name = "Lstm"
+
+    def infer(x, h, c, *rest, **params):
+        return layer_of(x, h, c)
 
     def forward(xp, x, h, c, w_ih, w_hh, b_ih, b_hh, w_hr, *, reverse=False, sizes=None):
         def step(inputs, state):
@@ -56,6 +62,9 @@ class GruLayer(Recurrent):
     outputs = ("y", "h")
     torch_name = "Gru"
 
+    def infer(x, h, *rest, **params):
+        return layer_of(x, h)
+
     def forward(xp, x, h, w_ih, w_hh, b_ih, b_hh, *, reverse=False, sizes=None):
         def step(inputs, state):
             (h,) = state
@@ -67,6 +76,11 @@ class GruLayer(Recurrent):
             h = n + z * (h - n)
             return h, (h,)
         return run(xp, step, gates(xp, x, w_ih, b_ih, None), (h,), reverse, sizes)
+
+
+def layer_of(x, *states):
+    """What a layer gives: the outputs of all steps, and the states after the last."""
+    return ((*x.shape[:-1], states[0].shape[-1]), x.dtype), *((state.shape, x.dtype) for state in states)
 
 
 def gates(xp, x, w_ih, b_ih, b_hh):

@@ -3,9 +3,10 @@ from __future__ import annotations
 
 from math import prod
 
-from .base import AlongAxis, Op
-from .indexing import along
-from .shape import Movement
+from numpy import dtype as of
+
+from .base import AlongAxis
+from .shape import Placing
 
 
 def axes_of(ndim, axis):
@@ -31,27 +32,63 @@ def restored(xp, y, shape, axis, keepdims):
     return y if keepdims or axis is None else xp.reshape(y, kept(shape, axis))
 
 
+def remaining(shape, axis, keepdims):
+    """The shape that a reduction leaves."""
+    axes = axes_of(len(shape), axis)
+    return tuple(1 if i in axes else n for i, n in enumerate(shape) if keepdims or i not in axes)
+
+
+def same(dtype):
+    return dtype
+
+
+def counted(dtype):
+    """The dtype of sums: integers and bools add up in int64."""
+    return of("int64") if dtype.kind in "biu" else dtype
+
+
+def inexact(dtype):
+    """The dtype of means."""
+    return of("float64") if dtype.kind in "biu" else dtype
+
+
+def real_of(dtype):
+    """The dtype of sizes: complex numbers have real ones."""
+    return of(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else inexact(dtype)
+
+
+class Reduction(AlongAxis):
+    """Ops that make one element of many: of those along `axis`, one or a tuple, or of all. `result` says of which dtype."""
+
+    __slots__ = ()
+    result = staticmethod(same)
+
+    @classmethod
+    def infer(cls, x, *, axis=None, keepdims=False, **params):
+        return remaining(x.shape, axis, keepdims), cls.result(x.dtype)
+
+
 # ── sums and products ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def wide(x):
-    """What to add up in: integers and bools in int64, half precision in float32."""
-    return "int64" if x.dtype.kind in "biu" else "float32" if x.dtype.itemsize == 2 else None
+def wider(xp, x):
+    """Half precision in float32."""
+    return xp.cast(x, dtype="float32") if x.dtype.itemsize == 2 else x
 
 
-def rounded(y, x):
-    """A sum of floating point numbers in their own dtype again."""
-    return y.astype(x.dtype) if x.dtype.itemsize == 2 and x.dtype.kind == "f" else y
+def rounded(xp, y, x):
+    """A result of `wider` numbers in their own dtype again."""
+    return xp.cast(y, dtype=x.dtype) if x.dtype.itemsize == 2 and x.dtype.kind == "f" else y
 
 
-def widened(x):
+def widened(xp, x):
     """Floating point numbers in float64: squares of narrower ones may be out of their range."""
-    return x.astype("float64") if x.dtype.kind == "f" and x.dtype.itemsize < 8 else x
+    return xp.cast(x, dtype="float64") if x.dtype.kind == "f" and x.dtype.itemsize < 8 else x
 
 
-def narrowed(y, x):
+def narrowed(xp, y, x):
     """A result of widened numbers in their own dtype again."""
-    return y.astype(x.dtype) if x.dtype.kind == "f" and x.dtype.itemsize < 8 else y
+    return xp.cast(y, dtype=x.dtype) if x.dtype.kind == "f" and x.dtype.itemsize < 8 else y
 
 
 def with_axis(self):
@@ -59,44 +96,52 @@ def with_axis(self):
     return int(self.params.get("axis") is not None)
 
 
-class Sum(AlongAxis):
+class Sum(Reduction):
     """Σ x"""
 
     row_major = True
     overload = with_axis
     linear = ("x",)
+    notation = "Σ"
+    former = "SUM_REDUCE"
+    result = staticmethod(counted)
 
     def forward(xp, x, *, axis=None, keepdims=False):
-        return rounded(xp.sum(x, axis=axis, dtype=wide(x), keepdims=keepdims), x)
+        return xp.sum(x, axis=axis, keepdims=keepdims)
 
     def grad_x(xp, g, x_shape, axis=None, keepdims=False):
         return xp.broadcast_to(restored(xp, g, x_shape, axis, keepdims), x_shape)
 
 
-class Mean(AlongAxis):
+class Mean(Reduction):
     """Σ x / n"""
 
     row_major = True
     kinds = "fc"
     overload = with_axis
     linear = ("x",)
+    former = "MEAN_REDUCE"
+    result = staticmethod(inexact)
 
     def forward(xp, x, *, axis=None, keepdims=False):
-        return rounded(xp.sum(x, axis=axis, dtype=wide(x), keepdims=keepdims) / count_of(x.shape, axis), x)
+        return rounded(xp, xp.sum(wider(xp, x), axis=axis, keepdims=keepdims) / count_of(x.shape, axis), x)
 
     def grad_x(xp, g, x_shape, axis=None, keepdims=False):
         share = restored(xp, g, x_shape, axis, keepdims) / max(count_of(x_shape, axis), 1)
         return xp.broadcast_to(share, x_shape)
 
 
-class Prod(Op):
+class Prod(Reduction):
     """Π x, over all axes or one"""
 
     row_major = True
+    batch = "along one"
     overload = with_axis
+    notation = "Π"
+    result = staticmethod(counted)
 
     def forward(xp, x, *, axis=None, keepdims=False):
-        return rounded(xp.prod(x, axis=axis, dtype=wide(x), keepdims=keepdims), x)
+        return xp.prod(x, axis=axis, keepdims=keepdims)
 
     def grad_x(xp, g, x, axis=None, keepdims=False):
         if not x.shape:
@@ -128,7 +173,7 @@ def shift(ndim, axis, by):
 # ── spread ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Var(AlongAxis):
+class Var(Reduction):
     """Σ |x − x̄|² / (n − correction)"""
 
     row_major = True
@@ -136,16 +181,17 @@ class Var(AlongAxis):
 
     analytic = False
     kinds = "fc"
+    result = staticmethod(real_of)
 
     def forward(xp, x, *, axis=None, correction=1, keepdims=False):
-        return rounded(mean_square(xp, x.astype("float32") if x.dtype.itemsize == 2 else x, axis, correction, keepdims), x)
+        return rounded(xp, mean_square(xp, wider(xp, x), axis, correction, keepdims), x)
 
     def grad_x(xp, g, x, axis=None, correction=1, keepdims=False):
         g = restored(xp, g, x.shape, axis, keepdims)
         return g * (x - xp.mean(x, axis=axis, keepdims=True)) * over(2.0, count_of(x.shape, axis) - correction)
 
 
-class Std(AlongAxis):
+class Std(Reduction):
     """√Var(x)"""
 
     row_major = True
@@ -153,9 +199,10 @@ class Std(AlongAxis):
 
     analytic = False
     kinds = "fc"
+    result = staticmethod(real_of)
 
     def forward(xp, x, *, axis=None, correction=1, keepdims=False):
-        return narrowed(xp.sqrt(mean_square(xp, widened(x), axis, correction, keepdims)), x)
+        return narrowed(xp, xp.sqrt(mean_square(xp, widened(xp, x), axis, correction, keepdims)), x)
 
     def grad_x(xp, g, x, out, axis=None, correction=1, keepdims=False):
         g, out = (restored(xp, y, x.shape, axis, keepdims) for y in (g, out))
@@ -176,11 +223,12 @@ def over(a, b):
     return a / b if b > 0 else float("inf")
 
 
-class Logsumexp(AlongAxis):
+class Logsumexp(Reduction):
     """ln Σ eˣ"""
 
     row_major = True
     kinds = "fc"
+    result = staticmethod(inexact)
 
     def forward(xp, x, *, axis, keepdims=False):
         if not count_of(x.shape, axis):
@@ -195,17 +243,17 @@ class Logsumexp(AlongAxis):
         return g * xp.exp(x - out)
 
 
-class VectorNorm(AlongAxis):
+class VectorNorm(Reduction):
     """(Σ |x|^ord)^(1/ord), the greatest |x| for ord = ∞, the least for −∞, the number of nonzero x for 0; subgradient 0 at 0"""
 
     row_major = True
     torch_name = "LinalgVectorNorm"
     analytic = False
     kinds = "fc"
+    result = staticmethod(real_of)
 
     def forward(xp, x, *, ord=2, axis=None, keepdims=False):
-        size = xp.absolute(x)
-        return rounded(norm(xp, size.astype("float32") if x.dtype.itemsize == 2 else size, ord, axis, keepdims), x)
+        return rounded(xp, norm(xp, wider(xp, xp.absolute(x)), ord, axis, keepdims), x)
 
     def grad_x(xp, g, x, out, ord=2, axis=None, keepdims=False):
         g, out = (restored(xp, y, x.shape, axis, keepdims) for y in (g, out))
@@ -228,7 +276,7 @@ class VectorNorm(AlongAxis):
 def norm(xp, size, ord, axis, keepdims):
     """The norm of what is not negative."""
     if ord == 0:
-        return xp.sum(size != 0, axis=axis, keepdims=keepdims).astype(size.dtype)
+        return xp.cast(xp.sum(size != 0, axis=axis, keepdims=keepdims), dtype=size.dtype)
     if ord in (float("inf"), -float("inf")):
         return (xp.max if ord > 0 else xp.min)(size, axis=axis, keepdims=keepdims)
     if ord == 1:
@@ -238,13 +286,14 @@ def norm(xp, size, ord, axis, keepdims):
     return xp.sum(size ** ord, axis=axis, keepdims=keepdims) ** (1 / ord)
 
 
-class CountNorm(AlongAxis):
+class CountNorm(Reduction):
     """The number of elements that are not zero: a step through which no gradient flows"""
 
     row_major = True
     torch_name = "LinalgVectorNorm"
     kinds = "fc"
     differentiable = True
+    result = staticmethod(real_of)
 
     def forward(xp, x, *, axis=None, keepdims=False):
         return norm(xp, xp.absolute(x), 0, axis, keepdims)
@@ -253,11 +302,31 @@ class CountNorm(AlongAxis):
 # ── the greatest and the least ────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Extreme(Op):
+class Extreme(Reduction):
     """The greatest or the least elements."""
 
     __slots__ = ()
     kinds = "biuf"
+
+    @classmethod
+    def infer(cls, x, **params):
+        shape, dtype = super().infer(x, **params)
+        return checked(cls.opname, x.shape, shape), dtype
+
+
+def checked(name, shape, left):
+    """The shape that an extreme leaves; an error where none of no elements is to be found."""
+    if 0 in shape and 0 not in left:
+        raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
+    return left
+
+
+class Place(Extreme):
+    """Where extremes are."""
+
+    __slots__ = ()
+    batch = "along one"
+    result = staticmethod(lambda dtype: of("int64"))
 
 
 def shared(xp, g, x, out, axis=None, keepdims=False):
@@ -277,8 +346,8 @@ class Amax(Extreme):
     """max x"""
 
     row_major = True
-    batch = "along"
-    axes = ("axis",)
+    notation = "max"
+    former = "MAX_REDUCE"
 
     def forward(xp, x, *, axis=None, keepdims=False): return xp.amax(x, axis=axis, keepdims=keepdims)
     grad_x = shared
@@ -288,8 +357,8 @@ class Amin(Extreme):
     """min x"""
 
     row_major = True
-    batch = "along"
-    axes = ("axis",)
+    notation = "min"
+    former = "MIN_REDUCE"
 
     def forward(xp, x, *, axis=None, keepdims=False): return xp.amin(x, axis=axis, keepdims=keepdims)
     grad_x = shared
@@ -298,18 +367,12 @@ class Amin(Extreme):
 class Max(Extreme):
     """max x"""
 
-    batch = "along"
-    axes = ("axis",)
-
     def forward(xp, x, *, axis=None, keepdims=False): return xp.max(x, axis=axis, keepdims=keepdims)
     grad_x = shared
 
 
 class Min(Extreme):
     """min x"""
-
-    batch = "along"
-    axes = ("axis",)
 
     def forward(xp, x, *, axis=None, keepdims=False): return xp.min(x, axis=axis, keepdims=keepdims)
     grad_x = shared
@@ -319,6 +382,7 @@ class GreatestOfAll(Extreme):
     """The greatest of all elements"""
 
     torch_name = "Max"
+    batch = "defined"
 
     def overload(self):  return 1
     def forward(xp, x):  return xp.max(x)
@@ -329,36 +393,39 @@ class LeastOfAll(Extreme):
     """The least of all elements"""
 
     torch_name = "Min"
+    batch = "defined"
 
     def overload(self):  return 1
     def forward(xp, x):  return xp.min(x)
     grad_x = shared_by_all
 
 
-class Argmax(Extreme):
+class Argmax(Place):
     """Where the greatest element is: the first of equal ones."""
 
     def forward(xp, x, *, axis=None, keepdims=False): return xp.argmax(x, axis=axis, keepdims=keepdims)
 
 
-class Argmin(Extreme):
+class Argmin(Place):
     """Where the least element is: the first of equal ones."""
 
     def forward(xp, x, *, axis=None, keepdims=False): return xp.argmin(x, axis=axis, keepdims=keepdims)
 
 
-class Any(AlongAxis):
+class Any(Reduction):
     """Whether any element is true."""
 
     row_major = True
+    result = staticmethod(lambda dtype: of("bool"))
 
     def forward(xp, x, *, axis=None, keepdims=False): return xp.any(x, axis=axis, keepdims=keepdims)
 
 
-class All(AlongAxis):
+class All(Reduction):
     """Whether all elements are true."""
 
     row_major = True
+    result = staticmethod(lambda dtype: of("bool"))
 
     def forward(xp, x, *, axis=None, keepdims=False): return xp.all(x, axis=axis, keepdims=keepdims)
 
@@ -372,6 +439,11 @@ class Choice(AlongAxis):
     __slots__ = ()
     outputs = ("values", "indices")
     kinds = "biuf"
+
+    @classmethod
+    def infer(cls, x, *, axis, keepdims=False, **params):
+        shape = checked(cls.opname, x.shape, remaining(x.shape, axis, keepdims))
+        return [(shape, x.dtype), (shape, of("int64"))]
 
 
 def to_chosen(xp, g, indices, x_shape, axis, keepdims=False):
@@ -409,18 +481,14 @@ class MinDim(Choice):
     grad_x = to_chosen
 
 
-class PlaceAlongAxis(Movement):
+class PlaceAlongAxis(Placing):
     """Zeros of a shape, with x at distinct places along an axis: the adjoint of `take_along_axis` for such places."""
 
     torch_name = "ValueSelectingReduction"
-    batch = "shaped"
     axes = ("axis",)
-    linear = ("x",)
 
     def forward(xp, x, index, *, shape, axis):
-        out = xp.zeros(shape, dtype=x.dtype)
-        out[along(xp, index, axis)] = x
-        return out
+        return xp.place_along_axis(x, index, shape=shape, axis=axis)
 
     def grad_x(xp, g, index, axis):
         return xp.take_along_axis(g, index, axis=axis)

@@ -5,43 +5,46 @@ approximations that PyTorch uses, each near its own region of (x, α) and good t
 """
 from __future__ import annotations
 
-from .base import Op
+from .base import Elementwise
 
 
-class StandardGamma(Op):
+class Drawn(Elementwise):
+    """Functions of random numbers and the parameters of their distributions, all of one shape and dtype."""
+
+    __slots__ = ()
+    native = False
+    casts = None
+    row_major = True
+
+
+class StandardGamma(Drawn):
     """`sample`, drawn from Γ(α, 1), as a function of α"""
 
-    batch = "elementwise"
-
-    def forward(xp, alpha, sample):              return sample.copy()
+    def forward(xp, alpha, sample):              return xp.clone(sample)
     def grad_alpha(xp, g, alpha, sample):        return g * xp.standard_gamma_grad(alpha, sample)
 
 
-class StandardGammaGrad(Op):
+class StandardGammaGrad(Drawn):
     """dx/dα of a number x from Γ(α, 1)"""
 
-    batch = "elementwise"
-
     def forward(xp, alpha, x):
-        a, y = (v.astype("float64") for v in (alpha, x))
-        many = xp.where(xp.abs(y / a - 1) <= 0.1, gamma_near_mean(xp, a, y), gamma_saddle_point(xp, a, y))
-        return xp.where(y < 0.8, gamma_series(xp, a, y), xp.where(a > 8, many, gamma_fit(xp, a, y))).astype(x.dtype)
+        a, y = (xp.cast(v, dtype="float64") for v in (alpha, x))
+        many = xp.where(xp.absolute(y / a - 1) <= 0.1, gamma_near_mean(xp, a, y), gamma_saddle_point(xp, a, y))
+        return xp.cast(xp.where(y < 0.8, gamma_series(xp, a, y), xp.where(a > 8, many, gamma_fit(xp, a, y))), dtype=x.dtype)
 
     def grad_alpha(xp, g):    raise NotImplementedError("the derivative for '_standard_gamma_grad' is not implemented.")
     def grad_x(xp, g):        raise NotImplementedError("the derivative for '_standard_gamma_grad' is not implemented.")
 
 
-class DirichletGrad(Op):
+class DirichletGrad(Drawn):
     """dx/dα / (1 − x) of a number x from Beta(α, β), where total = α + β"""
 
-    batch = "elementwise"
-
     def forward(xp, x, alpha, total):
-        y, a, t = (v.astype("float64") for v in (x, alpha, total))
+        y, a, t = (xp.cast(v, dtype="float64") for v in (x, alpha, total))
         b, spread = t - a, t * y * (1 - y)
         rest = xp.where((a > 6) & (b > 6), beta_saddle_point(xp, y, a, b), beta_fit(xp, y, a, b))
         rest = xp.where((y >= 0.5) & (spread < 0.75), -beta_series_other(xp, 1 - y, b, a), rest)
-        return xp.where((y <= 0.5) & (spread < 2.5), beta_series(xp, y, a, b), rest).astype(x.dtype)
+        return xp.cast(xp.where((y <= 0.5) & (spread < 2.5), beta_series(xp, y, a, b), rest), dtype=x.dtype)
 
 
 # ── gamma ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -53,9 +56,9 @@ def gamma_series(xp, a, x):
     for i in range(1, 6):
         term = term * -x / i
         cdf, slope = cdf + term / (a + i), slope + term / (a + i)**2
-    power = xp.pow(x, a)
+    power = xp.power(x, a)
     moved = (xp.log(x) - xp.digamma(a)) * (power * cdf) - power * slope
-    return or_zero(xp, -moved / (xp.pow(x, a - 1) * xp.exp(-x)))
+    return or_zero(xp, -moved / (xp.power(x, a - 1) * xp.exp(-x)))
 
 
 def gamma_near_mean(xp, a, x):
@@ -67,7 +70,7 @@ def gamma_near_mean(xp, a, x):
 def gamma_saddle_point(xp, a, x):
     """Rice's saddle point expansion, for large α."""
     ratio, width = xp.log(x / a), xp.sqrt(8 * a)
-    tail = xp.pow(x - a - a * ratio, -1.5)
+    tail = xp.power(x - a - a * ratio, -1.5)
     inner = ratio * (width / (a - x) + xp.where(x < a, -tail, tail)) - xp.sqrt(2 / a) * (a + x) / (a - x)**2
     return -(1 + (1 + 1 / (24 * a)) / (12 * a)) * x * inner / width
 
@@ -95,7 +98,7 @@ def beta_series(xp, x, a, b):
     for i in range(1, 11):
         term = term * (i - b) * x / i
         series = series + term / (a + i) * (factor + 1 / (a + i))
-    return or_zero(xp, x * xp.pow(1 - x, -b) * series)
+    return or_zero(xp, x * xp.power(1 - x, -b) * series)
 
 
 def beta_series_other(xp, x, a, b):
@@ -107,7 +110,7 @@ def beta_series_other(xp, x, a, b):
         slope = slope * (b - i) + product
         product = product * (b - i)
         series = series + term / (a + i) * (slope + factor * product)
-    return or_zero(xp, -xp.pow(1 - x, 1 - b) * series)
+    return or_zero(xp, -xp.power(1 - x, 1 - b) * series)
 
 
 def beta_saddle_point(xp, x, a, b):
@@ -115,12 +118,12 @@ def beta_saddle_point(xp, x, a, b):
     total = a + b
     mean, std = a / total, xp.sqrt(a * b / (total + 1)) / total
     away = a * (x - 1) + b * x                                   # total·(x − mean)
-    first = (2 * a**2 * (x - 1) + a * b * (x - 1) - x * b**2) / (xp.sqrt(2 * a / b) * xp.pow(total, 1.5) * away**2)
-    tail = xp.pow(b * xp.log(b / (total * (1 - x))) + a * xp.log(a / (total * x)), -1.5)
+    first = (2 * a**2 * (x - 1) + a * b * (x - 1) - x * b**2) / (xp.sqrt(2 * a / b) * xp.power(total, 1.5) * away**2)
+    tail = xp.power(b * xp.log(b / (total * (1 - x))) + a * xp.log(a / (total * x)), -1.5)
     second = xp.sqrt(8 * a * b / total) / away + xp.where(x < mean, tail, -tail)
     shape = stirling(a) * stirling(b) / stirling(total)
     far = shape * -x / xp.sqrt(2 * a * b / total) * (first + 0.5 * xp.log(a / (total * x)) * second)
-    return xp.where(xp.abs(x - mean) <= 0.1 * std, beta_near_mean(x, a, b), far)
+    return xp.where(xp.absolute(x - mean) <= 0.1 * std, beta_near_mean(x, a, b), far)
 
 
 def stirling(n):

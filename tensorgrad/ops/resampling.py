@@ -4,20 +4,30 @@ from __future__ import annotations
 from math import prod
 
 from .base import Op
+from .indexing import ARRAY
 from .shape import Movement
+
+
+def along_shared(lot, kernel, x, m, *, axis, **params):
+    """Batches of what goes along an axis: at once if all examples share the weights, or the index."""
+    if not lot.shared(m):
+        return lot.one_by_one(kernel, x, m, axis=axis, **params)
+    return lot.whole(kernel(x.values, lot.common(m), axis=lot.axes(axis, x.ndim), **params))
 
 
 class Resample(Op):
     """out[…, j, …] = Σᵢ m[j, i] · x[…, i, …]: an axis as sums of its places, with the weights in a matrix"""
 
     torch_name = "Upsample"
+    batch = along_shared
     linear = ("x",)
 
     def forward(xp, x, m, *, axis):
         lead, rest = x.shape[:axis], x.shape[axis + 1:]
         if not rest:
-            return xp.matmul(x, m.T)
-        return xp.matmul(m, x.reshape(*lead, x.shape[axis], prod(rest))).reshape(*lead, m.shape[0], *rest)
+            return xp.matmul(x, xp.t(m))
+        flat = xp.reshape(x, (*lead, x.shape[axis], prod(rest)))
+        return xp.reshape(xp.matmul(m, flat), (*lead, m.shape[0], *rest))
 
     def grad_x(xp, g, m, axis):
         return xp.resample(g, xp.t(m), axis=axis)
@@ -28,6 +38,7 @@ class Average(Op):
 
     torch_name = "AdaptiveAvgPool2D"
     flat = True
+    batch = along_shared
     forward, grad_x = Resample.forward, Resample.grad_x
     linear = ("x",)
 
@@ -39,7 +50,7 @@ class TakeAxis(Movement):
     batch = "defined"
     linear = ("x",)
 
-    def forward(xp, x, index, *, axis):           return xp.take(x, index, axis=axis)
+    def forward(xp, x, index, *, axis):           return xp.index(x, index, template=(slice(None),) * axis + (ARRAY,))
     def grad_x(xp, g, index, x_shape, axis):      return xp.add_axis(g, index, size=x_shape[axis], axis=axis)
 
 
@@ -48,6 +59,7 @@ class Border(Movement):
 
     torch_name = "ReflectionPad1D"
     flat = True
+    batch = "defined"
     forward, grad_x = TakeAxis.forward, TakeAxis.grad_x
     linear = ("x",)
 
@@ -56,11 +68,12 @@ class AddAxis(Op):
     """Slices of an axis added up in the places that they came from: the adjoint of `take_axis`, as a product with a matrix of 0 and 1."""
 
     torch_name = "IndexAdd"
+    batch = along_shared
     linear = ("x",)
 
     def forward(xp, x, index, *, size, axis):
-        m = (xp.arange(size).reshape(-1, 1) == index).astype(x.dtype)
-        return xp.resample(x, m, axis=axis)
+        hits = xp.expand_dims(xp.arange(size), 1) == index
+        return xp.resample(x, xp.cast(hits, dtype=x.dtype), axis=axis)
 
     def grad_x(xp, g, index, axis):
         return xp.take_axis(g, index, axis=axis)

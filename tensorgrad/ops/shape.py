@@ -1,16 +1,34 @@
 """Shapes: views of the same memory, and rearrangements that copy."""
 from __future__ import annotations
 
+from numpy import result_type
+
 from .base import Op
 
 ANY = "biufcV"
 
 
 class Movement(Op):
-    """Ops that move elements and do not compute: every dtype will do."""
+    """Ops that move elements and do not compute: every dtype will do. What no other op says is named here and written in kernels/arrays_shape.py."""
 
     __slots__ = ()
     kinds = ANY
+
+
+def as_first(x, *rest, **params):
+    """`infer` of ops whose result has the shape and the dtype of their first input."""
+    return x.shape, x.dtype
+
+
+class Placing(Movement):
+    """Movements into zeros of a `shape`: the adjoints of views and of choices."""
+
+    __slots__ = ()
+    batch = "shaped"
+    linear = ("x",)
+
+    def infer(x, *rest, shape, **params):
+        return tuple(shape), x.dtype
 
 
 class Viewing(Movement):
@@ -25,9 +43,11 @@ class Reshape(Viewing):
 
     torch_name = "View"
     view = "maybe"
-    batch = "defined"
 
-    def forward(xp, x, *, shape):   return x.reshape(shape)       # the method: half of the time of the function, and programs reshape a lot
+    def batch(lot, kernel, x, *, shape):
+        return x.reshape(shape)
+
+    def forward(xp, x, *, shape):   return xp.reshape(x, shape)
     def grad_x(xp, g, x_shape):     return xp.reshape(g, x_shape)
 
 
@@ -35,9 +55,12 @@ class PermuteDims(Viewing):
     """out[i_axes[0], i_axes[1], …] = x[i₀, i₁, …]"""
 
     torch_name = "Permute"
-    batch = "defined"
+    former = "PERMUTE"
 
-    def forward(xp, x, *, axes):    return x.transpose(axes)
+    def batch(lot, kernel, x, *, axes):
+        return lot.whole(kernel(x.values, axes=(*range(lot.rank), *lot.axes(axes, x.ndim))))
+
+    def forward(xp, x, *, axes):    return xp.permute_dims(x, axes)
     def grad_x(xp, g, axes):        return xp.permute_dims(g, inverse(axes))
 
 
@@ -48,14 +71,19 @@ class Swapaxes(Viewing):
     batch = "along"
     axes = ("axis1", "axis2")
 
-    def forward(xp, x, *, axis1, axis2):  return x.swapaxes(axis1, axis2)
+    def forward(xp, x, *, axis1, axis2):  return xp.swapaxes(x, axis1, axis2)
     def grad_x(xp, g, axis1, axis2):      return xp.swapaxes(g, axis1, axis2)
 
 
 class T(Viewing):
     """The transpose of a matrix."""
 
-    def forward(xp, x):  return x.T
+    notation = "{}ᵀ"
+
+    def batch(lot, kernel, x):
+        return x.transpose()
+
+    def forward(xp, x):  return xp.t(x)
     def grad_x(xp, g):   return xp.t(g)
 
 
@@ -63,8 +91,10 @@ class ExpandDims(Viewing):
     """A new axis of length 1."""
 
     torch_name = "Unsqueeze"
-    batch = "along"
-    axes = ("axis",)
+    former = "UNSQUEEZE"
+
+    def batch(lot, kernel, x, *, axis):
+        return lot.whole(kernel(x.values, axis=lot.axes(axis, x.ndim + (len(axis) if isinstance(axis, tuple) else 1))))
 
     def forward(xp, x, *, axis):    return xp.expand_dims(x, axis)
     def grad_x(xp, g, x_shape):     return xp.reshape(g, x_shape)
@@ -73,8 +103,9 @@ class ExpandDims(Viewing):
 class Squeeze(Viewing):
     """Axes of length 1 left out."""
 
-    batch = "along"
-    axes = ("axis",)
+
+    def batch(lot, kernel, x, *, axis):
+        return lot.whole(kernel(x.values, axis=lot.axes(axis, x.ndim)) if x.ndim else x.values)
 
     def forward(xp, x, *, axis):    return xp.squeeze(x, axis=axis)
     def grad_x(xp, g, x_shape):     return xp.reshape(g, x_shape)
@@ -84,9 +115,12 @@ class BroadcastTo(Viewing):
     """x repeated along new axes and those of length 1; the engine sums the gradient back."""
 
     torch_name = "Expand"
-    batch = "defined"
 
-    def forward(xp, x, *, shape):   return writeable(xp.broadcast_to(x, shape))
+    def batch(lot, kernel, x, *, shape):
+        values = x.values.reshape(*x.hidden, *(1,) * (len(shape) - x.ndim), *x.shape)
+        return lot.whole(kernel(values, shape=(*x.hidden, *shape)))
+
+    def forward(xp, x, *, shape):   return xp.broadcast_to(x, shape)
     def grad_x(xp, g):              return g
 
 
@@ -95,6 +129,7 @@ class GetItem(Viewing):
 
     torch_name = "Select"
     batch = "defined"
+    former = "SELECT"
 
     def forward(xp, x, *, index):         return x[(*index, ...)]      # the dots keep a single element a view
     def grad_x(xp, g, x_shape, index):    return xp.place_slice(g, shape=x_shape, index=index)
@@ -118,17 +153,10 @@ class GetSlice(Viewing):
         return f"{steps[-1] if steps else 'Alias'}Backward0"
 
 
-class PlaceSlice(Movement):
+class PlaceSlice(Placing):
     """Zeros of a shape, with x at a basic index: the adjoint of `get_slice`."""
 
-    batch = "shaped"
-    linear = ("x",)
-
-    def forward(xp, x, *, shape, index):
-        out = xp.zeros(shape, dtype=x.dtype)
-        out[index] = x
-        return out
-
+    def forward(xp, x, *, shape, index):  return xp.place_slice(x, shape=shape, index=index)
     def grad_x(xp, g, index):             return xp.get_slice(g, index=index)
 
 
@@ -139,24 +167,20 @@ class Diagonal(Viewing):
     axes = ("axis1", "axis2")
 
     def forward(xp, x, *, offset=0, axis1=0, axis2=1):
-        return writeable(xp.diagonal(x, offset, axis1, axis2))
+        return xp.diagonal(x, offset, axis1, axis2)
 
     def grad_x(xp, g, x_shape, offset=0, axis1=0, axis2=1):
         return xp.diagonal_place(g, shape=x_shape, offset=offset, axis1=axis1, axis2=axis2)
 
 
-class DiagonalPlace(Movement):
+class DiagonalPlace(Placing):
     """Zeros of a shape with x on a diagonal: the adjoint of `diagonal`."""
 
     torch_name = "DiagEmbed"
-    batch = "shaped"
     axes = ("axis1", "axis2")
-    linear = ("x",)
 
     def forward(xp, x, *, shape, offset=0, axis1=0, axis2=1):
-        out = xp.zeros(shape, dtype=x.dtype)
-        writeable(xp.diagonal(out, offset, axis1, axis2))[...] = x
-        return out
+        return xp.diagonal_place(x, shape=shape, offset=offset, axis1=axis1, axis2=axis2)
 
     def grad_x(xp, g, offset=0, axis1=0, axis2=1):
         return xp.diagonal(g, offset=offset, axis1=axis1, axis2=axis2)
@@ -169,34 +193,19 @@ class Unfold(Viewing):
     axes = ("axis",)
 
     def forward(xp, x, *, axis, size, step):
-        count = (x.shape[axis] - size) // step + 1
-        shape = (*x.shape[:axis], count, *x.shape[axis + 1:], size)
-        strides = (*x.strides[:axis], x.strides[axis] * step, *x.strides[axis + 1:], x.strides[axis])
-        return xp.lib.stride_tricks.as_strided(x, shape, strides)
+        return xp.unfold(x, axis=axis, size=size, step=step)
 
     def grad_x(xp, g, x_shape, axis, size, step):
         return xp.unfold_add(g, shape=x_shape, axis=axis, size=size, step=step)
 
 
-class UnfoldAdd(Movement):
+class UnfoldAdd(Placing):
     """Windows added up where they came from: the adjoint of `unfold`."""
 
-    batch = "shaped"
     axes = ("axis",)
-    linear = ("x",)
 
     def forward(xp, x, *, shape, axis, size, step):
-        count, spans, lead = x.shape[axis], -(-size // step), (slice(None),) * axis
-        x = xp.moveaxis(x, -1, axis + 1)
-        out = xp.zeros((*shape[:axis], count - 1 + spans, step, *shape[axis + 1:]), dtype=x.dtype)
-        for k in range(spans):     # the k-th step of all windows at a time: each adds to distinct elements
-            part = x[(*lead, slice(None), slice(k * step, (k + 1) * step))]
-            out[(*lead, slice(k, k + count), slice(0, part.shape[axis + 1]))] += part
-        line = out.reshape((*shape[:axis], (count - 1 + spans) * step, *shape[axis + 1:]))
-        out = xp.zeros(shape, dtype=x.dtype)
-        whole = (*lead, slice(0, min(shape[axis], line.shape[axis])))
-        out[whole] = line[whole]
-        return out
+        return xp.unfold_add(x, shape=shape, axis=axis, size=size, step=step)
 
     def grad_x(xp, g, axis, size, step):
         return xp.unfold(g, axis=axis, size=size, step=step)
@@ -208,10 +217,14 @@ class AsStrided(Viewing):
     `memory` is the array that spans it (x itself if not given), `layout` the (size, stride, offset) of x in it, `length` its size.
     """
 
-    batch = "defined"
+
+    def batch(lot, kernel, x, *, size, stride, offset, memory=None, **layout):
+        line = (x if memory is None else memory).ravel("K").values
+        shape, strides = (*line.shape[:-1], *size), (*line.strides[:-1], *(s * line.itemsize for s in stride))
+        return lot.whole(lot.strided(line[..., offset:], shape, strides))
 
     def forward(xp, x, *, size, stride, offset, layout, length, memory=None):
-        return strided(xp, (x if memory is None else memory).ravel("K"), size, stride, offset)
+        return xp.as_strided(x, size=size, stride=stride, offset=offset, layout=layout, length=length, memory=memory)
 
     def grad_x(xp, g, size, stride, offset, layout, length):
         out = xp.restride(g, source=(size, stride, offset), target=layout, length=length)
@@ -225,13 +238,12 @@ class Restride(Movement):
     """x added up in zeros where the geometry `source` says, then read as `target` says: the adjoint of `as_strided`, and its own."""
 
     torch_name = "AsStrided"
-    batch = "defined"
 
     def forward(xp, x, *, source, target, length):
-        out = xp.zeros(length, dtype=x.dtype)
-        places = strided(xp, xp.arange(length), *source)
-        xp.add.at(out, places.ravel(), x.ravel())
-        return strided(xp, out, *target).copy()
+        return xp.restride(x, source=source, target=target, length=length)
+
+    def infer(x, *, source, target, length):
+        return tuple(target[0]), x.dtype
 
     def grad_x(xp, g, source, target, length):
         return xp.restride(g, source=target, target=source, length=length)
@@ -245,11 +257,6 @@ def overlapping(size, stride):
             return True
         reach += step * (count - 1)
     return False
-
-
-def strided(xp, flat, size, stride, offset):
-    steps = tuple(s * flat.itemsize for s in stride)
-    return xp.lib.stride_tricks.as_strided(flat[offset:], tuple(size), steps)
 
 
 class Unbind(Viewing):
@@ -286,7 +293,15 @@ class SplitWithSizes(Viewing):
     """`split_sizes` for sizes that were listed"""
 
     several = True
+    batch = "along"
+    axes = ("axis",)
     forward, grad_x = SplitSizes.forward, SplitSizes.grad_x
+
+
+def together(xs):
+    """The dtype that arrays have side by side."""
+    dtypes = {x.dtype for x in xs}
+    return dtypes.pop() if len(dtypes) == 1 else result_type(*dtypes)
 
 
 class Concat(Movement):
@@ -296,11 +311,18 @@ class Concat(Movement):
     torch_name = "Cat"
     sequence = True
     casts = "promote"
-    batch = "defined"
+    batch = "joined"
     linear = ("xs",)
 
     def forward(xp, xs, *, axis=0):
-        return xp.concatenate(xs, axis)
+        return xp.concat(xs, axis)
+
+    def infer(xs, *, axis=0):
+        (first, *others), dtype = [x.shape for x in xs], together(xs)
+        axis = axis % len(first) if first else 0
+        if not first or any(s[:axis] != first[:axis] or s[axis + 1:] != first[axis + 1:] for s in others):
+            raise ValueError(f"arrays of the shapes {', '.join(str(x.shape) for x in xs)} cannot be put one after the other along axis {axis}")
+        return (*first[:axis], sum(x.shape[axis] for x in xs), *first[axis + 1:]), dtype
 
     def grad_xs(xp, g, position, xs_shapes, axis=0):
         start = sum(shape[axis] for shape in xs_shapes[:position])
@@ -313,10 +335,18 @@ class Stack(Movement):
     row_major = True
     sequence = True
     casts = "promote"
-    batch = "defined"
+    batch = "joined"
     linear = ("xs",)
 
     def forward(xp, xs, *, axis=0):           return xp.stack(xs, axis)
+
+    def infer(xs, *, axis=0):
+        shape = xs[0].shape
+        if any(x.shape != shape for x in xs):
+            raise ValueError("all input arrays must have the same shape")
+        axis %= len(shape) + 1
+        return (*shape[:axis], len(xs), *shape[axis:]), together(xs)
+
     def grad_xs(xp, g, position, axis=0):     return xp.get_item(g, index=(slice(None),) * axis + (position,))
 
 
@@ -328,7 +358,9 @@ class Flip(Movement):
     axes = ("axis",)
     linear = ("x",)
 
-    def forward(xp, x, *, axis):   return xp.flip(x, axis).copy("K")
+    infer = as_first
+
+    def forward(xp, x, *, axis):   return xp.flip(x, axis)
     def grad_x(xp, g, axis):       return xp.flip(g, axis)
 
 
@@ -339,6 +371,8 @@ class Roll(Movement):
     batch = "along"
     axes = ("axis",)
     linear = ("x",)
+
+    infer = as_first
 
     def forward(xp, x, *, shift, axis):   return xp.roll(x, shift, axis)
     def grad_x(xp, g, shift, axis):       return xp.roll(g, shift=tuple(-s for s in shift), axis=axis)
@@ -351,6 +385,8 @@ class Tril(Movement):
     batch = "trailing"
     linear = ("x",)
 
+    infer = as_first
+
     def forward(xp, x, *, k=0):    return xp.tril(x, k)
     def grad_x(xp, g, k=0):        return xp.tril(g, k=k)
 
@@ -362,6 +398,8 @@ class Triu(Movement):
     batch = "trailing"
     linear = ("x",)
 
+    infer = as_first
+
     def forward(xp, x, *, k=0):    return xp.triu(x, k)
     def grad_x(xp, g, k=0):        return xp.triu(g, k=k)
 
@@ -371,13 +409,15 @@ class PadConstant(Movement):
 
     torch_name = "ConstantPadNd"
 
+    def batch(lot, kernel, x, *, widths, **params):
+        return lot.whole(kernel(x.values, widths=(*((0, 0),) * lot.rank, *widths), **params))
+
     def forward(xp, x, *, widths, value=0):
-        index = tuple(slice(max(0, -a), n - max(0, -b)) for n, (a, b) in zip(x.shape, widths, strict=True))
-        x = x[index]
-        shape = tuple(n + max(0, a) + max(0, b) for n, (a, b) in zip(x.shape, widths, strict=True))
-        out = xp.zeros(shape, dtype=x.dtype) if value == 0 else xp.full(shape, value, dtype=x.dtype)
-        out[tuple(slice(max(0, a), max(0, a) + n) for n, (a, _) in zip(x.shape, widths, strict=True))] = x
-        return out
+        return xp.pad_constant(x, widths=widths, value=value)
+
+    def infer(x, *, widths, value=0):
+        cut = (max(0, min(n, n - max(0, -b)) - max(0, -a)) for n, (a, b) in zip(x.shape, widths, strict=True))
+        return tuple(n + max(0, a) + max(0, b) for n, (a, b) in zip(cut, widths, strict=True)), x.dtype
 
     def grad_x(xp, g, widths):
         return xp.pad_constant(g, widths=tuple((-a, -b) for a, b in widths))
@@ -389,7 +429,7 @@ class ToDevice(Movement):
     torch_name = "ToCopy"
 
     def forward(xp, x, *, source, target):
-        return target.asarray(x if source.device.type == target.device.type else source.host(x))
+        return xp.to_device(x, source=source, target=target)
 
     def grad_x(xp, g, source, target):
         return xp.to_device(g, source=target, target=source)
@@ -403,26 +443,19 @@ def inverse(axes):
     return tuple(out)
 
 
-def writeable(array):
-    """NumPy gives some views read-only; here the dispatcher's rules decide what may be written."""
-    bare = getattr(array, "values", array)
-    if not getattr(bare.flags, "writeable", True) and hasattr(bare, "setflags"):
-        try:
-            bare.setflags(write=True)
-        except ValueError:       # the memory itself is read-only
-            pass
-    return array
-
-
 class Copied(Movement):
     """`src` in the place of x: what a copy in place is on the tape."""
 
     torch_name = "CopyBackwards"
+    lands = True
 
     def name(self):
         return "torch::autograd::CopyBackwards"
 
-    def forward(xp, x, src):       return src.copy()
+    def batch(lot, kernel, x, src):
+        return lot.whole(lot.full(src, lot.hidden(x, src)).copy())
+
+    def forward(xp, x, src):       return xp.contiguous(src)
     def grad_x(xp, g, x_shape):    return xp.zeros(x_shape, dtype=g.dtype)
     def grad_src(xp, g):           return g
 
@@ -436,6 +469,8 @@ class Filled(Movement):
     def overload(self):
         return 2
 
+    infer = as_first
+
     def forward(xp, x, *, value):    return xp.full(x.shape, value, dtype=x.dtype)
     def grad_x(xp, g):               return xp.zeros(g.shape, dtype=g.dtype)
 
@@ -447,5 +482,7 @@ class Contiguous(Movement):
     batch = "trailing"
     linear = ("x",)
 
-    def forward(xp, x):    return x.copy(order="C")
+    infer = as_first
+
+    def forward(xp, x):    return xp.contiguous(x)
     def grad_x(xp, g):     return g

@@ -3,22 +3,29 @@ from __future__ import annotations
 
 from math import prod
 
-from .base import Op
+from numpy import dtype as of
+
+from ..storage.base import NoValues
+from .base import AlongAxis, Op
 from .reduction import Choice, Extreme, shared_by_all, to_chosen, without
 from .shape import Movement
-
-
-def order(xp, x, axis, descending=False):
-    """The stable sorting permutation; NaN counts as the greatest."""
-    if not descending:
-        return xp.argsort(x, axis=axis, kind="stable")
-    backwards = xp.argsort(xp.flip(x, axis), axis=axis, kind="stable")
-    return xp.flip(x.shape[axis] - 1 - backwards, axis)
 
 
 def part(x, axis, start, stop):
     """The elements from start to stop along an axis."""
     return x[(slice(None),) * axis + (slice(start, stop),)]
+
+
+class Order(AlongAxis):
+    """The places of the elements in order along an axis: equal ones keep theirs, NaN is the greatest"""
+
+    kinds = "biuf"
+
+    def forward(xp, x, *, axis, descending=False):
+        return xp.order(x, axis=axis, descending=descending)
+
+    def infer(x, *, axis, descending=False):
+        return x.shape, of("int64")
 
 
 # ── sorted, or chosen by rank ─────────────────────────────────────────────────────────────────────────────────────────
@@ -31,8 +38,11 @@ class Sort(Choice):
     opname = "sort_dim"
 
     def forward(xp, x, *, axis, descending=False):
-        indices = order(xp, x, axis, descending)
-        return xp.take_along_axis(x, indices, axis=axis), indices.copy()
+        indices = xp.order(x, axis=axis, descending=descending)
+        return xp.take_along_axis(x, indices, axis=axis), indices
+
+    def infer(x, *, axis, descending=False):
+        return [(x.shape, x.dtype), (x.shape, of("int64"))]
 
     def grad_x(xp, g, indices, x_shape, axis):
         return xp.place_along_axis(g[0], indices, shape=x_shape, axis=axis)
@@ -42,8 +52,12 @@ class Topk(Choice):
     """The k greatest, or least, elements along an axis, and where they are"""
 
     def forward(xp, x, *, k, axis, largest=True, sorted=True):
-        indices = part(order(xp, x, axis, largest), axis, 0, k).copy()
+        indices = xp.contiguous(part(xp.order(x, axis=axis, descending=largest), axis, 0, k))
         return xp.take_along_axis(x, indices, axis=axis), indices
+
+    def infer(x, *, k, axis, **params):
+        shape = (*x.shape[:axis], k, *x.shape[axis + 1:])
+        return [(shape, x.dtype), (shape, of("int64"))]
 
     def grad_x(xp, g, indices, x_shape, axis):
         return xp.place_along_axis(g[0], indices, shape=x_shape, axis=axis)
@@ -55,8 +69,8 @@ class Kthvalue(Choice):
     row_major = True
 
     def forward(xp, x, *, k, axis, keepdims=False):
-        indices = part(order(xp, x, axis), axis, k - 1, k)
-        return without(xp, (xp.take_along_axis(x, indices, axis=axis), indices.copy()), axis, keepdims)
+        indices = xp.contiguous(part(xp.order(x, axis=axis), axis, k - 1, k))
+        return without(xp, (xp.take_along_axis(x, indices, axis=axis), indices), axis, keepdims)
 
     grad_x = to_chosen
 
@@ -71,7 +85,7 @@ class Median(Choice):
         return 1
 
     def forward(xp, x, *, axis, keepdims=False):
-        places, n = order(xp, x, axis), x.shape[axis]
+        places, n = xp.order(x, axis=axis), x.shape[axis]
         nans = xp.sum(x != x, axis=axis, keepdims=True)
         rank = xp.where(nans > 0, n - nans, (n - 1) // 2)       # NaNs are sorted behind the numbers
         indices = xp.take_along_axis(places, rank, axis=axis)
@@ -80,14 +94,20 @@ class Median(Choice):
     grad_x = to_chosen
 
 
+def in_order(xp, x):
+    """All elements, sorted."""
+    return xp.sort_dim(xp.reshape(x, (prod(x.shape),)), axis=0)[0]
+
+
 class MedianOfAll(Extreme):
     """The middle one of all elements, the lower of two; NaN if there is one"""
 
     torch_name = "Median"
+    batch = "defined"
 
     def forward(xp, x):
-        line = xp.sort(x.reshape(-1))
-        return xp.where(line[-1] != line[-1], line[-1], line[(x.size - 1) // 2])
+        line = in_order(xp, x)
+        return xp.where(line[-1] != line[-1], line[-1], line[(line.shape[0] - 1) // 2])
 
     grad_x = shared_by_all
 
@@ -96,10 +116,11 @@ class NanmedianOfAll(Extreme):
     """The middle one of all elements that are numbers, the lower of two"""
 
     torch_name = "Nanmedian"
+    batch = "defined"
 
     def forward(xp, x):
-        line = xp.sort(x.reshape(-1))
-        return line[xp.maximum(x.size - xp.sum(x != x) - 1, 0) // 2]
+        line = in_order(xp, x)
+        return xp.embedding(line, xp.maximum(line.shape[0] - xp.sum(x != x) - 1, 0) // 2)
 
     grad_x = shared_by_all
 
@@ -114,7 +135,7 @@ class Nanmedian(Choice):
         return 1
 
     def forward(xp, x, *, axis, keepdims=False):
-        places, n = order(xp, x, axis), x.shape[axis]
+        places, n = xp.order(x, axis=axis), x.shape[axis]
         numbers = n - xp.sum(x != x, axis=axis, keepdims=True)
         rank = xp.where(numbers > 0, (numbers - 1) // 2, 0)
         indices = xp.take_along_axis(places, rank, axis=axis)
@@ -129,11 +150,11 @@ class Mode(Choice):
     row_major = True
 
     def forward(xp, x, *, axis, keepdims=False):
-        places, n = order(xp, x, axis), x.shape[axis]
+        places, n = xp.order(x, axis=axis), x.shape[axis]
         sorted_ = xp.take_along_axis(x, places, axis=axis)
-        count = xp.arange(n).reshape([-1 if d == axis else 1 for d in range(x.ndim)])
+        count = xp.reshape(xp.arange(n), tuple(n if d == axis else 1 for d in range(x.ndim)))
         begins = part(sorted_, axis, 1, n) != part(sorted_, axis, 0, n - 1)
-        begins = xp.concatenate([xp.ones_like(part(begins, axis, 0, 1) if n > 1 else sorted_, dtype=bool), begins], axis)
+        begins = xp.concat([xp.ones_like(part(begins, axis, 0, 1) if n > 1 else sorted_, dtype=bool), begins], axis=axis)
         start = xp.cummax(xp.where(begins, count, 0), axis=axis)[0]
         last = xp.expand_dims(xp.argmax(count - start, axis=axis), axis)
         indices = xp.take_along_axis(places, last, axis=axis)
@@ -151,17 +172,20 @@ class Searchsorted(Movement):
     opname = "search_sorted"
 
     def forward(xp, sequence, values, *, right=False):
-        if sequence.ndim == 1:
-            return xp.searchsorted(sequence, values, "right" if right else "left")
-        low, high = xp.zeros(values.shape, dtype="int64"), xp.full(values.shape, sequence.shape[-1], dtype="int64")
-        for _ in range(sequence.shape[-1].bit_length()):      # each row halves its interval
+        n = sequence.shape[-1]
+        low, high = xp.zeros(values.shape, dtype="int64"), xp.full(values.shape, n, dtype="int64")
+        for _ in range(n.bit_length()):      # each row halves its interval
             middle = (low + high) // 2
-            element = xp.take_along_axis(sequence, xp.minimum(middle, sequence.shape[-1] - 1), axis=-1)
+            place = xp.minimum(middle, n - 1)
+            element = xp.embedding(sequence, place) if sequence.ndim == 1 else xp.take_along_axis(sequence, place, axis=-1)
             beyond = ~((element > values) | (values == values) & (element != element)) if right else \
                 (element < values) | (element == element) & (values != values)
             live = low < high
             low, high = xp.where(live & beyond, middle + 1, low), xp.where(live & ~beyond, middle, high)
         return low
+
+    def infer(sequence, values, *, right=False):
+        return values.shape, of("int64")
 
 
 # ── counting ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -173,6 +197,11 @@ class Bincount(Op):
     def forward(xp, x, weights, *, minlength=0):
         return xp.bincount(x, weights, minlength)
 
+    def infer(x, weights, *, minlength=0):
+        if prod(x.shape):
+            raise NoValues("bincount()")
+        return (minlength,), of("int64" if weights is None else "float64")
+
 
 class Histc(Op):
     """How many elements lie in each of equal bins from low to high"""
@@ -180,10 +209,13 @@ class Histc(Op):
     kinds = "fiuV"
 
     def forward(xp, x, *, bins, low, high):
-        x, low, high = x.ravel(), xp.asarray(low, dtype=x.dtype), xp.asarray(high, dtype=x.dtype)
-        x = x[(x >= low) & (x <= high)]
-        places = ((x - low) * bins / (high - low)).astype("int64")
-        return xp.bincount(xp.minimum(places, bins - 1), minlength=bins)
+        x, low, high = xp.reshape(x, (prod(x.shape),)), xp.full((), low, dtype=x.dtype), xp.full((), high, dtype=x.dtype)
+        inside = (x >= low) & (x <= high)
+        places = xp.cast((xp.where(inside, x, low) - low) * bins / (high - low), dtype="int64")
+        return xp.contiguous(xp.bincount(xp.where(inside, xp.minimum(places, bins - 1), bins), None, minlength=bins + 1)[:bins])   # others go behind
+
+    def infer(x, *, bins, low, high):
+        return (bins,), of("int64")
 
 
 class Distinct(Op):
@@ -193,8 +225,7 @@ class Distinct(Op):
     by_values = "_unique2"
 
     def forward(xp, x):
-        values, inverse, counts = xp.unique(x, return_inverse=True, return_counts=True, equal_nan=False)
-        return values, inverse.reshape(x.shape), counts
+        return xp.distinct(x)
 
 
 class DistinctSlices(Op):
@@ -205,12 +236,4 @@ class DistinctSlices(Op):
     by_values = "unique_dim"
 
     def forward(xp, x, *, neighbours=False):
-        n = x.shape[0]
-        rows = x.reshape(n, prod(x.shape[1:]))
-        places = xp.arange(n) if neighbours or not rows.size else xp.lexsort(rows.T[::-1])
-        rows = rows[places]
-        begins = xp.concatenate([xp.ones(min(n, 1), dtype=bool), (rows[1:] != rows[:-1]).any(1)])
-        group = xp.cumsum(begins, axis=0) - 1
-        inverse = xp.zeros(n, dtype="int64")
-        inverse[places] = group
-        return x[places][begins], inverse, xp.bincount(group, minlength=0)
+        return xp.distinct_slices(x, neighbours=neighbours)

@@ -1,7 +1,7 @@
 """Special functions and their derivatives. How they are computed stands in `_special_functions.py` and `_bessel_functions.py`."""
 from __future__ import annotations
 
-from math import pi, sqrt
+from math import nan, pi, sqrt
 
 from . import _airy_function as airy
 from . import _bessel_functions as bessel
@@ -176,7 +176,7 @@ class I0(Special):
 
     opname = "i0"
 
-    def forward(xp, x):    return xp.where(xp.isinf(x), xp.nan, bessel.i0(xp, x)).astype(x.dtype)
+    def forward(xp, x):    return xp.where(xp.isinf(x), nan, bessel.i0(xp, x))
     def grad_x(xp, g, x):  return g * xp.i1(x)
 
 
@@ -196,7 +196,7 @@ class I1(Special):
     opname = "i1"
     torch_name = "SpecialI1"
 
-    def forward(xp, x):         return xp.where(xp.isinf(x), xp.nan, bessel.i1(xp, x)).astype(x.dtype)
+    def forward(xp, x):         return xp.where(xp.isinf(x), nan, bessel.i1(xp, x))
     def grad_x(xp, g, x, out):  return g * xp.where(x == x, xp.i0(x) - over(xp, out, x), 0.5)
 
 

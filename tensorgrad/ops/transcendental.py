@@ -1,7 +1,7 @@
 """Exponentials, logarithms, trigonometric and hyperbolic functions."""
 from __future__ import annotations
 
-from math import log, pi
+from math import log, nan, pi
 
 from . import _special_functions as special
 from .base import Floating
@@ -17,6 +17,7 @@ class Exp(Floating):
     """eˣ"""
 
     onnx = "Exp"
+    lands = True
 
     def forward(xp, x):      return xp.exp(x)
     def grad_x(xp, g, out):  return xp.multiply(g, out)
@@ -26,6 +27,7 @@ class Exp2(Floating):
     """2ˣ"""
 
     native = False
+    notation = "2 ^ {}"
 
     def forward(xp, x):      return xp.exp2(x) if x.dtype.kind == "f" else xp.exp(x * LN2)
     def grad_x(xp, g, out):  return g * (out * LN2)
@@ -33,6 +35,8 @@ class Exp2(Floating):
 
 class Expm1(Floating):
     """eˣ − 1, exact near 0"""
+
+    notation = "exp({}) − 1"
 
     def forward(xp, x):      return xp.expm1(x)
     def grad_x(xp, g, out):  return g * (out + 1)
@@ -65,6 +69,7 @@ class Log1p(Floating):
     """ln(1 + x), exact near 0"""
 
     torch_name = "Log1P"
+    notation = "log(1 + {})"
 
     def forward(xp, x):    return xp.log1p(x)
     def grad_x(xp, g, x):  return g / (x + 1)
@@ -121,6 +126,8 @@ class Sigmoid(Floating):
 
     native = False
     onnx = "Sigmoid"
+    lands = True
+    notation = "σ"
 
     def forward(xp, x):      return 1 / (xp.exp(-x) + 1)
     def grad_x(xp, g, out):  return xp.sigmoid_gradient(g, out)
@@ -241,7 +248,7 @@ class Sinc(Floating):
     native = False
 
     def forward(xp, x):
-        return xp.where(xp.isinf(x), xp.nan, special.sinc(xp, x)) if x.dtype.kind == "f" else xp.sinc(x)
+        return xp.where(xp.isinf(x), nan, special.sinc(xp, x)) if x.dtype.kind == "f" else xp.sinc(x)
 
     def grad_x(xp, g, x):
         y, below = x * pi, x * x * pi
@@ -295,6 +302,7 @@ class Tanh(Floating):
     """tanh x"""
 
     onnx = "Tanh"
+    lands = True
 
     def forward(xp, x):      return xp.tanh(x)
     def grad_x(xp, g, out):  return xp.tanh_gradient(g, out)

@@ -4,23 +4,6 @@ from __future__ import annotations
 from .base import Op
 
 
-def look(xp, x, view):
-    """Go along a chain of view ops."""
-    for op, params in view:
-        x = op.forward(xp, x, **params)
-    return x
-
-
-def laid(xp, x, order):
-    """A copy that lies in memory as the whole does of which x is the gradient: `order` are its axes, the slowest first (None: as they come).
-
-    In another order, a view of it by `reshape` would be a copy, and `as_strided` would find other elements.
-    """
-    if order is None:
-        return x.copy(order="C")
-    return x.transpose(order).copy(order="C").transpose([order.index(axis) for axis in range(x.ndim)])
-
-
 class View(Op):
     """The part of x that a view shows."""
 
@@ -28,7 +11,7 @@ class View(Op):
     linear = ("x",)
 
     def forward(xp, x, *, view, order=None):
-        return look(xp, laid(xp, x, order) if view[0][0].torch_name == "AsStrided" else x, view).copy()
+        return xp.view(x, view=view, order=order)
 
     def grad_x(xp, g, x_shape, view, order):
         return xp.set_view(xp.zeros(x_shape, dtype=g.dtype), g, view=view, order=order)
@@ -42,12 +25,11 @@ class SetView(Op):
     def name(self):
         return "torch::autograd::CopySlices"
 
+    def batch(lot, kernel, x, value, **params):
+        return lot.definition(SetView)(lot.whole(lot.full(x, lot.hidden(x, value))), value, **params)
+
     def forward(xp, x, value, *, view, order=None, written=False):
-        if written:
-            return x
-        out = laid(xp, xp.asarray(x), order)                # a NumPy scalar would not be written to
-        look(xp, out, view)[...] = value
-        return out
+        return xp.set_view(x, value, view=view, order=order, written=written)
 
     def grad_x(xp, g, value_shape, view, order):
         return xp.set_view(g, xp.zeros(value_shape, dtype=g.dtype), view=view, order=order)

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any
 
 from .. import api as tg
-from ..core.tape import HookDict, RemovableHandle
+from ..core.node import HookDict, RemovableHandle
 
 _global_hooks = {'step_pre': HookDict(), 'step_post': HookDict()}
 

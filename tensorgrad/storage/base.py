@@ -30,10 +30,10 @@ class Namespace:
         return finder
 
     def __init__(self, backend: type[Storage]) -> None:
-        self._backend = backend
+        self.backend = backend
 
     def __getattr__(self, name: str) -> Any:
-        backend = self._backend
+        backend = self.backend
         found = getattr(backend.module, name, None)
         if found is None:
             found = partial(made_on_host, backend, name) if name in MAKERS else self._found(name)
@@ -43,9 +43,9 @@ class Namespace:
     def _found(self, name: str) -> Any:
         """The op `name` as a function on this backend's arrays."""
         for finder in self.finders:
-            if (found := finder(self._backend, name)) is not None:
+            if (found := finder(self.backend, name)) is not None:
                 return found
-        raise AttributeError(f"the op table has no {name!r}, and neither has {self._backend.__name__}'s module")
+        raise AttributeError(f"the op table has no {name!r}, and neither has {self.backend.__name__}'s module")
 
 
 MAKERS = {"zeros", "ones", "full", "arange", "eye", "zeros_like", "ones_like", "full_like"}
@@ -180,6 +180,11 @@ class Storage:
     def host(cls, array: Any) -> np.ndarray[Any, Any]:
         """The values as a NumPy array; the same memory where the host can see it."""
         raise NotImplementedError(f"{cls.__name__} does not say how its arrays are read: define host")
+
+    @classmethod
+    def judge(cls) -> Any:
+        """`xp` for checks of values, whose `any` and `all` give an answer; None where there are no values."""
+        return None if cls.hollow else cls.xp
 
     @classmethod
     def seen(cls, array: Any) -> np.ndarray[Any, Any]:

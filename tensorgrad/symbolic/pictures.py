@@ -8,8 +8,8 @@ from typing import Any
 from .. import api as tg
 from ..nn import Sequential
 from ..viz.graph import PICTURES, Graph
+from ..viz.model import Model, Node
 from ..viz.scene import Shows
-from ..viz.tape import Model, Node
 from .blank import merge
 from .calls import Call, Unpack
 from .config import SymbolicAPI2ContextManager

@@ -1,6 +1,6 @@
 """Handles of hooks (PyTorch: ``torch.utils.hooks``)."""
 from .._copying import warn_if_has_hooks
-from ..core.tape import RemovableHandle
+from ..core.node import RemovableHandle
 
 __all__ = ['RemovableHandle', 'unserializable_hook', 'warn_if_has_hooks']
 

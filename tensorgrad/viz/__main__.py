@@ -134,16 +134,13 @@ def report(error: BaseException) -> None:
 def draw(last: Any, wanted: Wanted) -> str | None:
     """Save the picture of the last loss. Returns what it shows, or None if there is no loss."""
     from . import explain, graph
-    from .naming import tensors_of
+    from .naming import placed, tensors_of
     if not last.outputs:
         return None
     last.restore()
-    module, names = last.module(), {}
-    if module is not None:
-        own = {id(p) for p in (*module.parameters(), *module.buffers())}
-        names = {name: t for name, t in tensors_of(last.scope, module).items() if id(t) not in own}
-    else:
-        names = tensors_of(last.scope)
+    module = last.module()
+    own = set() if module is None else {id(p) for p in (*module.parameters(), *module.buffers())}
+    names = {name: tensor for name, (tensor, _) in placed(tensors_of(last.scope, module)).items() if id(tensor) not in own}
     loss = last.outputs[-1]
     if wanted.explain:
         gradient = last.gradients[-1] if isinstance(last.gradients, (tuple, list)) else last.gradients

@@ -5,8 +5,8 @@ import shutil
 import subprocess
 
 from .fold import Group, ancestors
+from .model import Node
 from .scene import Scene, told_steps
-from .tape import Node
 from .text import numbers, quoted, shorten
 
 LOOKS = {"leaf": 'shape=box style=filled fillcolor="#ffffff" color="#475569"', "constant": 'shape=box style=filled fillcolor="#f3f5f8" color="#a3aebd"',

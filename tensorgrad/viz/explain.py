@@ -1,30 +1,30 @@
 """Backprop, step by step: what each step back is given, what its rule makes of it, and what is added up where."""
 from __future__ import annotations
 
-import linecache
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..core.tape import Leaf, TensorBase, node_of
-from .naming import Names, tensors_of, variables
-from .replay import replay
-from .steps import backward
-from .tape import Model, behind, read
-from .telling import Arrived, BackwardStep, ForwardStep, backward_steps, forward_steps
-from .values import Value
-from .watch import note_of
+from ..core.engine import starts
+from ..core.tape import TensorBase
+from .model import Model, drawn
+from .naming import known, names_of, placed, tensors_of, variables
+from .tape import Tape
+from .telling import Arrived, BackwardStep, ForwardStep, Teller
+from .text import Value, brief
 
 
-def explain(loss: Any, gradient: Any = None, *, module: Any = None, names: Mapping[str, Any] | None = None) -> Explanation:
+def explain(loss: Any, gradient: Any = None, *, module: Any = None,
+            names: Mapping[str, Any] | None = None) -> Explanation:
     """Backprop from `loss`, step by step: each op, its rule, the numbers that go into it, and what is added up where.
 
-    Nothing is changed: no `.grad`, no hook runs, and the graph is kept. Start from `gradient`, as `loss.backward(gradient)` does. Tensors are called by the
-    variables of the program that calls, by the parameters of `module`, or by `names`, a mapping name → tensor.
+    Nothing is changed: no `.grad`, no hook runs, and the graph is kept. Start from `gradient`, as
+    `loss.backward(gradient)` does. Tensors are called by the variables of the program that calls, by the parameters of
+    `module`, or by `names`, a mapping name → tensor.
 
-    Raises: TypeError for what is no Tensor; RuntimeError, as `backward` does, for a loss of several elements without a `gradient`, for a tensor that has no
-    graph, and for a graph that was freed. Formulas: the ops' own `grad_*`.
+    Raises: TypeError for what is no Tensor; RuntimeError, as `backward` does, for a loss of several elements without a
+    `gradient`, for a tensor that has no graph, and for a graph that was freed. Formulas: the ops' own `grad_*`.
 
     >>> import tensorgrad as torch
     >>> x = torch.tensor(3., requires_grad=True)
@@ -36,42 +36,45 @@ def explain(loss: Any, gradient: Any = None, *, module: Any = None, names: Mappi
     if not isinstance(loss, TensorBase):
         raise TypeError(f"explain(): argument 'loss' (position 1) must be Tensor, not {type(loss).__name__}")
     scope = variables(sys._getframe(1)) if names is None else dict(names)
-    return Explanation(loss, gradient, tensors_of(scope, module))
+    return Explanation(loss, gradient, placed(tensors_of(scope, module)))
 
 
 class Explanation:
     """The steps of a forward and a backward, with their numbers as they were when `explain` was called.
 
-    `forward` and `steps` list the steps, `leaves` what arrives in the end. It prints as text, shows itself as a table in Jupyter, and `html()` or
-    `save(path)` make a page of it that walks through the steps on the graph.
+    `forward` and `steps` list the steps, `leaves` what arrives in the end. It prints as text, shows itself as a table
+    in Jupyter, and `html()` or `save(path)` make a page of it that walks through the steps on the graph.
     """
 
-    def __init__(self, loss: Any, gradient: Any, tensors: Mapping[str, Any]) -> None:
-        self.root = node_of(loss)
-        found = backward(loss, gradient)
-        nodes = behind([self.root])
-        labels = Names(nodes, tensors)
-        values, constants = replay(nodes, [loss, *tensors.values()])
-        sources = {node: (note.file, note.line, linecache.getline(note.file, note.line).strip()) for node in nodes if (note := note_of(node)) is not None}
-        self.name, self.value, self.start = labels(self.root), values.get(self.root), found.start
-        self.given: list[tuple[str, Value | None, Any]] = [(labels(n), values.get(n), n) for n in nodes if type(n) is Leaf]
-        self.forward: list[ForwardStep] = forward_steps(nodes, labels, values, constants, sources)
-        self.steps: list[BackwardStep] = backward_steps(found, labels, {step.node: step.expression for step in self.forward}, sources)
-        self.leaves: list[Arrived] = [Arrived(labels(leaf), value, _grad(leaf), leaf) for leaf, value in found.leaves.items()]
-        self.model = self._model(read(loss, names=dict(tensors)), labels, values)
+    def __init__(self, loss: Any, gradient: Any, tensors: Mapping[str, tuple[Any, Any]]) -> None:
+        roots = starts((loss,), None if gradient is None else (gradient,), False)
+        (self.root, start), = roots.items()
+        if self.root._storage.rank:
+            raise RuntimeError("explain() shows the numbers of one example: it cannot look into a tensor inside vmap")
+        tape = Tape(roots, [(loss, self.root), *tensors.values()], roots, again=True)
+        called, names = known(tensors), names_of(tape, tensors)
+        teller = Teller(tape, names, start)
+        self.name, self.value, self.start = names[self.root], teller.values.get(self.root), teller.start
+        self.forward: list[ForwardStep] = teller.forward()
+        self.steps: list[BackwardStep] = teller.back(self.forward)
+        self.leaves: list[Arrived] = teller.arrived()
+        self.model = self._model(drawn(tape, called, [(loss, self.root)]), names, teller.values)
+        self.given: list[tuple[str, Value | None, Any]] = [(names[n], teller.values.get(n), n) for n in tape.leaves]
 
-    def _model(self, model: Model, labels: Names, values: Mapping[Any, Value]) -> Model:
+    def _model(self, model: Model, names: Mapping[Any, str], values: Mapping[Any, Value]) -> Model:
         """The graph, with the names and numbers that are told here."""
+        fixed = [node for node in model.nodes if node.tape is None and hasattr(node.value, "shape")]
+        placed = [node for node in model.nodes if node.tape is not None and node.kind != "value"]
         gradients = {told.node: told.total for step in self.steps for told in step.gives} | {self.root: self.start}
-        for node in model.nodes:
-            if node.tape is None and hasattr(node.value, "shape"):
-                node.value = Value.of(node.tensor if node.tensor is not None else node.value).text(18)
-            if node.tape is None or node.kind == "value":
-                continue
-            node.name = labels(node.tape)
+        texts = iter(brief([*[n.value for n in fixed], *[values.get(n.tape) for n in placed],
+                            *[gradients.get(n.tape) for n in placed]]))
+        for node, text in zip(fixed, texts):
+            node.value = text
+        for node, text in zip(placed, texts):
+            node.name, node.value = names[node.tape], text
             node.title = node.name if node.kind == "leaf" else node.title
-            value, gradient = values.get(node.tape), gradients.get(node.tape)
-            node.value, node.gradient = value and value.text(18), gradient and gradient.text(18)
+        for node, text in zip(placed, texts):
+            node.gradient = text
         return model
 
     def __len__(self) -> int:
@@ -84,7 +87,7 @@ class Explanation:
         return self.steps[index]
 
     def text(self, *, width: int = 100, most: int | None = 60, colour: bool = False) -> str:
-        """The steps as text of so many columns. Of more than `most` steps the middle is left out (None: of no number)."""
+        """The steps as text of so many columns. Of more than `most` steps (None: no limit) the middle is left out."""
         from .report import text
         return text(self, width, most, colour)
 
@@ -99,7 +102,8 @@ class Explanation:
         return table(self)
 
     def html(self, exercise: bool = False) -> str:
-        """One page that needs nothing else: the graph, and a slider through the steps. As an exercise, the gradients are for the reader to find."""
+        """A page that needs nothing else: the graph, and a slider through the steps. In an exercise, the gradients are
+        for the reader to find."""
         from .lesson import page
         return page(self, exercise)
 
@@ -119,7 +123,7 @@ class Explanation:
         return path
 
     def exercise(self) -> Exercise:
-        """The same as an exercise: a page that blanks the gradients, and checks what is typed in."""
+        """An exercise: the page with blanks for the gradients, which checks what is typed in."""
         return Exercise(self)
 
 
@@ -144,8 +148,3 @@ class Exercise:
     def _repr_html_(self) -> str:
         from .lesson import framed
         return framed(self.html())
-
-
-def _grad(leaf: Any) -> Value | None:
-    tensor = leaf.tensor
-    return None if tensor is None or tensor._grad is None else Value.of(tensor._grad)

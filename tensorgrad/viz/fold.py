@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .tape import Model, Node, zip_calls
+from .model import Model, Node, zip_calls
 
 PERIOD, CROWD, PIECE, INPUTS = 64, 150, 100, 4      # the longest block that is looked for; members of a group, and of a piece of it; inputs
 

@@ -5,8 +5,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from .telling import NOT_KEPT, UNKNOWN
-from .text import escape
-from .values import Value, shape_text, short
+from .text import Value, escape, shape_text, short
 
 BLANKS = 9         # arrays of so many elements have a blank for each; of larger ones, the first and the last are asked for
 

@@ -10,9 +10,10 @@ from typing import Any
 from .dot import dot, png
 from .fold import Tree
 from .html import graph_page
+from .model import Model
 from .scene import Scene, Shows
 from .svg import draw
-from .tape import Model, read, read_failed
+from .tape import read, read_failed
 from .text import escape
 
 PICTURES: dict[type, Callable[..., Graph]] = {}     # how graphs of other kinds are drawn: their modules register a function here

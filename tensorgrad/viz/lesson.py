@@ -7,8 +7,8 @@ from ..core.tape import Output
 from . import html, svg
 from .fold import Tree
 from .frames import Frame, Writer
+from .model import Model, Node
 from .scene import Scene, Shows
-from .tape import Model, Node
 from .text import clean, escape, script, shorten
 
 MOST = 120         # steps of a page; of a longer backward it shows those next to the loss

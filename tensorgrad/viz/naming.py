@@ -1,15 +1,11 @@
-"""What tensors are called: by the program's variables and modules, by their own `.name`, or by numbers in the order they were made."""
+"""Names of tensors: from variables and modules of the program, their own `.name`, or numbers in the order of time."""
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
 from ..core.tape import Leaf, Output, TensorBase, node_of
-from ..ops.base import Node
-from .steps import op_of
-from .text import clean, shorten
-
-LONGEST = 24
+from .text import readable
 
 
 def variables(frame: Any) -> dict[str, Any]:
@@ -20,7 +16,7 @@ def variables(frame: Any) -> dict[str, Any]:
 
 
 def tensors_of(scope: Mapping[str, Any], module: Any = None) -> dict[str, Any]:
-    """{name: tensor} of variables, of the parameters of modules among them, and of a module whose own name goes without saying."""
+    """{name: tensor} of variables, of the parameters of modules among them, and of `module`, whose name is left out."""
     if module is not None and not hasattr(module, "named_parameters"):
         raise TypeError(f"module: expected a Module, not {type(module).__name__}")
     found = dict(module.named_parameters()) if module is not None else {}
@@ -32,51 +28,76 @@ def tensors_of(scope: Mapping[str, Any], module: Any = None) -> dict[str, Any]:
             raise TypeError(f"names: {name!r} is a {type(value).__name__}, not a tensor")
         if not isinstance(value, TensorBase) and value is not module:
             found.update((f"{name}.{inner}", p) for inner, p in value.named_parameters())
-    return {name: tensor for name, tensor in found.items() if has_place(tensor)}
+    return found
 
 
-def has_place(tensor: Any) -> bool:
-    """Whether one can ask for a tensor's values and where it came from: not of a lazy parameter, nor of a view that was lost to a write in place."""
-    try:
-        node_of(tensor)
-        return hasattr(tensor.array, "shape")
-    except (RuntimeError, ValueError):
-        return False
+def placed(tensors: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """{name: (tensor, its place on the tape)}, less those whose values or history cannot be asked for.
+
+    These are lazy parameters, and views that a write in place has made invalid.
+    """
+    found = {}
+    for name, tensor in tensors.items():
+        try:
+            place = node_of(tensor)
+            if hasattr(tensor.array, "shape"):
+                found[name] = tensor, place
+        except (RuntimeError, ValueError):
+            continue
+    return found
 
 
-def readable(name: Any) -> str:
-    return shorten(clean(name), LONGEST)
+def names_of(tape: Any, tensors: Mapping[str, tuple[Any, Any]]) -> dict[Any, str]:
+    """{place on the tape: its name}, and {id(array): name} of tensors that need no gradient.
+
+    Places that nobody named are numbered in the order of time.
+    """
+    own = [getattr(tensor, "name", None) or name for name, (tensor, _) in tensors.items()]
+    found: dict[Any, str] = {}
+    for (tensor, place), name in zip(tensors.values(), list(map(readable, own))):
+        found.setdefault(id(tensor.array), name)
+        if place is not None:
+            found.setdefault(place, name)
+    count = {"leaf": 0, "v": 0}
+    for node in tape.nodes:
+        if type(node) is Output:
+            continue
+        kind = "leaf" if type(node) is Leaf else "v"
+        count[kind] += node not in found
+        mine = getattr(tape.leaves[node], "name", None) if kind == "leaf" else None
+        if mine or node not in found:
+            number = "L" if node is tape.nodes[-1] and kind == "v" else f"{kind}{count[kind]}"
+            found[node] = readable(mine) if mine else number
+    for node in tape.nodes:
+        if type(node) is Output and node not in found:
+            outputs = getattr(tape.steps[node.node].op, "outputs", ())
+            part = "" if len(node.node.dtype) == 1 else f".{outputs[node.index]}" if outputs else f"[{node.index}]"
+            found[node] = found[node.node] + part
+    return found
 
 
-class Names:
-    """The names of the nodes of a tape, and of tensors that need no gradient."""
+Known = dict[int, tuple[str, tuple[str, ...] | None, Any]]
 
-    def __init__(self, nodes: list[Any], tensors: Mapping[str, Any]) -> None:
-        self.of_node: dict[Any, str] = {}
-        self.of_array: dict[int, str] = {}
-        self.held = list(tensors.values())          # as long as their arrays live, so do the numbers by which they are known
-        for name, tensor in tensors.items():
-            name = readable(getattr(tensor, "name", None) or name)
-            self.of_array.setdefault(id(tensor.array), name)
-            if (node := node_of(tensor)) is not None:
-                self.of_node.setdefault(node, name)
-        count = {"leaf": 0, "v": 0}
-        for node in nodes:
-            if type(node) is Output:
-                continue
-            kind = "leaf" if type(node) is Leaf else "v"
-            count[kind] += node not in self.of_node
-            own = getattr(node.tensor, "name", None) if type(node) is Leaf else None
-            if own or node not in self.of_node:
-                self.of_node[node] = readable(own) if own else "L" if node is nodes[-1] and kind == "v" else f"{kind}{count[kind]}"
-        for node in nodes:
-            if type(node) is Output and node not in self.of_node:
-                outputs = getattr(op_of(node.node), "outputs", ())
-                part = "" if len(node.node.dtype) == 1 else f".{outputs[node.index]}" if outputs else f"[{node.index}]"
-                self.of_node[node] = self.of_node[node.node] + part
 
-    def __call__(self, tensor: Any) -> str:
-        """The name of a node, or of a tensor that needs no gradient; '' for what has none."""
-        if isinstance(tensor, TensorBase):
-            return self.of_array.get(id(tensor.array), "")
-        return self.of_node.get(tensor, "") if isinstance(tensor, Node) else ""
+def named(module: Any, names: Mapping[str, Any] | None) -> Known:
+    """{id of a tensor or place on the tape: (its name, the path of the module it belongs to, the object itself)}."""
+    found: Known = {}
+    if module is not None:
+        if not hasattr(module, "named_parameters"):
+            raise TypeError(f"module: expected a Module, not {type(module).__name__}")
+        for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+            found[id(tensor)] = (name, tuple(name.split(".")[:-1]), tensor)
+    for name, tensor in (names or {}).items():
+        if not isinstance(tensor, TensorBase):
+            raise TypeError(f"names: {name!r} is a {type(tensor).__name__}, not a tensor")
+    return found | known({name: (tensor, node_of(tensor)) for name, tensor in (names or {}).items()})
+
+
+def known(tensors: Mapping[str, tuple[Any, Any]]) -> Known:
+    """`named` for tensors that come with their places."""
+    found: Known = {}
+    for name, (tensor, place) in tensors.items():
+        found[id(tensor)] = (name, None, tensor)
+        if place is not None and type(place) is not Leaf:
+            found[id(place)] = (name, None, place)
+    return found

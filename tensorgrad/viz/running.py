@@ -5,17 +5,16 @@ parameters, until the next one comes; the program sees no difference. `restore` 
 """
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from .. import autograd
 from ..autograd import function
-from ..core import engine, fused, tape
-from ..core.tape import FREED, Leaf, TensorBase, node_of
-from ..ops.base import Op
+from ..core import engine, tape
+from ..core.step import PlainStep
+from ..core.tape import Leaf, TensorBase, node_of
 from .naming import variables
+from .notes import place
 from .tape import behind
-from .watch import INSIDE
 
 
 class Last:
@@ -36,19 +35,19 @@ class Last:
     def __enter__(self) -> Last:
         self.plain, self.show = engine.backward, tape.show
         engine.backward = autograd.backward = self.backward
-        for module in (tape, fused, function):
+        for module in (tape, function):
             module.show = self.shown                                # type: ignore[attr-defined]
         return self
 
     def __exit__(self, *exception: object) -> None:
         engine.backward = autograd.backward = self.plain
-        for module in (tape, fused, function):
+        for module in (tape, function):
             module.show = self.show                                 # type: ignore[attr-defined]
 
     def shown(self, node: Any, outs: Any) -> None:
         self.show(node, outs)
         if not self.backwards and outs[0].array.shape == ():
-            self.outputs, self.scope = (outs[0],), variables(caller())
+            self.outputs, self.scope = (outs[0],), variables(place())
 
     def backward(self, tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False, grad_variables: Any = None,
                  inputs: Any = None) -> None:
@@ -60,23 +59,23 @@ class Last:
         self.plain(tensors, grad_tensors, True, create_graph, grad_variables, inputs)
         if not retain_graph:
             for step, _ in self.saved:
-                step.saved = FREED
+                step.free()
 
     def keep(self, outputs: tuple[Any, ...], gradients: Any) -> None:
         """Note what a backward is about to start from, and to free."""
         nodes = behind([node_of(t) for t in outputs])
-        steps = [(node, node.saved) for node in nodes if isinstance(node, Op) and hasattr(node, "saved")]
-        if any(saved is FREED for _, saved in steps):
+        steps = [(node, node.memory) for node in nodes if isinstance(node, PlainStep)]
+        if any(step.freed for step, _ in steps):
             return                                                  # the backward will say so
-        self.outputs, self.gradients, self.saved, self.scope = outputs, gradients, steps, variables(caller())
+        self.outputs, self.gradients, self.saved, self.scope = outputs, gradients, steps, variables(place())
         self.backwards += 1
         held = [leaf.tensor for leaf in nodes if type(leaf) is Leaf and leaf.tensor is not None]
         self.leaves = [(t, t.array, t.array.copy(), t._storage, t._storage.written, None if t._grad is None else t._grad.detach().clone()) for t in held]
 
     def restore(self) -> None:
         """Put the numbers back that the last backward saw: for a program that has ended."""
-        for step, saved in self.saved:
-            step.saved = saved
+        for step, memory in self.saved:
+            step.memory = memory
         for tensor, array, copy, storage, written, grad in self.leaves:
             if getattr(getattr(array, "flags", None), "writeable", True):
                 array[...] = copy
@@ -89,11 +88,3 @@ class Last:
         counts = [(sum(id(p) in held for p in module.parameters()), i) for i, module in enumerate(modules)]
         most, i = max(counts, default=(0, 0), key=lambda found: (found[0], -found[1]))
         return modules[i] if most else None
-
-
-def caller() -> Any:
-    """The frame of the program that is running."""
-    frame: Any = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(INSIDE):
-        frame = frame.f_back
-    return frame

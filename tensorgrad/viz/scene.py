@@ -8,7 +8,7 @@ from typing import Any
 
 from .fold import Group, Tree
 from .layout import Layout, layout
-from .tape import Edge, Model, Node, leaf_name
+from .model import Edge, Model, Node, leaf_name
 from .text import LABEL, clean, columns, numbers, shorten, size, tooltip
 
 LINE, PAD, HEADER, BORDER = 15.0, 6.0, 26.0, 12.0       # heights of a line and of a group's head; paddings of boxes and of groups

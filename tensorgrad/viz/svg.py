@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from .fold import Group
 from .layout import Point
+from .model import Model
 from .scene import BORDER, COLUMN, HEADER, LINE, PAD, Box, Scene, Shows, scene, told_count
-from .tape import Model
 from .text import columns, escape, shorten
 
 STYLE = """

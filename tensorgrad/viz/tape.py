@@ -1,88 +1,203 @@
-"""The tape behind tensors as a plain model: what is a leaf, what a step, what leads where. Everything that is drawn is drawn from this."""
+"""The tape behind tensors, read once: its steps, the values that it still has, and the gradients of a way back.
+
+Nothing is changed by reading: no .grad, no hook runs, and nothing that was saved is freed.
+"""
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Any
 
-from ..core.engine import sweep
-from ..core.fused import Residual, plan_of
-from ..core.tape import FREED, Hooks, Leaf, Output, Packed, TensorBase, node_of
-from ..ops.base import OPS, Op, input_name
-from .watch import name_of, note_of
+import numpy as np
+
+from ..core.dispatch import apply, wrap
+from ..core.mode import no_grad
+from ..core.sweep import StepBack, steps_back
+from ..core.tape import Leaf, Output, TensorBase, node_of
+from ..guest import Region
+from .model import Model, Reader, drawn, group
+from .naming import named
+
+LARGEST = 1 << 20       # elements of an input, up to which a step is computed again
+SLACK = 8               # units in the last place
 
 
-@dataclass(slots=True, eq=False)
-class Node:
-    """A box of the picture: a leaf, a step, an output, or the step that failed."""
+class Tape:
+    """All that leads to some places on the tape, in numbers as they are now.
 
-    id: str
-    kind: str                                   # "leaf", "step", "value" (an output) or "failed"
-    title: str
-    shape: Any = ()                             # of a step with several results: one for each
-    dtype: Any = None
-    name: str | None = None                     # of a parameter, or what the tensor is called
-    op: type[Op] | None = None
-    tape: Any = None                            # the step or leaf on the tape
-    tensor: Any = None                          # the tensor, where it is known
-    value: Any = None                           # its array
-    gradient: Any = None
-    saved: tuple[str, ...] = ()                 # what the step keeps for its backward
-    group: tuple[str, ...] = ()                 # the path of the module that made it
-    calls: tuple[int, ...] = ()                 # which call of each of these modules it was, where that is known
-    source: tuple[str, int, str] | None = None  # file, line and text of the forward call
-    error: str = ""
-    parameter: bool = False                     # whether a leaf belongs to a module
-    about: str = ""                             # of a step that is on no tape: what it does
+    - `nodes`: leaves, steps and places of several results, in the order of time
+    - `leaves`: {leaf: its tensor}; `steps`: {step: its Reading}
+    - `tensors`: {place: the tensor that is there}, of those that live
+    - `values`: {place: a tensor or array}, where the value is still what it was when it was used
+    - `given`: {step: {position: an input that needs no gradient}}
+    - `back`: the steps back from `starts`, {place: gradient}; `arrived`: {leaf: the gradient that reached it}
 
-    def params(self) -> dict[str, Any]:
-        """The parameters of the step: {"axis": 1}."""
-        return dict(getattr(self.tape, "params", None) or {}) if isinstance(self.tape, Op) else {}
+    `living` are further tensors to be looked at, each with its place. With `again`, values that nobody kept are
+    computed again where their inputs are known, and saved-tensors hooks unpack what they keep. If a step back fails,
+    its error is raised, unless what was found until then is enough (`partly`).
+    """
+
+    def __init__(self, roots: Iterable[Any], living: Iterable[tuple[Any, Any]] = (),
+                 starts: Mapping[Any, Any] | None = None, *, partly: bool = False, again: bool = False) -> None:
+        self.nodes, living = behind(roots), list(living)
+        self.leaves = {node: node.tensor for node in self.nodes if type(node) is Leaf}
+        self.tensors: dict[Any, Any] = {}
+        self.values: dict[Any, Any] = {}
+        self.given: dict[Any, dict[int, Any]] = {}
+        self.back: list[StepBack] = []
+        self.arrived = dict(starts or {})
+        steps = [node for node in self.nodes if type(node) not in (Leaf, Output)]
+        with Region(), no_grad():
+            if starts:
+                self._go_back(steps, partly)
+            unpacked = {step.node: step.reading for step in self.back} if again else {}
+            self.steps = {node: unpacked.get(node) or node.read(unpack=False) for node in steps}
+            self._see_tensors(living)
+            self._see_saved()
+            if again:
+                self._compute_again([tensor for tensor, _ in living])
+
+    def _go_back(self, steps: list[Any], partly: bool) -> None:
+        """Take the steps back. `arrived` holds the gradients that wait, and in the end those of the leaves."""
+        try:
+            for step in steps_back(self.arrived):
+                self.back.append(step)
+        except RuntimeError:
+            if not partly:
+                raise
+            taken = {step.node for step in self.back}
+            unfinished = {e for node in steps if node not in taken for e in node.edges}
+            self.arrived = {n: g for n, g in self.arrived.items() if type(n) is Leaf and n not in unfinished}
+
+    def _see_tensors(self, living: list[tuple[Any, Any]]) -> None:
+        """Note the tensors that live, and their values, unless they were written over since they were used."""
+        until = {node: node.time for node in self.nodes}
+        until |= {e: node.time for node in self.nodes for e in node.edges if type(e) is Leaf}
+        retained = [(n.hooks.retained(), n) for n in self.nodes if n.hooks is not None and n.hooks.retained is not None]
+        own = [(tensor, leaf) for leaf, tensor in self.leaves.items() if tensor is not None and tensor._node is leaf]
+        for tensor, node in (*living, *own, *retained):
+            if tensor is not None and node in until:
+                self.tensors.setdefault(node, tensor)
+                written = tensor._storage.written
+                current = written <= until[node] or written <= getattr(node, "since", 0)
+                if current and tensor.array.shape == node.shape:
+                    self.values.setdefault(node, tensor)
+
+    def _see_saved(self) -> None:
+        """Note the values that steps saved of their inputs and results."""
+        for node, step in self.steps.items():
+            given, arity = self.given.setdefault(node, {}), len(step.inputs)
+            for o in (*step.inputs, *[o for o in step.asked.values() if o.position >= arity]):
+                if o.stale:
+                    continue
+                if o.edge is None and o.position < arity:
+                    if o.value is not None or o.name in step.asked or step.op is not None and step.op.composite:
+                        given[o.position] = o.value       # None: an input that may be left out
+                elif o.edge is not None and getattr(getattr(o.value, "array", o.value), "shape", None) == o.edge.shape:
+                    self.values.setdefault(o.edge, o.value)
+
+    def _compute_again(self, tensors: list[Any]) -> None:
+        """Find the values that nobody kept, and the terms of sums, which may be among these tensors."""
+        for node, step in self.steps.items():
+            if any([place is not None and place not in self.values for place in step.results]):
+                for place, result in zip(step.results, self._again(node, step)):
+                    if place is not None:
+                        self.values.setdefault(place, result)
+        for node, given in self.given.items():
+            if not given:
+                given |= recovered(node, self.steps[node], self.values, tensors)
+
+    def _again(self, node: Any, step: Any) -> Any:
+        """The results of a step, computed once more; none if some input is not known."""
+        op, given, inputs = step.op, self.given[node], []
+        if op is None or op.opname == "set_view":
+            return ()
+        for o in step.inputs:
+            if o.position not in given if o.edge is None else o.edge not in self.values:
+                return ()
+            value, place = (given[o.position], node) if o.edge is None else (self.values[o.edge], o.edge)
+            backend = type(getattr(value, "_storage", place._storage))
+            array = getattr(value, "array", value)
+            if getattr(array, "size", 0) > LARGEST:
+                return ()
+            inputs.append(wrap(array, backend()) if hasattr(array, "shape") else array)      # views leave no trace
+        try:
+            results = apply(op, *([inputs] if op.sequence else inputs), **(node.params or {}))
+        except Exception:       # arguments that the tape does not keep as they were
+            return ()
+        results, shapes = (list(results), node.shape) if op.several else ([results], (node.shape,))
+        return results if [r.array.shape for r in results] == list(shapes) else ()
 
 
-@dataclass(slots=True, eq=False)
-class Edge:
-    """A tensor on its way, forward: from what made it to what uses it."""
+def behind(roots: Iterable[Any]) -> list[Any]:
+    """All that leads to these places on the tape, in the order of time."""
+    found = dict.fromkeys(roots)
+    todo = list(found)
+    while todo:
+        for e in todo.pop().edges:
+            if e is not None and e not in found:
+                found[e] = None
+                todo.append(e)
+    return sorted(found, key=attrgetter("time"))
 
-    source: str
-    target: str
-    role: str = ""                              # what the step calls this input
-    position: int = 0                           # which of the step's inputs it is
-    result: int = 0                             # which of the source's results it is
-    gradient: Any = None                        # what comes back this way
+
+# ── terms of sums ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+# op → the missing first term, and the missing second one, made from the result y and the other term t
+TERMS = {"add": (lambda y, t: y - t, lambda y, t: y - t),
+         "subtract": (lambda y, t: y + t, lambda y, t: t - y),
+         "rsub": (lambda y, t: t - y, lambda y, t: y + t)}
 
 
-@dataclass(slots=True, eq=False)
-class Model:
-    """What a picture shows: nodes in the order of time, which leads forward along every edge, and edges."""
+def recovered(node: Any, step: Any, values: Mapping[Any, Any], tensors: Iterable[Any]) -> dict[int, Any]:
+    """{position: the term of a sum, which saves none}: the only tensor among these that fits, or a simple number.
 
-    nodes: list[Node] = field(default_factory=list)
-    edges: list[Edge] = field(default_factory=list)
-    by_id: dict[str, Node] = field(default_factory=dict)
+    >>> import tensorgrad as torch
+    >>> x = torch.tensor([1., 2.], requires_grad=True)
+    >>> y = (x + 0.1).grad_fn
+    >>> recovered(y, y.read(), {y: torch.tensor([1.1, 2.1]), y.edges[0]: x}, [])
+    {1: 0.1}
+    """
+    terms = TERMS.get(step.op.opname) if step.op is not None else None
+    if terms is None or sum(e is None for e in node.edges) != 1:
+        return {}
+    position = 0 if node.edges[0] is None else 1
+    y, t = numbers(values.get(node)), numbers(values.get(node.edges[1 - position]))
+    if y is None or t is None or not y.size:
+        return {}
+    term = terms[position](y, t)
+    slack = SLACK * np.finfo(node.dtype).eps * max(np.abs(y).max(), np.abs(t).max(), 1e-30)
+    fits = {id(c.array): c for c in tensors if isinstance(c, TensorBase) and fitting(term, numbers(c), slack)}
+    if len(fits) == 1:
+        return {position: next(iter(fits.values()))}
+    simple = float(f"{term.mean():.3g}")
+    return {position: simple} if np.abs(term - simple).max() <= slack else {}
 
-    def add(self, kind: str, title: str, **known: Any) -> Node:
-        node = Node(f"n{len(self.nodes)}", kind, title, **known)
-        self.nodes.append(node)
-        self.by_id[node.id] = node
-        return node
 
-    def link(self, source: Node, target: Node, **known: Any) -> Edge:
-        self.edges.append(edge := Edge(source.id, target.id, **known))
-        return edge
+def numbers(value: Any) -> Any:
+    """The real numbers of a tensor or an array, if they are at hand, in double precision."""
+    array = getattr(value, "array", value)
+    real = isinstance(array, (np.ndarray, np.generic)) and array.dtype.kind in "fiu"
+    return np.asarray(array, np.float64) if real else None
 
-    def inputs(self) -> dict[str, list[Edge]]:
-        """The edges that lead to each node, by its id."""
-        found: dict[str, list[Edge]] = {node.id: [] for node in self.nodes}
-        for edge in self.edges:
-            found[edge.target].append(edge)
-        return found
+
+def fitting(term: Any, candidate: Any, slack: float) -> bool:
+    if candidate is None or len(candidate.shape) > len(term.shape):
+        return False
+    if any(n not in (1, m) for n, m in zip(candidate.shape[::-1], term.shape[::-1])):
+        return False
+    return bool(np.abs(term - candidate).max() <= slack)
+
+
+# ── what is drawn ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def read(*outputs: Any, module: Any = None, names: dict[str, Any] | None = None, gradients: Any = False) -> Model:
     """The graph that these tensors came from.
 
-    Parameters have the names that `module` gives them, other tensors those of `names`. With `gradients`, those that steps hand on are
-    collected, from ones at the outputs, or from the gradients that are given; no `.grad` is changed, and no hook is run.
+    Parameters have the names that `module` gives them, other tensors those of `names`. With `gradients`, those that
+    steps hand on are collected, from ones at the outputs, or from the gradients that are given; no `.grad` is changed,
+    and no hook is run.
 
     >>> import tensorgrad as torch
     >>> w, x = torch.tensor(2., requires_grad=True), torch.tensor(3.)
@@ -93,25 +208,23 @@ def read(*outputs: Any, module: Any = None, names: dict[str, Any] | None = None,
     for output in outputs:
         if not isinstance(output, TensorBase):
             raise TypeError(f"a graph is read from tensors, not from {type(output).__name__}")
-    roots = [node_of(output) for output in outputs]
+    roots = list(map(node_of, outputs))
     if not roots or None in roots:
-        raise RuntimeError("there is no graph to draw: the tensor does not require grad" if roots else "there is no tensor to draw the graph of")
-    reader = Reader(named(module, names))
-    reader.walk(behind(roots))
-    for number, (output, root) in enumerate(zip(outputs, roots)):
-        reader.output(output, root, f"output {number + 1}" if len(outputs) > 1 else "output")
-    group(reader.model)
-    flow(reader.model, outputs, roots, gradients)
-    return reader.model
+        raise RuntimeError("there is no graph to draw: the tensor does not require grad" if roots else
+                           "there is no tensor to draw the graph of")
+    known, ends = named(module, names), list(zip(outputs, roots))
+    start = _starts(outputs, roots, gradients) if gradients is not False and gradients is not None else {}
+    if any([node.freed for node in behind(roots) if type(node) not in (Leaf, Output)]):
+        start = {}                                # there is no way back: what tensors retained is what is known
+    return drawn(Tape(roots, ends, start, partly=gradients is True), known, ends, start)
 
 
 def read_failed(seen: Any) -> Model:
-    """What was recorded of a forward that failed, and the operation it failed at: of a `watch` that ended in an error."""
+    """The steps that a forward recorded until it failed, and the operation that failed. `seen` is the `watch` around it."""
     failure = seen.failure
-    reader = Reader({})
     operands = [(name, tensor, node_of(tensor)) for name, tensor in failure.operands]
-    reader.walk(behind(list(dict.fromkeys([*seen.nodes, *[node for _, _, node in operands if node is not None]]))))
-    made: list[Node | None] = []
+    reader = Reader(Tape([*seen.nodes, *[node for _, _, node in operands if node is not None]]), {})
+    made: list[Any] = []
     for name, tensor, node in operands:
         source = reader.seen[node] if node is not None else reader.constant(tensor)
         if source is not None and source.kind == "leaf" and source.name is None and name.isidentifier():
@@ -120,7 +233,8 @@ def read_failed(seen: Any) -> Model:
     last = next((node for node in reversed(reader.model.nodes) if node.kind == "step"), None)
     if failure.more and last is not None and last not in made:
         made.append(last)
-    broken = reader.model.add("failed", f"{failure.title} failed", error=failure.error, group=failure.group, calls=failure.calls, source=failure.source)
+    broken = reader.model.add("failed", f"{failure.title} failed", error=failure.error, group=failure.group,
+                              calls=failure.calls, source=failure.source)
     for position, source in enumerate(made):
         if source is not None:
             reader.model.link(source, broken, position=position)
@@ -128,230 +242,10 @@ def read_failed(seen: Any) -> Model:
     return reader.model
 
 
-def named(module: Any, names: dict[str, Any] | None) -> dict[int, tuple[str, tuple[str, ...] | None, Any]]:
-    """{id of a tensor or tape node: (its name, the path of the module it belongs to, the object itself)}."""
-    found: dict[int, tuple[str, tuple[str, ...] | None, Any]] = {}
-    if module is not None:
-        if not hasattr(module, "named_parameters"):
-            raise TypeError(f"module: expected a Module, not {type(module).__name__}")
-        for name, tensor in (*module.named_parameters(), *module.named_buffers()):
-            found[id(tensor)] = (name, tuple(name.split(".")[:-1]), tensor)
-    for name, tensor in (names or {}).items():
-        if not isinstance(tensor, TensorBase):
-            raise TypeError(f"names: {name!r} is a {type(tensor).__name__}, not a tensor")
-        found[id(tensor)] = (name, None, tensor)
-        if (node := node_of(tensor)) is not None and type(node) is not Leaf:
-            found[id(node)] = (name, None, node)
-    return found
-
-
-def behind(roots: list[Any]) -> list[Any]:
-    """All that leads to these places on the tape, in the order of time."""
-    found, todo = set(roots), list(roots)
-    while todo:
-        for e in todo.pop().edges:
-            if e is not None and e not in found:
-                found.add(e)
-                todo.append(e)
-    return sorted(found, key=lambda node: node.time)
-
-
-def remembered(node: Any) -> list[tuple[int, str, Any]]:
-    """(which input it was, or, after these, which result; the name; the value) of all that a step saved and that is still there."""
-    saved = getattr(node, "saved", None)
-    if saved is FREED or not isinstance(node, Op):
-        return []
-    if isinstance(saved, Residual):
-        if node.composite:
-            return [(i, input_name(OPS[node.opname], i), value) for i, value in enumerate(saved.needed)]
-        plan, saved = plan_of(OPS[node.opname], node.edges), saved.needed
-    else:
-        plan = node.plan
-    return [(origin, name, value) for origin, name, value in zip(plan.origins, plan.names, saved) if not isinstance(value, Packed)]
-
-
-class Reader:
-    """Fills a model from the tape."""
-
-    def __init__(self, names: dict[int, tuple[str, tuple[str, ...] | None, Any]]) -> None:
-        self.names, self.model = names, Model()
-        self.seen: dict[Any, Node] = {}               # of tape nodes
-        self.constants: dict[int, Node] = {}          # of tensors that need no gradient
-
-    def walk(self, nodes: list[Any]) -> None:
-        for node in nodes:
-            if type(node) is Output:
-                self.seen[node] = self.seen[node.node]
-            elif type(node) is Leaf:
-                self.seen[node] = self.leaf(node.tensor, node)
-            else:
-                self.step(node)
-
-    def leaf(self, tensor: Any, tape: Any = None) -> Node:
-        """The box of a leaf of the tape, or of a tensor that needs no gradient."""
-        name, path, _ = self.names.get(id(tensor), (getattr(tensor, "name", None), None, None))
-        if name is None and tape is not None and (name := name_of(tape)) is not None:
-            path = tuple(name.split(".")[:-1])
-        name = None if name is None else str(name)
-        where = tape if tape is not None else tensor.array
-        node = self.model.add("leaf", name or ("tensor" if tape is not None else "input"), shape=tuple(where.shape), dtype=where.dtype, name=name,
-                              tape=tape, tensor=tensor, value=getattr(tensor, "array", None), group=path or (),
-                              parameter=path is not None or type(tensor).__name__ in ("Parameter", "Buffer"))
-        grad = getattr(tensor, "_grad", None)
-        node.gradient = None if grad is None else grad.array
-        return node
-
-    def constant(self, value: Any) -> Node | None:
-        if isinstance(value, TensorBase):
-            if id(value) not in self.constants:
-                self.constants[id(value)] = self.leaf(value)
-            return self.constants[id(value)]
-        return self.model.add("leaf", f"{value}", value=value) if isinstance(value, (bool, int, float, complex)) else None
-
-    def step(self, tape: Any) -> None:
-        kept = remembered(tape)
-        arity = len(tape.edges)
-        given = {origin: value for origin, _, value in kept if origin < arity}
-        sources = [self.seen[e] if e is not None else self.constant(given.get(i)) for i, e in enumerate(tape.edges)]
-        op = OPS.get(tape.opname) if isinstance(tape, Op) else None
-        name = self.names.get(id(tape), (None,))[0]
-        title = op.opname if op is not None else tape.name().removesuffix("Backward")
-        node = self.model.add("step", title, shape=tape.shape, dtype=tape.dtype, name=name, op=op, tape=tape, saved=tuple(dict.fromkeys(n for _, n, _ in kept)))
-        if (note := note_of(tape)) is not None:
-            node.group, node.calls = note.group, note.calls
-            node.source = note.source()
-        self.seen[tape] = node
-        for position, source in enumerate(sources):
-            if source is not None:
-                e = tape.edges[position]
-                self.model.link(source, node, role=input_name(op, position) if op is not None and op.inputs else "", position=position,
-                                result=e.index if type(e) is Output else 0)
-        self.learn_values(tape, kept)
-
-    def learn_values(self, tape: Any, kept: list[tuple[int, str, Any]]) -> None:
-        """What steps saved tells what their inputs and results were, unless they were written to since."""
-        for origin, _, value in kept:
-            of = tape if origin >= len(tape.edges) else tape.edges[origin]
-            storage = value._storage if isinstance(value, TensorBase) else tape._storage
-            node = self.seen.get(of)
-            if node is not None and node.value is None and type(of) is not Output and storage.written <= tape.time:
-                array = getattr(value, "array", value)
-                if getattr(array, "shape", None) == of.shape:
-                    node.value = array
-        if tape.hooks is not None and tape.hooks.retained is not None and (tensor := tape.hooks.retained()) is not None:
-            self.known(self.seen[tape], tensor)
-
-    def known(self, node: Node, tensor: Any) -> None:
-        """Note what tensor a step made."""
-        node.tensor, node.value = tensor, tensor.array
-        node.name = node.name or getattr(tensor, "name", None)
-        if tensor._grad is not None:
-            node.gradient = tensor._grad.array
-
-    def output(self, tensor: Any, root: Any, title: str) -> None:
-        made = self.seen[root]
-        if made.kind == "step" and type(root) is not Output:
-            self.known(made, tensor)
-        name = self.names.get(id(tensor), (getattr(tensor, "name", None),))[0]
-        node = self.model.add("value", str(name or title), shape=tuple(tensor.array.shape), dtype=tensor.array.dtype, name=name, tensor=tensor,
-                              value=tensor.array, tape=root)
-        node.gradient = None if tensor._grad is None else tensor._grad.array
-        self.model.link(made, node, result=root.index if type(root) is Output else 0)
-
-
-# ── which module a step belongs to ────────────────────────────────────────────────────────────────────────────────────
-
-
-def group(model: Model) -> None:
-    """Give each node the path of its module: as watched, or else as the names of parameters tell.
-
-    A step belongs to the module whose parameters it uses; one that uses none to what the steps before and after it share.
-    """
-    inputs = model.inputs()
-    steps = [node for node in model.nodes if node.kind == "step"]
-    if not any(step.group or step.source or step.calls for step in steps):
-        paths: list[tuple[str, ...] | None] = []
-        for step in steps:
-            of = [model.by_id[e.source] for e in inputs[step.id]]
-            paths.append(next((leaf.group for leaf in of if leaf.kind == "leaf" and leaf.name is not None and leaf.group), None))
-        before = list(_last_known(paths))
-        after = list(_last_known(paths[::-1]))[::-1]
-        for step, path, earlier, later in zip(steps, paths, before, after):
-            step.group = path if path is not None else shared(earlier, later) if earlier is not None and later is not None else ()
-    users: dict[str, list[Node]] = {}
-    for edge in model.edges:
-        users.setdefault(edge.source, []).append(model.by_id[edge.target])
-    for leaf in model.nodes:
-        if leaf.kind == "leaf" and (using := users.get(leaf.id)):
-            leaf.group, leaf.calls = using[0].group, using[0].calls
-            for user in using[1:]:
-                depth = len(shared(tuple(zip_calls(leaf)), tuple(zip_calls(user))))
-                leaf.group, leaf.calls = leaf.group[:depth], leaf.calls[:depth]
-
-
-def zip_calls(node: Node) -> Iterator[tuple[str, int]]:
-    """The path of a node's modules, each with the number of its call."""
-    for depth, part in enumerate(node.group):
-        yield part, node.calls[depth] if depth < len(node.calls) else 0
-
-
-def leaf_name(leaf: Node, path: tuple[str, ...]) -> str:
-    """What a leaf is called inside of a module: what its name adds to the module's."""
-    for k in range(len(path)):
-        if leaf.title.startswith(inner := ".".join(path[k:]) + "."):
-            return leaf.title.removeprefix(inner)
-    return leaf.title
-
-
-def shared(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What two paths begin with."""
-    depth = 0
-    while depth < min(len(a), len(b)) and a[depth] == b[depth]:
-        depth += 1
-    return a[:depth]
-
-
-def _last_known(values: list[Any]) -> Iterator[Any]:
-    last = None
-    for value in values:
-        last = value if value is not None else last
-        yield last
-
-
-# ── gradients ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def flow(model: Model, outputs: tuple[Any, ...], roots: list[Any], gradients: Any) -> None:
-    """Collect the gradient of each tensor and of each edge: a sweep whose hooks only look, and that adds to no `.grad`."""
-    if gradients is False or gradients is None:
-        return
-    steps = [node for node in model.nodes if node.kind == "step"]
-    if any(getattr(step.tape, "saved", None) is FREED for step in steps):
-        return      # what is known is what tensors retained
-    starts = _starts(outputs, roots, gradients)
-    totals: dict[Any, Any] = {}
-    parts: dict[Any, tuple[Any, ...]] = {}
-    try:
-        with only_looking([node.tape for node in model.nodes if node.tape is not None], totals, parts) as leaves:
-            sweep(dict(starts), retain_graph=True, wanted=frozenset(leaves))
-    except RuntimeError:      # a value was written to since, or a Function does without: what was passed until then is known
-        if gradients is not True:
-            raise
-    for node in model.nodes:
-        if node.kind != "value" and (g := totals.get(node.tape)) is not None:
-            node.gradient = g
-    for output, root in zip((n for n in model.nodes if n.kind == "value"), roots):
-        output.gradient = starts.get(root) if output.gradient is None else output.gradient
-    for edge in model.edges:
-        source, target = model.by_id[edge.source], model.by_id[edge.target]
-        if target.kind == "value":
-            edge.gradient = target.gradient
-        elif target.tape in parts and source.tape is not None:
-            edge.gradient = parts[target.tape][edge.position]
-
-
 def _starts(outputs: tuple[Any, ...], roots: list[Any], gradients: Any) -> dict[Any, Any]:
-    given = (None,) * len(outputs) if gradients is True else gradients if isinstance(gradients, (tuple, list)) else (gradients,)
+    """{place: gradient} to draw the way back from: ones, unless gradients are given."""
+    several = isinstance(gradients, (tuple, list))
+    given = (None,) * len(outputs) if gradients is True else gradients if several else (gradients,)
     if len(given) != len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(given)} gradients")
     starts: dict[Any, Any] = {}
@@ -361,44 +255,12 @@ def _starts(outputs: tuple[Any, ...], roots: list[Any], gradients: Any) -> dict[
         elif not isinstance(g, TensorBase):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
         elif tuple(g.array.shape) != tuple(root.shape):
-            raise RuntimeError(f"Mismatch in shape: the gradient has a shape of {list(g.array.shape)} and the output one of {list(root.shape)}")
+            raise RuntimeError(f"Mismatch in shape: the gradient has a shape of {list(g.array.shape)} and the output "
+                               f"one of {list(root.shape)}")
         else:
             g = g.array if g.array.dtype == root.dtype else g.array.astype(root.dtype)
         starts[root] = starts[root] + g if root in starts else g
     return starts
 
 
-class only_looking:
-    """While it lasts, the steps have no hooks but one that notes what gradients pass: {step: of its result}, {step: (of each input)}."""
-
-    def __init__(self, tapes: list[Any], totals: dict[Any, Any], parts: dict[Any, Any]) -> None:
-        self.nodes, self.totals, self.parts = list(dict.fromkeys(tapes)), totals, parts
-
-    def __enter__(self) -> list[Any]:
-        self.before = [(node, node.hooks) for node in self.nodes]
-        for node in self.nodes:
-            node.hooks = hooks = Hooks()
-            if type(node) is Leaf:
-                hooks.tensor[0] = self.noting_leaf(node)
-            else:
-                hooks.after[0] = self.noting(node)
-        return [node for node in self.nodes if type(node) is Leaf]
-
-    def __exit__(self, *exception: object) -> None:
-        for node, hooks in self.before:
-            node.hooks = hooks
-
-    def noting(self, node: Any) -> Any:
-        def note(inputs: Any, outputs: Any) -> None:
-            self.parts[node] = tuple(getattr(g, "array", None) for g in inputs)
-            first = next((g for g in outputs if g is not None), None)
-            self.totals[node] = getattr(first, "array", None)
-        return note
-
-    def noting_leaf(self, leaf: Any) -> Any:
-        def note(g: Any) -> None:
-            self.totals[leaf] = g.array
-        return note
-
-
-__all__ = ["Edge", "Model", "Node", "read", "remembered"]
+__all__ = ["Tape", "behind", "read", "read_failed"]

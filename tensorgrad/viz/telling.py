@@ -1,17 +1,19 @@
 """The steps of a forward and a backward in words and numbers: what text, table and page show."""
 from __future__ import annotations
 
+import linecache
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any, NamedTuple
 
-from ..core.tape import Leaf, Output
+from ..core.step import Operand, Reading
+from ..core.sweep import StepBack
+from ..core.tape import Output
 from .formulas import ELSEWHERE, formulas
-from .naming import Names
-from .steps import Backward, Operand, Step, input_of, op_of
-from .text import clean
-from .values import Value, short
+from .notes import NOTES
+from .tape import Tape
+from .text import Value, clean, parameters, short, shown, values_of
 
 LONGEST = 48        # a formula with names of tensors in it may be so long; then it is written as a call
 WHOLE = "one kernel for the whole op"
@@ -21,7 +23,7 @@ UNKNOWN = "…"       # an input that the tape did not keep
 
 
 class Given(NamedTuple):
-    """What a rule was given: its own name for it, the tensor's name, the numbers or the parameter."""
+    """An operand of a rule: the rule's own name for it, the tensor's name, the numbers or the parameter."""
 
     name: str
     tensor: str
@@ -29,7 +31,8 @@ class Given(NamedTuple):
 
 
 class Gives(NamedTuple):
-    """What one input gets: the op's rule, with the names of tensors, with numbers; the result; the sum with what was there before."""
+    """The gradient of one input: the op's rule, the rule with the names of tensors, and with numbers; its value; the
+    sum with the gradient that was there before."""
 
     input: str
     target: str
@@ -43,7 +46,7 @@ class Gives(NamedTuple):
 
 
 class ForwardStep(NamedTuple):
-    """One step of the forward: `result` = `expression`, = `worked`, = `values`, one for each result (None: not known any more)."""
+    """A step of the forward: `result` = `expression`, = `worked`, = `values`, one for each result (None: not known)."""
 
     number: int
     op: str
@@ -57,7 +60,8 @@ class ForwardStep(NamedTuple):
 
 
 class BackwardStep(NamedTuple):
-    """One step back through an op: the gradients `incoming` of its results, the numbers that its rules are `given`, and what they give."""
+    """A step back through an op: the gradients `incoming` of its results, the numbers that its rules are `given`, and
+    the gradients that it `gives` to its inputs."""
 
     number: int
     op: str
@@ -82,106 +86,163 @@ class Arrived(NamedTuple):
     node: Any
 
 
-def op_name(node: Any) -> str:
-    """What a step is called: as in the table of ops, or a Function's own name."""
-    op = op_of(node)
-    return clean(node.name().removesuffix("Backward")) if op is None else op.opname
+class Teller:
+    """Puts the steps of a tape, and of the way back along it, into words and numbers.
+
+    `names` is as `naming.names_of` finds them, `start` the gradient that the way back begins with.
+    """
+
+    def __init__(self, tape: Tape, names: Mapping[Any, str], start: Any) -> None:
+        self.tape, self.names = tape, names
+        self.grads = {leaf: None if tensor is None else tensor._grad for leaf, tensor in tape.leaves.items()}
+        things = [start, *self.grads.values(), *tape.values.values(), *tape.arrived.values(),
+                  *[value for given in tape.given.values() for value in given.values()],
+                  *[o.value for step in tape.steps.values() for o in step.asked.values()],
+                  *[g for step in tape.back for g in step.incoming],
+                  *[g for step in tape.back for _, _, *shares in step.shares for g in shares]]
+        ops = {node: step.op for node, step in tape.steps.items() if step.op is not None}
+        own = {node: node.name().removesuffix("Backward") for node in tape.steps if node not in ops}
+        params = {node: node.params for node in ops if node.params}
+        self.seen = dict(zip(map(id, things), values_of(things)))          # as long as the tape is held, so are they
+        self.details = dict(zip(params, map(parameters, params.values())))
+        self.called = dict(zip(own, map(clean, own.values()))) | {node: op.opname for node, op in ops.items()}
+        self.formulas = {node: formulas(op, node.params) for node, op in ops.items()}
+        self.sources = {node: (note.file, note.line, linecache.getline(note.file, note.line).strip())
+                        for node in tape.steps if (note := NOTES.get(node)) is not None}
+        self.values: dict[Any, Value] = {place: self.seen[id(value)] for place, value in tape.values.items()}
+        self.start: Value = self.seen[id(start)]
+
+    def name(self, edge: Any, value: Any) -> str:
+        """The name of a tensor that a step was given, by its place, or by its array if it needs no gradient; or ''."""
+        return self.names.get(edge if edge is not None else id(getattr(value, "array", None)), "")
+
+    def value(self, operand: Operand) -> Any:
+        """A tensor or a number as a Value; a parameter as it is; None for one that was written over."""
+        if operand.stale:
+            return None
+        tensor = operand.position >= 0 or hasattr(operand.value, "array")
+        return self.seen[id(operand.value)] if tensor else operand.value
+
+    # ── forward ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def forward(self) -> list[ForwardStep]:
+        """The forward, in the order of time."""
+        made: dict[Any, list[Any]] = {}
+        for place in self.tape.nodes:
+            if type(place) is Output:
+                made.setdefault(place.node, []).append(place)
+        steps = []
+        for number, (node, step) in enumerate(self.tape.steps.items(), 1):
+            places = tuple(made.get(node) or [node])
+            expression, with_numbers = self.expression(node, step)
+            result, values = ", ".join([self.names[p] for p in places]), tuple([self.values.get(p) for p in places])
+            steps.append(ForwardStep(number, self.called[node], result, expression, with_numbers, values,
+                                     self.sources.get(node), node, places))
+        return steps
+
+    def expression(self, node: Any, step: Reading) -> tuple[str, str]:
+        """The expression that a step computes, in the names of its inputs, and, if they are single numbers, in these."""
+        inputs: dict[str, str] = {}
+        numbers: dict[str, Any] = {}
+        given, op = self.tape.given[node], step.op
+        for o in step.inputs:
+            if o.edge is not None:
+                inputs[o.name], numbers[o.name] = self.names[o.edge], self.values.get(o.edge)
+            elif o.position in given:
+                numbers[o.name] = self.seen[id(given[o.position])]
+                inputs[o.name] = self.name(None, given[o.position]) or written(numbers[o.name])
+            elif op is None or not op.composite:                  # of these, an input may be left out, like a bias
+                inputs[o.name], numbers[o.name] = UNKNOWN, None
+        call = f"{self.called[node]}({', '.join(inputs.values())})"
+        if op is None:
+            return call, ""
+        if op.arity is None:                                      # any number of inputs have one name in the formula
+            group = op.inputs[-1]
+            members = ", ".join([text for name, text in inputs.items() if name.startswith(f"{group}[")])
+            inputs[group] = f"[{members}]" if op.sequence else members
+        formula = self.formulas[node].forward
+        if len(formula) > LONGEST or ", with " in formula or not set(op.inputs) <= set(WORD.findall(formula)):
+            return call, ""
+        details = {name: text for name, text in self.details.get(node, {}).items() if len(text) <= 20}
+        expression = replaced(formula, details | inputs)
+        return (expression if len(expression) <= LONGEST else call), worked(formula, numbers)
+
+    # ── back ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def back(self, forward: Iterable[ForwardStep]) -> list[BackwardStep]:
+        """The backward, in the order in which the engine takes the steps."""
+        expressions = {step.node: step.expression for step in forward}
+        return [self.step_back(number, step, expressions[step.node]) for number, step in enumerate(self.tape.back, 1)]
+
+    def step_back(self, number: int, back: StepBack, expression: str) -> BackwardStep:
+        node, step, hooks = back.node, self.tape.steps[back.node], back.node.hooks
+        incoming = [self.seen[id(g)] for g in back.incoming]
+        names = ["g"] if len(incoming) == 1 else [f"g{i}".translate(SUBSCRIPT) for i in range(len(incoming))]
+        given = self.given(node, step)
+        labels = {o.name: self.names[o.edge] for o in step.inputs if o.edge is not None}
+        labels |= {g.name: label for g in given if (label := g.tensor or getattr(g.value, "number", ""))}
+        gives = self.gives(back, step, labels)
+        if any(t.rule == WHOLE or t.named == t.rule and labels.keys() & set(WORD.findall(t.rule)) for t in gives):
+            rows = {g.name if g.tensor in ("", g.name) else f"{g.name} is {g.tensor}": g.value for g in given}
+        else:
+            rows = {g.tensor or g.name: g.value for g in given if g.tensor or g.name not in labels}
+        hooked = hooks is not None and any((hooks.tensor, hooks.before, hooks.after))
+        result = ", ".join([name for place in step.results if (name := self.names.get(place, ""))]) or self.names[node]
+        return BackwardStep(number, self.called[node], result, expression, tuple(zip(names, incoming)), tuple(given),
+                            tuple(rows.items()), tuple(gives), self.sources.get(node), node, step.results, hooked)
+
+    def given(self, node: Any, step: Reading) -> list[Given]:
+        """The operands of a step's rules, less those that say nothing new."""
+        details, found = self.details.get(node, {}), []
+        for o in step.asked.values():
+            if not is_detail(o):
+                value = self.value(o)
+                if not isinstance(value, Value):
+                    value = "written over since" if o.stale else details.get(o.name) or shown(value)
+                found.append(Given(o.name, self.name(o.edge, o.value), value))
+        return found
+
+    def gives(self, back: StepBack, step: Reading, labels: Mapping[str, str]) -> list[Gives]:
+        """The gradients that a step gives to its inputs. `labels` says what stands in rules for operands."""
+        single = type(back.node.dtype) is not tuple
+        fixed = {o.name: o.value for o in step.asked.values() if o.edge is None and o.position >= 0}
+        numbers = {o.name: self.value(o) for o in step.asked.values()}
+        numbers |= {"g": self.seen[id(back.incoming[0])]} if single else {}
+        found = []
+        for share in back.shares:
+            name = step.inputs[share.position].name
+            rule = chosen(self.rule(back.node, step, name), fixed)
+            value, before, total = (self.seen[id(g)] for g in (share.gradient, share.before, share.total))
+            with_numbers = worked(rule, numbers) if single else ""
+            found.append(Gives(name, self.names[share.edge], rule, named(rule, labels),
+                               "" if with_numbers == value.number else with_numbers, value, before, total, share.edge))
+        return found
+
+    def rule(self, node: Any, step: Reading, name: str) -> str:
+        """The formula of the gradient of an input, for the parameters of the step, or where it is to be found."""
+        if step.op is None:
+            return f"{self.called[node]}.backward(g)"
+        found = self.formulas[node]
+        rule = found.rules.get(name.partition("[")[0], WHOLE)
+        return "see {}, line {}".format(*found.source) if rule == ELSEWHERE else rule
+
+    def arrived(self) -> list[Arrived]:
+        """The gradients that reach the leaves."""
+        return [Arrived(self.names[leaf], self.seen[id(g)], self.seen[id(self.grads[leaf])], leaf)
+                for leaf, g in self.tape.arrived.items()]
 
 
-# ── forward ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+def written(value: Any) -> str:
+    """An input that has no name, as it stands in an expression: a few numbers, or the sign that there are more."""
+    if isinstance(value, Value):
+        return value.number or (value.text(20) if value.elements <= 4 else UNKNOWN)
+    return "None" if value is None else UNKNOWN
 
 
-def forward_steps(nodes: list[Any], names: Names, values: Mapping[Any, Value], constants: Mapping[Any, Any], sources: Mapping[Any, Any]) -> list[ForwardStep]:
-    """The forward, in the order of time."""
-    outputs: dict[Any, list[Any]] = {}
-    for node in nodes:
-        if type(node) is Output:
-            outputs.setdefault(node.node, []).append(node)
-    steps: list[ForwardStep] = []
-    for node in nodes:
-        if type(node) in (Leaf, Output):
-            continue
-        places = tuple(outputs.get(node) or [node])
-        expression, with_numbers = expression_of(node, names, values, constants[node])
-        steps.append(ForwardStep(len(steps) + 1, op_name(node), ", ".join(map(names, places)), expression, with_numbers, tuple(map(values.get, places)),
-                                 sources.get(node), node, places))
-    return steps
-
-
-def expression_of(node: Any, names: Names, values: Mapping[Any, Value], constants: Mapping[int, Any]) -> tuple[str, str]:
-    """What a step computes, with the names of its inputs, and, if these are single numbers, with those."""
-    op = op_of(node)
-    inputs: dict[str, str] = {}
-    numbers: dict[str, Any] = {}
-    for position, e in enumerate(node.edges):
-        if e is None and position not in constants and op is not None and op.composite:
-            continue                                          # an input that may be left out, like a bias
-        name, value = input_of(node, position), values.get(e) if e is not None else constants.get(position)
-        inputs[name], numbers[name] = names(e if e is not None else value), value
-        if e is None and position in constants:
-            numbers[name] = value = None if value is None else Value.of(value, type(node._storage))
-            inputs[name] = inputs[name] or ("None" if value is None else value.text(20) if value.elements <= 4 else UNKNOWN)
-        inputs[name] = inputs[name] or UNKNOWN
-    call = f"{op_name(node)}({', '.join(inputs.values())})"
-    if op is None:
-        return call, ""
-    if op.arity is None:                                      # any number of inputs have one name in the formula
-        group = op.inputs[-1]
-        members = ", ".join(text for name, text in inputs.items() if name.startswith(f"{group}["))
-        inputs[group] = f"[{members}]" if op.sequence else members
-    formula = formulas(op, node.params).forward
-    if len(formula) > LONGEST or ", with " in formula or not set(op.inputs) <= set(WORD.findall(formula)):
-        return call, ""
-    parameters = {name: text for name, value in (node.params or {}).items() if len(text := shown(value)) <= 20}
-    expression = replaced(formula, parameters | inputs)
-    return (expression if len(expression) <= LONGEST else call), worked(formula, numbers)
-
-
-# ── back ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def backward_steps(found: Backward, names: Names, expressions: Mapping[Any, str], sources: Mapping[Any, Any]) -> list[BackwardStep]:
-    """The backward, in the order in which the engine takes the steps."""
-    return [backward_step(number, step, names, expressions[step.node], sources) for number, step in enumerate(found.steps, 1)]
-
-
-def backward_step(number: int, step: Step, names: Names, expression: str, sources: Mapping[Any, Any]) -> BackwardStep:
-    node, several = step.node, type(step.node.dtype) is tuple
-    places = tuple(r and r() for r in node.results) if several else (node,)
-    incoming = tuple((f"g{i}".translate(SUBSCRIPT) if several and len(step.incoming) > 1 else "g", value) for i, value in enumerate(step.incoming))
-    given = tuple(Given(o.name, names(o.tensor), told(o)) for o in step.operands if not is_detail(o))
-    fixed = {o.name: o.value for o in step.operands if isinstance(o.tensor, (int, float))}
-    numbers = {o.name: o.value for o in step.operands} | ({} if several else {"g": step.incoming[0]})
-    labels = {input_of(node, i): name for i, e in enumerate(node.edges) if (name := names(e))}
-    labels |= {g.name: label for g in given if (label := label_of(g))}
-    gives = []
-    for share in step.shares:
-        rule = chosen(rule_of(node, share.input), fixed)
-        with_numbers = "" if several else worked(rule, numbers)
-        gives.append(Gives(share.input, names(share.target), rule, named(rule, labels), with_numbers * (with_numbers != share.value.text()),
-                           share.value, share.before, share.total, share.target))
-    if any(give.rule == WHOLE or give.named == give.rule and labels.keys() & set(WORD.findall(give.rule)) for give in gives):
-        rows = {g.name if g.tensor in ("", g.name) else f"{g.name} is {g.tensor}": g.value for g in given}
-    else:
-        rows = {g.tensor or g.name: g.value for g in given if g.tensor or g.name not in labels}
-    hooked = node.hooks is not None and any((node.hooks.tensor, node.hooks.before, node.hooks.after))
-    result = ", ".join(filter(None, map(names, places))) or names(node)
-    return BackwardStep(number, op_name(node), result, expression, incoming, given, tuple(rows.items()), tuple(gives), sources.get(node), node, places, hooked)
-
-
-def rule_of(node: Any, name: str) -> str:
-    """The formula of the gradient of an input, for the parameters of the step, or where it is to be found."""
-    op = op_of(node)
-    if op is None:
-        return f"{op_name(node)}.backward(g)"
-    found = formulas(op, node.params)
-    rule = found.rules.get(name.partition("[")[0], WHOLE)
-    return "see {}, line {}".format(*found.source) if rule == ELSEWHERE else rule
-
-
-def label_of(given: Given) -> str:
-    """What stands in a formula for what a rule was given: the tensor's name, or the number."""
-    return given.tensor or (given.value.text() if isinstance(given.value, Value) and given.value.shape == () else "")
+def is_detail(operand: Operand) -> bool:
+    """Tell whether an operand says nothing that the reader does not see anyway."""
+    return (operand.name in ("position", "view", "order") or operand.name.endswith(("_shape", "_shapes"))
+            or operand.edge is None and (operand.value is None or operand.value is False))
 
 
 def named(rule: str, labels: Mapping[str, str]) -> str:
@@ -190,26 +251,6 @@ def named(rule: str, labels: Mapping[str, str]) -> str:
         return rule
     text = replaced(rule, {name: f"({label})" if label.startswith("−") else label for name, label in labels.items()})
     return text if len(text) <= 2 * LONGEST else rule
-
-
-def told(operand: Operand) -> Value | str:
-    if operand.value is None and operand.tensor is not None:
-        return "written over since"
-    return operand.value if isinstance(operand.value, Value) else shown(operand.value)
-
-
-def is_detail(operand: Operand) -> bool:
-    """Whether an operand says nothing that the reader does not see anyway."""
-    return (operand.name in ("position", "view", "order") or operand.name.endswith(("_shape", "_shapes"))
-            or operand.tensor is None and (operand.value is None or operand.value is False))
-
-
-def shown(parameter: Any) -> str:
-    """A parameter of an op, as text."""
-    if isinstance(parameter, float):
-        return short(parameter)
-    text = clean(repr(parameter))
-    return text if len(text) <= LONGEST else f"{text[:LONGEST - 1]}…"
 
 
 # ── formulas with something put in ────────────────────────────────────────────────────────────────────────────────────
@@ -259,15 +300,15 @@ def worked(formula: str, values: Mapping[str, Any]) -> str:
     """
     formula = chosen(formula, values)
     words = set(WORD.findall(formula)) & set(values)
-    if not words or ", with " in formula or "shape(" in formula or any(not (isinstance(v, Value) and v.scalar and v.shape == () or type(v) in (int, float))
-                                                for v in map(values.get, words)):
+    single = all([isinstance(v, Value) and v.number or type(v) in (int, float) for v in map(values.get, words)])
+    if not words or not single or ", with " in formula or "shape(" in formula:
         return ""
 
     def number(match: re.Match[str]) -> str:
         if match[0] not in values:
             return match[0]
         value: Any = values[match[0]]
-        text = value.text() if isinstance(value, Value) else short(value)
+        text = value.number if isinstance(value, Value) else short(value)
         before, after = formula[:match.start()].rstrip(), formula[match.end():]
         alone = (not before or before[-1] in "(,") and not after.startswith(("^", "²", "³"))
         return f"({text})" if text.startswith("−") and not alone else text

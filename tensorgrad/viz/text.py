@@ -1,17 +1,22 @@
-"""Text in pictures: any string is shown as text, at a known width, and never as markup."""
+"""Strings, numbers and lines as people read them: a string is shown as text, at a known width, and never as markup."""
 from __future__ import annotations
 
 import json
-from typing import Any
+import textwrap
+from collections.abc import Iterable, Mapping
+from math import isfinite, prod
+from typing import Any, NamedTuple
 from unicodedata import combining, east_asian_width
 
 import numpy as np
 
 from ..storage.base import Storage
 
-LABEL, TOOLTIP = 40, 1500       # characters that a label and a tooltip show
-BIDI = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C), "\ufffd")      # what would turn its neighbours around
-ODD = BIDI | {n: chr(0x2400 + n) for n in range(32)} | dict.fromkeys((*range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF), "\ufffd")
+LABEL, TOOLTIP, NAME, PARAMETER = 40, 1500, 24, 48      # characters that these show: a parameter is one of an op
+MINUS = "−"
+TURNING = (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C)      # what turns its neighbours around
+UNSEEN = (*range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF)
+ODD = {n: chr(0x2400 + n) for n in range(32)} | dict.fromkeys((*TURNING, *UNSEEN), "\ufffd")
 ODD_BUT_LINES = {n: c for n, c in ODD.items() if n != ord("\n")}
 MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 
@@ -38,7 +43,8 @@ def quoted(text: Any) -> str:
 
 def script(data: Any) -> str:
     """Data for a script inside of HTML: JSON without a character that could end the script."""
-    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def shorten(text: Any, limit: int = LABEL) -> str:
@@ -56,12 +62,19 @@ def tooltip(text: Any) -> str:
     return clean(shorten(text, TOOLTIP), lines=True)
 
 
+def readable(name: Any) -> str:
+    """The name of a tensor, cleaned and of limited length."""
+    return shorten(clean(name), NAME)
+
+
 def columns(text: str) -> int:
     """How many columns a string takes where every letter is as wide as the next."""
-    return len(text) if text.isascii() else sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" or ord(c) > 0xFFFF else 1 for c in text)
+    if text.isascii():
+        return len(text)
+    return sum([0 if combining(c) else 2 if east_asian_width(c) in "WF" or ord(c) > 0xFFFF else 1 for c in text])
 
 
-# ── numbers ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── numbers in pictures: a few, or their range ────────────────────────────────────────────────────────────────────────
 
 
 def number(value: Any, digits: int = 4) -> str:
@@ -118,3 +131,216 @@ def size(shape: Any) -> str:
     if shape and isinstance(shape[0], tuple):
         return ", ".join(map(size, shape))
     return "×".join(map(str, shape)) if shape else "scalar"
+
+
+# ── numbers in explanations: the first and the last ───────────────────────────────────────────────────────────────────
+
+WHOLE = 256        # up to so many elements are kept; of a larger array, its corners
+BRIEF = 18         # characters of a value in a box
+CORNER = 3         # elements at each end of each axis
+
+
+class Value:
+    """An array's numbers, as they were: all of a small one, the corners of a large one.
+
+    `number` is the text of a single number, '' for an array.
+
+    >>> print(Value(np.array([1 / 3, 2.0])), Value(np.arange(1000.)))
+    [0.3333, 2] [0, 1, 2, …, 997, 998, 999]
+    """
+
+    __slots__ = ("shape", "dtype", "kept", "number")
+
+    def __init__(self, array: Any) -> None:
+        self.shape, self.dtype = tuple(array.shape), array.dtype
+        for axis, n in enumerate(self.shape if prod(self.shape) > WHOLE else ()):
+            if n > 2 * CORNER:
+                array = np.take(array, (*range(CORNER), *range(n - CORNER, n)), axis=axis)
+        self.kept = np.array(array)
+        self.number = "" if self.shape else short(self.kept[()])
+
+    @staticmethod
+    def of(value: Any) -> Value:
+        """The value of a tensor, of a backend's array, or of a number."""
+        return Value(host(value))
+
+    @property
+    def whole(self) -> bool:
+        return self.kept.shape == self.shape
+
+    @property
+    def elements(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def scalar(self) -> bool:
+        return prod(self.shape) == 1
+
+    def text(self, width: int = 60) -> str:
+        """The numbers in a line of at most so many characters, if there is a way.
+
+        The fewest elements that are shown are the first and the last of each axis.
+        """
+        if len(self.shape) < 2 and prod(self.shape) == 1:
+            return self.number or short(self.kept[0])
+        for corner in (None, 3, 2, 1):
+            text = self._listed(corner)
+            if len(text) <= width:
+                return text
+        flat, deep = self.kept.reshape(-1), len(self.shape)
+        text = f"{'[' * deep}{short(flat[0])}, …, {short(flat[-1])}{']' * deep}" if flat.size else "[]"
+        return text if len(text) <= width else f"{shape_text(self.shape)} numbers"
+
+    def _listed(self, corner: int | None) -> str:
+        def listed(part: Any, axis: int) -> str:
+            if axis == len(self.shape):
+                return short(part)
+            n, left = self.shape[axis], len(part)
+            ends = left // 2 if left < n else corner
+            if ends is None or n <= 2 * ends:
+                return f"[{', '.join(listed(p, axis + 1) for p in part)}]"
+            ends = min(ends, corner or ends)
+            shown = [*(listed(p, axis + 1) for p in part[:ends]), "…", *(listed(p, axis + 1) for p in part[-ends:])]
+            return f"[{', '.join(shown)}]"
+        return listed(self.kept, 0)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"Value({self})"
+
+
+def values_of(things: Iterable[Any]) -> list[Any]:
+    """The values of tensors, arrays and numbers; what is none of these stays as it is."""
+    kinds = (np.ndarray, np.generic, int, float, complex, *[b.array_type for b in Storage.by_device.values()])
+    return [Value.of(x) if isinstance(x, kinds) or hasattr(x, "array") else x for x in things]
+
+
+def brief(things: Iterable[Any]) -> list[str | None]:
+    """Arrays and values in a few characters each, as boxes show them."""
+    return [None if x is None else (x if isinstance(x, Value) else Value.of(x)).text(BRIEF) for x in things]
+
+
+def short(number: Any) -> str:
+    """A number with four digits; whole numbers with up to six.
+
+    >>> short(2 / 3), short(12345.0), short(-1e-9), short(True)
+    ('0.6667', '12345', '−1e−09', 'True')
+    """
+    if isinstance(number, (bool, np.bool_)):
+        return str(bool(number))
+    if isinstance(number, (complex, np.complexfloating)):
+        sign = "+" if number.imag >= 0 or number.imag != number.imag else ""
+        return f"{short(number.real)}{sign}{short(number.imag)}j"
+    if isinstance(number, (int, np.integer)):
+        return str(int(number)).replace("-", MINUS)
+    number = float(number)
+    whole = isfinite(number) and number == round(number) and abs(number) < 1e6
+    return (str(int(number)) if whole else f"{number:.4g}").replace("-", MINUS)
+
+
+def shape_text(shape: tuple[int, ...]) -> str:
+    """A shape as it is spoken of: '2 × 3', or nothing for a single number."""
+    return " × ".join(map(str, shape))
+
+
+def shown(parameter: Any) -> str:
+    """A parameter of an op, as text."""
+    if isinstance(parameter, float):
+        return short(parameter)
+    text = clean(repr(parameter))
+    return text if len(text) <= PARAMETER else f"{text[:PARAMETER - 1]}…"
+
+
+def parameters(params: Mapping[str, Any] | None) -> dict[str, str]:
+    """The parameters of a step, as text."""
+    return {name: shown(value) for name, value in (params or {}).items()}
+
+
+# ── lines for the terminal ────────────────────────────────────────────────────────────────────────────────────────────
+
+BLUE, ORANGE, BOLD, DIM = "34", "33", "1", "2"       # values, gradients
+
+
+class Line(NamedTuple):
+    """A line of prose, wrapped where it is too long."""
+
+    text: str = ""
+    colour: str = ""
+
+
+class Equation(NamedTuple):
+    """name = part = … = value, behind a `lead`. A pair of values among the parts is written as their sum."""
+
+    lead: str
+    name: str
+    parts: tuple[Any, ...]
+    value: Value | str | None
+    colour: str = ""
+    rest: str = ""
+
+
+class Block(NamedTuple):
+    """Equations whose names are padded to the widest of `names`, or to `most` columns, and lines between them."""
+
+    rows: list[Line | Equation]
+    names: Iterable[str]
+    most: int
+
+
+def laid_out(blocks: Iterable[Line | Block], width: int, colour: bool = False) -> str:
+    """Lines and equations as text of so many columns.
+
+    >>> rows = [Equation("  ", "x", ("1 + 1",), "2"), Equation("  ", "xy", (), "3")]
+    >>> print(laid_out([Line("so"), Block(rows, ["x", "xy"], 9)], 40))
+    so
+      x  = 1 + 1 = 2
+      xy = 3
+    """
+    page = Page(width, colour)
+    for block in blocks:
+        if isinstance(block, Line):
+            page.line(block)
+            continue
+        wide = min(block.most, max(map(columns, block.names), default=1))
+        for row in block.rows:
+            page.line(row) if isinstance(row, Line) else page.equation(row, wide)
+    return "\n".join(page.lines)
+
+
+class Page:
+    """Lines of limited width, in colour or not."""
+
+    def __init__(self, width: int, colour: bool) -> None:
+        self.width, self.colour, self.lines = max(width, 40), colour, list[str]()
+
+    def paint(self, text: str, colour: str) -> str:
+        return f"\033[{colour}m{text}\033[0m" if self.colour and text.strip() else text
+
+    def line(self, line: Line) -> None:
+        for part in textwrap.wrap(line.text, self.width, subsequent_indent=" " * 6, drop_whitespace=False) or [""]:
+            self.lines.append(self.paint(part.rstrip(), line.colour) if line.colour else part.rstrip())
+
+    def equation(self, row: Equation, wide: int) -> None:
+        """In one line if there is room, or in lines that begin with the equals sign."""
+        left = row.lead + row.name + " " * (wide - columns(row.name))
+        room = self.width - columns(left) - 3
+        value = row.value.text(room) if isinstance(row.value, Value) else row.value
+        half = (room - 3) // 2
+        parts = [part if isinstance(part, str) else " + ".join(term.text(half) for term in part) for part in row.parts]
+        parts = [p for p in [*parts, value] if p]
+        whole = " = ".join(parts) + row.rest
+        if columns(whole) <= room:
+            self.lines.append(f"{left} = {self.painted(whole, value, row.colour)}")
+            return
+        for i, part in enumerate([*parts[:-1], parts[-1] + row.rest]):
+            for k, piece in enumerate(textwrap.wrap(part, max(room, 20)) or [""]):
+                lead = f"{left} = " if i == k == 0 else " " * columns(left) + (" = " if k == 0 else "   ")
+                self.lines.append(lead + self.painted(piece, value, row.colour))
+
+    def painted(self, text: str, shown: str | None, colour: str) -> str:
+        if not (colour and self.colour and shown and shown in text):
+            return text
+        head, _, tail = text.rpartition(shown)
+        return head + self.paint(shown, colour) + tail

@@ -2,52 +2,16 @@
 from __future__ import annotations
 
 import ast
-import linecache
-import sys
-from functools import lru_cache
-from itertools import count, islice
-from os.path import dirname
+from itertools import count
 from threading import get_ident
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 from ..core.mode import mode
 from ..core.tape import TensorBase
 from ..ops.base import Op
+from .notes import INSIDE, NAMES, NOTES, Note, expression, place
 
-PACKAGE = dirname(dirname(__file__))
-INSIDE = ("<frozen", PACKAGE)
 serial = count(1)
-
-
-class Note(NamedTuple):
-    """What is known of the making of one step."""
-
-    watch: int
-    file: str
-    line: int
-    group: tuple[str, ...]
-    calls: tuple[int, ...]
-    code: Any
-    instruction: int
-
-    def source(self) -> tuple[str, int, str]:
-        """File and line of the program, and the expression there."""
-        return self.file, self.line, expression(self.code, self.instruction, self.file, self.line)
-
-
-NOTES: WeakKeyDictionary[Any, Note] = WeakKeyDictionary()
-NAMES: WeakKeyDictionary[Any, str] = WeakKeyDictionary()      # of parameters, by their places on the tape
-
-
-def name_of(leaf: Any) -> str | None:
-    """What a parameter was called by the module that ran while somebody watched."""
-    return NAMES.get(leaf)
-
-
-def note_of(step: Any) -> Note | None:
-    """What was noted of a step of the tape when it was made, if somebody watched."""
-    return NOTES.get(step)
 
 
 class Failure(NamedTuple):
@@ -149,26 +113,6 @@ class watch:
 def paths(module: Any, prefix: tuple[str, ...] = ()) -> dict[Any, tuple[str, ...]]:
     """{module: its path} of a module and all that it is made of."""
     return {child: (*prefix, *name.split(".")) if name else prefix for name, child in module.named_modules()}
-
-
-def place() -> Any:
-    """The frame of the program, outside of this package, that is running."""
-    frame: Any = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(INSIDE):
-        frame = frame.f_back
-    return frame
-
-
-@lru_cache(maxsize=4096)
-def expression(code: Any, instruction: int, file: str, line: int) -> str:
-    """The expression that an instruction of the program computes, as it is written."""
-    first, last, start, end = next(islice(code.co_positions(), instruction // 2, None), (None,) * 4)
-    if None in (first, last, start, end):
-        return linecache.getline(file, line).strip()
-    lines = [linecache.getline(file, n).encode() for n in range(first, last + 1)] or [b""]
-    lines[-1] = lines[-1][:end]
-    lines[0] = lines[0][start:]
-    return b" ".join(part.strip() for part in lines).decode(errors="replace")
 
 
 # ── what failed ───────────────────────────────────────────────────────────────────────────────────────────────────────

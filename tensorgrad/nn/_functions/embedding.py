@@ -5,7 +5,7 @@ import warnings
 from typing import Any
 
 from ... import api as tg
-from ...api._arguments import each_example, in_batch, is_batched, is_hollow
+from ...api._arguments import each_example, in_batch, is_batched, is_hollow, is_unknown
 from ...api.linear import check_bags, embedding_renorm_, linear
 
 __all__ = ["bilinear", "embedding", "embedding_bag", "linear", "one_hot"]
@@ -119,11 +119,12 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
         if num_classes < 1:
             raise RuntimeError("When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive num_classes argument.")
         return (tensor.unsqueeze(-1) == tg.arange(num_classes, device=tensor.device)).long()
-    if int(tensor.min()) < 0:
-        raise RuntimeError("Class values must be non-negative.")
-    most = int(tensor.max())
-    if num_classes == -1:
-        num_classes = most + 1
-    elif num_classes <= most:
-        raise RuntimeError("Class values must be smaller than num_classes.")
+    if num_classes < 0 or not is_unknown(tensor):
+        if int(tensor.min()) < 0:
+            raise RuntimeError("Class values must be non-negative.")
+        most = int(tensor.max())
+        if num_classes == -1:
+            num_classes = most + 1
+        elif num_classes <= most:
+            raise RuntimeError("Class values must be smaller than num_classes.")
     return (tensor.unsqueeze(-1) == tg.arange(num_classes, device=tensor.device)).long()

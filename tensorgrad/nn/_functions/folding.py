@@ -6,6 +6,7 @@ from operator import index
 from typing import Any
 
 from ...core.dispatch import SCALAR_TYPES, xp
+from ...ops.windows import output_length
 
 __all__ = ["fold", "unfold"]
 
@@ -32,11 +33,6 @@ def _geometry(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> tup
     return kernel, dilation, padding, stride
 
 
-def _counts(size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> list[int]:
-    """How many windows there are along each dimension."""
-    return [(d + 2 * p - e * (k - 1) - 1) // s + 1 for d, p, e, k, s in zip(size, padding, dilation, kernel, stride, strict=True)]
-
-
 def _check_dtype(input: Any, kernel: str) -> None:
     if input.array.dtype.kind in "iu":
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
@@ -59,7 +55,7 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
                            f"{list(shape)}")
     _check_dtype(input, "im2col_out_cpu")
     x = input if len(shape) == 4 else input.unsqueeze(0)
-    counts = _counts(shape[-2:], kernel, dilation, padding, stride)
+    counts = list(output_length(shape[-2:], kernel, stride, padding, dilation))
     if min(counts) < 1:
         raise RuntimeError(f"Given input with spatial size {shape[-2:]}, kernel_size={kernel}, dilation={dilation}, "
                            f"padding={padding}, stride="
@@ -87,7 +83,7 @@ def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padd
     if x.shape[1] % cells:
         raise RuntimeError("Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)="
                            f"{x.shape[1]} and kernel_size={kernel}.")
-    counts = _counts(size, kernel, dilation, padding, stride)
+    counts = list(output_length(size, kernel, stride, padding, dilation))
     if x.shape[2] != counts[0] * counts[1] or min(counts) < 1:
         raise RuntimeError(f"Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, stride={stride}, "
                            "expected size of "

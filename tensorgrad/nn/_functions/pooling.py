@@ -9,6 +9,7 @@ from ... import api as tg
 from ...api._arguments import anywhere, each_example, in_batch, is_hollow
 from ...api.pooling import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool, per_dimension, window_places, window_table
 from ...core.dispatch import SCALAR_TYPES, xp
+from ...ops.windows import input_length
 
 __all__ = ["adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool1d_with_indices",
            "adaptive_max_pool2d", "adaptive_max_pool2d_with_indices", "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "avg_pool1d",
@@ -45,7 +46,7 @@ max_pool3d, max_pool3d_with_indices = _make_max_pool(3)
 
 def _unpooled_size(input: Any, n: int, kernel: Any, stride: Any, padding: Any, output_size: Any) -> list[int]:
     kernel, stride, padding = (tuple(v) if isinstance(v, Iterable) else (v,) * n for v in (kernel, stride, padding))
-    default = [(input.shape[place - len(kernel)] - 1) * stride[place] + kernel[place] - 2 * padding[place] for place in range(len(kernel))]
+    default = list(input_length(input.shape[-len(kernel):], kernel, stride, padding, (1,) * len(kernel)))
     for place, size in enumerate(default if output_size is None else output_size):
         if size < 0:
             raise ValueError(f"max_unpooling: output_size must contain non-negative spatial dimensions, but got output_size[{place}]={size}")

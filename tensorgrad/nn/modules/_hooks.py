@@ -9,7 +9,7 @@ import weakref
 from collections import OrderedDict
 from itertools import chain
 
-from ...core.tape import RemovableHandle
+from ...core.node import RemovableHandle
 from ._backward_hooks import BackwardHook, watch_output_node
 
 __all__ = [

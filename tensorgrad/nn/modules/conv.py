@@ -1,5 +1,6 @@
 """Convolutions and transposed convolutions over one, two or three axes, with lazy variants."""
 
+from ...ops.windows import input_length
 from .. import functional as F
 from .lazy import LazyModuleMixin, declare_later
 from .module import Module
@@ -148,8 +149,7 @@ class _ConvTransposeNd(_ConvNd):
         if len(output_size) != num_spatial_dims:
             raise ValueError(f"ConvTranspose{num_spatial_dims}D: for {input.dim()}D input, output_size must have "
                              f"{num_spatial_dims} or {lead + num_spatial_dims} elements (got {len(output_size)})")
-        per_axis = zip(input.shape[lead:], stride, padding, kernel_size, dilation or [1] * len(stride))
-        smallest = [(n - 1) * step - 2 * pad + gap * (kernel - 1) + 1 for n, step, pad, kernel, gap in per_axis]
+        smallest = list(input_length(input.shape[lead:], kernel_size, stride, padding, dilation or [1] * len(stride)))
         largest = [low + step - 1 for low, step in zip(smallest, stride)]
         if any(not low <= n <= high for low, n, high in zip(smallest, output_size, largest)):
             raise ValueError(f"requested an output size of {output_size}, but valid sizes range from {smallest} "

@@ -4,7 +4,7 @@ import copy
 import warnings
 
 from ... import api as tg
-from ...api._arguments import is_hollow
+from ...api._arguments import is_hollow, is_unknown
 from .. import functional as F
 from .. import init
 from .activation import GELU, MultiheadAttention, ReLU
@@ -31,7 +31,7 @@ def _canonical_masks(padding_mask, padding_name, mask, name, dtype):
 
 def _is_causal(mask, is_causal, src, batch_first):
     """Whether `mask` hides the future: as told, or, where told None, by looking."""
-    if is_causal is not None or mask is None or is_hollow(mask):
+    if is_causal is not None or mask is None or is_unknown(mask):
         return is_causal is True
     length = src.size(0) if src.dim() == 2 else src.size(1 if batch_first else 0)
     causal = _generate_square_subsequent_mask(length, mask.device, mask.dtype)

@@ -1,0 +1,29 @@
+"""Tape steps of kernel pairs of ops that others define: higher derivatives go through those, by a sweep of their own."""
+from __future__ import annotations
+
+from typing import Any
+
+from .fused import FusedStep, composed
+from .mode import mode
+from .plan import kind
+from .step import PlainStep
+from .sweep import sweep
+
+
+@kind("composed")
+class ComposedStep(FusedStep):
+    """A fused step whose op has no formulas of its own. It saves all arguments."""
+
+    __slots__ = ()
+
+    def pull_tensors(self, g: Any, useful: Any) -> Any:
+        y = composed(self)
+        roots = {o._node: gi for o, gi in zip(y, g if self.op.several else [g], strict=True) if o._node is not None}
+        wanted = frozenset(e for e in self.edges if e is not None and (useful is None or e in useful))
+        return list(sweep(roots, create_graph=mode.grad, retain_graph=True, wanted=wanted).items())
+
+    pull_anew = pull_tensors
+
+    def by_formulas(self) -> PlainStep:
+        """It remains what it is: there are no formulas."""
+        return self

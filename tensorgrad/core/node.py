@@ -1,0 +1,138 @@
+"""The nodes of the tape, and the hooks that programs hang on them."""
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+
+class RemovableHandle:
+    """Removes a hook, by hand or at the end of a `with` block: from the dict of hooks, and what belongs to it from others.
+
+    https://pytorch.org/docs → torch.utils.hooks.RemovableHandle
+    """
+
+    next_id = 0
+
+    def __init__(self, hooks_dict: dict[int, Any], *, extra_dict: Any = None) -> None:
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
+        others = [] if extra_dict is None else [extra_dict] if isinstance(extra_dict, dict) else list(extra_dict)
+        self._dicts = tuple(weakref.ref(d) for d in (hooks_dict, *others))
+
+    def remove(self) -> None:
+        for reference in self._dicts:
+            if (hooks := reference()) is not None:
+                hooks.pop(self.id, None)
+
+    def __getstate__(self) -> Any:
+        return self.id, tuple(reference() for reference in self._dicts)
+
+    def __setstate__(self, state: Any) -> None:
+        self.id, dicts = state
+        self._dicts = tuple(weakref.ref(HookDict() if d is None else d) for d in dicts)
+        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.remove()
+
+
+class HookDict(dict[int, Any]):
+    """Hooks in order; a dict that can be referred to weakly."""
+
+    __slots__ = ("__weakref__",)
+
+    def add(self, hook: Any, first: bool = False) -> RemovableHandle:
+        handle = RemovableHandle(self)
+        if first:
+            others = dict(self)
+            self.clear()
+            self[handle.id] = hook
+            self.update(others)
+        else:
+            self[handle.id] = hook
+        return handle
+
+
+class Hooks:
+    """The hooks of one node: on the tensor it made, before and after the step, and tensors that retain their gradient."""
+
+    __slots__ = ("tensor", "before", "after", "accumulated", "retained")
+
+    def __init__(self) -> None:
+        self.tensor, self.before, self.after, self.accumulated = HookDict(), HookDict(), HookDict(), HookDict()
+        self.retained: Any = None       # a weak reference to the tensor whose .grad is wanted
+
+    @staticmethod
+    def hand_on(old: Node, new: Node) -> None:
+        """A tensor that retains its gradient has a new history: the gradient is now that of the new step's result."""
+        if old.hooks is not None and old.hooks.retained is not None and old is not new:
+            Hooks.of(new).retained, old.hooks.retained = old.hooks.retained, None
+
+    @staticmethod
+    def of(node: Node) -> Hooks:
+        if node.hooks is None:
+            node.hooks = Hooks()
+        return node.hooks  # type: ignore[no-any-return]
+
+
+class Node:
+    """A node of the tape: what `Tensor.grad_fn` shows. `edges` are the nodes of its inputs, None where no gradient flows.
+
+    All slots are here, also those of steps (see step.py): steps of every kind have one layout, which the compiled lanes learn once.
+    """
+
+    __slots__ = ("edges", "hooks", "time", "since", "shape", "dtype", "_storage", "saved", "params", "plan", "residual", "results", "trace", "_metadata",
+                 "__weakref__")
+    edges: tuple[Any, ...] | list[Any]
+    hooks: Any
+    time: int
+    since: int                        # when the result was written into another tensor
+    shape: Any
+    dtype: Any
+    _storage: Any
+    saved: Any                        # of a step: what its gradients are made from
+    params: Any
+    plan: Any                         # of a step of the table's ops: what it saves, and its formulas (see plan.py)
+    residual: Any                     # of a step of a kernel pair: what the kernel keeps (see fused.py)
+    results: Any                      # of a step with several: weak references to their places on the tape
+    trace: Any
+    requires_grad: bool = True        # whether a gradient goes anywhere from here: not from the duals of forward mode
+
+    def name(self) -> str:
+        """PyTorch's name of the step, such as 'MulBackward0'."""
+        return type(self).__name__
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """The steps that gradients flow on to, each with the number of the output that it was."""
+        return tuple((None, 0) if e is None else e.as_function() for e in self.edges)
+
+    def as_function(self) -> tuple[Node, int]:
+        return self, 0
+
+    def register_hook(self, hook: Any) -> RemovableHandle:
+        """Call `hook(grad_inputs, grad_outputs)` after this step was pulled; what it returns replaces grad_inputs."""
+        return Hooks.of(self).after.add(hook)
+
+    def register_prehook(self, hook: Any) -> RemovableHandle:
+        """Call `hook(grad_outputs)` before this step is pulled; what it returns replaces grad_outputs."""
+        return Hooks.of(self).before.add(hook)
+
+    def _sequence_nr(self) -> int:
+        """When the step was taken: later steps have greater numbers."""
+        return self.time
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary for whatever a program wants to note about this step."""
+        try:
+            return self._metadata
+        except AttributeError:
+            self._metadata: dict[Any, Any] = {}
+            return self._metadata
+
+    def __repr__(self) -> str:
+        return f"<{self.name().rpartition('::')[2]} object at {id(self):#x}>"

@@ -1,0 +1,398 @@
+"""Steps of the tape: one application of an op, or of a program's own Function. What all of them can do is said by `Step`.
+
+A step pulls a gradient back (`pull` on arrays, `pull_tensors` on Tensors, recorded), and it can be read (`read`): its inputs, what it saved of them, and
+its results. Its class is that of its kind and of its op: MulBackward0 is `type("MulBackward0", (PlainStep, Multiply), {})`. All kinds have the slots of
+`Node` and no others, so that a step may become one of another kind.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+from ..guest import outside
+from ..ops.base import OPS
+from .dispatch import apply, namespace, wrap, xp
+from .fitting import checked, fitted, sum_to
+from .mode import no_grad
+from .node import Node
+from .plan import kind
+from .stale import second_time, stale
+from .tape import FREED, Output, TensorBase
+
+NO_MEMORY = {int, float, bool, complex, tuple, type(None)}      # what a step may keep for another backward, as PyTorch's do: numbers and shapes
+PARAMETERS = {"dim": "axis", "keepdim": "keepdims"}      # PyTorch's names of what steps remember
+
+
+class Operand(NamedTuple):
+    """An input of a step, or something else that its gradients are made from."""
+
+    name: str
+    position: int               # which of the inputs it is, and after these, which of the results; −1 for shapes and parameters
+    edge: Any = None            # the input's or the result's place on the tape; None where no gradient flows
+    value: Any = None           # what the step keeps of it: a tensor, an array, a number; None if it keeps nothing
+    stale: bool = False         # whether it was written to since
+
+
+class Reading(NamedTuple):
+    """What a step is, and what it remembers."""
+
+    op: Any                             # of the table; None for a program's own Function
+    inputs: tuple[Operand, ...]         # all of them
+    asked: dict[str, Operand]           # what the gradients are made from, by the names that it has there, in their order
+    results: tuple[Any, ...]            # the places of the results on the tape; None for those that are gone, or have no gradient
+
+    def kept(self) -> Iterator[Operand]:
+        """The inputs and results that the step keeps."""
+        found = [*self.inputs, *(o for o in self.asked.values() if o.position >= len(self.inputs))]
+        return (o for o in found if o.value is not None)
+
+
+class Packed:
+    """A saved tensor as a saved-tensors hook keeps it."""
+
+    __slots__ = ("packed", "unpack")
+
+    def __init__(self, packed: Any, unpack: Any) -> None:
+        self.packed, self.unpack = packed, unpack
+
+    @classmethod
+    def by(cls, hooks: tuple[Any, Any], tensor: Any) -> Packed:
+        """A tensor as a pair of hooks keeps it."""
+        pack_hook, unpack_hook = hooks
+        version = tensor._storage.version
+        with no_grad():
+            packed = pack_hook(tensor)
+        if tensor._storage.version != version:
+            raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
+                               "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need "
+                               "to perform in-place operations on the input to a pack hook.")
+        return cls(packed, unpack_hook)
+
+    def unpacked(self) -> TensorBase:
+        tensor = outside(self.unpack, self.packed)
+        if not isinstance(tensor, TensorBase):
+            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                            f"{type(tensor).__name__}")
+        return tensor
+
+
+def is_packed(value: Any) -> bool:
+    """Tell whether a hook keeps a saved value."""
+    return type(value) is Packed
+
+
+class Step(Node):
+    """A step of the tape. See the module's docstring."""
+
+    __slots__ = ()
+    op: ClassVar[Any] = None                # the op of the table that it applies
+    shares: ClassVar[bool] = False          # whether it may hand out arrays that others hold, as a program's own Function may
+    materialize: ClassVar[bool] = True      # gradients of unused results reach it as zeros
+
+    def pull(self, g: Any, useful: Any) -> list[tuple[Any, Any]]:
+        """The gradients of the inputs, given that of the result (a list, for several), as arrays: [(edge, gradient)], for the edges in `useful`."""
+        raise NotImplementedError(f"{type(self).__name__} has no gradient")
+
+    def pull_tensors(self, g: Any, useful: Any) -> list[tuple[Any, Any]]:
+        """The same on Tensors: recorded, so that the gradients can be differentiated again."""
+        raise NotImplementedError(f"{type(self).__name__} has no gradient")
+
+    def read(self, unpack: bool = True) -> Reading:
+        """What the step is, and what it remembers. What hooks keep is unpacked, which calls them, or (`unpack=False`) left out."""
+        return Reading(None, tuple(Operand(f"input {i}", i, e) for i, e in enumerate(self.edges)), {}, self.places())
+
+    def places(self) -> tuple[Any, ...]:
+        """Where the results are on the tape: the step itself, or the places of several; None for those that are gone."""
+        return (self,) if type(self.dtype) is not tuple else tuple(None if r is None else r() for r in self.results)
+
+    def place(self, index: int, array: Any) -> Any:
+        """The place of a result that has a gradient. As long as it lives it is the very one that has the hooks; else another."""
+        reference = self.results[index]
+        return None if reference is None else reference() or Output(self, index, array)
+
+    @property
+    def memory(self) -> Any:
+        """All that the step keeps. Put back, the step is as if it had not been freed."""
+        return type(self), self.saved, getattr(self, "residual", None)
+
+    @memory.setter
+    def memory(self, kept: Any) -> None:
+        self.__class__, self.saved, self.residual = kept
+
+    @property
+    def freed(self) -> bool:
+        """Whether what the step kept was freed."""
+        return self.saved is FREED
+
+    def free(self) -> None:
+        """Forget what was saved, unless it is numbers and shapes."""
+        saved = self.saved
+        if type(saved) is not tuple or not all(type(v) in NO_MEMORY for v in saved):
+            self.saved = FREED
+
+    def completed(self, g: list[Any], create_graph: bool) -> list[Any]:
+        """The gradients of all results: zeros for those that nobody used."""
+        backend: Any = type(self._storage)
+        for i, part in enumerate(g):
+            if part is None and self.materialize and self.dtype[i] is not None:
+                zeros = backend.xp.zeros(self.shape[i], dtype=self.dtype[i])
+                g[i] = wrap(zeros, backend()) if create_graph else zeros
+        return g
+
+    def __call__(self, *gradients: Any, **keywords: Any) -> Any:
+        """The gradients of the inputs, given those of the results: one step of a backward, by hand."""
+        if keywords:
+            raise TypeError("keyword arguments are not supported")
+        several = type(self.dtype) is tuple
+        if len(gradients) != (count := len(self.dtype) if several else 1):
+            raise TypeError(f"expected {count} arguments, got {len(gradients)} instead")
+        found = {}
+        if any(g is not None for g in gradients):
+            g = self.completed(list(gradients), True) if several else gradients[0]
+            found = {id(edge): g for edge, g in self.pull_tensors(g, None)}
+        results = tuple(found.get(id(edge)) for edge in self.edges)
+        return results[0] if len(results) == 1 or not any(edge is not None for edge in self.edges[1:]) else results
+
+
+@kind("plain")
+class PlainStep(Step):
+    """An application of an op of the table, with the op's own gradient formulas: as the plan says, from what `saved` holds."""
+
+    __slots__ = ()
+    op: ClassVar[Any]
+
+    def name(self) -> str:
+        return self.op.name(self)  # type: ignore[no-any-return]
+
+    # ── gradients
+
+    def pull(self, g: Any, useful: Any) -> list[tuple[Any, Any]]:
+        return self._pull(g, useful)
+
+    def _pull(self, g: Any, useful: Any, late: Any = None) -> list[tuple[Any, Any]]:
+        """`pull`. The gradient of the edge `late` is not computed: it is a function that will."""
+        saved, plan, time = self.saved, self.plan, self.time
+        if saved is FREED:
+            raise second_time()
+        if plan.saves_out and self._storage.written > time:
+            self._check_output()
+        values: list[Any] = []
+        for v in saved:
+            if isinstance(v, TensorBase):
+                if v._storage.written > time:
+                    raise self._outdated(len(values), v)
+                v = v.array
+            elif type(v) is Packed:
+                v = v.unpacked().array
+            values.append(v)
+        for extra in plan.extras:
+            values.append(extra(self, values))
+        backend_xp, edges = self._storage.xp, self.edges
+        if type(g) is list or g.dtype.kind in "cV":
+            return self._pull_wide(g, values, useful)
+        pulled = []
+        for i, formula, wants in plan.steps:
+            edge = edges[i]
+            if edge is late:
+                pulled.append((edge, partial(formula, backend_xp, g, *[values[w] for w in wants])))
+            elif useful is None or edge in useful:
+                ge = formula(backend_xp, g, values[wants[0]]) if len(wants) == 1 else formula(backend_xp, g, *[values[w] for w in wants])
+                if ge.shape != edge.shape or ge.dtype is not edge.dtype:
+                    ge = fitted(backend_xp, ge, edge)
+                pulled.append((edge, ge))
+        return pulled
+
+    def _pull_wide(self, g: Any, values: Any, useful: Any) -> list[tuple[Any, Any]]:
+        """`pull` for complex numbers, which are conjugated around analytic formulas, for bfloat16, which computes in float32, and for
+        steps with several results."""
+        parts, backend_xp = g if type(g) is list else [g], self._storage.xp
+        conjugate = self.op.analytic and any(part.dtype.kind == "c" for part in parts)
+        narrow = None
+        if conjugate:
+            parts = [part.conj() for part in parts]
+        elif any(part.dtype.kind == "V" for part in parts):
+            narrow = parts[0].dtype
+            parts = [part.astype("float32") for part in parts]
+            values = [v.astype("float32") if getattr(getattr(v, "dtype", None), "kind", "") == "V" else v for v in values]
+        g = parts if type(g) is list else parts[0]
+        pulled = []
+        for i, formula, wants in self.plan.steps:
+            edge = self.edges[i]
+            if useful is None or edge in useful:
+                ge = formula(backend_xp, g, *[values[w] for w in wants])
+                if narrow is not None and ge.shape != edge.shape:     # as in PyTorch, rounded before it is summed up
+                    ge = ge.astype(narrow).astype("float32")
+                pulled.append((edge, fitted(backend_xp, ge.conj() if conjugate else ge, edge)))
+        return pulled
+
+    def pull_tensors(self, g: Any, useful: Any) -> list[tuple[Any, Any]]:
+        values, op = self.linked(), self.op
+        conjugate = op.analytic and any(part.array.dtype.kind == "c" for part in (g if type(g) is list else [g]))
+        if conjugate:
+            g = [xp.conj(part) for part in g] if type(g) is list else xp.conj(g)
+        backend: Any = type(self._storage)
+        table = namespace(backend)
+        pulled = []
+        for i, formula, wants in self.plan.steps:
+            edge = self.edges[i]
+            if useful is None or edge in useful:
+                ge = formula(table, g, *[values[w] for w in wants])
+                ge = fitted_tensor(xp.conj(ge) if conjugate else ge, edge)
+                pulled.append((edge, _tied(ge, self.edges) if op.flat else ge))
+        return pulled
+
+    def by_formulas(self) -> PlainStep:
+        """The step, from now on one of the op's own formulas."""
+        return self
+
+    def moved(self, result: Any, target: Any, storage: Any) -> None:
+        """The result was written into another tensor, of that storage: where it was saved, it is read from there, and later writes are noticed."""
+        if self.plan.saves_out:
+            self._storage = storage
+            self.saved = tuple(target.array if v is result.array else v for v in self.saved)      # the same values once, not twice
+
+    # ── what was saved
+
+    @property
+    def packs(self) -> bool:
+        """Whether a hook keeps something that was saved."""
+        return any(type(v) is Packed for v in self.saved)
+
+    def linked(self) -> list[Any]:
+        """What the formulas ask for, on the tape again, in the order of the plan."""
+        saved, plan = self.saved, self.plan
+        if saved is FREED:
+            raise second_time()
+        if plan.saves_out and self._storage.written > self.time:
+            self._check_output()
+        values = [self._relinked(place, v) if place < len(plan.origins) else v for place, v in enumerate(saved)]
+        for extra in plan.extras:
+            values.append(extra(self, values))
+        return values
+
+    def _relinked(self, place: int, v: Any) -> Any:
+        """A saved value as the Tensor that it was at the time, on the tape again."""
+        origin, arity = self.plan.origins[place], len(self.edges)
+        if type(v) is Packed:
+            v = v.unpacked()
+        elif isinstance(v, TensorBase) and v._storage.written > self.time:
+            raise self._outdated(place, v)
+        if origin < arity:
+            if not isinstance(v, TensorBase) or v._node is self.edges[origin] and type(v) is not TensorBase:
+                return v      # the very tensor
+            return wrap(v.array, v._storage, self.edges[origin])
+        if type(self.dtype) is not tuple:
+            return wrap(getattr(v, "array", v), self._storage, self)
+        return wrap(v.array, v._storage, self.place(origin - arity, v.array))
+
+    def read(self, unpack: bool = True) -> Reading:
+        op, plan, results, edges = self.op, self.plan, self.places(), self.edges
+        arity = len(edges)
+        saved = [None] * len(plan.origins) if self.saved is FREED else [(v.unpacked() if unpack else None) if type(v) is Packed else v for v in self.saved]
+        inputs = [Operand(name, i, e) for i, (name, e) in enumerate(zip(plan.inputs, edges))]
+        kept: list[Operand] = []
+        for origin, name, value in zip(plan.origins, plan.names, saved):
+            operand = inputs[origin] if origin < arity else Operand(name, origin, results[origin - arity])
+            kept.append(operand._replace(value=value, stale=value is not None and self._is_stale(value, origin >= arity)))
+            if origin < arity:
+                inputs[origin] = kept[-1]
+        return Reading(op, tuple(inputs), self._asked(kept, inputs, saved), results)
+
+    def _asked(self, kept: list[Operand], inputs: list[Operand], saved: list[Any]) -> dict[str, Operand]:
+        """What gradients are made from, by name."""
+        op, plan = self.op, self.plan
+        if op.composite:
+            return {o.name: o for o in kept if o.value is not None or self.freed} | {name: Operand(name, -1, None, v) for name, v in self.params.items()}
+        arrays, found = [v.array if isinstance(v, TensorBase) else v for v in saved], {}
+        for extra in plan.extras if self.saved is not FREED else ():
+            arrays.append(extra(self, arrays))
+        for (_, _, wants), names in zip(plan.steps, plan.asks):
+            for name, place in zip(names, wants):
+                if place < len(kept):
+                    found[name] = kept[place]._replace(name=name)
+                elif op.arity is None and name == op.inputs[-1]:                  # any number of inputs, together
+                    found |= {o.name: o for o in inputs[len(op.inputs) - 1:]}
+                else:
+                    found[name] = Operand(name, -1, None, arrays[place] if place < len(arrays) else (self.params or {}).get(name))
+        return found
+
+    def _is_stale(self, value: Any, result: bool) -> bool:
+        since = max(self.time, getattr(self, "since", 0))
+        return bool(value._storage.written > since if isinstance(value, TensorBase) else result and self.plan.saves_out and self._storage.written > since)
+
+    def _check_output(self) -> None:
+        """Raise unless the result that was saved is still what it was; a write in place that made it is no harm."""
+        since = getattr(self, "since", self.time)
+        if self._storage.written > since:
+            out = next(v for v, origin in zip(self.saved, self.plan.origins) if origin >= len(self.edges))
+            raise stale(self, out, self._storage, self, self._storage.version_at(since))
+
+    def _outdated(self, place: int, v: TensorBase) -> RuntimeError:
+        """The error for a saved tensor that was written to since."""
+        result = self.plan.origins[place] - len(self.edges)
+        source = v._node if result < 0 else Output(self, result, v.array) if v.array.dtype.kind in "fcV" else None
+        return stale(self, v.array, v._storage, source, v._storage.version_at(self.time))
+
+    def __getattr__(self, name: str) -> Any:
+        """`_saved_self`, `_saved_other`, `_saved_result`: what the step keeps of its inputs and its result, under PyTorch's names or our own."""
+        if not name.startswith(("_saved_", "_raw_saved_")):
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}")
+        op, plan, asked = self.op, self.plan, name.partition("saved_")[2]
+        if not name.startswith("_raw") and (parameter := PARAMETERS.get(asked, asked)) in op.parameters and asked not in op.inputs:
+            return self.params.get(parameter, op.parameters[parameter])
+        if self.saved is FREED and not name.startswith("_raw"):
+            raise second_time()
+        wanted = {"self": op.inputs[0], "result": "out", **dict.fromkeys(("other", "exponent", "mat2", "tensor"), op.inputs[-1])}.get(asked, asked)
+        if op.composite or wanted not in plan.names:
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}")
+        place = plan.names.index(wanted)
+        return SavedTensor(self, place) if name.startswith("_raw") else self._relinked(place, self.saved[place])
+
+    def pack(self, hooks: tuple[Any, Any]) -> None:
+        """Have a pair of hooks keep the tensors that were saved."""
+        origins, packed = self.plan.origins, []
+        for place, value in enumerate(self.saved):
+            if place < len(origins) and (isinstance(value, TensorBase) or origins[place] >= len(self.edges)):
+                array, storage = (value.array, value._storage) if isinstance(value, TensorBase) else (value, self._storage)
+                packed.append(Packed.by(hooks, value if origins[place] < len(self.edges) else wrap(array, storage)))
+            else:
+                packed.append(value)
+        self.saved = tuple(packed)
+
+
+class SavedTensor:
+    """One of the values that a step saved, to hang hooks of its own on: `y.grad_fn._raw_saved_self.register_hooks(pack, unpack)`."""
+
+    def __init__(self, node: PlainStep, place: int) -> None:
+        self.node, self.place = node, place
+
+    def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
+        """What was saved goes through `pack_hook` now, and through `unpack_hook` when it is needed."""
+        node, place = self.node.by_formulas(), self.place
+        if (saved := node.saved) is FREED:
+            raise RuntimeError("Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed when "
+                               "you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second "
+                               "time or if you need to access saved variables after calling backward.")
+        if type(saved[place]) is Packed:
+            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a "
+                               "time.")
+        tensor = node._relinked(place, saved[place])
+        node.saved = (*saved[:place], Packed.by((pack_hook, unpack_hook), tensor), *saved[place + 1:])
+
+
+def _tied(ge: Any, edges: Any) -> Any:
+    """A gradient that does not vary with the step's inputs, as a function of them: their own gradients will be zeros, not None."""
+    for edge in edges:
+        if edge is not None:
+            ge = xp.copied(wrap(ge.array, ge._storage, edge), ge)
+    return ge
+
+
+def fitted_tensor(ge: Any, edge: Any) -> Any:
+    """A gradient, a Tensor, in the shape and dtype of what it is the gradient of: `fitted`, recorded."""
+    if ge.array.shape != edge.shape:
+        ge = checked(sum_to(xp, ge, edge.shape), edge)
+    if ge.array.dtype.kind == "c" and edge.dtype.kind != "c":
+        ge = xp.real(ge)
+    return ge if ge.array.dtype == edge.dtype else apply(OPS["cast"], ge, dtype=edge.dtype)

@@ -1,0 +1,309 @@
+"""The way back along the tape, without recursion: one step after the other is pulled, and what it gives is added to what waits at its edges.
+
+The engine owns what formulas must never do: summing over broadcast axes, casting, conjugating, accumulating, skipping inputs that need no
+gradient, freeing what is no longer needed. First gradients run on bare arrays; with create_graph the same formulas run on Tensors.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from ..guest import enter, leave, outside
+from ..storage.exhausted import memory_error
+from .accumulating import accumulate
+from .aside import Aside
+from .fitting import unpulled
+from .hooks import hooked, hooked_after, hooked_before, pull_watched
+from .lanes import lanes
+from .mode import mode
+from .step import Reading
+from .tape import Leaf, Output, TensorBase
+
+by_time = attrgetter("time")
+
+
+def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bool = False, wanted: Any = None, adding: bool = False,
+          owned: set[Any] | None = None) -> dict[Any, Any]:
+    """Pull gradients back along the tape, from {node: gradient}.
+
+    Without `wanted`, leaves add what reaches them to their .grad. With it, only the ways to the wanted nodes are gone, and
+    {node: gradient} of what reached them is returned; or, if `adding`, the wanted leaves add it to their .grad.
+    `owned` collects the leaves whose gradient is memory that nobody else holds.
+    """
+    began = enter()
+    try:
+        return _sweep(grads, create_graph, retain_graph, wanted, adding, set() if owned is None else owned)
+    finally:
+        leave(began)
+
+
+def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted: Any, adding: bool, owned: set[Any]) -> dict[Any, Any]:
+    order = route(grads, 0 if wanted is None else min([n.time for n in wanted], default=0))
+    last = {e: node for node in order for e in node.edges if type(e) is Leaf}      # the steps after which nothing more reaches a leaf
+    closing = set(last.values())
+    roots = set(grads) if wanted is not None and len(grads) == 1 else ()     # PyTorch runs the hooks of a single root in any case
+    useful = None if wanted is None else _useful(order, wanted)
+    found: dict[Any, Any] = {}
+    before, outer = mode.grad, mode.sweep
+    mode.set_grad(create_graph)
+    if mode.tangents.levels:      # tangents go on into gradients, and what they are computed from is not freed
+        create_graph = retain_graph = True
+    detour = aside = None
+    if mode.batches and any(isinstance(g, TensorBase) for g in grads.values()):      # a batch of gradients, for steps that know of none
+        from ..interpret.batching import Detour
+        create_graph = True
+        if (detour := Detour(grads, order)).needed:
+            grads = detour.begin(grads)
+    mode.sweep, watched = Sweep(order, {*last, *grads}, useful, wanted or ()), mode.watching.anomaly
+    usual = useful is None and not (create_graph or watched)
+    plain = usual and lanes is not None
+    if usual and lanes is None:
+        mode.sweep.aside = aside = Aside(order, last, grads)
+    try:
+        for leaf in [n for n in grads if type(n) is Leaf and n not in last]:
+            on(leaf, _arrive)(leaf, grads.pop(leaf), owned, create_graph, None if adding and leaf in wanted else wanted, found)
+        for node in order:
+            g = None if plain and lanes.step_back(node, grads, owned, retain_graph) else grads.pop(node, None)
+            if g is not None and (useful is None or node in useful or node in roots):
+                needed, arrived = True, g
+                if node.hooks is not None and type(g) is not list and (type(node) is not Output or wanted is not None and node in wanted):
+                    g = hooked(node, g, create_graph)
+                if useful is not None:
+                    needed = not useful.isdisjoint(node.edges)
+                    if node in wanted:
+                        found[node] = arrived if needed else g      # PyTorch's rule for hooks on inner tensors
+                if needed:
+                    if type(node) is Output:
+                        wait_at_step(node, g, grads)
+                    else:
+                        on(node, _step)(node, g, grads, owned, useful, create_graph, retain_graph, watched)
+            if node in closing:
+                for e in node.edges:
+                    if type(e) is Leaf and last[e] is node and e in grads:
+                        on(e, _arrive)(e, grads.pop(e), owned, create_graph, None if adding and e in wanted else wanted, found)
+        if aside is not None:
+            for leaf, g in aside.results():
+                if _fresh(g, None, None):
+                    owned.add(leaf)
+                _arrive(leaf, g, owned, create_graph, wanted, found)
+        for callback in mode.sweep.callbacks if outer is None else ():
+            outside(callback)
+        if outer is not None:
+            outer.callbacks.extend(mode.sweep.callbacks)
+    except MemoryError as error:
+        raise memory_error(error, "backward") or error from None
+    finally:
+        if aside is not None:
+            aside.close()
+        mode.set_grad(before)
+        mode.sweep = outer
+        if detour is not None and detour.needed:
+            found = detour.end(found)
+    return found
+
+
+def on(node: Any, function: Any) -> Any:
+    """The function, run with the node's device as the current one."""
+    guard = node._storage.guard
+    return function if guard is None else guard(function)
+
+
+def wait_at_step(place: Output, g: Any, grads: dict[Any, Any]) -> None:
+    """Have the gradient of one of several results wait for those of the others."""
+    parts = grads.setdefault(place.node, [None] * len(place.node.shape))
+    before = parts[place.index]      # a result that a formula asked for comes back by a way of its own
+    parts[place.index] = g if before is None else before + g
+
+
+def _step(node: Any, g: Any, grads: dict[Any, Any], owned: set[Any], useful: Any, create_graph: bool, retain_graph: bool, watched: bool) -> None:
+    """Pull one node, and add what it gives to what waits at its edges."""
+    hooks, saved = node.hooks, node.saved
+    if hooks is not None and hooks.before:
+        g = hooked_before(node, g, create_graph)
+        if g is None:      # a hook took the gradient away
+            return
+    seen = g
+    if type(g) is list:
+        _hook_results(node, g, create_graph)
+        seen, g = list(g), node.completed(g, create_graph)
+    if watched:
+        pulled = pull_watched(node, g, useful, create_graph)
+    else:
+        try:
+            pulled = node.pull_tensors(g, useful) if create_graph else node.pull(g, useful)
+        except (ValueError, TypeError, IndexError, MemoryError) as error:
+            raise unpulled(node, error) from None
+    if not retain_graph:
+        node.free()
+    shared = create_graph or node.shares
+    if hooks is not None and hooks.after:
+        pulled, shared = hooked_after(node, pulled, seen, create_graph), True
+    for e, ge in pulled:
+        if e not in grads:
+            grads[e] = ge
+            if type(e) is Leaf and not shared and _fresh(ge, g, saved):
+                owned.add(e)
+        elif e in owned and not create_graph:
+            grads[e] += ge
+        else:
+            grads[e] = grads[e] + ge
+            owned.add(e)
+
+
+def _fresh(ge: Any, g: Any, saved: Any) -> bool:
+    """Whether a gradient is an array that nobody else holds: neither g itself nor a saved value (d(a·b)/da is b)."""
+    if ge is g or getattr(ge, "base", ge) is not None:
+        return False
+    return not (type(saved) is tuple and any(ge is v or ge is getattr(v, "array", None) for v in saved)
+                or type(g) is list and any(ge is part for part in g))
+
+
+class Sweep:
+    """A backward that is under way: which steps it will pull, and what hooks note about it."""
+
+    __slots__ = ("order", "leaves", "useful", "wanted", "notes", "callbacks", "aside")
+
+    def __init__(self, order: list[Any], leaves: Any, useful: set[Any] | None, wanted: Any) -> None:
+        self.order, self.leaves, self.useful, self.wanted, self.notes, self.callbacks, self.aside = order, leaves, useful, wanted, {}, [], None
+
+    notes: dict[Any, Any]
+    callbacks: list[Any]      # what a hook asked to be called in the end
+    aside: Any                # gradients that other threads compute
+
+    def reaches(self, node: Any) -> bool:
+        return node in self.useful if self.useful is not None else node in self.leaves or node in self.order
+
+
+def route(roots: dict[Any, Any], oldest: int = 0) -> list[Any]:
+    """The steps in the order in which to pull them.
+
+    Creation order is topological order: the latest node first. Nothing that is older than all that is wanted leads there.
+    """
+    order = [n for n in roots if type(n) is not Leaf]
+    seen = {None, *order}
+    for node in order:          # which grows
+        for e in node.edges:
+            if e not in seen and type(e) is not Leaf and e.time >= oldest:
+                seen.add(e)
+                order.append(e)
+    order.sort(key=by_time, reverse=True)
+    return order
+
+
+def _useful(order: list[Any], wanted: Any) -> set[Any]:
+    """The nodes from which a wanted one can be reached."""
+    useful = {n for n in wanted if type(n) is Leaf}
+    for node in reversed(order):
+        if node in wanted or not useful.isdisjoint(node.edges):
+            useful.add(node)
+    return useful
+
+
+def _hook_results(node: Any, g: list[Any], create_graph: bool) -> None:
+    """Run the hooks of a step's results, in order: those of results that nobody used see None. (Those of wanted results have run.)"""
+    for i, reference in enumerate(getattr(node, "results", ())):
+        if reference is not None and (output := reference()) is not None and output.hooks is not None and output not in mode.sweep.wanted:
+            g[i] = hooked(output, g[i], create_graph)
+
+
+# ── where gradients end ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _arrive(leaf: Leaf, g: Any, owned: set[Any], create_graph: bool, wanted: Any, found: dict[Any, Any]) -> None:
+    if leaf.hooks is not None:
+        owned.discard(leaf)
+        g = hooked(leaf, g, create_graph)
+    if wanted is not None:
+        if leaf in wanted:
+            found[leaf] = g
+        return
+    tensor = leaf.tensor
+    if tensor is not None and tensor._node is not None:
+        if type(tensor._node) is not Leaf:
+            raise RuntimeError("leaf variable has been moved into the graph interior")
+        if leaf.hooks is not None and leaf.hooks.before:
+            g = hooked_before(leaf, g, create_graph)
+            if g is None:
+                return
+        accumulate(tensor, g, leaf in owned)
+        if leaf.hooks is not None:
+            for hook in list(leaf.hooks.accumulated.values()):
+                if (result := outside(hook, tensor)) is not None:
+                    raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
+            if leaf.hooks.after:
+                hooked_after(leaf, [], g, create_graph)
+
+
+# ── a way back that changes nothing ───────────────────────────────────────────────────────────────────────────────────
+
+
+class Share(NamedTuple):
+    """What a step gives to one of its inputs: added to `before`, the gradient that waited there, it makes `total`."""
+
+    position: int         # which of the inputs
+    edge: Any             # its place on the tape
+    gradient: Any
+    before: Any
+    total: Any
+
+
+class StepBack(NamedTuple):
+    """One step of a backward."""
+
+    node: Any
+    incoming: tuple[Any, ...]       # the gradient of each result; None where nothing came back
+    reading: Reading
+    shares: tuple[Share, ...]
+
+
+def steps_back(grads: dict[Any, Any]) -> Iterator[StepBack]:
+    """The steps that a sweep from {node: gradient} (see `engine.starts`) would take, in its order, with the gradients, as arrays.
+
+    Nothing changes: no .grad, no hook runs, nothing that was saved is freed. In the end `grads` holds what reached the leaves.
+    """
+    order = route(grads)
+    useful = {*grads, *order, *(e for node in order for e in node.edges)}
+    pulling = Sweep(order, useful, useful, ())       # as in autograd.grad: a Function may ask, and must leave .grad alone
+    reading = Sweep(order, useful, useful, ())       # what a checkpoint computes again, it hands out once in a sweep
+    for node in order:
+        g = grads.pop(node, None)
+        if g is None:
+            continue
+        if type(node) is Output:
+            wait_at_step(node, g, grads)
+            continue
+        yield on(node, _looked_at)(node, g, grads, pulling, reading)
+
+
+def _looked_at(node: Any, g: Any, grads: dict[Any, Any], pulling: Sweep, reading: Sweep) -> StepBack:
+    incoming = tuple(g) if type(g) is list else (g,)
+    with during(pulling):
+        pulled = node.pull(node.completed(list(g), False) if type(g) is list else g, None)
+    with during(reading):
+        read = node.read()
+    shares, position = [], -1
+    for edge, ge in pulled:
+        position = next(i for i, e in enumerate(node.edges) if i > position and e is edge)
+        before = grads.get(edge)
+        grads[edge] = ge if before is None else before + ge
+        shares.append(Share(position, edge, ge, before, grads[edge]))
+    return StepBack(node, incoming, read, tuple(shares))
+
+
+class during:
+    """A `with` block in which a sweep is under way, and nothing is recorded."""
+
+    def __init__(self, sweep: Sweep) -> None:
+        self.sweep = sweep
+
+    def __enter__(self) -> None:
+        self.before = mode.grad, mode.sweep
+        if mode.grad:
+            mode.set_grad(False)
+        mode.sweep = self.sweep
+
+    def __exit__(self, *exception: object) -> None:
+        grad, mode.sweep = self.before
+        if mode.grad is not grad:
+            mode.set_grad(grad)

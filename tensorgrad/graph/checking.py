@@ -1,0 +1,58 @@
+"""Whether a graph is in order, and the table of its nodes."""
+from __future__ import annotations
+
+from typing import Any
+
+from .node import OPS, Node
+
+
+def lint(graph: Any) -> None:
+    """What `Graph.lint` does."""
+    seen: set[Node] = set()
+    names: set[str] = set()
+    for node in graph.nodes:
+        if node.op not in OPS:
+            raise RuntimeError(f"Node {node} had unknown opcode {node.op}!")
+        if node.graph is not graph:
+            raise RuntimeError(f"Node '{node}' does not belong to this Graph!")
+        for argument in node._input_nodes:
+            if argument.graph is not graph:
+                raise RuntimeError(f"Argument '{argument}' of Node '{node}' does not belong to this Graph, but was used as an argument! If you are copying "
+                                   f"nodes from another graph, make sure to use ``arg_transform`` on node_copy() to remap values\n{graph}")
+            if argument not in seen:
+                raise RuntimeError(f"Argument '{argument}' of Node '{node}' was used before it has been defined! Please check that Nodes in the graph are "
+                                   f"topologically ordered\n{graph}")
+        seen.add(node)
+        if node.name in names:
+            raise RuntimeError(f"Node redefined name {node.name}!")
+        names.add(node.name)
+    if (owner := graph.owning_module) is not None:
+        for node in graph.nodes:
+            if node.op in ("get_attr", "call_module"):
+                look_up(owner, node)
+
+
+def look_up(owner: Any, node: Node) -> None:
+    """RuntimeError unless the owner has what a node names."""
+    from ..nn import Module
+    path = node.target.split(".")
+    for k, name in enumerate(path):
+        before, start = ".".join(path[:k]), f"Node {node} target {node.target}"
+        if not hasattr(owner, name):
+            raise RuntimeError(f"{start} references nonexistent attribute {name} of {before}")
+        owner = getattr(owner, name)
+        if node.op == "call_module" and not isinstance(owner, Module):
+            raise RuntimeError(f"{start} {name} of {before} does not reference an nn.Module")
+
+
+def table(graph: Any) -> str:
+    """The text that `Graph.print_tabular` prints."""
+    rows = [("opcode", "name", "target", "args", "kwargs")]
+    rows += [(node.op, node.name, str(node.target), str(node.args), str(node.kwargs)) for node in graph.nodes]
+    widths = [max(len(row[k]) for row in rows) for k in range(5)]
+    widths = [max(width, len(title) + 2) for width, title in zip(widths, rows[0], strict=True)]
+    rows.insert(1, tuple("-" * width for width in widths))                  # type: ignore[arg-type]
+    return "\n".join("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+
+__all__ = ["lint", "table"]

@@ -1,0 +1,32 @@
+"""Functions whose calls matter even where nobody uses the result."""
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from .. import api as tg
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+SIDE_EFFECTS: list[Any] = [operator.setitem]
+RANDOM: list[Any] = [getattr(tg, name) for name in
+                     "bernoulli multinomial normal poisson rand rand_like randint randint_like randn randn_like randperm".split()]
+
+
+def has_side_effect(fn: F) -> F:
+    """Let calls of the function stay in graphs even where nobody uses the result.
+
+    >>> from tensorgrad.graph import Graph
+    >>> graph = Graph()
+    >>> graph.call_function(has_side_effect(lambda: None)).is_impure()
+    True
+    """
+    SIDE_EFFECTS.append(fn)
+    return fn
+
+
+def among(target: Any, functions: list[Any]) -> bool:
+    """Whether it is one of these functions, or the public face of one."""
+    inner = getattr(target, "__wrapped__", target)
+    return any(function is target or function is inner for function in functions)

@@ -1,0 +1,130 @@
+"""What formulas find in `xp` beside the ops of the table, while a program is recorded: new arrays, and NumPy's constants and other functions."""
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..interpret._symbol import Symbol
+from ..interpret.symbols import SymbolStorage
+from ..ops.base import OPS
+from ..ops.indexing import ARRAY
+from ..storage.base import MAKERS, NoValues
+from .lines import ReadsValues, user_line
+from .recorder import here
+from .recording import Recorded, RecordingStorage, applied, argument, written
+from .steps import Foreign, Make
+
+NAMES = {"concatenate": "concat", "take": "index_select", "transpose": "permute_dims", "true_divide": "divide", "abs": "absolute",
+         "invert": "bitwise_not", "conjugate": "conj", "astype": "cast", "var": "variance", "std": "deviation", "clip": "clamp"}
+
+
+class Add:
+    """NumPy's `add`, with the additions at places in place."""
+
+    def __call__(self, a: Any, b: Any) -> Any:
+        return applied("add", a, b)
+
+    def at(self, x: Any, index: Any, value: Any) -> None:
+        parts = index if isinstance(index, tuple) else (index,)
+        arrays = [p for p in parts if isinstance(p, (np.ndarray, Recorded))]
+        template = tuple(ARRAY if isinstance(p, (np.ndarray, Recorded)) else p for p in parts)
+        written(x, applied("index_put", x, RecordingStorage.asarray(value, x.dtype), *arrays, template=template, accumulate=True))
+
+
+class Functions:
+    """NumPy, as recorded arrays see it."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "add":
+            return Add()
+        if name in OPS or name in NAMES:
+            if NAMES.get(name, name) in OPS and name in NAMES:
+                return lambda *args, **params: call(name, getattr(np, name), args, params)
+            raise AttributeError(name)
+        found = getattr(np, name)
+        if isinstance(found, type) or not callable(found):
+            return found
+        return partial(made, name) if name in MAKERS or name in ("empty", "empty_like") else lambda *args, **params: call(name, found, args, params)
+
+
+def made(name: str, *args: Any, dtype: Any = None, **params: Any) -> Any:
+    """A new array: a constant. Its shape may follow from sizes, so that it is a step where constants are not folded."""
+    if name.endswith("_like"):
+        like, *rest = args
+        name, args, dtype = name.removesuffix("_like"), (like.shape, *rest), like.dtype if dtype is None else dtype
+    args = tuple(a.item() if isinstance(a, (np.generic, np.ndarray, Recorded)) and not a.ndim else a for a in args)
+    name = "zeros" if name == "empty" else name
+    array = getattr(np, name)(*args, dtype=dtype, **params)
+    if here.recorder is None or here.recorder.fold:
+        return Recorded(array)
+    return Recorded(array, here.recorder.step(Make(name), args, {"dtype": array.dtype, **params}, [array], True)[0])
+
+
+def call(name: str, function: Any, args: Any, params: Any) -> Any:
+    """One of NumPy's functions, as the op of the table that it is."""
+    name = NAMES.get(name, name)
+    params = {k: v for k, v in params.items() if v is not None and not (k == "keepdims" and v is np._NoValue)}  # type: ignore[attr-defined]
+    if name in ("asarray", "array", "ascontiguousarray"):
+        found = RecordingStorage.asarray(args[0], params.get("dtype"))
+        return found if name == "asarray" else found.copy()
+    if (dtype := params.get("dtype")) is not None and name in ("sum", "prod", "cumsum", "cumprod"):
+        args, params = (args[0].astype(dtype), *args[1:]), {k: v for k, v in params.items() if k != "dtype"}
+    if name == "searchsorted":
+        return applied("search_sorted", *args[:2], right=(*args, params.get("side"))[2] == "right")
+    if name == "repeat" and isinstance(args[1], int) and args[0].ndim == 1:
+        column = applied("expand_dims", args[0], axis=1)
+        return applied("broadcast_to", column, shape=(len(args[0]), args[1])).reshape(-1)
+    op = OPS.get(name)
+    if op is None or set(params) - set(op.parameters):
+        return foreign(f"numpy.{name}", function, args, params)
+    return getattr(RecordingStorage.xp, name)(*args, **params)
+
+
+def foreign(name: str, function: Any, args: Any, params: Any) -> Any:
+    """A function of arrays that is no op of the table: a constant of constants, else a step that calls it."""
+    arrays: list[Any] = []
+
+    def bare(a: Any, symbols: bool = False) -> Any:
+        if isinstance(a, (tuple, list)):
+            return type(a)(bare(part, symbols) for part in a)
+        if type(a) is not Recorded:
+            return a
+        arrays.append(a)
+        return SymbolStorage.asarray(a.inner) if symbols else a.inner
+    given, named = bare(tuple(args)), {k: bare(v) for k, v in params.items()}
+    known = all(a.known for a in arrays)
+    if known or here.recorder.reading is not None:
+        result = function(*given, **named)
+    else:
+        try:
+            result = _of_symbols(name, function)(*bare(tuple(args), True), **{k: bare(v, True) for k, v in params.items()})
+        except NoValues as error:
+            raise ReadsValues(f"{name}: {str(error).partition(' needs values')[0]}", user_line()) from None
+    parts = result if isinstance(result, (tuple, list)) else (result,)
+    if not any(isinstance(p, (np.ndarray, np.generic, Symbol)) for p in parts):
+        return result
+    parts = [p if type(p) is Symbol else np.array(p) for p in parts]
+    several = parts[0] is not result and isinstance(result, (tuple, list))
+    if known:
+        outs = [Recorded(p) for p in parts]
+    else:
+        step = _nested(argument, args), {k: _nested(argument, v) for k, v in params.items()}
+        outs = [Recorded(p, node, False) for p, node in zip(parts, here.recorder.step(Foreign(name, function), *step, parts, False, several), strict=True)]
+    return type(result)(outs) if several else outs[0]
+
+
+def _nested(function: Any, a: Any) -> Any:
+    return type(a)(_nested(function, part) for part in a) if isinstance(a, (tuple, list)) else function(a)
+
+
+def _of_symbols(name: str, function: Any) -> Any:
+    """What works out the shapes that a function gives."""
+    found: Any = Symbol.module
+    module = (getattr(function, "__module__", None) or "").removeprefix("numpy").strip(".")
+    for part in (*module.split("."), getattr(function, "__name__", "")) if name.startswith("numpy.") else ():
+        found = getattr(found, part, None) if part else found
+        if found is None:
+            break
+    return function if found is None or found is Symbol.module else found

@@ -1,0 +1,352 @@
+"""A recorded program, which can be changed: a list of nodes. https://pytorch.org/docs/stable/fx.html#torch.fx.Graph"""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+from weakref import ref
+
+from .names import Namespace, wanted_name
+from .node import GAP, Node, map_arg
+
+ABSENT: Any = object()
+
+
+class NodeList:
+    """The nodes of a graph in order. The graph may change on the way: nodes that are erased are left out, those that are put in ahead are met."""
+
+    __slots__ = ("graph", "direction")
+
+    def __init__(self, graph: Graph, direction: str = "_next") -> None:
+        self.graph, self.direction = graph, direction
+
+    def __len__(self) -> int:
+        return self.graph._length
+
+    def __iter__(self) -> Iterator[Node]:
+        root, direction = self.graph._root, self.direction
+        node = getattr(root, direction)
+        while node is not root:
+            if not node._erased:
+                yield node
+            node = getattr(node, direction)
+
+    def __reversed__(self) -> NodeList:
+        return NodeList(self.graph, "_prev" if self.direction == "_next" else "_next")
+
+
+class InsertPoint:
+    """Where new nodes go: from the call on, until the end of the `with` block if there is one."""
+
+    __slots__ = ("graph", "before")
+
+    def __init__(self, graph: Graph, insert: Callable[[Node], None]) -> None:
+        self.graph, self.before = graph, graph._insert
+        graph._insert = insert
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self.graph._insert = self.before
+
+
+class Graph:
+    """A program as a list of nodes: inputs, calls, and an output. https://pytorch.org/docs/stable/fx.html#torch.fx.Graph
+
+    Methods add nodes at the end, or where `inserting_before` and `inserting_after` say; a node's `prepend` and `append` move others. `owning_module` is the
+    module whose layers and tensors the nodes name; the graph does not keep it alive. A graph can be copied and pickled, however long it is: copies have
+    the same functions and constants, and `meta` of their own with the same things in it.
+
+    >>> import operator
+    >>> graph = Graph()
+    >>> x = graph.placeholder("x")
+    >>> y = graph.call_function(operator.mul, (x, 2))
+    >>> out = graph.output(graph.call_method("relu", (y,)))
+    >>> print(graph)
+    graph():
+        %x : [num_users=1] = placeholder[target=x]
+        %mul : [num_users=1] = call_function[target=operator.mul](args = (%x, 2), kwargs = {})
+        %relu : [num_users=1] = call_method[target=relu](args = (%mul,), kwargs = {})
+        return relu
+    """
+
+    def __init__(self, owning_module: Any = None, tracer_cls: Any = None, tracer_extras: dict[str, Any] | None = None) -> None:
+        self._tracer_cls, self._tracer_extras = tracer_cls, tracer_extras
+        self._begin()
+        self.owning_module = owning_module
+
+    def _begin(self) -> None:
+        """Be an empty graph without an owner."""
+        self._root = Node.__new__(Node)
+        self._root._begin(self, "", "root", "", None)
+        self._insert: Callable[[Node], None] = self._root.prepend
+        self._namespace = Namespace()
+        self._length = 0
+        self._owner: Any = None
+
+    @property
+    def owning_module(self) -> Any:
+        """The module whose layers and tensors the nodes name, as long as it is there; None if there is none."""
+        return None if self._owner is None else self._owner()
+
+    @owning_module.setter
+    def owning_module(self, module: Any) -> None:
+        self._owner = None if module is None else ref(module)
+
+    # ── its nodes ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def nodes(self) -> NodeList:
+        """The nodes, in the order in which they run. It has a length, and can be reversed."""
+        return NodeList(self)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __bool__(self) -> bool:
+        return True
+
+    def output_node(self) -> Node:
+        """The node that says what is returned: the last one. AssertionError if that is none."""
+        node = next(iter(reversed(self.nodes)))
+        if node.op != "output":
+            raise AssertionError(f"Expected output node, got op={node.op}")
+        return node
+
+    def find_nodes(self, *, op: str, target: Any = None, sort: bool = True) -> list[Node]:
+        """The nodes with this `op` and, unless it is None, this target, in order. AssertionError for functions without a target.
+
+        >>> graph = Graph()
+        >>> x = graph.placeholder("x")
+        >>> y = graph.call_method("relu", (x,))
+        >>> graph.find_nodes(op="call_method", target="relu"), graph.find_nodes(op="placeholder")
+        ([relu], [x])
+        """
+        if op == "call_function" and target is None:
+            raise AssertionError("target must not be None for call_function op")
+        return [node for node in self.nodes if node.op == op and (target is None or node.target == target)]
+
+    # ── new nodes ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def create_node(self, op: str, target: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None, name: str | None = None,
+                    type_expr: Any = None) -> Node:
+        """Add a node; see `Node` for what it is made of. It is called like `name` or, without one, its target; with a number, if others are, too."""
+        args, kwargs = args or (), kwargs or {}
+        if not isinstance(args, tuple):
+            raise AssertionError(f"args must be a tuple, got {type(args)}")
+        if not isinstance(kwargs, dict):
+            raise AssertionError(f"kwargs must be a dict, got {type(kwargs)}")
+        name = self._namespace.create_name(wanted_name(target) if name is None else name)
+        node = Node(self, name, op, target, args, kwargs, type_expr)
+        self._insert(node)
+        self._length += 1
+        return node
+
+    def placeholder(self, name: str, type_expr: Any = None, default_value: Any = ABSENT) -> Node:
+        """Add an input, with a default if one is given."""
+        return self.create_node("placeholder", name, () if default_value is ABSENT else (default_value,), type_expr=type_expr)
+
+    def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
+        """Add a node for a parameter, buffer or module of the owning module. A UserWarning says if it has none of that name."""
+        owner = self.owning_module
+        if owner is not None and not _holds(owner, qualified_name):
+            warnings.warn("Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! Call GraphModule.add_submodule to add "
+                          "the necessary submodule, GraphModule.add_parameter to add the necessary Parameter, or nn.Module.register_buffer to add the "
+                          "necessary buffer", stacklevel=2)
+        return self.create_node("get_attr", qualified_name, type_expr=type_expr)
+
+    def call_function(self, the_function: Callable[..., Any], args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None,
+                      type_expr: Any = None, name: str | None = None) -> Node:
+        """Add a call of a function."""
+        return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
+
+    def call_method(self, method_name: str, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None, type_expr: Any = None) -> Node:
+        """Add a call of the method of this name of `args[0]`."""
+        return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
+
+    def call_module(self, module_name: str, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None, type_expr: Any = None) -> Node:
+        """Add a call of a module of the owning module, by its dotted name. AttributeError if there is an owner that has none of that name."""
+        owner = self.owning_module
+        if owner is not None and isinstance(module_name, str):
+            owner.get_submodule(module_name)
+        return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
+
+    def output(self, result: Any, type_expr: Any = None) -> Node:
+        """Add the node that says what is returned: a node, or nodes and constants in a structure."""
+        return self.create_node("output", "output", (result,), type_expr=type_expr)
+
+    # ── changes ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def inserting_before(self, n: Node | None = None) -> InsertPoint:
+        """Let new nodes go before this one, or before all: from now on, or in a `with` block.
+
+        >>> graph = Graph()
+        >>> x, y = graph.placeholder("x"), graph.placeholder("y")
+        >>> with graph.inserting_before(y):
+        ...     z = graph.placeholder("z")
+        >>> list(graph.nodes)
+        [x, z, y]
+        """
+        if n is None:
+            return self.inserting_after(self._root)
+        if n.graph is not self:
+            raise AssertionError("Node to insert before is not in graph.")
+        return InsertPoint(self, n.prepend)
+
+    def inserting_after(self, n: Node | None = None) -> InsertPoint:
+        """Let each new node go right after this one, or after all others: from now on, or in a `with` block."""
+        if n is None:
+            return self.inserting_before(self._root)
+        if n.graph is not self:
+            raise AssertionError("Node to insert after is not in graph.")
+        return InsertPoint(self, n.append)
+
+    def erase_node(self, to_erase: Node) -> None:
+        """Take out a node. RuntimeError if others use it."""
+        if to_erase.users:
+            raise RuntimeError(f"Tried to erase Node {to_erase} but it still had {len(to_erase.users)} users in the graph: {to_erase.users}!")
+        if to_erase.graph is not self:
+            raise RuntimeError(f"Attempting to remove {to_erase} from wrong graph!")
+        if to_erase._erased:
+            warnings.warn(f"erase_node({to_erase}) on an already erased node", stacklevel=2)
+            return
+        to_erase._unlink()
+        to_erase._erased = True
+        self._length -= 1
+        to_erase._set(map_arg(to_erase.args, lambda node: None), map_arg(to_erase.kwargs, lambda node: None))
+
+    def node_copy(self, node: Node, arg_transform: Callable[[Node], Any] = lambda node: node) -> Node:
+        """Add a node like that one, which may be of another graph; `arg_transform` says what stands here for the nodes among its arguments."""
+        args, kwargs = map_arg(node.args, arg_transform), map_arg(node.kwargs, arg_transform)
+        new = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
+        new.meta = node.meta.copy()
+        return new
+
+    def graph_copy(self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False) -> Any:
+        """Add copies of all nodes of a graph but its output, and return what stands here for that; with `return_output_node`, and the output node, too.
+
+        `val_map` says what stands here for its nodes: what it has already is not copied, and it gets all that is.
+        """
+        for node in g.nodes:
+            if node in val_map:
+                continue
+            if node.op == "output":
+                result = map_arg(node.args[0], val_map.__getitem__)
+                return (result, node) if return_output_node else result
+            val_map[node] = self.node_copy(node, val_map.__getitem__)
+        return None
+
+    def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
+        """Take out the nodes that nobody uses, from the last to the first, and return whether there were some. Those stay for which `is_impure_node`, or else
+        `Node.is_impure`, is true. RuntimeError if the graph is not in order.
+
+        >>> graph = Graph()
+        >>> x = graph.placeholder("x")
+        >>> y = graph.call_method("relu", (x,))
+        >>> out = graph.output(x)
+        >>> graph.eliminate_dead_code(), list(graph.nodes)
+        (True, [x, output])
+        """
+        self.lint()
+        before = self._length
+        for node in reversed(self.nodes):
+            if not node.users and not (node.is_impure() if is_impure_node is None else is_impure_node(node)):
+                self.erase_node(node)
+        return self._length < before
+
+    # ── checks and texts ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def lint(self) -> None:
+        """RuntimeError unless the graph is in order: nodes use earlier nodes of this graph, no two have one name, and what they name is there."""
+        from .checking import lint
+        lint(self)
+
+    def __str__(self) -> str:
+        return "".join(["graph():", *(f"\n    {node.format_node()}" for node in self.nodes)])
+
+    def print_tabular(self) -> None:
+        """Print the nodes as a table.
+
+        >>> graph = Graph()
+        >>> out = graph.output(graph.placeholder("x"))
+        >>> graph.print_tabular()
+        opcode       name    target    args    kwargs
+        -----------  ------  --------  ------  --------
+        placeholder  x       x         ()      {}
+        output       output  output    (x,)    {}
+        """
+        from .checking import table
+        print(table(self))
+
+    # ── copying ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _number(self) -> None:
+        """Give the nodes places with room between them."""
+        for k, node in enumerate(self.nodes):
+            node._place = k * GAP
+
+    def _state(self) -> dict[str, Any]:
+        """All but the nodes and the owner: what copies share."""
+        return {key: value for key, value in self.__dict__.items() if key not in OWN}
+
+    def _fill(self, rows: list[tuple[Any, ...]], names: Namespace, made: Callable[[int], Node], known: Callable[[Node], Any]) -> None:
+        """Take over nodes from a flat list: first all of them without arguments, then those."""
+        nodes = []
+        for place, name, op, target, _, _, kind, meta, more in rows:
+            node = made(place)
+            node._begin(self, name, op, target, kind)
+            node.meta = meta
+            node.__dict__.update(more)
+            self._root.prepend(node)
+            node._place = place
+            nodes.append(node)
+        for node, row in zip(nodes, rows, strict=True):
+            node._set(map_arg(row[4], known), map_arg(row[5], known))
+        self._length, self._namespace = len(nodes), names
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Graph:
+        memo = {} if memo is None else memo
+        new = memo[id(self)] = type(self).__new__(type(self))
+        new.__dict__.update(self._state())
+        new._begin()
+        nodes = {node._place: node for node in self.nodes}
+        for node in nodes.values():
+            memo[id(node)] = Node.__new__(Node)
+        rows = [(*node._row()[:-2], node.meta.copy(), node.__dict__) for node in nodes.values()]
+        new._fill(rows, self._namespace.copy(), lambda place: memo[id(nodes[place])], lambda node: memo.get(id(node), node))
+        return new
+
+    def __getstate__(self) -> Any:
+        return self._state(), [node._row() for node in self.nodes], self._namespace
+
+    def __setstate__(self, state: Any) -> None:
+        rest, rows, names = state
+        awaited = self.__dict__.pop("_waiting", {})
+        self.__dict__.update(rest)
+        self._begin()
+        self._fill(rows, names, lambda place: awaited.get(place) or Node.__new__(Node), lambda node: node)
+
+    def _awaited(self, place: int) -> Node:
+        """The node at a place. While the graph waits for its state, one that will become it."""
+        if "_root" in self.__dict__:
+            return next(node for node in self.nodes if node._place == place)
+        waiting: dict[int, Node] = self.__dict__.setdefault("_waiting", {})
+        return waiting.setdefault(place, Node.__new__(Node))
+
+
+OWN = frozenset({"_root", "_insert", "_namespace", "_length", "_owner"})
+
+
+def _holds(owner: Any, name: str) -> bool:
+    """Whether a module has a module, parameter or buffer of this dotted name."""
+    path, _, last = name.rpartition(".")
+    try:
+        holder = owner.get_submodule(path)
+    except AttributeError:
+        warnings.warn(f"Failed to fetch module {path}!", stacklevel=3)
+        return False
+    return any(last in table for table in (holder._modules, holder._parameters, holder._buffers))
+
+
+__all__ = ["Graph", "NodeList"]

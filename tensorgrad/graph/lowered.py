@@ -1,0 +1,58 @@
+"""A lowered program: its graph, the tensors that the graph names, and how it runs."""
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.dispatch import apply
+from ..core.tape import TensorBase
+from ..ops.base import Op
+from ..utils._pytree import tree_flatten
+from .graph import Graph
+from .nesting import mapped
+from .node import Node, map_arg
+
+
+class Lowered(Graph):
+    """The graph that `lower` makes. Called with arguments like the program's, it computes what that did, and gradients reach the program's parameters.
+
+    `tensors` are those that the `get_attr` nodes name: the program's own, and constants. `written` names the buffers that the program wrote to; the graph
+    leaves them alone.
+
+    >>> import tensorgrad as torch
+    >>> from tensorgrad.graph import lower
+    >>> graph = lower(lambda x, scale: {"y": x.t() * scale["by"]}, (torch.ones(2, 3), {"by": torch.ones(2)}))
+    >>> graph(torch.ones(2, 3), {"by": torch.tensor([1., 2.])})["y"][0]
+    tensor([1., 2.])
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tensors: dict[str, Any] = {}
+        self.written: tuple[str, ...] = ()
+        self.spec: Any = None                 # how the arguments were nested
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the steps on tensors. TypeError for arguments that are not nested as those were that the program was lowered with."""
+        leaves, spec = tree_flatten((args, kwargs))
+        if spec != self.spec:
+            raise TypeError(f"the arguments are not nested as those that the program was lowered with: {spec}, not {self.spec}")
+        given = iter([leaf for leaf in leaves if isinstance(leaf, TensorBase)])
+        values: dict[Node, Any] = {}
+        uses = {node: len(node.users) for node in self.nodes}
+        for node in self.nodes:
+            if node.op == "placeholder":
+                values[node] = next(given)
+                continue
+            if node.op == "get_attr":
+                values[node] = self.tensors[node.target]
+                continue
+            bound, named = map_arg(node.args, values.__getitem__), map_arg(node.kwargs, values.__getitem__)
+            if node.op == "output":
+                return mapped(lambda leaf: leaf, bound[0])
+            target: Any = node.target
+            values[node] = apply(target, *bound, **named) if isinstance(target, type) and issubclass(target, Op) else target(*bound, **named)
+            for used in node.all_input_nodes:
+                uses[used] -= 1
+                if not uses[used]:
+                    del values[used]
+        return None

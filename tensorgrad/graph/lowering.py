@@ -1,0 +1,187 @@
+"""A program as a graph of the table's ops: what it computes for inputs of given shapes, whatever Python did on the way."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+
+from ..api.creation import as_tensor
+from ..api.random import default_generator
+from ..core.dispatch import wrap
+from ..core.mode import no_grad
+from ..core.tape import TensorBase
+from ..interpret._symbol import Symbol
+from ..nn.modules.module import Module
+from ..storage.stand_in import standing_in
+from ..utils._pytree import tree_flatten, tree_unflatten
+from .inputs import input_names
+from .lowered import Lowered
+from .recorder import Recorder, here
+from .recording import CLONE, Memory, Recorded, RecordingStorage, argument, clock
+
+Sizes = Mapping[tuple[int, int], int]         # (input, axis) → size
+
+
+def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, *, whole: Callable[..., bool] | None = None,
+          reading: Callable[[str], None] | None = None, fold: bool = True, sizes: Sizes | None = None) -> Lowered:
+    """The graph of what a module, function or graph computes for inputs like these, whose functions are ops of the table.
+
+    Nothing is computed but what no input has a say in: the program runs on tensors that have a shape and a dtype. The graph has a placeholder for each
+    tensor among the arguments, at whatever depth it is; a `get_attr` for each parameter, buffer and constant; and a node for each application of an op,
+    `target` the op's class. `meta` of a node has `shape`, `dtype`, `scope` (the path of the module that ran), `source` (the line of the program) and, if
+    it is known, `value`. Writes in place are functions (`set_view`), random numbers are drawn when the graph runs, the model is left as it was.
+
+    A program that looks at values is refused with the line that does, by a ReadsValues. With `reading`, it runs on the inputs' values, and the function
+    is called with each such line: the graph is then that of the path taken. `whole(op, operands, params)` says which applications of ops are one node;
+    others become the nodes of their definition. Constants are folded unless `fold` is false. `sizes` are those of axes, (input, axis) → size, that
+    differ from the inputs'.
+
+    >>> import tensorgrad as torch
+    >>> from tensorgrad.graph import lower
+    >>> graph = lower(torch.nn.Linear(2, 3), torch.ones(4, 2))
+    >>> [(node.op, node.name, node.meta["shape"]) for node in graph.nodes if node.op != "output"]
+    [('placeholder', 'input_1', (4, 2)), ('get_attr', 'weight', (3, 2)), ('get_attr', 'bias', (3,)), ('call_function', 'linear', (4, 3))]
+    """
+    args, kwargs = inputs if isinstance(inputs, tuple) else (inputs,), dict(kwargs or {})
+    leaves, spec = tree_flatten((args, kwargs))
+    graph = Lowered()
+    graph.spec = spec
+    with ExitStack() as stack:
+        recorder = stack.enter_context(recording(Recorder(graph, reading, whole, fold)))
+        given = _placeholders(recorder, input_names(program, args, kwargs), leaves, sizes or {})
+        if isinstance(program, Module):
+            stack.enter_context(known(program))
+        recorder.begun = next(clock)
+        args, kwargs = tree_unflatten([next(given) if isinstance(leaf, TensorBase) else leaf for leaf in leaves], spec)
+        result = program(*args, **kwargs)
+        _finish(recorder, result)
+    for node in recorder.constants.values():
+        graph.tensors[node.target] = as_tensor(node.meta["value"])
+    graph.written = tuple(recorder.written)
+    return graph
+
+
+def _placeholders(recorder: Recorder, names: Sequence[str], leaves: Any, sizes: Sizes) -> Iterator[Any]:
+    """Tensors in the place of the inputs, which come along as example values, or as shapes alone."""
+    tensors = [leaf for leaf in leaves if isinstance(leaf, TensorBase)]
+    made = []
+    for place, (name, tensor) in enumerate(zip(names, tensors, strict=True)):
+        axes = {axis: n for (i, axis), n in sizes.items() if i == place}
+        if recorder.reading is None:
+            array: Any = Symbol(tuple(axes.get(axis, n) for axis, n in enumerate(tensor.array.shape)), tensor.array.dtype)
+        else:
+            array = _resized(np.array(type(tensor._storage).host(tensor.array)), axes)
+        node = recorder.described(recorder.graph.placeholder(name), array, False)
+        made.append(wrap(Recorded(array, node, False), RecordingStorage()))
+    return iter(made)
+
+
+def _resized(array: Any, sizes: Mapping[int, int]) -> Any:
+    """Example values, repeated or cut to other sizes."""
+    for axis, size in sizes.items():
+        array = np.take(array, np.arange(size) % array.shape[axis], axis=axis)
+    return np.ascontiguousarray(array) if array.ndim else array
+
+
+def _finish(recorder: Recorder, result: Any) -> None:
+    """Write down the outputs, and leave out what they do not need. An output that is made anew by the program is no input's node."""
+    leaves, spec = tree_flatten(result)
+    seen: dict[Any, Any] = {}
+    for i, leaf in enumerate(leaves):
+        if not isinstance(leaf, TensorBase):
+            continue
+        array = leaf.array if type(leaf.array) is Recorded else RecordingStorage.asarray(leaf.array)
+        node = argument(array)
+        if recorder.fold and (node.op != "call_function" and array.made > recorder.begun or seen.setdefault(node, array) is not array):
+            node = recorder.step(CLONE, (node,), {}, [array.inner], array.known)[0]
+        leaves[i] = node
+    recorder.graph.output(tree_unflatten(leaves, spec))
+    if recorder.fold:
+        for node in reversed(list(recorder.graph.nodes)):
+            if not node.users and node.op in ("call_function", "get_attr"):
+                recorder.graph.erase_node(node)
+
+
+# ── the run ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def recording(recorder: Recorder) -> Iterator[Recorder]:
+    """Tensors made in this thread are recorded; random numbers do not move on."""
+    with standing_in(RecordingStorage, "cpu", "cuda"), no_grad():
+        before, state = here.recorder, default_generator._state()
+        here.recorder = recorder
+        try:
+            yield recorder
+        finally:
+            here.recorder = before
+            default_generator._set_state(state)
+
+
+@contextmanager
+def known(model: Any) -> Iterator[None]:
+    """A model whose tensors are recorded, under the names that its state has, and whose modules tell when they run. Afterwards it is as it was."""
+    kept = [(module, dict(module.__dict__), {k: list(v.items()) for k, v in module.__dict__.items() if isinstance(v, dict)}) for module in model.modules()]
+    before, handles = [], []
+    recorder = here.recorder
+    try:
+        for tensor, name, parameter in list(tensors_of(model)):
+            array = np.asarray(type(tensor._storage).host(tensor.array))
+            before.append((tensor, tensor.array, tensor._storage))
+            recorder.graph.tensors[name] = tensor
+            node = recorder.described(recorder.graph.get_attr(name), array, True)
+            node.meta["state"] = True
+            tensor.array = Recorded(array, node, memory=Memory(name, fixed=parameter))
+            tensor._storage = RecordingStorage()
+        for path, module in model.named_modules():
+            handles.append(module.register_forward_pre_hook(_entering(path)))
+            handles.append(module.register_forward_hook(_leaving, always_call=True))
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+        for tensor, array, storage in before:
+            tensor.array, tensor._storage = array, storage
+        for module, attributes, tables in kept:
+            for name, table in tables.items():
+                attributes[name].clear()
+                attributes[name].update(table)
+            module.__dict__.clear()
+            module.__dict__.update(attributes)
+
+
+def _entering(path: str) -> Any:
+    return lambda module, args: here.recorder.scopes.append(path)
+
+
+def _leaving(module: Any, args: Any, result: Any) -> None:
+    here.recorder.scopes.pop()
+
+
+def tensors_of(model: Any) -> Iterator[tuple[Any, str, bool]]:
+    """All tensors that a model holds, once each, with their names and whether they are parameters: those, buffers, and tensors in attributes and their
+    lists."""
+    seen: set[int] = set()
+
+    def within(value: Any, name: str, parameter: bool) -> Iterator[tuple[Any, str, bool]]:
+        if isinstance(value, TensorBase):
+            if id(value) not in seen and type(value.array) is not Recorded and value._storage.device.type != "meta" and not value._storage.rank:
+                seen.add(id(value))
+                yield value, name, parameter
+        elif isinstance(value, (list, tuple)):
+            for i, part in enumerate(value):
+                yield from within(part, f"{name}.{i}", False)
+        elif isinstance(value, dict):
+            for key, part in value.items():
+                yield from within(part, f"{name}.{key}", False)
+    modules = list(model.named_modules())
+    for table in ("_parameters", "_buffers"):
+        for path, module in modules:
+            for name, value in module.__dict__[table].items():
+                yield from within(value, f"{path}.{name}" if path else name, table == "_parameters")
+    for path, module in modules:
+        for name, value in module.__dict__.items():
+            if not name.startswith("_") or isinstance(value, TensorBase):
+                yield from within(value, f"{path}.{name}" if path else name, False)

@@ -1,0 +1,108 @@
+"""Names of nodes, and the texts that stand for functions and types where a graph is printed. They are those of torch.fx."""
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+import sys
+from typing import Any
+
+from .._tensor import Tensor
+
+NUMBERED = re.compile(r"(.+?)(?:_(\d+))?")       # a name, and the number that it ends with
+FOREIGN = re.compile(r"[^0-9a-zA-Z_]+")
+HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")                     # between a small letter and a capital
+TAKEN = frozenset({*keyword.kwlist, *dir(builtins), "torch", "device", "inf", "nan", "NoneType", "fx_pytree", "pytree"})
+
+
+class Namespace:
+    """Gives out names that are not taken: `relu`, then `relu_1`. Names of Python and of the module are never given out as they are.
+
+    >>> names = Namespace()
+    >>> [names.create_name(wanted) for wanted in ("relu", "relu", "relu_5", "relu", "int", "sub.0")]
+    ['relu', 'relu_1', 'relu_5', 'relu_6', 'int_1', 'sub_0']
+    """
+
+    __slots__ = ("used", "counts")
+
+    def __init__(self) -> None:
+        self.used: set[str] = set()
+        self.counts: dict[str, int] = {}            # base → the number that it was given last
+
+    def copy(self) -> Namespace:
+        """One that the same names are taken in."""
+        new = Namespace()
+        new.used, new.counts = self.used.copy(), self.counts.copy()
+        return new
+
+    def create_name(self, wanted: str) -> str:
+        """An identifier like the wanted one that nobody has yet."""
+        name = FOREIGN.sub("_", wanted) or "_unnamed"
+        if name[0].isdigit():
+            name = f"_{name}"
+        base, digits = NUMBERED.fullmatch(name).groups()                        # type: ignore[union-attr]
+        number = self.counts.get(base, 0) if digits is None or name in self.used else int(digits)
+        if digits is None and name in TAKEN:
+            number += 1
+            name = f"{base}_{number}"
+        while name in self.used:
+            number += 1
+            name = f"{base}_{number}"
+        self.used.add(name)
+        self.counts[base] = number
+        return name
+
+
+def wanted_name(target: Any) -> str:
+    """What a node that calls this would like to be called.
+
+    >>> import operator
+    >>> wanted_name(operator.add), wanted_name("__getitem__"), wanted_name("sub.MyLayer")
+    ('add', 'getitem', 'sub.my_layer')
+    """
+    if callable(target):
+        name = getattr(target, "__name__", type(target).__name__)
+    else:
+        assert isinstance(target, str), f"Expected target to be str, got {type(target)}"
+        name = target[2:-2] if target.startswith("__") and target.endswith("__") else target
+    return HUMP.sub("_", name).lower()
+
+
+def qualified_name(target: Any) -> str:
+    """A function as a graph prints it. Those of the package are called as programs call them: torch.relu.
+
+    >>> import operator, tensorgrad as torch
+    >>> [qualified_name(f) for f in (operator.add, len, torch.relu, torch.nn.functional.relu, torch.Tensor.relu)]
+    ['operator.add', 'builtins.len', 'torch.relu', 'torch.nn.functional.relu', 'torch.Tensor.relu']
+    """
+    name = getattr(target, "__name__", None)
+    if name is None:                                # an object that can be called
+        target = type(target)
+        name = target.__name__
+    if getattr(builtins, name, None) is target:
+        return f"builtins.{name}"
+    if getattr(Tensor, name, None) is target:
+        return f"torch.Tensor.{name}"
+    owner = getattr(target, "__objclass__", None)
+    return f"{home(target)}.{name}" if owner is None else f"{home(owner)}.{owner.__name__}.{name}"
+
+
+def home(target: Any) -> str:
+    """The module of a function or class, as a graph prints it."""
+    module = getattr(target, "__module__", None) or "builtins"
+    package = __name__.partition(".")[0]
+    if module == package or module.startswith(f"{package}."):
+        public = getattr(sys.modules[package], getattr(target, "__name__", ""), None) is target
+        return "torch" if public else f"torch{module[len(package):]}"
+    return "operator" if module == "_operator" else str(module)
+
+
+def type_name(kind: Any) -> str:
+    """A type as an annotation shows it.
+
+    >>> type_name(int), type_name(list[int]), type_name(None)
+    ('int', 'list[int]', 'None')
+    """
+    if isinstance(kind, type) and not hasattr(kind, "__origin__"):
+        return kind.__qualname__ if kind.__module__ == "builtins" else f"{home(kind)}.{kind.__qualname__}"
+    return repr(kind)

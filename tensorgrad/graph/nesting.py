@@ -1,0 +1,130 @@
+"""Lists, tuples, dictionaries and slices with things in them, to any depth; and such as cannot be changed, for the arguments of nodes."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+REFUSAL = """{!r} object does not support mutation. If you are attempting to modify the kwargs or args of a torch.fx.Node object,
+instead create a new copy of it and assign the copy to the node:
+
+    new_args = ...  # copy and mutate args
+    node.args = new_args"""
+
+
+def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    raise TypeError(REFUSAL.format(type(self).__name__))
+
+
+class immutable_list(list[Any]):                # noqa: N801  PyTorch's name
+    """A list that cannot be changed: `node.users` would not follow. TypeError for those who try.
+
+    >>> immutable_list([1, 2]) == [1, 2], type(immutable_list([1]) + [2]).__name__
+    (True, 'list')
+    """
+
+    __slots__ = ()
+    append = extend = insert = remove = pop = clear = sort = reverse = _refuse
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+
+    def __hash__(self) -> int:                  # type: ignore[override]
+        return hash(tuple(self))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self), (list(self),)
+
+
+class immutable_dict(dict[Any, Any]):           # noqa: N801
+    """A dictionary that cannot be changed. TypeError for those who try.
+
+    >>> immutable_dict(a=1) | {"b": 2}
+    {'a': 1, 'b': 2}
+    """
+
+    __slots__ = ()
+    pop = popitem = update = setdefault = clear = _refuse
+    __setitem__ = __delitem__ = __ior__ = _refuse
+
+    def __hash__(self) -> int:                  # type: ignore[override]
+        return hash(tuple(self.items()))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self), (dict(self),)
+
+
+PLAIN: dict[type, type] = {immutable_list: list, immutable_dict: dict}
+
+
+def leaves(tree: Any) -> Iterator[Any]:
+    """What stands in a nest, from left to right.
+
+    >>> list(leaves([1, {"a": (2, slice(3, None))}]))
+    [1, 2, 3, None, None]
+    """
+    if isinstance(tree, (list, tuple)):
+        for part in tree:
+            yield from leaves(part)
+    elif isinstance(tree, dict):
+        for part in tree.values():
+            yield from leaves(part)
+    elif isinstance(tree, slice):
+        yield from (tree.start, tree.stop, tree.step)
+    else:
+        yield tree
+
+
+def mapped(function: Callable[..., Any], first: Any, *others: Any) -> Any:
+    """The same nest, made anew, with a function of its leaves in their places; of the leaves in the same places of several nests, which are alike.
+
+    Lists and dictionaries that cannot be changed become ones that can.
+
+    >>> mapped(lambda a, b: a + b, [1, {"a": (2,)}], [10, {"a": (20,)}])
+    [11, {'a': (22,)}]
+    """
+    kind = type(first)
+    if isinstance(first, (dict, list, tuple)) and any(not isinstance(o, kind) or len(o) != len(first) for o in others):
+        raise RuntimeError("how many results there are depends on sizes that are not known")
+    if isinstance(first, dict):
+        return _like(first, {k: mapped(function, v, *(o[k] for o in others)) for k, v in first.items()})
+    if isinstance(first, (list, tuple)):
+        return _row(PLAIN.get(kind, kind), [mapped(function, *each) for each in zip(first, *others, strict=True)])
+    if isinstance(first, slice):
+        return slice(*(function(*(getattr(o, end) for o in (first, *others))) for end in ("start", "stop", "step")))
+    return function(first, *others)
+
+
+def aggregate(tree: Any, function: Callable[[Any], Any]) -> Any:
+    """The nest with a function of its leaves in their places, made of lists and dictionaries that cannot be changed: fx calls it map_aggregate.
+
+    >>> told = aggregate([1, {"a": (2,)}], str)
+    >>> told, type(told).__name__
+    (['1', {'a': ('2',)}], 'immutable_list')
+    """
+    if isinstance(tree, (list, tuple)):
+        kind = type(tree)
+        return _row(immutable_list if kind is list else kind, [aggregate(part, function) for part in tree])
+    if isinstance(tree, dict):
+        parts = {key: aggregate(part, function) for key, part in tree.items()}
+        return immutable_dict(parts) if type(tree) in (dict, immutable_dict) else _like(tree, parts)
+    if isinstance(tree, slice):
+        return slice(aggregate(tree.start, function), aggregate(tree.stop, function), aggregate(tree.step, function))
+    return function(tree)
+
+
+def _row(kind: Any, parts: list[Any]) -> Any:
+    """A list, a tuple or a named tuple of these parts."""
+    if kind is tuple:
+        return tuple(parts)
+    return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
+
+
+def _like(like: Any, items: dict[Any, Any]) -> Any:
+    """A dict of the same class, if that can be made of items."""
+    if type(like) in (dict, immutable_dict):
+        return items
+    try:
+        return type(like)(items)
+    except TypeError:            # one that needs other arguments, such as defaultdict
+        return items
+
+
+__all__ = ["aggregate", "immutable_dict", "immutable_list", "leaves", "mapped"]

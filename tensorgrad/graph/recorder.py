@@ -1,0 +1,74 @@
+"""The steps of one run, written down as a graph while they are taken."""
+from __future__ import annotations
+
+import operator
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from .lines import ReadsValues, user_line
+
+
+class Here(threading.local):
+    """The run that this thread records."""
+
+    recorder: Any = None
+
+
+here = Here()
+
+
+class Recorder:
+    """One run of a program. `graph` gets a node for each step.
+
+    Values that depend on the inputs are symbols, or, where there is `reading`, arrays computed from the example inputs: `reading(source)` is then
+    called when the program looks at one. `whole(op, operands, params)` says whether an application of an op is one step, or those of its definition.
+    With `fold`, what is computed from constants alone is a constant, and no steps.
+    """
+
+    def __init__(self, graph: Any, reading: Callable[[str], None] | None = None, whole: Callable[..., bool] | None = None, fold: bool = True) -> None:
+        self.graph, self.reading, self.whole, self.fold = graph, reading, whole, fold
+        self.scopes = [""]
+        self.constants: dict[int, Any] = {}
+        self.held: list[Any] = []            # the arrays of the constants: their ids are not to be given to others
+        self.written: list[str] = []         # buffers that the program wrote to
+        self.begun = 0                       # when the program began: arrays made later are its own
+
+    # ── nodes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def described(self, node: Any, inner: Any, known: bool) -> Any:
+        """Note on a node what is known of its result."""
+        node.meta.update(shape=tuple(inner.shape), dtype=inner.dtype, scope=self.scopes[-1])
+        if known:
+            node.meta["value"] = inner
+        return node
+
+    def constant(self, array: Any) -> Any:
+        """The node of an array that does not depend on the inputs."""
+        node = self.constants.get(id(array))
+        if node is None:
+            name = f"_constant{len(self.constants)}"
+            self.held.append(array)
+            node = self.constants[id(array)] = self.described(self.graph.get_attr(name), array, True)
+            node.meta["source"] = user_line()
+        return node
+
+    def step(self, target: Any, args: Any, params: Any, results: Any, known: bool, several: bool = False) -> list[Any]:
+        """A call of a function; the nodes of its results."""
+        node = self.graph.call_function(target, tuple(args), dict(params))
+        source = node.meta["source"] = user_line()
+        if not several:
+            return [self.described(node, results[0], known)]
+        node.meta.update(shape=[tuple(r.shape) for r in results], dtype=[r.dtype for r in results], scope=self.scopes[-1])
+        parts = [self.graph.call_function(operator.getitem, (node, k), {}) for k in range(len(results))]
+        for part, result in zip(parts, results, strict=True):
+            self.described(part, result, known).meta["source"] = source
+        return parts
+
+    # ── values ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def read(self, what: str) -> None:
+        """The program looks at a value that depends on the inputs."""
+        if self.reading is None:
+            raise ReadsValues(what, user_line())
+        self.reading(user_line())

@@ -1,0 +1,92 @@
+"""Reading and writing at index arrays, on arrays that are memory."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ops.indexing import filled
+from .arrays import in_arrays
+
+
+@in_arrays("index")
+def index(xp: Any, x: Any, *indices: Any, template: Any) -> Any:
+    return x[filled(template, indices)]
+
+
+@in_arrays("index_add_into")
+def index_add_into(xp: Any, x: Any, *indices: Any, shape: Any, template: Any) -> Any:
+    out = xp.zeros(shape, dtype=x.dtype)
+    xp.add.at(out, filled(template, indices), x)
+    return out
+
+
+@in_arrays("index_put")
+def index_put(xp: Any, x: Any, value: Any, *indices: Any, template: Any, accumulate: bool = False) -> Any:
+    out = x.copy()
+    if accumulate:
+        xp.add.at(out, filled(template, indices), value)
+    else:
+        out[filled(template, indices)] = value
+    return out
+
+
+@in_arrays("index_select")
+def index_select(xp: Any, x: Any, index: Any, *, axis: int) -> Any:
+    return xp.take(x, index, axis=axis)
+
+
+# ── along an axis ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def along(xp: Any, index: Any, axis: int) -> Any:
+    """The index that pairs an index array along one axis with every place along the others."""
+    ndim = index.ndim
+    return tuple(index if d == axis else xp.arange(n).reshape((1,) * d + (n,) + (1,) * (ndim - d - 1)) for d, n in enumerate(index.shape))
+
+
+@in_arrays("gather")
+def gather(xp: Any, x: Any, index: Any, *, axis: int) -> Any:
+    return x[along(xp, index, axis)]
+
+
+@in_arrays("place_along_axis")
+def place_along_axis(xp: Any, x: Any, index: Any, *, shape: Any, axis: int) -> Any:
+    out = xp.zeros(shape, dtype=x.dtype)
+    out[along(xp, index, axis)] = x
+    return out
+
+
+@in_arrays("scatter")
+def scatter(xp: Any, x: Any, value: Any, index: Any, *, axis: int) -> Any:
+    out = x.copy()
+    out[along(xp, index, axis)] = value[tuple(map(slice, index.shape))]
+    return out
+
+
+@in_arrays("scatter_add")
+def scatter_add(xp: Any, x: Any, value: Any, index: Any, *, axis: int) -> Any:
+    out = x.copy()
+    xp.add.at(out, along(xp, index, axis), value[tuple(map(slice, index.shape))])
+    return out
+
+
+@in_arrays("scatter_extreme")
+def scatter_extreme(xp: Any, x: Any, value: Any, index: Any, *, axis: int, reduce: str, include_self: bool = True) -> Any:
+    out, where = x.copy(), along(xp, index, axis)
+    value = value[tuple(map(slice, index.shape))]
+    if not include_self:
+        out[where] = neutral(x.dtype, reduce)
+    {"amax": xp.maximum, "amin": xp.minimum, "prod": xp.multiply}[reduce].at(out, where, value)
+    return out
+
+
+def neutral(dtype: Any, reduce: str) -> Any:
+    """What does not change the reduction."""
+    if reduce == "prod":
+        return 1
+    if dtype.kind == "b":
+        return reduce == "amin"
+    if dtype.kind in "fV":
+        return float("-inf") if reduce == "amax" else float("inf")
+    return np.iinfo(dtype).min if reduce == "amax" else np.iinfo(dtype).max
