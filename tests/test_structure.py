@@ -19,7 +19,6 @@ UPWARD = {
     ("utils.data.distributed", "distributed"): "the processes among which samples are shared out",
     ("utils.collect_env", "__init__"): "the package's version",
     ("utils._selective", "_ops"): "functions by the names that torch.ops gives them",
-    ("graph", "nn"): "the modules that a graph's nodes name",
     ("api", "nn"): "torch.f where the function lives in nn.functional",
     ("core.fused", "core.dispatch"): "a step of a kernel pair is pulled as its op's definition",
     ("core.fused", "core.engine"): "the same",
