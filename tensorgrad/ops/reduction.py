@@ -135,6 +135,7 @@ class Prod(Reduction):
     """Π x, over all axes or one"""
 
     row_major = True
+    batch = "along one"
     overload = with_axis
     notation = "Π"
     result = staticmethod(counted)
@@ -324,6 +325,7 @@ class Place(Extreme):
     """Where extremes are."""
 
     __slots__ = ()
+    batch = "along one"
     result = staticmethod(lambda dtype: of("int64"))
 
 
@@ -380,6 +382,7 @@ class GreatestOfAll(Extreme):
     """The greatest of all elements"""
 
     torch_name = "Max"
+    batch = "defined"
 
     def overload(self):  return 1
     def forward(xp, x):  return xp.max(x)
@@ -390,6 +393,7 @@ class LeastOfAll(Extreme):
     """The least of all elements"""
 
     torch_name = "Min"
+    batch = "defined"
 
     def overload(self):  return 1
     def forward(xp, x):  return xp.min(x)
