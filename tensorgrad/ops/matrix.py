@@ -3,7 +3,10 @@ from __future__ import annotations
 
 from math import prod
 
+from numpy import result_type
+
 from .base import Op
+from .signatures import shapes
 
 
 def transposed(xp, x):
@@ -44,6 +47,9 @@ class Matmul(Op):
 
     def forward(xp, a, b):
         return xp.matmul(a, b)
+
+    def infer(a, b):
+        return shapes("(m?,n),(n,p?)->(m?,p?)", a.shape, b.shape)[0], result_type(a.dtype, b.dtype)
 
     def explain(a, b=()):
         return RuntimeError(misfit(a, b))
