@@ -371,8 +371,9 @@ def compiled(op: type[Op], operands: int, numbers: bool = False, parameters: boo
     def decorate(lane: Callable[..., Any]) -> Callable[..., Any]:
         if lanes is None:
             return lane
-        return update_wrapper(lanes.lane(lane, op, op.kernels, plans_of(op), op.kinds, operands, op.differentiable, numbers, parameters,
-                                         2 if op.view == "always" else int(bool(op.view)), op.elementwise and not op.row_major), lane)
+        return update_wrapper(lanes.lane(lane, op, op.kernels, plans_of(op), op.kinds, operands, op.differentiable or op.composite, numbers, parameters,
+                                         2 if op.view == "always" else int(bool(op.view)), op.elementwise and not op.row_major, op.composite,
+                                         op.casts is None), lane)
     return decorate
 
 
@@ -557,6 +558,9 @@ def joining(op: type[Op]) -> Callable[..., Any]:
     return call
 
 
+OPERANDS = 5        # the most that a compiled lane takes
+
+
 def lane(op: type[Op]) -> Callable[..., Any]:
     """How Tensors call an op."""
     if op.sequence and not (op.view or op.several or op.composite):
@@ -568,7 +572,7 @@ def lane(op: type[Op]) -> Callable[..., Any]:
             return (unary if op.arity == 1 else binary)(op)
         if op.arity == 1:
             return parametric(op)
-    if op.arity in (2, 3) and not (op.view or op.several or op.composite):
+    if op.arity and op.arity <= OPERANDS and not (op.view or op.several or op.sequence):
         return compiled(op, op.arity, parameters=bool(op.parameters))(general(op))
     return general(op)
 

@@ -15,7 +15,6 @@ from math import prod
 from .base import Op
 from .windows import output_length
 
-
 # ── batches: of inputs, a longer batch; of kernels, more groups ───────────────────────────────────────────────────────
 
 
@@ -63,6 +62,7 @@ class Convolution(Op):
 
     aside = "w"
     linear = ("x b", "w")
+    former = "CONV2D"
     batch = convolved
 
     def forward(xp, x, w, b, *, stride, padding, dilation, groups=1):

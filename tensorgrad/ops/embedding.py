@@ -16,6 +16,8 @@ class Take(Movement):
     torch_name = "Embedding"
     batch = "defined"
     linear = ("x",)
+    notation = "{}[{}]"
+    former = "LOOKUP"
 
     def forward(xp, x, index, *, padding=None, by_frequency=False):
         return xp.index(x, index, template=ROWS)

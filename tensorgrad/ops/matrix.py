@@ -24,6 +24,7 @@ class Matmul(Op):
 
     torch_name = "Mm"
     native = True
+    notation = "{} @ {}"
     kinds = "iufc"
     linear = ("a", "b")
 

@@ -102,6 +102,8 @@ class Sum(Reduction):
     row_major = True
     overload = with_axis
     linear = ("x",)
+    notation = "Σ"
+    former = "SUM_REDUCE"
     result = staticmethod(counted)
 
     def forward(xp, x, *, axis=None, keepdims=False):
@@ -118,6 +120,7 @@ class Mean(Reduction):
     kinds = "fc"
     overload = with_axis
     linear = ("x",)
+    former = "MEAN_REDUCE"
     result = staticmethod(inexact)
 
     def forward(xp, x, *, axis=None, keepdims=False):
@@ -134,6 +137,7 @@ class Prod(Reduction):
     row_major = True
     batch = "along one"
     overload = with_axis
+    notation = "Π"
     result = staticmethod(counted)
 
     def forward(xp, x, *, axis=None, keepdims=False):
@@ -342,6 +346,8 @@ class Amax(Extreme):
     """max x"""
 
     row_major = True
+    notation = "max"
+    former = "MAX_REDUCE"
 
     def forward(xp, x, *, axis=None, keepdims=False): return xp.amax(x, axis=axis, keepdims=keepdims)
     grad_x = shared
@@ -351,6 +357,8 @@ class Amin(Extreme):
     """min x"""
 
     row_major = True
+    notation = "min"
+    former = "MIN_REDUCE"
 
     def forward(xp, x, *, axis=None, keepdims=False): return xp.amin(x, axis=axis, keepdims=keepdims)
     grad_x = shared

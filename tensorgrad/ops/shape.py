@@ -55,6 +55,7 @@ class PermuteDims(Viewing):
     """out[i_axes[0], i_axes[1], …] = x[i₀, i₁, …]"""
 
     torch_name = "Permute"
+    former = "PERMUTE"
 
     def batch(lot, kernel, x, *, axes):
         return lot.whole(kernel(x.values, axes=(*range(lot.rank), *lot.axes(axes, x.ndim))))
@@ -77,6 +78,8 @@ class Swapaxes(Viewing):
 class T(Viewing):
     """The transpose of a matrix."""
 
+    notation = "{}ᵀ"
+
     def batch(lot, kernel, x):
         return x.transpose()
 
@@ -88,6 +91,7 @@ class ExpandDims(Viewing):
     """A new axis of length 1."""
 
     torch_name = "Unsqueeze"
+    former = "UNSQUEEZE"
 
     def batch(lot, kernel, x, *, axis):
         return lot.whole(kernel(x.values, axis=lot.axes(axis, x.ndim + (len(axis) if isinstance(axis, tuple) else 1))))
@@ -125,6 +129,7 @@ class GetItem(Viewing):
 
     torch_name = "Select"
     batch = "defined"
+    former = "SELECT"
 
     def forward(xp, x, *, index):         return x[(*index, ...)]      # the dots keep a single element a view
     def grad_x(xp, g, x_shape, index):    return xp.place_slice(g, shape=x_shape, index=index)
