@@ -58,7 +58,8 @@ def place_of(target: Any) -> Any:
 def starts(outputs: tuple[Any, ...], gradients: Any, create_graph: bool) -> dict[Any, Any]:
     """{node: gradient} to start from."""
     given = (None,) * len(outputs) if gradients is None else _tuple(gradients)
-    tensors = create_graph or mode.levels or mode.batches and any(type(g._storage).rank for g in given if isinstance(g, TensorBase))
+    tensors = create_graph or mode.tangents.levels or \
+        mode.batches and any(type(g._storage).rank for g in given if isinstance(g, TensorBase))
     roots: dict[Any, Any] = {}
     for i, (out, g) in enumerate(zip(outputs, given, strict=False)):
         node = place_of(out)

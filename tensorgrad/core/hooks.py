@@ -92,7 +92,7 @@ def pull_watched(node: Any, g: Any, useful: Any, create_graph: bool) -> Any:
     """Anomaly mode: an error in a step shows where its forward call stood, and so does a NaN that it makes."""
     try:
         pulled = node.pull_tensors(g, useful) if create_graph else node.pull(g, useful)
-        if mode.check_nan:
+        if mode.watching.check_nan:
             positions = {e: i for i, e in enumerate(node.edges) if e is not None}
             for e, ge in pulled:
                 array = getattr(ge, "array", ge)

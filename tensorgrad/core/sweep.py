@@ -47,7 +47,7 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
     found: dict[Any, Any] = {}
     before, outer = mode.grad, mode.sweep
     mode.set_grad(create_graph)
-    if mode.levels:      # tangents go on into gradients, and what they are computed from is not freed
+    if mode.tangents.levels:      # tangents go on into gradients, and what they are computed from is not freed
         create_graph = retain_graph = True
     detour = aside = None
     if mode.batches and any(isinstance(g, TensorBase) for g in grads.values()):      # a batch of gradients, for steps that know of none
@@ -55,7 +55,7 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
         create_graph = True
         if (detour := Detour(grads, order)).needed:
             grads = detour.begin(grads)
-    mode.sweep, watched = Sweep(order, {*last, *grads}, useful, wanted or ()), mode.anomaly
+    mode.sweep, watched = Sweep(order, {*last, *grads}, useful, wanted or ()), mode.watching.anomaly
     usual = useful is None and not (create_graph or watched)
     plain = usual and lanes is not None
     if usual and lanes is None:
