@@ -25,11 +25,11 @@ from ..storage.base import TWO_SIDED, NoValues, Storage, attach_operators
 from ..storage.cpu import NumpyStorage
 from .lines import CannotLower, ReadsValues, user_line
 from .recorder import Recorder, here
-from .steps import Draw, Piece
+from .steps import Draw
 
 clock = count(1)
 runner = cache(_runner)
-CLONE, COPIED, SET_VIEW = OPS["clone"], OPS["copied"], OPS["set_view"]
+CLONE, COPIED, GET_SLICE, SET_VIEW = OPS["clone"], OPS["copied"], OPS["get_slice"], OPS["set_view"]
 
 
 class Memory:
@@ -45,7 +45,7 @@ class Recorded:
     """An array of the program that is recorded.
 
     `inner` is what it wraps, `known` whether that holds whatever the inputs are, `node` its value in the graph: None for a constant that no step
-    needs yet. A view knows its `parent`, and by which chain of (op, parameters) it was made from that (`made_by`).
+    needs yet. A view knows its `parent`, and by which (op, parameters) it was made from that (`made_by`).
     """
 
     __slots__ = ("shape", "dtype", "_inner", "_node", "_known", "parent", "made_by", "memory", "made", "__weakref__")
@@ -64,9 +64,8 @@ class Recorded:
         """Itself; a view whose memory has been written to finds its value anew."""
         if self.parent is not None and self.memory.written > self.made:
             self.made = next(clock)
-            found = self.parent
-            for op, params in self.made_by:
-                found = found[params["number"]] if op is Piece else run(op, found, **params)
+            op, params = self.made_by
+            found = run(op, self.parent, **params)
             self._inner, self._node, self._known = found._inner, found._node, found._known
         return self
 
@@ -245,7 +244,7 @@ def run(op: Any, *args: Any, **params: Any) -> Any:
     if recorder is None:
         raise ReadsValues("a tensor is used after its program was recorded", user_line())
     if recorder.whole is not None and not recorder.whole(op, operands, params):
-        return op.forward(Definitions(), *args, **params)
+        return op.forward(RecordingStorage.xp, *args, **params)
     if type(params.get("memory")) is Recorded:
         operands, params = _of_memory(**params)
     operands = tuple(Recorded(a) if isinstance(a, np.ndarray) else a for a in operands)
@@ -263,8 +262,8 @@ def run(op: Any, *args: Any, **params: Any) -> Any:
     outs = []
     for k, (inner, node) in enumerate(zip(results, nodes, strict=True)):
         if source is not None and inner.size and owner(inner) is memory:
-            chain = ((op, params), (Piece, {"number": k})) if op.several else ((op, params),)
-            outs.append(Recorded(inner, node, known, source, chain))
+            how = (GET_SLICE, {"index": _piece(results, k, source.ndim, params["axis"])}) if op.several else (op, params)
+            outs.append(Recorded(inner, node, known, source, how))
         else:
             outs.append(Recorded(inner, node, known))
     return outs if op.several else outs[0]
@@ -276,14 +275,11 @@ def _of_memory(*, memory: Recorded, **params: Any) -> tuple[tuple[Recorded], dic
     return (memory,), {**params, "layout": (memory.shape, strides, 0)}
 
 
-class Definitions:
-    """`xp` for definitions: checks of values, which are any() and all() of all elements, take those for valid that depend on the inputs."""
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(RecordingStorage.xp, name)
-        if name not in ("any", "all"):
-            return found
-        return lambda x, **params: found(x, **params) if params or x.known else name == "all"
+def _piece(parts: Any, k: int, ndim: int, axis: int) -> tuple[Any, ...]:
+    """The index of one of the pieces that an array is cut into along an axis."""
+    axis %= ndim
+    start = sum(part.shape[axis] for part in parts[:k]) if parts[k].ndim == ndim else 0
+    return (*(slice(None),) * axis, slice(start, start + parts[k].shape[axis]) if parts[k].ndim == ndim else k)
 
 
 def argument(a: Any) -> Any:
@@ -398,7 +394,7 @@ def written(x: Recorded, new: Recorded) -> None:
     for view, base in zip(chain, chain[1:], strict=False):
         old = Recorded(base.inner, base.node, base.known)
         view.take(new)
-        new = run(SET_VIEW, old, new, view=view.made_by, order=_order(old))
+        new = run(SET_VIEW, old, new, view=(view.made_by,), order=_order(old))
     chain[-1].take(new)
     memory.written = now = next(clock)
     for array in chain:

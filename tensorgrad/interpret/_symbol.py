@@ -5,6 +5,7 @@ Views are NumPy's own, of ghosts: arrays that claim the shape and the strides of
 from __future__ import annotations
 
 import operator
+from functools import lru_cache
 from itertools import count
 from math import prod
 from types import SimpleNamespace
@@ -26,7 +27,8 @@ class _Ghost:
     __slots__ = ("__array_interface__",)
 
     def __init__(self, x: Symbol) -> None:
-        self.__array_interface__ = {"shape": x.shape, "strides": x.strides, "typestr": f"|V{x.itemsize}", "data": (_ADDRESS, False), "version": 3}
+        kind = x.dtype.str if x.dtype.kind != "V" else f"|V{x.itemsize}"
+        self.__array_interface__ = {"shape": x.shape, "strides": x.strides, "typestr": kind, "data": (_ADDRESS, False), "version": 3}
 
 
 class Symbol:
@@ -42,13 +44,13 @@ class Symbol:
     __array_priority__ = 3000
     __hash__ = None  # type: ignore[assignment]
     module: ClassVar[Any]           # functions on symbols under NumPy's names
-    space: ClassVar[Any]            # the op table as symbols see it
+    storage: ClassVar[Any]          # the backend of symbols
     hollow: ClassVar[bool] = True
 
     @classmethod
     def served_by(cls, storage: Any) -> None:
         """Take the functions on symbols from their storage, which is made after them."""
-        cls.module, cls.space = storage.module, storage.xp
+        cls.storage, cls.module = storage, storage.module
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...] | None = None, base: Symbol | None = None,
                  start: int | None = None) -> None:
@@ -69,32 +71,29 @@ class Symbol:
 
     @property
     def flags(self) -> Any:
-        rows = self._strides is None or in_rows(self.shape, self._strides, self.itemsize)
-        return SimpleNamespace(c_contiguous=rows, f_contiguous=in_rows(self.shape[::-1], self.strides[::-1], self.itemsize), writeable=True,
-                               owndata=self.base is None)
+        own = np.asarray(_Ghost(self)).flags
+        return SimpleNamespace(c_contiguous=own.c_contiguous, f_contiguous=own.f_contiguous, writeable=True, owndata=self.base is None)
 
     @property
     def real(self) -> Any:
-        return self._half(0)
+        return self.seen(lambda ghost: ghost.real) if self.dtype.kind == "c" else self
 
     @property
     def imag(self) -> Any:
-        return self._half(self.itemsize // 2)
-
-    def _half(self, offset: int) -> Any:
-        """The real or imaginary parts."""
-        if self.dtype.kind != "c":
-            return Symbol(self.shape, self.dtype) if offset else self
-        return Symbol(self.shape, f"f{self.itemsize // 2}", self.strides, self.owner(), self.start + offset)
+        return self.seen(lambda ghost: ghost.imag) if self.dtype.kind == "c" else Symbol(self.shape, self.dtype)
 
     def owner(self) -> Symbol:
         """The symbol whose memory this one sees."""
         return self if self.base is None else self.base
 
-    def seen(self, look: Any) -> Symbol:
-        """The view that a function of NumPy's gives."""
+    def seen(self, look: Any) -> Any:
+        """The view, or views, that a function of NumPy's arrays gives."""
         found = look(np.asarray(_Ghost(self)))
-        return Symbol(found.shape, self.dtype, found.strides, self.owner(), self.start + found.__array_interface__["data"][0] - _ADDRESS)
+        return tuple(map(self._from, found)) if isinstance(found, tuple) else self._from(found)
+
+    def _from(self, view: Any) -> Symbol:
+        dtype = self.dtype if view.dtype.type is np.void else view.dtype
+        return Symbol(view.shape, dtype, view.strides, self.owner(), self.start + view.__array_interface__["data"][0] - _ADDRESS)
 
     # ── methods of arrays ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -122,23 +121,30 @@ class Symbol:
     def copy(self, order: str = "C") -> Any:
         return laid(self.shape, self.dtype, self) if order == "K" else Symbol(self.shape, self.dtype)
 
-    def view(self, dtype: Any = None) -> Any:
-        """The same bytes as elements of another dtype: wider ones, or narrower ones, make the last axis shorter, or longer."""
-        new, size = np.dtype(self.dtype if dtype is None else dtype), self.itemsize
-        if new.itemsize == size:
-            return Symbol(self.shape, new, self.strides, self.owner(), self.start)
-        if not self.shape or self.strides[-1] != size and self.shape[-1] != 1:
-            raise ValueError("To change to a dtype of a different size, the last axis must be contiguous")
-        length, rest = divmod(self.shape[-1] * size, new.itemsize)
-        if rest:
-            raise ValueError("When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis of the array.")
-        return Symbol((*self.shape[:-1], length), new, (*self.strides[:-1], new.itemsize), self.owner(), self.start)
+    def view(self, dtype: Any) -> Any:
+        """The same bytes as elements of another dtype."""
+        return self.seen(lambda ghost: ghost.view(dtype))
 
-    def reshape(self, *shape: Any, order: str = "C", copy: Any = None) -> Any:
-        return Symbol.module.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], (int, np.integer)) else shape)
+    def reshape(self, *sizes: Any, shape: Any = None, order: str = "C", copy: Any = None) -> Any:
+        """A view where steps in memory reach the elements in order, else a copy."""
+        wanted = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes if shape is None else shape
+        wanted, size = tuple(map(operator.index, wanted)), self.size
+        given = wanted
+        if -1 in wanted and wanted.count(-1) == 1 and (known := -prod(wanted)) and not size % known:
+            wanted = tuple(size // known if n == -1 else n for n in wanted)
+        if prod(wanted) != size or -1 in wanted:
+            raise ValueError(f"cannot reshape array of size {size} into shape {given}")
+        strides = row_strides(wanted, self.itemsize) if self._strides is None or not size else steps_in_order(self, wanted)
+        return Symbol(wanted, self.dtype) if strides is None else Symbol(wanted, self.dtype, strides, self.owner(), self.start)
+
+    def ravel(self, order: str = "C") -> Any:
+        return self.reshape(-1) if self.size else Symbol((0,), self.dtype)
 
     def transpose(self, *axes: Any) -> Any:
-        return Symbol.module.transpose(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None)
+        return self.seen(lambda ghost: ghost.transpose(*axes))
+
+    def swapaxes(self, axis1: int, axis2: int) -> Any:
+        return self.seen(lambda ghost: ghost.swapaxes(axis1, axis2))
 
     def fill(self, value: Any) -> None:
         self[...] = value
@@ -153,40 +159,11 @@ class Symbol:
         """Along an axis; of all elements, for checks of indices: 0."""
         return 0 if axis is None and not params else Symbol.module.max(self, axis, **params)
 
-    # ── what has no answer ────────────────────────────────────────────────────────────────────────────────────────────
-
-    def __bool__(self) -> bool:
-        raise NoValues("bool()")
-
-    def __int__(self) -> int:
-        raise NoValues("int()")
-
-    def __float__(self) -> float:
-        raise NoValues("float()")
-
-    def __complex__(self) -> complex:
-        raise NoValues("complex()")
-
-    def __index__(self) -> int:
-        raise NoValues("an index")
-
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **params: Any) -> Any:
         """NumPy's arrays on the left defer to us; they do not take what has no values."""
         if method != "__call__" or out is not None:
             raise NoValues(f"numpy.{ufunc.__name__}")
         return getattr(Symbol.module, ufunc.__name__)(*inputs, **params)
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        raise NoValues("a NumPy array")
-
-    def item(self, *args: Any) -> Any:
-        raise NoValues(".item()")
-
-    def tolist(self) -> Any:
-        raise NoValues(".tolist()")
-
-    def nonzero(self) -> Any:
-        raise NoValues("nonzero()")
 
     # ── indices ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -194,8 +171,7 @@ class Symbol:
         parts = index if isinstance(index, tuple) else (index,)
         if any(hasattr(part, "shape") or isinstance(part, list) for part in parts):
             return Symbol(indexed_shape(self, parts), self.dtype)
-        found = self.seen(operator.itemgetter(index if ... in parts else (*parts, ...)))      # the dots keep a single element an array
-        return found
+        return self.seen(operator.itemgetter(index if ... in parts else (*parts, ...)))      # the dots keep a single element an array
 
     def __setitem__(self, index: Any, value: Any) -> None:
         parts = index if isinstance(index, tuple) else (index,)
@@ -203,8 +179,8 @@ class Symbol:
             if getattr(value, "size", 1) != 1:
                 raise NoValues("a mask")
             return                                  # one value: it fits, however many places there are
-        shape, given = (self.shape if parts[0] is Ellipsis and len(parts) == 1 else self[index].shape), getattr(value, "shape", None)
-        given = np.shape(value) if given is None else given
+        shape = self.shape if parts[0] is Ellipsis and len(parts) == 1 else self[index].shape
+        given = np.shape(value) if (own := getattr(value, "shape", None)) is None else own
         short = given[next((i for i, n in enumerate(given) if n != 1), len(given)):]
         if len(short) > len(shape) or any(n not in (1, m) for n, m in zip(short[::-1], shape[::-1], strict=False)):
             raise ValueError(f"could not broadcast input array from shape {given} into shape {shape}")
@@ -219,17 +195,25 @@ def row_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def in_rows(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
-    """Whether elements lie in the order of their indices."""
-    if 0 in shape:
-        return True
-    step = itemsize
-    for n, s in zip(reversed(shape), reversed(strides), strict=True):
-        if n != 1:
-            if s != step:
-                return False
-            step *= n
-    return True
+def steps_in_order(x: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The strides by which another shape sees the elements in order, if there are any."""
+    lines: list[tuple[int, int]] = []                  # (length, step): axes that one step runs through
+    for n, step in zip(x.shape, x.strides, strict=True):
+        if n == 1:
+            continue
+        if lines and lines[-1][1] == n * step:
+            lines[-1] = lines[-1][0] * n, step
+        else:
+            lines.append((n, step))
+    rest, step, strides = 1, x.itemsize, []
+    for n in reversed(shape):
+        if n != 1 and rest == 1:
+            rest, step = lines.pop()
+        if rest % n:
+            return None
+        strides.append(step)
+        rest, step = rest // n, step * n
+    return tuple(reversed(strides))
 
 
 def laid(shape: tuple[int, ...], dtype: Any, *operands: Any) -> Symbol:
@@ -284,16 +268,51 @@ def indexed_shape(x: Symbol, parts: tuple[Any, ...]) -> tuple[int, ...]:
     return (*shape[:at], *together, *shape[at:])
 
 
-UFUNCS = {"sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder", "pow": "power", "and_": "bitwise_and",
-          "or_": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift", "lt": "less", "le": "less_equal", "eq": "equal",
-          "ne": "not_equal", "gt": "greater", "ge": "greater_equal", "neg": "negative", "pos": "positive", "abs": "absolute"}
+# ── functions of each element, and operators ──────────────────────────────────────────────────────────────────────────
+
+
+def elementwise(kernel: Any, row_major: bool, *args: Any, **params: Any) -> Any:
+    """What a function of each element gives: operands broadcast."""
+    arrays = [a for a in args if hasattr(a, "shape")]
+    dtype = dtype_of(kernel, tuple(map(kind_of, args)), tuple(params.items()))
+    shape, operands = together(*(a.shape for a in arrays)), () if row_major else arrays
+    return tuple(laid(shape, kind, *operands) for kind in dtype) if type(dtype) is tuple else laid(shape, dtype, *operands)
+
+
+@lru_cache(4096)
+def dtype_of(kernel: Any, kinds: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
+    """The dtype of a result: that which NumPy gives for a single element."""
+    ones = [None if k is None else np.ones(1, k) if isinstance(k, np.dtype) else k(1) for k in kinds]
+    with np.errstate(all="ignore"):
+        found = kernel(*ones, **dict(params))
+    return tuple(one.dtype for one in found) if isinstance(found, tuple) else found.dtype
+
+
+def kind_of(a: Any) -> Any:
+    """What stands for an operand where dtypes are resolved: its dtype, or for a Python number, which yields to those, its type."""
+    return a.dtype if hasattr(a, "dtype") else None if a is None else type(a) if isinstance(a, (bool, int, float, complex)) else np.asarray(a).dtype
+
+
+def together(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that several broadcast to."""
+    longest = max(shapes, key=len)
+    return longest if all(not s or s == longest for s in shapes) else np.broadcast_shapes(*shapes)
 
 
 def _operate(function: Any, operands: Any, self: Symbol) -> Any:
-    return getattr(Symbol.module, UFUNCS.get(function.__name__, function.__name__))(*operands)
+    return Symbol.module.matmul(*operands) if function is operator.matmul else elementwise(function, False, *operands)
+
+
+def _refusing(what: str) -> Any:
+    def method(self: Symbol, *args: Any, **params: Any) -> Any:
+        raise NoValues(what)
+    return method
 
 
 attach_operators(Symbol, _operate)
+for _name, _what in {"__bool__": "bool()", "__int__": "int()", "__float__": "float()", "__complex__": "complex()", "__index__": "an index",
+                     "__array__": "a NumPy array", "item": ".item()", "tolist": ".tolist()", "nonzero": "nonzero()"}.items():
+    setattr(Symbol, _name, _refusing(_what))
 
 
 def _attach_in_place(name: str) -> None:

@@ -11,9 +11,8 @@ import numpy as np
 
 from ..device import device as Device
 from ..storage.base import NoValues, Storage
-from ._symbol import Symbol, in_columns
-from ._symbol_functions import Functions, as_symbol, together
-from ._symbol_ops import rule_of
+from ._symbol import Symbol, in_columns, together
+from ._symbol_functions import Functions, as_symbol, rule_of
 
 __all__ = ["NoValues", "Symbol", "SymbolStorage"]
 

@@ -36,6 +36,7 @@ class Op(metaclass=OpType):
 
     # what a subclass may say of itself
     torch_name: ClassVar[str]                     # PyTorch's name for grad_fn, less 'Backward0'
+    former: ClassVar[str] = ""                    # its name in the first version of this project, which const.OP keeps
     kernel_name: ClassVar[str]                    # what errors about dtypes call it
     native: ClassVar[bool] = False                # a module's function of the same name is the whole kernel
     elementwise: ClassVar[bool] = False           # inputs broadcast; the engine sums gradients back
@@ -57,11 +58,12 @@ class Op(metaclass=OpType):
 
     # how other readings of the table take the op; where neither it nor its family says anything, they trace its definition
     infer: ClassVar[Any] = None                   # infer(*inputs, **params): the result's (shape, dtype), or a list of them; inputs have these alone
-    batch: ClassVar[str] = ""                     # the family by which vmap maps it over hidden axes, see interpret/_batched_ops.py; '': one by one
+    batch: ClassVar[Any] = ""                     # how vmap maps it over hidden axes: a family, or a rule, see interpret/_batched_ops.py; '': one by one
     axes: ClassVar[tuple[str, ...]] = ()          # parameters that name axes, counted from the front: hidden axes push them back
     core: ClassVar[tuple[int, ...]] = ()          # of each input, how many of its last axes belong to one problem; those in front broadcast
     linear: ClassVar[tuple[str, ...]] = ()        # groups of inputs in which it is linear while the others stay fixed: "x b" moves both at once
     by_values: ClassVar[str] = ""                 # PyTorch's name of an op whose result has a shape that depends on values
+    notation: ClassVar[str] = ""                  # how it is written: "{} · {}", or the sign of the function, "Σ"
     onnx: ClassVar[str] = ""                      # the ONNX operator that computes just this
     host: ClassVar[bool] = False                  # its definition computes with functions of the host, as LAPACK and the special functions do
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..ops.base import OPS, Op
-from .notation import OPEN, Unspeakable, notation
+from .notation import OPEN, Unspeakable, function, notation
 from .reading import SPELLED, NoFormula, definitions, read
 
 LONGEST = 200                   # what is longer is easier read in the source
@@ -70,7 +70,13 @@ def _formulas(op: Any, options: frozenset[tuple[str, Any]]) -> Formulas:
         by_default = formula(function, usual) if found is None and usual != known else None
         return found or (f"{by_default}, by default" if by_default else ELSEWHERE)
     rules = {name: rule(getattr(op, f"grad_{name}")) for name in dict.fromkeys(op.inputs) if hasattr(op, f"grad_{name}")}
-    return Formulas(formula(op.forward, known, whole=True) or described(op), rules, place_of(op))
+    if op.notation.strip("{}") and "{}" in op.notation:
+        found: str | None = notation(function(op.opname, *map(ast.Name, op.inputs)))
+    elif op.kernels.in_arrays and op.opname in op.forward.__code__.co_names:
+        found = None                                       # what arrays do has no formula
+    else:
+        found = formula(op.forward, known, whole=True)
+    return Formulas(found or described(op), rules, place_of(op))
 
 
 def formula(function: Any, options: dict[str, Any], whole: bool = False) -> str | None:
