@@ -46,8 +46,7 @@ class Unspeakable(Exception):
 
 def notation(node: ast.expr) -> str:
     """An expression as mathematics. Calls that only arrange memory or dtypes are left out, unless there is nothing else. Unspeakable if there is no way."""
-    node = plain(node)
-    if isinstance(node, ast.Call) and called(node) in SAME and isinstance(node.func, ast.Attribute) and isinstance(operands(node)[0], ast.Name):
+    if isinstance(node, ast.Call) and is_left_out(called(node)) and isinstance(node.func, ast.Attribute) and isinstance(operands(node)[0], ast.Name):
         return spelled_out(node).text
     return printed(node).text
 
@@ -118,6 +117,11 @@ IN_PYTHON = {" = ": " == ", "≠": "!=", "≤": "<=", "≥": ">=", "·": "*", "�
 def template_of(name: str) -> str:
     """How a function is written: "{} · {}", or a sign."""
     return OPS[name].notation if name in OPS else OTHERS.get(name, "")
+
+
+def is_left_out(name: str) -> bool:
+    """Whether a function only arranges memory or dtypes."""
+    return name in SAME or template_of(name) == "{}"
 
 
 def sign_of(name: str) -> str:
@@ -324,6 +328,8 @@ def call(node: ast.Call) -> Text:
         return marked
     if name == "swapaxes" and [printed(a).text for a in args[1:]] in (["−1", "−2"], ["−2", "−1"]) or name == "transposed":
         return Text(f"{printed(args[0]).within(ATOM)}ᵀ", POWER)
+    if name == "index" and any(k.arg == "template" and isinstance(k.value, ast.Name) and k.value.id == "ROWS" for k in node.keywords):
+        return subscript(ast.Subscript(args[0], args[1], ast.Load()))      # of rows, as `embedding` has them
     if name == "count_of" or name == "prod" and isinstance(node.func, ast.Name):
         if name == "prod" and not is_shape(args[0]):
             raise Unspeakable(name)
