@@ -14,12 +14,14 @@ from ..core.mode import no_grad
 from ..core.tape import TensorBase
 from ..interpret._symbol import Symbol
 from ..nn.modules.module import Module
-from ..storage.stand_in import standing_in
+from ..storage.base import standing_in
 from ..utils._pytree import tree_flatten, tree_unflatten
+from .backend import RecordingStorage
 from .inputs import input_names
 from .lowered import Lowered
+from .recorded import Memory, Recorded, clock
 from .recorder import Recorder, here
-from .recording import CLONE, Memory, Recorded, RecordingStorage, argument, clock
+from .recording import CLONE, argument
 
 Sizes = Mapping[tuple[int, int], int]         # (input, axis) → size
 
@@ -49,7 +51,7 @@ def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, 
     graph = Lowered()
     graph.spec = spec
     with ExitStack() as stack:
-        recorder = stack.enter_context(recording(Recorder(graph, reading, whole, fold)))
+        recorder = stack.enter_context(recording(Recorder(graph, RecordingStorage, reading, whole, fold)))
         given = _placeholders(recorder, input_names(program, args, kwargs), leaves, sizes or {})
         if isinstance(program, Module):
             stack.enter_context(known(program))
