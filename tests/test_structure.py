@@ -270,11 +270,11 @@ def test_the_rules_are_seen_to_be_broken(monkeypatch):
     """The readers find imports and assignments of each kind."""
     def read(text, reader):
         monkeypatch.setattr(Path, "read_text", lambda self, encoding=None: text)
-        syntax.cache_clear()
+        syntax.cache_clear(), imports.cache_clear()
         try:
             return list(reader(PACKAGE / "ops" / "made_up.py"))
         finally:
-            syntax.cache_clear()
+            syntax.cache_clear(), imports.cache_clear()
     assert read("import cupy\nfrom ..api import creation\nfrom .. import nn\ndef f():\n    from ..core.dispatch import xp\n    import numpy.linalg\n",
                 imports) == [
         ("cupy", False, 1), ("numpy.linalg", True, 6), ("tensorgrad.api.creation", False, 2), ("tensorgrad.core.dispatch", True, 5),

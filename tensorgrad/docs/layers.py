@@ -25,26 +25,27 @@ LAYERS = [
         "_missing _companions _blas _native guest _unsupported _warnings _escaping torch_version dtype device size threads affinity sharing "
         "generator _streams _printing"]),
     Layer("storage", "where memory lives: one class for each backend", each(
-        "storage.layout storage.exhausted storage.base storage.cpu storage.meta storage.simulated storage.cuda storage.stubs")),
+        "storage.layout storage.exhausted storage.base storage.cpu storage.meta storage.simulated storage.cuda storage.stand_in storage.stubs")),
     Layer("ops", "what is computed: a formula forward, and one for the gradient of each input", [*each(
-        "ops.base ops._airy_function ops._special_functions ops._bessel_functions ops._lapack ops.views ops.shape ops.comparison ops.elementwise "
-        "ops.indexing ops.embedding ops.reduction ops.transcendental ops.activation ops.polynomials ops.special ops.reparameterization ops.matrix "
-        "ops.linear ops.cumulative ops.sorting ops.linalg ops.factorizations ops.fourier ops.convolution ops.pooling ops.resampling "
-        "ops.normalization ops.attention ops.recurrent ops.loss ops.ctc ops.stubs ops"), "const"]),
+        "ops.base ops.signatures ops.windows ops._airy_function ops._special_functions ops._bessel_functions ops._lapack ops.views ops.shape "
+        "ops.comparison ops.elementwise ops.indexing ops.reduction ops.transcendental ops.activation ops.polynomials ops.special "
+        "ops.reparameterization ops.matrix ops.linear ops.embedding ops.sorting ops.cumulative ops.linalg ops.factorizations ops.fourier "
+        "ops.convolution ops.pooling ops.resampling ops.normalization ops.attention ops.recurrent ops.loss ops.ctc ops.stubs ops"), "const"]),
     Layer("core", "modes, the tape, the dispatcher that writes it, the sweep back", [*each(
-        "core core.mode core.tape core.fitting core.aside core.fused core.lanes core.dispatch core.accumulating core.anomaly core.inplace "
-        "core.updates core.engine"), "dispatch ops.dispatch"]),
+        "core core.mode core.node core.plan core.fitting core.tape core.stale core.lanes core.dispatch core.step core.accumulating "
+        "core.updates core.hooks core.aside core.fused core.inplace core.anomaly core.sweep core.composed core.engine"), "dispatch ops.dispatch"]),
     Layer("kernels", "better implementations of some ops on some backends", ["kernels"]),
     Layer("interpret", "other readings of the ops: batches, tangents, shapes without values", each(
-        "interpret interpret._batched_functions interpret._batched_ops interpret.batched interpret.batching autograd.function interpret.forward "
-        "interpret._symbol interpret._symbol_functions interpret._symbol_ops interpret.symbols autograd.grad_mode autograd.anomaly_mode "
-        "autograd.variable autograd.graph autograd")),
+        "interpret interpret._batched_subscripts interpret._batched_ops interpret.batched interpret.batching autograd.function interpret.forward "
+        "interpret._symbol interpret._symbol_functions interpret.symbols autograd.grad_mode autograd.anomaly_mode autograd.variable "
+        "autograd.graph autograd")),
     Layer("Tensor", "an array, its storage, its node: conversions, printing, copies, and no maths", [
         "_copying _keywords _overriding", "_tensor overrides _C"]),
     Layer("api", "PyTorch's spelling: signatures, checks of arguments, docstrings", ["autograd.forward_ad autograd.profiler", "api return_types"]),
+    Layer("graph", "recorded programs: one mutable graph of nodes", ["graph"]),
     Layer("training", "modules, optimizers, function transforms, files, data, devices", [
         "settings amp nn optim utils func cuda accelerator linalg fft special signal random distributions storage storages serialization "
-        "multiprocessing autograd.gradcheck autograd.functional futures functional types hub"]),
+        "multiprocessing autograd.gradcheck autograd.functional futures functional types hub graph.inputs graph.lowered graph.lowering"]),
     Layer("tools", "pictures, symbolic models, exports, experiments, PyTorch's further modules", [
         "_VF array_api viz docs testing symbolic layers experiment distributed jit backends version compiler "
         "_jit_annotations _ops _custom_ops _subclasses _tensor_str "
@@ -69,8 +70,9 @@ def syntax(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
 def imports(path: Path) -> list[tuple[str, bool, int]]:
-    """(module, whether it is inside a function, line) of each import."""
+    """(module, whether it is inside a function, line) of each import that runs: those for type checkers are left out."""
     package = [PACKAGE.name, *path.relative_to(PACKAGE).parts[:-1]]
 
     def absolute(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
@@ -82,6 +84,8 @@ def imports(path: Path) -> list[tuple[str, bool, int]]:
 
     def walk(node: ast.AST, inside: bool) -> Iterator[tuple[str, bool, int]]:
         for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+                continue
             if isinstance(child, (ast.Import, ast.ImportFrom)):
                 yield from ((absolute(child, alias), inside, child.lineno) for alias in child.names)
             yield from walk(child, inside or isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)))
