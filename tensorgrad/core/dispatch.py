@@ -374,14 +374,14 @@ def defined(op: type[Op], backend: Any, args: Any, edges: Any, params: Any) -> A
 # ── the fast lanes: elementwise ops of one or two tensors of one dtype ────────────────────────────────────────────────
 
 
-def compiled(op: type[Op], operands: int, numbers: bool = False, parameters: bool = False) -> Callable[[Any], Callable[..., Any]]:
+def compiled(op: type[Op], operands: int, numbers: bool = False, parameters: bool = False, mixed: bool = False) -> Callable[[Any], Callable[..., Any]]:
     """A decorator: the compiled form of a lane, where there is one (native/lane.c). It leaves to the lane itself what is not plain."""
     def decorate(lane: Callable[..., Any]) -> Callable[..., Any]:
         if lanes is None:
             return lane
         return update_wrapper(lanes.lane(lane, op, op.kernels, plans_of(op), op.kinds, operands, op.differentiable or op.composite, numbers, parameters,
                                          2 if op.view == "always" else int(bool(op.view)), op.elementwise and not op.row_major, op.composite,
-                                         op.casts is None), lane)
+                                         mixed), lane)
     return decorate
 
 
@@ -581,7 +581,7 @@ def lane(op: type[Op]) -> Callable[..., Any]:
         if op.arity == 1:
             return parametric(op)
     if op.arity and op.arity <= OPERANDS and not (op.view or op.several or op.sequence):
-        return compiled(op, op.arity, parameters=bool(op.parameters))(general(op))
+        return compiled(op, op.arity, parameters=bool(op.parameters), mixed=op.casts is None)(general(op))
     return general(op)
 
 

@@ -478,6 +478,7 @@ class Filled(Movement):
 class Contiguous(Movement):
     """A copy whose elements lie in the order of their indices."""
 
+    notation = "{}"
     torch_name = "Clone"
     batch = "trailing"
     linear = ("x",)

@@ -46,8 +46,7 @@ class Unspeakable(Exception):
 
 def notation(node: ast.expr) -> str:
     """An expression as mathematics. Calls that only arrange memory or dtypes are left out, unless there is nothing else. Unspeakable if there is no way."""
-    node = plain(node)
-    if isinstance(node, ast.Call) and called(node) in SAME and isinstance(node.func, ast.Attribute) and isinstance(operands(node)[0], ast.Name):
+    if isinstance(node, ast.Call) and is_left_out(called(node)) and isinstance(node.func, ast.Attribute) and isinstance(operands(node)[0], ast.Name):
         return spelled_out(node).text
     return printed(node).text
 
@@ -118,6 +117,11 @@ IN_PYTHON = {" = ": " == ", "≠": "!=", "≤": "<=", "≥": ">=", "·": "*", "�
 def template_of(name: str) -> str:
     """How a function is written: "{} · {}", or a sign."""
     return OPS[name].notation if name in OPS else OTHERS.get(name, "")
+
+
+def is_left_out(name: str) -> bool:
+    """Whether a function only arranges memory or dtypes."""
+    return name in SAME or template_of(name) == "{}"
 
 
 def sign_of(name: str) -> str:
