@@ -1,9 +1,12 @@
 """A graph that runs: one node after the other, and values that nobody needs any more are let go."""
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
+from ..core.dispatch import apply
+from ..ops.base import Op
 from .graph import Graph
 from .nesting import mapped
 from .node import Node
@@ -32,9 +35,10 @@ def last_uses(graph: Graph) -> dict[Node, list[Node]]:
 
 
 class Runner:
-    """Runs a graph as it is now: `runner(owner, values)` with the module that owns its layers, and the inputs in a row.
+    """Runs a graph as it is now: `runner(owner, values)` with the module that owns its layers, or a mapping from their names, and the inputs in a row.
 
-    An error gets a note with the node that it came from. Several threads may use one runner.
+    A function that is an op of the table, as in lowered graphs, is applied to tensors. An error gets a note with the node that it came from. Several
+    threads may use one runner.
 
     >>> import operator, tensorgrad as torch
     >>> graph = Graph()
@@ -48,8 +52,8 @@ class Runner:
 
     def __init__(self, graph: Graph) -> None:
         self.inputs = [node for node in graph.nodes if node.op == "placeholder"]
-        self.steps = [(node, all(map(_flat, (*node.args, *node.kwargs.values()))), ended) for node, ended in last_uses(graph).items()
-                      if node.op != "placeholder"]
+        self.steps = [(node, called(node.target), all(map(_flat, (*node.args, *node.kwargs.values()))), ended)
+                      for node, ended in last_uses(graph).items() if node.op != "placeholder"]
 
     def __call__(self, owner: Any, values: Iterable[Any]) -> Any:
         env: dict[Any, Any] = dict(zip(self.inputs, values, strict=True))
@@ -58,8 +62,8 @@ class Runner:
         def value(leaf: Any) -> Any:
             return env[leaf] if isinstance(leaf, Node) else leaf
         try:
-            for node, flat, ended in self.steps:
-                op, target = node.op, node.target
+            for node, target, flat, ended in self.steps:
+                op = node.op
                 if flat:
                     args = [env[arg] if isinstance(arg, Node) else arg for arg in node._args]
                     kwargs = {key: env[arg] if isinstance(arg, Node) else arg for key, arg in node._kwargs.items()}
@@ -84,8 +88,15 @@ class Runner:
         return None
 
 
+def called(target: Any) -> Any:
+    """What a step calls."""
+    return partial(apply, target) if isinstance(target, type) and issubclass(target, Op) else target
+
+
 def owned(owner: Any, name: str) -> Any:
-    """What a module has under a dotted name."""
+    """What a module has under a dotted name, or a mapping."""
+    if isinstance(owner, Mapping):
+        return owner[name]
     for part in name.split("."):
         owner = getattr(owner, part)
     return owner
