@@ -264,8 +264,8 @@ class Tensor(TensorBase):
                 self._storage.rebased = next(clock)       # its views require grad now, too
             self._node = Leaf(self)
             self._node.hooks = self.__dict__.pop("_hooks_at_rest", None)
-            if node is not None and mode.see is not None:
-                mode.see.hand_on(node, self._node)
+            if node is not None and mode.tangents.see is not None:
+                mode.tangents.see.hand_on(node, self._node)
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         """Ask for gradients with respect to this tensor, or no longer."""
@@ -452,7 +452,8 @@ class Tensor(TensorBase):
             None if self.is_meta or self._storage.hollow else _shown(self), dtype_name=self.dtype.name, requires_grad=self.requires_grad,
             grad_fn_name=name, device_text=None if self.is_cpu else str(self.device),
             default_dtype_name=dtypes.get_default_dtype().name, shape=self.array.shape,
-            prefix="tensor" if type(self) in PLAIN else type(self).__name__, notes=() if mode.see is None else mode.see.notes(self))
+            prefix="tensor" if type(self) in PLAIN else type(self).__name__,
+            notes=() if mode.tangents.see is None else mode.tangents.see.notes(self))
 
     def __format__(self, spec: str) -> str:
         if not self.array.ndim and type(self) in PLAIN:

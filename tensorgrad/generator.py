@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Callable
 from contextlib import closing
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -59,16 +59,23 @@ def below(longs: Array, limit: int) -> Array:
     return longs < limit
 
 
-class Generator:
-    """A stream of random numbers with a seed of its own. https://docs.pytorch.org → torch.Generator
+class States:
+    """How programs see the states of generators: as arrays of bytes, until the API registers tensors."""
 
-    >>> import tensorgrad as torch
-    >>> generator = torch.Generator().manual_seed(0)
-    >>> generator.initial_seed(), generator.device
-    (0, device(type='cpu'))
-    >>> generator.uniform(2), generator.normal(1)
-    (array([0.4962566, 0.7682218], dtype=float32), array([-0.29050925], dtype=float32))
-    """
+    def __init__(self) -> None:
+        self.show: Callable[[Array], Any] = np.asarray
+        self.read: Callable[[Any], Array] = np.asarray
+
+    def register(self, show: Callable[[Array], Any], read: Callable[[Any], Array]) -> None:
+        """`show` makes a state of an array of bytes, `read` gives the array back."""
+        self.show, self.read = show, read
+
+
+states = States()
+
+
+class Stream:
+    """The words that a generator draws from, their seed and their state."""
 
     __slots__ = ("_device", "_seed", "_engine", "_twister", "_draw", "_normal", "_float_normal", "__weakref__")
 
@@ -79,8 +86,6 @@ class Generator:
         self._twister: Any = None  # the engine's memory, for compiled code; False where that is none
         self._reset(DEFAULT_SEED)
 
-    # ── seed and state ────────────────────────────────────────────────────────────────────────────────────────────
-
     @property
     def device(self) -> Device:
         return self._device
@@ -88,7 +93,7 @@ class Generator:
     def __repr__(self) -> str:
         return f"<torch._C.Generator object at {id(self):#x}>"
 
-    def manual_seed(self, seed: int, /) -> Generator:
+    def manual_seed(self, seed: int, /) -> Self:
         """Start the stream that belongs to `seed`, a number of 64 bits; a negative one stands for seed + 2**64."""
         if isinstance(seed, np.integer):
             raise TypeError("an integer is required")
@@ -161,11 +166,47 @@ class Generator:
         self._normal = float(s["normal_y"]) if s["has_normal"] & 255 else None
         self._float_normal = float(s["float_normal"]), int(s["has_float_normal"])
 
+    def get_state(self) -> Any:
+        """Return the state, a tensor of bytes in PyTorch's layout."""
+        return states.show(self._state())
+
+    def set_state(self, new_state: Any) -> None:
+        """Go on from a state that `get_state` gave. Raises a TypeError for another object, and a RuntimeError for another generator's bytes."""
+        self._set_state(states.read(new_state))
+
+    def clone_state(self) -> Self:
+        """Return a generator in the same state."""
+        out = type(self)(self._device)
+        out._set_state(self._state())
+        return out
+
+    def graphsafe_get_state(self) -> Self:
+        """Return a generator in the same state."""
+        return self.clone_state()
+
+    def graphsafe_set_state(self, state: Stream) -> None:
+        """Go on from another generator's state."""
+        self._set_state(state._state())
+
     def __reduce__(self) -> Any:
         return type(self), (self._device,), self._state()
 
     def __setstate__(self, state: Any) -> None:
         self._set_state(state[2].numpy() if isinstance(state, tuple) else state)       # PyTorch's: (seed, offset, state)
+
+
+class Generator(Stream):
+    """A stream of random numbers with a seed of its own. https://docs.pytorch.org → torch.Generator
+
+    >>> import tensorgrad as torch
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> generator.initial_seed(), generator.device
+    (0, device(type='cpu'))
+    >>> generator.uniform(2), generator.normal(1)
+    (array([0.4962566, 0.7682218], dtype=float32), array([-0.29050925], dtype=float32))
+    """
+
+    __slots__ = ()
 
     # ── words and uniforms ────────────────────────────────────────────────────────────────────────────────────────
 

@@ -56,7 +56,8 @@ def nothing_left_behind():
     from tensorgrad.core.mode import mode
 
     def state():
-        return mode.grad, mode.inference, mode.anomaly, mode.hooks, mode.batches, tensorgrad.get_default_dtype(), tensorgrad.get_default_device()
+        defaults = tensorgrad.get_default_dtype(), tensorgrad.get_default_device()
+        return mode.grad, mode.inference, mode.watching.anomaly, mode.watching.hooks, mode.batches, defaults
     before = state()
     WARNED.clear()
     yield

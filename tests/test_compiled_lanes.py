@@ -12,7 +12,7 @@ import tensorgrad as tg
 from tensorgrad.core import engine
 from tensorgrad.core.dispatch import OPS, xp
 from tensorgrad.core.lanes import lanes
-from tensorgrad.core.mode import mode
+from tensorgrad.core.mode import mode, writers
 from tensorgrad.core.tape import record, record_careful
 from tensorgrad.ops.base import Pair
 from tensorgrad.storage.cpu import NumpyStorage
@@ -198,7 +198,7 @@ def test_a_thread_that_was_in_inference_mode_keeps_its_lanes():
                 with pytest.raises(RuntimeError, match="^Inference tensors cannot be saved for backward"):
                     op()
         mode.watch(seen.append)
-        assert mode.record is mode.watched and (a * a).grad_fn is seen[0]
+        assert mode.record is writers.watched and (a * a).grad_fn is seen[0]
         return True
     with tg.inference_mode():
         wide = tg.ones(3)

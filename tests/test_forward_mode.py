@@ -533,8 +533,8 @@ def test_a_level_leaves_nothing_behind():
     with forward_ad.dual_level():
         d = forward_ad.make_dual(x, v)
         y = (d * 2).view(3, 1)
-        assert mode.levels and mode.see is not None
-    assert not mode.levels and mode.see is None and mode.passing == frozenset() and not mode.keep
+        assert mode.tangents.levels and mode.tangents.see is not None
+    assert not mode.tangents.levels and mode.tangents.see is None and mode.tangents.passing == frozenset() and not mode.tangents.keep
     assert d.node is None and y.node is None and (y + d).node is None
 
 
@@ -545,7 +545,7 @@ def test_a_failing_function_leaves_the_modes_as_they_were():
         raise ZeroDivisionError(y.sum().item())
     with pytest.raises(ZeroDivisionError):
         tensorgrad.func.jvp(lambda y: tensorgrad.func.jvp(fails, (y,), (y,))[1], (x,), (v,))
-    assert not mode.levels and mode.see is None and mode.grad and mode.forward
+    assert not mode.tangents.levels and mode.tangents.see is None and mode.grad and mode.tangents.on
     assert (x.requires_grad_() * 2).requires_grad
 
 

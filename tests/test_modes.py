@@ -5,6 +5,7 @@ import pytest
 from support import Programs
 
 import tensorgrad
+from tensorgrad.core import mode as modes
 
 pytestmark = pytest.mark.usefixtures("device")
 program = Programs()
@@ -327,6 +328,25 @@ def test_anomaly_mode_and_hooks_are_a_threads_own():
         thread.start()
         thread.join(10)
     assert found == [(None,)]
+
+
+def test_a_new_thread_shares_no_state_of_the_tape_with_others():
+    """It begins with the defaults and the registered writer, whatever is on in the thread that starts it."""
+    found = []
+
+    def states():
+        mode = modes.mode
+        watching, tangents = mode.watching, mode.tangents
+        found.append((watching, tangents, mode.record, watching.watchers, watching.hooks, tangents.levels, tangents.on, mode.quiet))
+    with tensorgrad.no_grad(), tensorgrad.autograd.set_detect_anomaly(True), tensorgrad.autograd.forward_ad.dual_level(), \
+            tensorgrad.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        thread = threading.Thread(target=states)
+        thread.start()
+        thread.join(10)
+        states()
+    (watching, tangents, *others), (own_watching, own_tangents, *own) = found
+    assert watching is not own_watching and tangents is not own_tangents
+    assert others == [modes.writers.plain, (), (), (), True, None] and own[0] is modes.writers.watched and all(own[1:4])
 
 
 def test_infinities_come_without_warnings_in_every_thread():

@@ -222,12 +222,12 @@ def test_calls_of_one_module_are_apart():
 
 
 def test_watching_ends_and_keeps_nothing_alive():
-    before = mode.watchers
+    before = mode.watching.watchers
     w = weights(3)
     with viz.watch():
         y = (w * 2).sum()
-        assert len(mode.watchers) == len(before) + 1
-    assert mode.watchers == before
+        assert len(mode.watching.watchers) == len(before) + 1
+    assert mode.watching.watchers == before
     assert read(y).nodes[-2].source is not None and read((w * 2).sum()).nodes[-2].source is None
     node = weakref.ref(y.grad_fn)
     del y

@@ -21,7 +21,7 @@ from ..core.mode import mode
 from ..core.tape import TensorBase, node_of
 from ..device import device as Device
 from ..dtype import SCALAR_TYPES, as_dtype
-from ..generator import Generator, default_generator
+from ..generator import Generator, default_generator, states
 from ..ops.shape import inverse
 from ..storage.base import backend_of
 from ._arguments import broadcast_shape, check_long, integer
@@ -124,42 +124,33 @@ def initial_seed() -> int:
     return default_generator.initial_seed()
 
 
-def _get_state(self: Generator) -> Any:
-    """The state, a tensor of bytes in PyTorch's layout."""
-    return fresh(self._state(), backend_of("cpu"))
+def _as_tensor(state: Any) -> Any:
+    """A generator's state, a tensor of bytes in PyTorch's layout."""
+    return fresh(state, backend_of("cpu"))
 
 
-def _set_state(self: Generator, new_state: Any) -> None:
-    """Take over a state."""
-    if not isinstance(new_state, TensorBase):
-        raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
-    if new_state.array.dtype != np.uint8:
+def _as_bytes(state: Any) -> Any:
+    """The bytes of a state that `_as_tensor` gave. Raises a TypeError for another tensor or object."""
+    if not isinstance(state, TensorBase):
+        raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
+    if state.array.dtype != np.uint8:
         raise TypeError("RNG state must be a torch.ByteTensor")
-    self._set_state(new_state.array)
+    return state.array
 
 
-def _clone_state(self: Generator) -> Generator:
-    """A generator in the same state."""
-    out = Generator(self.device)
-    out._set_state(self._state())
-    return out
-
-
-Generator.get_state, Generator.set_state, Generator.clone_state = _get_state, _set_state, _clone_state  # type: ignore[attr-defined]
-Generator.graphsafe_get_state = _clone_state  # type: ignore[attr-defined]
-Generator.graphsafe_set_state = lambda self, state: self._set_state(state._state())  # type: ignore[attr-defined]
+states.register(show=_as_tensor, read=_as_bytes)
 
 
 @public(method=False)
 def get_rng_state() -> Any:
     """The state of the CPU's default generator. https://pytorch.org/docs → torch.get_rng_state"""
-    return _get_state(default_generator)
+    return default_generator.get_state()
 
 
 @public(method=False)
 def set_rng_state(new_state: Any) -> None:
     """Set the state of the CPU's default generator. https://pytorch.org/docs → torch.set_rng_state"""
-    _set_state(default_generator, new_state)
+    default_generator.set_state(new_state)
 
 
 @contextlib.contextmanager

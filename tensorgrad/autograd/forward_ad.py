@@ -41,7 +41,7 @@ class DualLevel(Level):
 
 def current_level(number: int | None = None, function: str = "") -> Any:
     """The level, which has the number 0, or None."""
-    found = next((level for level in _mode.levels if type(level) is DualLevel), None)
+    found = next((level for level in _mode.tangents.levels if type(level) is DualLevel), None)
     if found is not None and number:
         raise RuntimeError(f"Invalid level given to {function}")
     return found
@@ -86,14 +86,14 @@ class dual_level(Switch):
 
 
 def _is_fwd_grad_enabled() -> bool:
-    return _mode.forward
+    return _mode.tangents.on
 
 
 class _set_fwd_grad_enabled(Switch):
     """Turns the pushing of tangents on or off, until the end of the block if used as one."""
 
     def __init__(self, mode: bool) -> None:
-        self.on, self.before = mode, _mode.forward
+        self.on, self.before = mode, _mode.tangents.on
         _mode.set_forward(mode)
 
     def clone(self) -> Any:

@@ -81,7 +81,7 @@ class Saved:
         self.place, self.version = place, tensor._storage.version
         self.edge = None if place is not None else node_of(tensor)
         kept = tensor if place is None else wrap(tensor.array, tensor._storage)
-        self.tensor: Any = pack(kept) if mode.hooks else kept
+        self.tensor: Any = pack(kept) if mode.watching.hooks else kept
 
     def restored(self, step: Any) -> Any:
         tensor = self.tensor
@@ -247,7 +247,7 @@ class Function(metaclass=FunctionMeta):
                 return found
         nodes = [node_of(a) if isinstance(a, TensorBase) else None for a in args]
         ctx.needs_input_grad = tuple(node is not None and node.requires_grad for node in nodes)
-        before, mode.forward, forward = mode.grad, False, mode.forward
+        before, mode.tangents.on, forward = mode.grad, False, mode.tangents.on
         mode.set_grad(False)
         try:
             if apart:
@@ -256,7 +256,7 @@ class Function(metaclass=FunctionMeta):
             else:
                 result = cls.forward(ctx, *args, **kwargs)
         finally:
-            mode.forward = forward
+            mode.tangents.on = forward
             mode.set_grad(before)
         outputs = result if isinstance(result, tuple) else (result,)
         for t in ctx._dirty:

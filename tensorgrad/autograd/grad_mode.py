@@ -1,35 +1,42 @@
 """Whether gradients are recorded, under the name of PyTorch's module, and switches that are seldom needed."""
 from __future__ import annotations
 
+import threading
 from typing import Any
 
-from ..core.mode import Switch, enable_grad, inference_mode, mode, no_grad, set_grad_enabled
+from ..core.mode import Switch, enable_grad, inference_mode, no_grad, set_grad_enabled
 from ..core.tape import TensorBase
+
+
+class Multithreading(threading.local):
+    """The notes of set_multithreading_enabled, of each thread."""
+
+    enabled = True
+
+
+multithreading = Multithreading()
 
 
 class set_multithreading_enabled(Switch):
     """Whether a backward may use several threads: it is noted, and changes nothing, since ours uses one. https://pytorch.org/docs → torch.autograd.grad_mode"""
 
     def __init__(self, mode: bool) -> None:
-        self.before, self.on = _mode.threads, mode
-        _mode.threads = mode
+        self.before, self.on = multithreading.enabled, mode
+        multithreading.enabled = mode
 
     def clone(self) -> Any:
         return set_multithreading_enabled(self.on)
 
     def __enter__(self) -> None:
-        _mode.threads = self.on
+        multithreading.enabled = self.on
 
     def __exit__(self, *exception: object) -> None:
-        _mode.threads = self.before
-
-
-_mode = mode
+        multithreading.enabled = self.before
 
 
 def is_multithreading_enabled() -> bool:
-    """What `set_multithreading_enabled` set."""
-    return mode.threads
+    """Return what `set_multithreading_enabled` set."""
+    return multithreading.enabled
 
 
 class _unsafe_preserve_version_counter(Switch):

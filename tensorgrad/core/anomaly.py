@@ -44,7 +44,7 @@ class set_detect_anomaly(Switch):
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self.arguments = mode, check_nan
-        self.before = _mode.anomaly, _mode.check_nan
+        self.before = _mode.watching.anomaly, _mode.watching.check_nan
         _set(mode, check_nan)
 
     def clone(self) -> Any:
@@ -61,7 +61,7 @@ _mode = mode
 
 
 def _set(anomaly: bool, check_nan: bool) -> None:
-    mode.anomaly, mode.check_nan = anomaly, check_nan
+    mode.watching.anomaly, mode.watching.check_nan = anomaly, check_nan
     mode.watch(keep_trace, anomaly)
 
 
@@ -77,7 +77,7 @@ class detect_anomaly(Switch):
         return detect_anomaly(self.check_nan)
 
     def __enter__(self) -> None:
-        self.before = mode.anomaly, mode.check_nan
+        self.before = mode.watching.anomaly, mode.watching.check_nan
         _set(True, self.check_nan)
 
     def __exit__(self, *exception: object) -> None:
@@ -97,22 +97,22 @@ class saved_tensors_hooks(Switch):
         return saved_tensors_hooks(*self.hooks)
 
     def __enter__(self) -> None:
-        if mode.refused is not None:
-            raise RuntimeError(mode.refused)
+        if mode.watching.refused is not None:
+            raise RuntimeError(mode.watching.refused)
         if not all(map(callable, self.hooks)):
             raise TypeError("_push_saved_tensors_default_hooks(): incompatible function arguments. The following argument types are supported:\n"
                             "    (pack_hook: function, unpack_hook: function)")
-        mode.hooks = (*mode.hooks, self.hooks)
+        mode.watching.hooks = (*mode.watching.hooks, self.hooks)
         mode.watch(pack_saved)
 
     def __exit__(self, *exception: object) -> None:
-        mode.hooks = mode.hooks[:-1]
-        mode.watch(pack_saved, bool(mode.hooks))
+        mode.watching.hooks = mode.watching.hooks[:-1]
+        mode.watch(pack_saved, bool(mode.watching.hooks))
 
 
 def pack(tensor: Any) -> Packed:
     """A tensor as the innermost hooks keep it."""
-    return packed_by(mode.hooks[-1], tensor)
+    return packed_by(mode.watching.hooks[-1], tensor)
 
 
 def packed_by(hooks: tuple[Any, Any], tensor: Any) -> Packed:
@@ -138,12 +138,12 @@ class disable_saved_tensors_hooks(Switch):
         return disable_saved_tensors_hooks(self.message)
 
     def __enter__(self) -> None:
-        if mode.hooks:
+        if mode.watching.hooks:
             raise RuntimeError(self.message)
-        self.before, mode.refused = mode.refused, self.message
+        self.before, mode.watching.refused = mode.watching.refused, self.message
 
     def __exit__(self, *exception: object) -> None:
-        mode.refused = self.before
+        mode.watching.refused = self.before
 
 
 class save_on_cpu(saved_tensors_hooks):

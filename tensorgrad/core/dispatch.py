@@ -102,7 +102,7 @@ def _general(op: type[Op]) -> Callable[..., Any]:
             arrays, result = compute(common, op, args, arrays, backend)
         kernel = kernels[backend]
         if type(kernel) is Pair:
-            if result is None and not mode.hooks and (served := paired(op, kernel, backend, args, arrays, edges, needs, params)) is not NotImplemented:
+            if result is None and not mode.watching.hooks and (served := paired(op, kernel, backend, args, arrays, edges, needs, params)) is not NotImplemented:
                 return served
             kernel = kernels.from_definition(backend)
         if composite and needs and mode.record:

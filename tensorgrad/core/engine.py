@@ -273,7 +273,7 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
     found: dict[Any, Any] = {}
     before, outer = mode.grad, mode.sweep
     mode.set_grad(create_graph)
-    if mode.levels:      # tangents go on into gradients, and what they are computed from is not freed
+    if mode.tangents.levels:      # tangents go on into gradients, and what they are computed from is not freed
         create_graph = retain_graph = True
     detour = aside = None
     if mode.batches and any(isinstance(g, TensorBase) for g in grads.values()):      # a batch of gradients, for steps that know of none
@@ -281,7 +281,7 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
         create_graph = True
         if (detour := Detour(grads, order)).needed:
             grads = detour.begin(grads)
-    mode.sweep, watched = Sweep(order, {*last, *grads}, useful, wanted or ()), mode.anomaly
+    mode.sweep, watched = Sweep(order, {*last, *grads}, useful, wanted or ()), mode.watching.anomaly
     usual = useful is None and not (create_graph or watched)
     plain = usual and lanes is not None
     if usual and lanes is None:
@@ -551,7 +551,7 @@ def _pull_watched(node: Any, g: Any, useful: Any, create_graph: bool) -> Any:
     """Anomaly mode: an error in a step shows where its forward call stood, and so does a NaN that it makes."""
     try:
         pulled = node.pull_tensors(g, useful) if create_graph else node.pull(g, useful)
-        if mode.check_nan:
+        if mode.watching.check_nan:
             positions = {e: i for i, e in enumerate(node.edges) if e is not None}
             for e, ge in pulled:
                 array = getattr(ge, "array", ge)
@@ -609,7 +609,8 @@ def place_of(target: Any) -> Any:
 def _roots(outputs: tuple[Any, ...], gradients: Any, create_graph: bool) -> dict[Any, Any]:
     """{node: gradient} to start from."""
     given = (None,) * len(outputs) if gradients is None else _tuple(gradients)
-    tensors = create_graph or mode.levels or mode.batches and any(type(g._storage).rank for g in given if isinstance(g, TensorBase))
+    tensors = create_graph or mode.tangents.levels or \
+        mode.batches and any(type(g._storage).rank for g in given if isinstance(g, TensorBase))
     roots: dict[Any, Any] = {}
     for i, (out, g) in enumerate(zip(outputs, given, strict=False)):
         node = place_of(out)

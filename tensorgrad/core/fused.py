@@ -161,6 +161,6 @@ def stale(node: Any, array: Any, storage: Any, source: Any, expected: int | None
         f"{came_from} is at version {storage.version}; expected {'an earlier version' if expected is None else f'version {expected}'} "
         "instead. Hint: " + (
             "the backtrace further above shows the operation that failed to compute its gradient. The variable in question was changed in "
-            "there or anywhere later. Good luck!" if mode.anomaly else
+            "there or anywhere later. Good luck!" if mode.watching.anomaly else
             "enable anomaly detection to find the operation that failed to compute its gradient, with "
             "torch.autograd.set_detect_anomaly(True, check_nan=False)."))

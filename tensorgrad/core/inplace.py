@@ -279,12 +279,12 @@ def adopt(target: Any, result: Any) -> None:
     if base._node is not None and node is not None:
         Hooks.hand_on(base._node, node)
     if not mode.grad and base._node is not None and base._node.requires_grad:
-        mode.see.hand_on(node, base._node)
+        mode.tangents.see.hand_on(node, base._node)
         return
     base._node = node
     target._storage.rebased = next(clock)
-    if mode.see is not None:
-        mode.see.track(base)
+    if mode.tangents.see is not None:
+        mode.tangents.see.track(base)
 
 
 def _order(array: Any) -> tuple[int, ...] | None:

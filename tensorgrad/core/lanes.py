@@ -1,6 +1,6 @@
 """The compiled lanes of native/lane.c: how plain tensors on the CPU call an op, and how its step is written on the tape.
 
-They do what the lanes in dispatch.py and `record` in autograd/tape.py do, on the same objects, and leave all that is not plain to those. `lanes` is None
+They do what the lanes in dispatch.py and `record` in core/tape.py do, on the same objects, and leave all that is not plain to those. `lanes` is None
 where they are not in use: Python's own are complete.
 """
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..storage.base import clock
 from ..storage.cpu import NumpyStorage
 from .fitting import fitted
 from .fused import record_pair
-from .mode import Mode, mode, refuse_inference
+from .mode import mode, refuse_inference, writers
 from .tape import FREED, Leaf, Origin, TensorBase, node_of
 
 PLAIN: set[type] = {TensorBase}  # classes whose operations give plain Tensors: Tensor, Parameter, Buffer
@@ -27,6 +27,5 @@ if native is not None and not os.environ.get("TENSORGRAD_KERNELS") and \
         native.learn(TensorBase, Op, Plan, Pair, NumpyStorage, mode, clock, PLAIN, node_of, NO_PARAMS, refuse_inference, Origin, record_pair):
     lanes = native
     lanes.learn_steps(Leaf, FREED, fitted, Node)
-    Mode.plain = Mode.record = staticmethod(lanes.record)
-    Mode.careful = staticmethod(lanes.record_careful)
+    writers.register(plain=lanes.record, careful=lanes.record_careful)
 FUNCTIONS: tuple[Any, ...] = (FunctionType, *([lanes.Lane] if lanes is not None else []))        # the classes of methods

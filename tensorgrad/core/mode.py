@@ -19,46 +19,89 @@ def refuse_inference(node: Any) -> None:
 CAREFUL = (refuse_inference,)     # the watchers of a thread that has been in inference mode
 
 
-class Mode(threading.local):
-    """The modes of a thread. `record` is what writes the tape, or None while it is off."""
+class Writers:
+    """The functions that write a step on the tape. The tape registers its own, compiled ones may take their places.
 
-    grad = True
-    inference = False
-    record: Any = None
-    plain: Any = None             # what writes the tape while nobody watches
-    careful: Any = None           # what writes it while the watchers are CAREFUL
-    watched: Any = None           # what writes it and shows each new step to the watchers
-    watchers: tuple[Any, ...] = ()   # anomaly mode, hooks on saved values, the check for inference tensors
-    sweep: Any = None             # the backward that is under way
-    levels: tuple[Any, ...] = ()  # of forward mode, from the outermost: tangents are recorded even where gradients are not
-    forward = True                # whether tangents go on from step to step
-    passing: frozenset[Any] = frozenset()   # steps that tangents, but no gradients, are being pushed through
-    keep = False                  # whether steps stay on the tape that no gradient goes on from
-    see: Any = None               # while there are levels: what pushes tangents through each new step, see forward.py
-    batches: tuple[Any, ...] = ()  # the vmaps that are under way, from the outermost
-    threads = True                # noted for set_multithreading_enabled, and not used
-    anomaly = False
-    check_nan = True
-    hooks: tuple[Any, ...] = ()   # saved_tensors_hooks in force
-    refused: str | None = None    # why there may be none
-    quiet: Any = None             # while a model runs on tensors without values: what all random numbers are drawn from, so that no stream moves on
-    landing: Any = None           # an array whose values nobody will need again: the kernel that is given it may write its result there
+    `plain` writes while nobody watches, `careful` while the watchers are CAREFUL, and `watched` shows each new step to the watchers.
+    """
+
+    __slots__ = ("plain", "careful", "watched")
+
+    def __init__(self) -> None:
+        self.plain: Any = None
+        self.careful: Any = None
+        self.watched: Any = None
+
+    def register(self, **functions: Any) -> None:
+        """Put functions into the places of these names. The thread that imports the package goes on with them."""
+        for name, function in functions.items():
+            setattr(self, name, function)
+        mode.set_grad(mode.grad)
+
+
+writers = Writers()
+
+
+class Watching:
+    """Who watches the steps that one thread writes on the tape, and the backward that pulls them."""
+
+    __slots__ = ("watchers", "anomaly", "check_nan", "hooks", "refused")
+
+    def __init__(self) -> None:
+        self.watchers: tuple[Any, ...] = ()     # functions of a new step: anomaly mode, hooks on saved values, the check for inference tensors
+        self.anomaly = False                    # steps remember their forward call, for the errors of backward
+        self.check_nan = True                   # in anomaly mode, backward looks for NaN
+        self.hooks: tuple[Any, ...] = ()        # the pairs of saved_tensors_hooks in force, from the outermost
+        self.refused: str | None = None         # why there may be none
+
+
+class Tangents:
+    """Forward mode in one thread. It records steps for their tangents even where gradients are off."""
+
+    __slots__ = ("levels", "see", "on", "passing", "keep")
+
+    def __init__(self) -> None:
+        self.levels: tuple[Any, ...] = ()       # from the outermost
+        self.see: Any = None                    # while there are levels: the function that pushes tangents through a new step
+        self.on = True                          # tangents go on from step to step
+        self.passing: frozenset[Any] = frozenset()      # steps that tangents, but no gradients, are being pushed through
+        self.keep = False                       # a step stays on the tape although no gradient goes on from it
+
+
+class Mode(threading.local):
+    """The modes of one thread, each thread has its own. Fields that are read at each op are flat, for the compiled lanes too."""
+
+    def __init__(self) -> None:
+        self.grad = True
+        self.inference = False
+        self.record = writers.plain             # the function that writes the tape, or None while the tape is off
+        self.landing: Any = None                # an array whose values nobody needs again: a kernel may write its result there
+        self.quiet: Any = None                  # a generator for all random numbers, while a model runs on tensors without values
+        self.batches: tuple[Any, ...] = ()      # the vmaps that are under way, from the outermost
+        self.sweep: Any = None                  # the backward that is under way
+        self.watching = Watching()
+        self.tangents = Tangents()
 
     def set_grad(self, on: bool) -> None:
         self.grad = on
-        self.record = None if self.inference or not (on or self.levels and self.forward) else self.writer()
+        recording = not self.inference and (on or self.tangents.levels and self.tangents.on)
+        self.record = self.writer() if recording else None
 
     def writer(self) -> Any:
-        """What writes the tape now."""
-        return self.watched if self.see else self.plain if not self.watchers else self.careful if self.watchers == CAREFUL else self.watched
+        """The function that writes the tape now, were it on."""
+        watchers = self.watching.watchers
+        if self.tangents.see is not None or watchers and watchers != CAREFUL:
+            return writers.watched
+        return writers.careful if watchers else writers.plain
 
     def set_forward(self, on: bool) -> None:
-        self.forward = on
+        self.tangents.on = on
         self.set_grad(self.grad)
 
     def watch(self, watcher: Any, on: bool = True) -> None:
         """Show each new step of the tape to `watcher(node)`, or no longer."""
-        self.watchers = (*(w for w in self.watchers if w != watcher), *([watcher] if on else []))
+        others = tuple(w for w in self.watching.watchers if w != watcher)
+        self.watching.watchers = (*others, watcher) if on else others
         self.set_grad(self.grad)
 
 
@@ -219,9 +262,9 @@ def is_inference_mode_enabled() -> bool:
 
 def is_anomaly_enabled() -> bool:
     """Whether anomaly mode is on. https://pytorch.org/docs → torch.autograd.detect_anomaly"""
-    return mode.anomaly
+    return mode.watching.anomaly
 
 
 def is_anomaly_check_nan_enabled() -> bool:
     """Whether anomaly mode, when it is on, looks for NaN. https://pytorch.org/docs → torch.autograd.detect_anomaly"""
-    return mode.check_nan
+    return mode.watching.check_nan

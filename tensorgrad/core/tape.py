@@ -7,7 +7,7 @@ from typing import Any
 from ..guest import outside
 from ..ops.base import Node, Plan
 from ..storage.base import clock
-from .mode import Mode, mode, refuse_inference
+from .mode import mode, refuse_inference, writers
 
 new = object.__new__
 FREED: Any = ("the saved values of this step were freed",)
@@ -138,15 +138,13 @@ def record_careful(plan: Plan, args: tuple[Any, ...], edges: Any, params: dict[s
 
 def show(node: Node, outs: Any) -> None:
     """Let the watchers see a new step, and forward mode push its tangents through it."""
-    for watcher in mode.watchers:
+    for watcher in mode.watching.watchers:
         watcher(node)
-    if mode.see is not None:
-        mode.see(node, outs)
+    if mode.tangents.see is not None:
+        mode.tangents.see(node, outs)
 
 
-Mode.plain = Mode.record = staticmethod(record)
-Mode.careful = staticmethod(record_careful)
-Mode.watched = staticmethod(record_watched)
+writers.register(plain=record, careful=record_careful, watched=record_watched)
 
 
 def node_of(tensor: Any) -> Any:
@@ -197,8 +195,8 @@ def _rederived(tensor: Any) -> Any:
         view._node = None
         if node is not None and view.array.dtype.kind in "fcV":
             record(origin.op.plans.of(1, origin.args), origin.args, (node, *[None] * (len(origin.args) - 1)), origin.params, view)
-            if mode.see is not None:
-                mode.see(view._node, (view,), cut=False)
+            if mode.tangents.see is not None:
+                mode.tangents.see(view._node, (view,), cut=False)
     return chain[0]._node if chain else tensor._node
 
 

@@ -31,7 +31,8 @@ def at_once(name: str, rows: list[tuple[Any, ...] | None], optional: int, **numb
     """
     backend = next((type(row[0]._storage) for row in rows if row is not None), None)
     kernel = KERNELS.get((name, backend))
-    if kernel is None or mode.record or mode.hooks or not all(isinstance(number, (int, float)) for number in numbers.values()):
+    if kernel is None or mode.record or mode.watching.hooks or \
+            not all(isinstance(number, (int, float)) for number in numbers.values()):
         return range(len(rows))
     given = [None if row is None else arrays_of(row, backend, optional) for row in rows]
     ready = [place for place, arrays in enumerate(given) if arrays is not None]

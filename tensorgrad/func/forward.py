@@ -83,13 +83,13 @@ def _replaced(args: tuple[Any, ...], chosen: Any, argnums: Any) -> Any:
 @contextmanager
 def _recording(forward: bool = False, grad: bool | None = None) -> Iterator[None]:
     """The tape is on, whatever the mode around: for tangents, or for all."""
-    before = mode.grad, mode.inference, mode.forward
-    mode.inference, mode.forward = False, forward or mode.forward
+    before = mode.grad, mode.inference, mode.tangents.on
+    mode.inference, mode.tangents.on = False, forward or mode.tangents.on
     mode.set_grad(mode.grad if grad is None else grad)
     try:
         yield
     finally:
-        _, mode.inference, mode.forward = before
+        _, mode.inference, mode.tangents.on = before
         mode.set_grad(before[0])
 
 

@@ -53,12 +53,13 @@ class Scope:
         if x.array.dtype.kind not in "fcV":
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         x = for_each_example(x)
-        if node_of(x) is not None and (self.outer or mode.levels):
-            keep, mode.keep = mode.keep, True      # in forward mode, too, where a step that only tangents come to is forgotten
+        if node_of(x) is not None and (self.outer or mode.tangents.levels):
+            # in forward mode, too, where a step that only tangents come to is forgotten
+            keep, mode.tangents.keep = mode.tangents.keep, True
             try:
                 return cross(x, same, same, "Alias", x._storage)
             finally:
-                mode.keep = keep
+                mode.tangents.keep = keep
         out = wrap(x.array, type(x._storage)() if x._storage.inference else x._storage)
         out._node = Leaf(out)
         self.own.add(out._node)
@@ -81,14 +82,14 @@ class Scope:
         """A result as others see it: with a history if that leads to them."""
         if not isinstance(x, Tensor) or node_of(x) is None:
             return x
-        if mode.see is not None:      # a history, or tangents
-            return mode.see.settled(x, self.start if self.outer else 0)
+        if mode.tangents.see is not None:      # a history, or tangents
+            return mode.tangents.see.settled(x, self.start if self.outer else 0)
         return x if self.outer and self.leads_out([x]) else wrap(x.array, x._storage)
 
     def pulled(self, outputs: Any, inputs: Any, gradients: Any, retain_graph: bool) -> list[Any]:
         """The gradients of outputs with respect to stand-ins; zeros where there are none."""
         chosen = [(out, g) for out, g in zip(outputs, gradients, strict=True) if out.requires_grad]
-        again = bool(mode.levels) or mode.grad and self.leads_out([*outputs, *(g for g in gradients if g is not None)])
+        again = bool(mode.tangents.levels) or mode.grad and self.leads_out([*outputs, *(g for g in gradients if g is not None)])
         found: Any = [None] * len(inputs)
         if chosen:
             outs, given = zip(*chosen, strict=True)

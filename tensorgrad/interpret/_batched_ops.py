@@ -11,53 +11,18 @@ from typing import Any
 
 from ._batched_functions import aligned, all_full, full, hidden_of, is_shared, looped, pushed, shared_values, wrapped
 
-# An example's axes come last: what only looks at those, or at single elements, need not know of any in front.
-TRAILING = set("real imag view_as_real view_as_complex cast contiguous filled frexp tril triu window_sum window_spread window_max max_pool "
-               "inverse_matrix determinant cofactors log_determinant matrix_exponential cholesky_factor lu_factor ldl_factor qr_factor "
-               "householder_factors eigh_pairs eigh_values eig_pairs eig_values svd_factor singular_values".split())
-ELEMENTWISE = set("standard_gamma standard_gamma_grad dirichlet_grad".split())
-# Parameters that name axes, counted from the front.
-ALONG: dict[str, tuple[str, ...]] = {name: ("axis",) for name in (
-    "sum mean variance deviation logsumexp vector_norm count_norm amax amin max min any all argmax argmin prod max_dim min_dim cumsum cumprod "
-    "recurrence logcumsumexp cummax cummin sort_dim topk kthvalue median_dim nanmedian_dim mode flip roll expand_dims squeeze unbind split_sizes "
-    "unfold glu softmax log_softmax half_spectrum from_half_spectrum gather take_along_axis scatter scatter_add scatter_extreme").split()}
-ALONG |= {"swapaxes": ("axis1", "axis2"), "diagonal": ("axis1", "axis2"), "fourier_transform": ("axes",)}
-SHAPED = {"place_along_axis": ("axis",), "unfold_add": ("axis",), "diagonal_place": ("axis1", "axis2"), "place_slice": ()}   # with a shape, too
 DEFAULTS: dict[str, Any] = {"axis1": 0, "axis2": 1, "axis": None}
-# How many of the last axes of each input belong to one problem, where several inputs broadcast in front of them.
-STACKED = {"solve_linear": (2, 2), "solve_triangular": (2, 2), "euclidean_distance": (2, 2), "ldl_solve": (2, 1, 2), "pseudo_inverse": (2, 0, 0),
-           "pivot_order": (1,)}
-DEFINED = set("reshape permute_dims broadcast_to get_item get_slice as_strided restride stack concat index index_add_into embedding "
-              "view linear linear_without_bias cross native_batch_norm affine_by_channel rms_norm rnn_layer lstm_layer gru_layer mse_loss "
-              "smooth_l1_loss huber_loss soft_margin_loss binary_cross_entropy_with_logits take_axis".split())
-CHECKED = set("binary_cross_entropy nll_loss cross_entropy multi_margin_loss".split())     # defined, and with a look at values that are not allowed
-
 
 def rule_of(op: Any, backend: Any) -> Any:
-    """What runs an op of the table on a backend of batches."""
-    name = op.opname
+    """The kernel of an op on a backend of batches, from what the op's record says; None where its definition, made of batched functions, serves."""
     inner = runner(op, backend.inner)
-    if name in DYNAMIC:
-        return partial(dynamic, DYNAMIC[name])
-    if name in RULES:
-        return partial(RULES[name], backend, inner)
-    if op.elementwise or name in ELEMENTWISE:
-        return partial(elementwise, backend, inner)
-    if name in TRAILING:
-        return partial(trailing, backend, inner)
-    if name in ALONG:
-        return partial(along, backend, inner, ALONG[name], [n for n in ALONG[name] if n in op.parameters], op)
-    if name in SHAPED:
-        return partial(shaped, backend, inner, SHAPED[name])
-    if name in STACKED:
-        return partial(stacked, backend, inner, STACKED[name])
-    if name in DEFINED:
-        return None
-    if name in CHECKED:
-        return partial(op.forward, Whole(backend))
-    if name in WRITING:
-        return partial(WRITING[name], backend, inner, op)
-    return partial(looped, backend, inner)
+    if op.by_values:
+        return partial(dynamic, op.by_values)
+    if op.opname in RULES:
+        return partial(RULES[op.opname], backend, inner)
+    if op.opname in WRITING:
+        return partial(WRITING[op.opname], backend, inner, op)
+    return FAMILIES[op.batch](op, backend, inner)
 
 
 def runner(op: Any, backend: Any) -> Any:
@@ -292,7 +257,18 @@ def dynamic(name: str, *args: Any, **params: Any) -> Any:
 
 
 WRITING: dict[str, Any] = {"index_put": put, "set_view": put_view}
-DYNAMIC = {"distinct": "_unique2", "distinct_slices": "unique_dim"}
+# Op.batch → what makes the kernel. An example's axes come last: "trailing" ops look at those or at single elements only, and need not know of any in
+# front; "defined" ones run from their definition; "checked" ones do, too, with a look at values of all examples that are not allowed.
+FAMILIES: dict[str, Any] = {
+    "": lambda op, backend, inner: partial(looped, backend, inner),
+    "elementwise": lambda op, backend, inner: partial(elementwise, backend, inner),
+    "trailing": lambda op, backend, inner: partial(trailing, backend, inner),
+    "along": lambda op, backend, inner: partial(along, backend, inner, op.axes, [n for n in op.axes if n in op.parameters], op),
+    "shaped": lambda op, backend, inner: partial(shaped, backend, inner, op.axes),
+    "stacked": lambda op, backend, inner: partial(stacked, backend, inner, op.core),
+    "defined": lambda op, backend, inner: None,
+    "checked": lambda op, backend, inner: partial(op.forward, Whole(backend)),
+}
 RULES: dict[str, Any] = {
     "t": transposed, "prod": along_one, "argmax": along_one, "argmin": along_one, "pad_constant": padded, "clone": cloned,
     "copied": copied, "embedding_add": rows_added,

@@ -45,6 +45,11 @@ class Symbol:
     space: ClassVar[Any]            # the op table as symbols see it
     hollow: ClassVar[bool] = True
 
+    @classmethod
+    def served_by(cls, storage: Any) -> None:
+        """Take the functions on symbols from their storage, which is made after them."""
+        cls.module, cls.space = storage.module, storage.xp
+
     def __init__(self, shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...] | None = None, base: Symbol | None = None,
                  start: int | None = None) -> None:
         self.shape, self.dtype, self.base = shape, np.dtype(dtype), base

@@ -16,12 +16,13 @@ from ._symbol_functions import kind_of, of_matrices, shape_of, together
 SAME = set("recurrence logcumsumexp standard_gamma standard_gamma_grad dirichlet_grad tril triu contiguous".split())      # as the first input
 MATRICES = {"lu_factor": ("(m,n)->(m,n),(k),()", "xii"), "ldl_factor": ("(n,n)->(n,n),(n),()", "xii"), "matrix_exponential": ("(n,n)->(n,n)", "x"),
             "cholesky_factor": ("(n,n)->(n,n),()", "xi"), "cofactors": ("(n,n)->(n,n)", "x"), "solve_triangular": ("(n,n),(n,p)->(n,p)", "x")}
-BY_VALUES = {"distinct": "unique()", "distinct_slices": "unique()"}
 
 
 def rule_of(op: Any) -> Any:
-    """What runs an op of the table on symbols; None: its definition."""
+    """The kernel of an op on symbols, from what its record says; None: its definition."""
     name = op.opname
+    if op.infer is not None:
+        return partial(inferred, op)
     if name in RULES:
         return RULES[name]
     if op.elementwise:
@@ -30,13 +31,19 @@ def rule_of(op: Any) -> Any:
         return lambda x, *args, **params: Symbol(x.shape, x.dtype)
     if name in MATRICES:
         return lambda *args, **params: of_matrices(*MATRICES[name], *args)
-    if name in BY_VALUES:
-        return partial(refused, BY_VALUES[name])
+    if op.by_values:
+        return partial(refused, op.by_values)
     return partial(AROUND[name], op) if name in AROUND else None
 
 
+def inferred(op: Any, *args: Any, **params: Any) -> Any:
+    """New symbols, as the record's `infer` says."""
+    found = op.infer(*args, **params)
+    return tuple(Symbol(*one) for one in found) if op.several else Symbol(*found)
+
+
 def refused(what: str, *args: Any, **params: Any) -> Any:
-    raise NoValues(what)
+    raise NoValues(f"{what.strip('_').rstrip('2')}()")
 
 
 @lru_cache(4096)

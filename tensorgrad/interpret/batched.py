@@ -163,6 +163,7 @@ class BatchedStorage(Storage):
     """Memory of a backend, seen as a batch. Where it is also seen as a whole, `lender` is the storage it shares, and the dates of its writes."""
 
     inner: ClassVar[Any] = None     # the backend that the values lie on
+    writes = False
     lender: Any = None
 
     @classmethod

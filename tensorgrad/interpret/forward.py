@@ -44,7 +44,7 @@ def push(node: Any, tangents: list[Any]) -> Any:
             return apply(OPS[node.opname], tangents[0], **node.params)
         if node.elementwise and not node.several and (node.analytic or _real(node)):
             return _along_diagonal(node, tangents)
-        if node.opname in LINEAR and (pushed := _one_by_one(node, tangents)) is not None:
+        if node.linear and (pushed := _one_by_one(node, tangents)) is not None:
             return pushed
     elif hasattr(node, "push"):
         return node.push(*tangents)
@@ -69,15 +69,6 @@ def _along_diagonal(node: Any, tangents: list[Any]) -> Any:
     return _zeros(node.shape, node.dtype, node._storage) if total is None else _cast(total, node.dtype)
 
 
-# Ops that are linear in one input, or in two that are added up, while the others stay: for each, these groups of inputs.
-LINEAR: dict[str, tuple[str, ...]] = dict.fromkeys((
-    "sum mean cumsum flip roll tril triu clone contiguous place_slice diagonal_place unfold_add index index_add_into gather take_along_axis "
-    "place_along_axis take_axis add_axis border embedding embedding_add view fourier_transform half_spectrum from_half_spectrum columns columns_added "
-    "window_sum window_spread resample average").split(), ("x",))
-LINEAR |= {"matmul": ("a", "b"), "cross": ("a", "b"), "linear": ("x b", "w"), "linear_without_bias": ("x", "w"), "convolution": ("x b", "w"),
-           "convolution_input": ("y b", "w"), "convolution_weight": ("y", "x"), "concat": ("xs",), "stack": ("xs",)}
-
-
 def _one_by_one(node: Any, tangents: list[Any]) -> Any:
     """A step of a linear op: the op itself, of the tangents of one group after the other. None where it takes something that was not saved."""
     op = OPS[node.opname]
@@ -86,7 +77,7 @@ def _one_by_one(node: Any, tangents: list[Any]) -> Any:
     if len(tangents) > len(op.inputs):
         return None
     moving, saved, total = dict(zip(op.inputs, tangents, strict=False)), None, None
-    groups = [group.split() for group in LINEAR[node.opname]]
+    groups = [group.split() for group in op.linear]
     added = {name for group in groups for name in group[1:]}       # what stays of these is added to no tangent
     for group in groups:
         if all(moving.get(name) is None for name in group):
@@ -134,15 +125,15 @@ def _transposed(node: Any, tangents: list[Any]) -> Any:
 
 def _through_definition(node: Any, tangents: list[Any]) -> Any:
     """A step that other ops define: through theirs."""
-    passing, keep, mode.keep = mode.passing, mode.keep, True
+    passing, keep, mode.tangents.keep = mode.tangents.passing, mode.tangents.keep, True
     try:
         outs = composed(node)
-        mode.keep = keep
+        mode.tangents.keep = keep
         if node in passing:
-            mode.passing = passing.union(_between(node.time, [out._node for out in outs]))
+            mode.tangents.passing = passing.union(_between(node.time, [out._node for out in outs]))
         pushed = push_forward({e: t for e, t in zip(node.edges, tangents, strict=True) if t is not None}, outs)
     finally:
-        mode.passing, mode.keep = passing, keep
+        mode.tangents.passing, mode.tangents.keep = passing, keep
     return pushed if node.several else pushed[0]
 
 
@@ -245,7 +236,7 @@ class Level:
         """The tensor without its tangent here. (`before`: see `settled`.)"""
         out, node = wrap(tensor.array, shared(tensor)), node_of(tensor)
         leads = leads_somewhere(node, before)
-        held = [(level, t) for level in mode.levels if level is not self and (t := level[node]) is not None]
+        held = [(level, t) for level in mode.tangents.levels if level is not self and (t := level[node]) is not None]
         if leads or held:
             out._node = Dual(out, node if leads else None)
             for level, t in held:
@@ -254,17 +245,17 @@ class Level:
         return out
 
     def __enter__(self) -> Level:
-        mode.levels, mode.see = (*mode.levels, self), see
+        mode.tangents.levels, mode.tangents.see = (*mode.tangents.levels, self), see
         mode.set_grad(mode.grad)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        mode.levels = tuple(level for level in mode.levels if level is not self)
-        mode.see = see if mode.levels else None
+        mode.tangents.levels = tuple(level for level in mode.tangents.levels if level is not self)
+        mode.tangents.see = see if mode.tangents.levels else None
         mode.set_grad(mode.grad)
         for tensor in list(self.duals.values()):
             node = tensor._node
-            if type(node) is Dual and not node.requires_grad and all(level[node] is None for level in mode.levels):
+            if type(node) is Dual and not node.requires_grad and all(level[node] is None for level in mode.tangents.levels):
                 tensor._node = None
                 if tensor._storage.memory is not None:
                     tensor._storage.rebased = next(clock)      # its views look for their steps anew
@@ -273,7 +264,7 @@ class Level:
 
 def quiet(node: Any) -> bool:
     """Whether no gradient goes anywhere from a node."""
-    return node is None or not node.requires_grad or (node.node if type(node) is Output else node) in mode.passing
+    return node is None or not node.requires_grad or (node.node if type(node) is Output else node) in mode.tangents.passing
 
 
 def leads_somewhere(node: Any, before: float = inf) -> bool:
@@ -294,7 +285,7 @@ def stand_in(tensor: Any, recorded: bool) -> Any:
     """A tensor in the same memory, from which all that follows stays on the tape; on from it only if the tensor's own history is `recorded`."""
     out, node = wrap(tensor.array, shared(tensor)), node_of(tensor)
     out._node = Dual(out, node if recorded and not quiet(node) else None, requires_grad=True)
-    if mode.see is not None:
+    if mode.tangents.see is not None:
         see.hand_on(node, out._node)
     return out
 
@@ -305,20 +296,20 @@ class See:
     def __call__(self, node: Any, outs: Any, cut: bool | None = None) -> None:
         """Push tangents through a new step, and forget the step if no gradient goes on from it (`cut`: nor is to, as in no_grad)."""
         still = all(map(quiet, node.edges))
-        if mode.forward:
-            for depth, level in enumerate(mode.levels):
+        if mode.tangents.on:
+            for depth, level in enumerate(mode.tangents.levels):
                 tangents = [level[e] for e in node.edges]
                 if any(t is not None for t in tangents):
                     with _outside(depth, node if still else None):
                         level.tangents[node] = push(node, tangents)
-        if not mode.keep and (still or (not mode.grad if cut is None else cut)):
+        if not mode.tangents.keep and (still or (not mode.grad if cut is None else cut)):
             for out in outs:
                 if isinstance(out, TensorBase) and (node_ := out._node) is not None and (node_ is node or getattr(node_, "node", None) is node):
                     self._forget(out, node)
 
     def _forget(self, out: Any, node: Any) -> None:
         before, out._node = out._node, None
-        if any(level[before] is not None for level in mode.levels):
+        if any(level[before] is not None for level in mode.tangents.levels):
             out._node = Dual(out)
             self.hand_on(before, out._node)
             self.track(out)
@@ -328,7 +319,7 @@ class See:
 
     def hand_on(self, old: Any, new: Any) -> None:
         """The tangents of one node become those of another."""
-        for level in mode.levels:
+        for level in mode.tangents.levels:
             if (t := level[old]) is not None:
                 level.tangents[new] = t
             else:
@@ -338,7 +329,7 @@ class See:
         """Note a tensor whose node may be a Dual, which no level may outlive."""
         node = tensor._node
         if type(node) is Dual and not node.requires_grad:
-            for level in mode.levels:
+            for level in mode.tangents.levels:
                 if level[node] is not None:
                     level.duals[id(tensor)] = tensor
 
@@ -349,7 +340,7 @@ class See:
 
     def notes(self, tensor: Any) -> list[str]:
         """What printing shows of a tensor's tangent."""
-        t = mode.levels[-1][node_of(tensor)] if mode.levels else None
+        t = mode.tangents.levels[-1][node_of(tensor)] if mode.tangents.levels else None
         return [] if t is None else [f"tangent={t!r}"]
 
 
@@ -359,14 +350,14 @@ see = See()
 @contextmanager
 def _outside(depth: int, passing: Any) -> Iterator[None]:
     """For the tangents of one level: only the levels around it are on, and its own duals count as having no gradient."""
-    levels, before = mode.levels, mode.passing
-    mode.levels = levels[:depth]
-    mode.passing = before if passing is None else before | {passing}
+    levels, before = mode.tangents.levels, mode.tangents.passing
+    mode.tangents.levels = levels[:depth]
+    mode.tangents.passing = before if passing is None else before | {passing}
     mode.set_grad(mode.grad)
     try:
         yield
     finally:
-        mode.levels, mode.passing = levels, before
+        mode.tangents.levels, mode.tangents.passing = levels, before
         mode.set_grad(mode.grad)
 
 

@@ -88,6 +88,7 @@ class SymbolStorage(Storage):
     array_type = Symbol
     leads = True
     hollow = True
+    writes = False
     draws = Draws
     column_major = staticmethod(in_columns)
 
@@ -107,4 +108,4 @@ class SymbolStorage(Storage):
 
 SymbolStorage.device = Place()
 Storage.by_device[KEY] = SymbolStorage
-Symbol.module, Symbol.space = SymbolStorage.module, SymbolStorage.xp
+Symbol.served_by(SymbolStorage)

@@ -5,6 +5,7 @@
 import os as _os
 from importlib import import_module as _import_module
 
+ARRAYS = ("arrays",)      # definitions with writes in place: parts of the table itself, on every backend that can be written to
 FAMILIES = ("optimizer_numpy", "elementwise_numpy", "reduction_numpy", "sorting_numpy", "matrix_numpy", "recurrent_numpy", "activation_numpy",
             "normalization_numpy", "loss_numpy", "indexing_numpy", "pooling_numpy", "convolution_numpy", "attention_numpy",
             "fourier_numpy")
@@ -15,6 +16,8 @@ COMPILED = ("optimizer_compiled", "matrix_compiled", "convolution_compiled", "re
 wanted = _os.environ.get("TENSORGRAD_KERNELS", "")
 if wanted not in ("", "numpy", "reference"):
     raise ImportError(f"TENSORGRAD_KERNELS is {wanted!r}: it may be 'reference', 'numpy' or nothing")
+for _family in ARRAYS:
+    _import_module(f"{__name__}.{_family}")
 if wanted != "reference":
     for _family in FAMILIES:
         _import_module(f"{__name__}.{_family}")

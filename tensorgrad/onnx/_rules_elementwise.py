@@ -7,11 +7,7 @@ from typing import Any
 import numpy as np
 
 from ._graph import BOOL, Refused
-from ._table import RULES, direct, rule
-
-direct("determinant:Det negative:Neg reciprocal:Reciprocal sqrt:Sqrt exp:Exp log:Log sin:Sin cos:Cos tan:Tan arcsin:Asin arccos:Acos arctan:Atan sinh:Sinh "
-       "cosh:Cosh tanh:Tanh arcsinh:Asinh arccosh:Acosh arctanh:Atanh erf:Erf sigmoid:Sigmoid absolute:Abs sign:Sign sgn:Sign divide:Div "
-       "isnan:IsNaN isinf:IsInf where:Where conj:Identity real:Identity")
+from ._table import RULES, rule
 
 
 def _arithmetic(name: str, kind: str, logical: str) -> None:
@@ -211,7 +207,6 @@ composed("angle", lambda n, x: n.Where(n.IsNaN(x), x, n.Where(n.Less(x, 0), pi, 
 
 # ── activations ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-direct("relu:Relu")
 composed("leaky_relu", lambda n, x, slope: n.LeakyRelu(x, alpha=slope))
 composed("prelu", lambda n, x, w: n.Where(n.Greater(x, 0), x, n.Mul(x, w)))
 composed("hardtanh", lambda n, x, low, high: n.clip(x, low, high))

@@ -473,6 +473,7 @@ class TracedStorage(Storage):
 
     array_type = Traced
     leads = True
+    writes = False
     draws = Draws
 
     @classmethod

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from math import pi, sqrt
 
-from .base import Elementwise, Op
+from .base import AlongAxis, Elementwise
 
 
 class Activation(Elementwise):
@@ -44,6 +44,7 @@ class Relu(Bent):
     """max(x, 0)"""
 
     kinds = "fiu"
+    onnx = "Relu"
 
     def forward(xp, x):        return positive(xp, x)
     def grad_x(xp, g, out):    return xp.relu_gradient(g, out)
@@ -253,7 +254,7 @@ def halves(xp, x, axis):
     return xp.get_slice(x, index=(*lead, slice(0, half))), xp.get_slice(x, index=(*lead, slice(half, 2 * half)))
 
 
-class Glu(Op):
+class Glu(AlongAxis):
     """a · σ(b), with a and b the halves of x along an axis. Y. N. Dauphin et al. (2017)"""
 
     kinds = "f"
@@ -269,7 +270,7 @@ class Glu(Op):
         return xp.concat([g * s, g * a * (s * (1 - s))], axis=axis)
 
 
-class Softmax(Op):
+class Softmax(AlongAxis):
     """exp(x) / Σ exp(x) along an axis, computed from x − max x"""
 
     row_major = True
@@ -286,7 +287,7 @@ class Softmax(Op):
         return out * (g - xp.sum(g * out, axis=axis, keepdims=True))
 
 
-class LogSoftmax(Op):
+class LogSoftmax(AlongAxis):
     """x − log Σ exp(x) along an axis, computed from x − max x"""
 
     row_major = True

@@ -93,6 +93,16 @@ class Op(Node):
     aside: ClassVar[str] = ""                     # the input, as a rule a parameter, whose gradient takes so long that another thread may compute it
     explain: ClassVar[Any] = None                 # explain(*shapes): the error for operands that do not fit together
 
+    # how other readings of the table take the op; where neither it nor its family says anything, they trace its definition
+    infer: ClassVar[Any] = None                   # infer(*inputs, **params): the result's (shape, dtype), or a list of them; inputs have these alone
+    batch: ClassVar[str] = ""                     # the family by which vmap maps it over hidden axes, see interpret/_batched_ops.py; '': one by one
+    axes: ClassVar[tuple[str, ...]] = ()          # parameters that name axes, counted from the front: hidden axes push them back
+    core: ClassVar[tuple[int, ...]] = ()          # of each input, how many of its last axes belong to one problem; those in front broadcast
+    linear: ClassVar[tuple[str, ...]] = ()        # groups of inputs in which it is linear while the others stay fixed: "x b" moves both at once
+    by_values: ClassVar[str] = ""                 # PyTorch's name of an op whose result has a shape that depends on values
+    onnx: ClassVar[str] = ""                      # the ONNX operator that computes just this
+    host: ClassVar[bool] = False                  # its definition computes with functions of the host, as LAPACK and the special functions do
+
     # what is worked out
     opname: ClassVar[str]                         # the key in the table, and the name in `xp`
     kernels: ClassVar[Kernels]
@@ -164,6 +174,7 @@ class Elementwise(Op):
     elementwise = True
     native = True
     casts: ClassVar[str | None] = "promote"
+    batch = "elementwise"
 
 
 class Floating(Elementwise):
@@ -172,6 +183,14 @@ class Floating(Elementwise):
     __slots__ = ()
     casts = "float"
     kinds = "fc"
+
+
+class AlongAxis(Op):
+    """Ops that reduce, or go along, the axis that `axis` names."""
+
+    __slots__ = ()
+    batch = "along"
+    axes = ("axis",)
 
 
 class Composite(Op):
@@ -187,6 +206,7 @@ class Kernels(dict[Any, Any]):
     def __init__(self, op: type[Op]) -> None:
         self.op = op
         self.registered: dict[Any, list[Any]] = {}
+        self.in_arrays: Any = None      # the definition once more, with writes in place, for backends whose arrays take them: see kernels/arrays.py
 
     def __missing__(self, backend: type[Storage]) -> Any:
         for cls in backend.__mro__:
@@ -202,6 +222,8 @@ class Kernels(dict[Any, Any]):
         return found
 
     def from_definition(self, backend: type[Storage]) -> Any:
+        if backend.writes and self.in_arrays is not None:
+            return self.laid_out(partial(self.in_arrays, backend.xp), backend)
         names_itself = self.op.opname in self.op.forward.__code__.co_names     # as xp.max(x) does: the module's function
         if backend.module is None and (self.op.native or names_itself):
             raise NotImplementedError(f"Could not run '{self.op.opname}' on the device '{backend.device}': no kernel is registered "
@@ -320,13 +342,10 @@ class Pair:
         return Pair(forward(self.forward), backward(self.backward) if backward else self.backward, below)
 
 
-def _missing(cls: type[Storage], name: str) -> Any:
-    if name not in OPS:
-        raise AttributeError(f"the op table has no {name!r}, and neither has {cls.__name__}'s module")
-    return _callable(OPS[name], cls)
-
-
-Storage.missing = classmethod(_missing)  # type: ignore[method-assign,assignment]
+@Namespace.register
+def _of_table(backend: type[Storage], name: str) -> Any:
+    """An op of the table for `xp`, where the backend's module lacks it."""
+    return _callable(OPS[name], backend) if name in OPS else None
 
 
 # ── plans: what an application of an op saves, and which formulas pull its gradient ───────────────────────────────────
@@ -441,4 +460,4 @@ def node_type(op: type[Op]) -> type[Op]:
     return found
 
 
-__all__ = ["OPS", "Composite", "Elementwise", "Floating", "Kernels", "Namespace", "Node", "Op", "Pair", "Plan", "input_name"]
+__all__ = ["OPS", "AlongAxis", "Composite", "Elementwise", "Floating", "Kernels", "Namespace", "Node", "Op", "Pair", "Plan", "input_name"]

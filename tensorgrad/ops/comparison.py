@@ -61,11 +61,15 @@ class GreaterEqual(Ordering):
 class Isnan(Elementwise):
     """Whether x is no number."""
 
+    onnx = "IsNaN"
+
     def forward(xp, x): return xp.isnan(x)
 
 
 class Isinf(Elementwise):
     """Whether x is infinite."""
+
+    onnx = "IsInf"
 
     def forward(xp, x): return xp.isinf(x)
 

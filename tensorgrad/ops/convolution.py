@@ -20,6 +20,7 @@ class Convolution(Op):
     """y[n, o] = b[o] + Σ_c x[n, c] ⋆ w[o, c]"""
 
     aside = "w"
+    linear = ("x b", "w")
 
     def forward(xp, x, w, b, *, stride, padding, dilation, groups=1):
         columns, length = columns_of(xp, x, w.shape[2:], stride, padding, dilation)
@@ -42,6 +43,7 @@ class ConvolutionInput(Op):
 
     torch_name = "Convolution"
     aside = "w"
+    linear = ("y b", "w")
 
     def forward(xp, y, w, b, *, size, stride, padding, dilation, groups=1):
         n, c = y.shape[0], w.shape[1] * groups
@@ -67,6 +69,7 @@ class ConvolutionWeight(Op):
     """w[o, c] = Σ_n y[n, o] ⋆ x[n, c]. `size` is that of the kernel."""
 
     torch_name = "ConvolutionBackward"
+    linear = ("y", "x")
 
     def forward(xp, y, x, *, size, stride, padding, dilation, groups=1):
         columns, length = columns_of(xp, x, size, stride, padding, dilation)
@@ -145,6 +148,7 @@ class Columns(Op):
 
     torch_name = "Im2Col"
     kinds = "biufcV"
+    linear = ("x",)
 
     def forward(xp, x, *, kernel, stride, padding, dilation):
         columns, _ = columns_of(xp, x, kernel, stride, padding, dilation)
@@ -158,6 +162,7 @@ class ColumnsAdded(Op):
     """Windows added up where they came from: the adjoint of `columns`."""
 
     torch_name = "Col2Im"
+    linear = ("x",)
 
     def forward(xp, x, *, size, stride, padding, dilation):
         return windows_added(xp, x, (*x.shape[:2], *size), stride, padding, dilation)

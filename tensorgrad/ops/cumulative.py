@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from math import prod
 
-from .base import Op
+from .base import AlongAxis
 from .reduction import Choice, products_before, rounded, shift, wide
 from .transcendental import complex_logaddexp
 
@@ -19,10 +19,11 @@ def scan(xp, join, parts, axis):
     return [xp.swapaxes(part, 0, axis) for part in parts]
 
 
-class Cumsum(Op):
+class Cumsum(AlongAxis):
     """out[i] = Σ x[j] for j ≤ i"""
 
     row_major = True
+    linear = ("x",)
 
     def forward(xp, x, *, axis):
         return rounded(xp.cumsum(x, axis=axis, dtype=wide(x)), x)
@@ -31,7 +32,7 @@ class Cumsum(Op):
         return xp.flip(xp.cumsum(xp.flip(g, (axis,)), axis=axis), (axis,))
 
 
-class Cumprod(Op):
+class Cumprod(AlongAxis):
     """out[i] = Π x[j] for j ≤ i"""
 
     row_major = True
@@ -46,7 +47,7 @@ class Cumprod(Op):
         return products_before(xp, x, axis) * xp.recurrence(g, following, axis=axis, reverse=True)
 
 
-class Recurrence(Op):
+class Recurrence(AlongAxis):
     """y[i] = x[i] + a[i]·y[i − 1], or, in reverse, x[i] + a[i]·y[i + 1]: what gradients of running results are made of"""
 
     kinds = "fc"
@@ -70,7 +71,7 @@ def adjoint(xp, g, a, axis, reverse):
     return xp.recurrence(g, following, axis=axis, reverse=not reverse)
 
 
-class Logcumsumexp(Op):
+class Logcumsumexp(AlongAxis):
     """out[i] = ln Σ exp x[j] for j ≤ i"""
 
     row_major = True

@@ -57,6 +57,7 @@ class Divide(Floating):
     """a / b"""
 
     torch_name = "Div"
+    onnx = "Div"
 
     def forward(xp, a, b):      return xp.divide(a, b)
     def grad_a(xp, g, b):       return g / b
@@ -68,6 +69,7 @@ class Negative(Elementwise):
 
     torch_name = "Neg"
     kinds = "iufc"
+    onnx = "Neg"
 
     def forward(xp, x):    return xp.negative(x)
     def grad_x(xp, g):     return -g
@@ -87,6 +89,8 @@ class Rsub(Elementwise):
 
 class Reciprocal(Floating):
     """1 / x"""
+
+    onnx = "Reciprocal"
 
     def forward(xp, x):      return xp.reciprocal(x)
     def grad_x(xp, g, out):  return -g * (out * out)
@@ -262,6 +266,8 @@ class Square(Elementwise):
 class Sqrt(Floating):
     """√x"""
 
+    onnx = "Sqrt"
+
     def forward(xp, x):      return xp.sqrt(x)
     def grad_x(xp, g, out):  return g / (2 * out)
 
@@ -337,6 +343,7 @@ class Sign(Rounding):
     """−1, 0 or 1"""
 
     kinds = "iuf"
+    onnx = "Sign"
 
     def forward(xp, x): return xp.sign(x)
     def grad_x(xp, g):  return xp.zeros_like(g)
@@ -347,6 +354,7 @@ class Sgn(Elementwise):
 
     native = False
     analytic = False
+    onnx = "Sign"
 
     def forward(xp, x):
         if x.dtype.kind != "c":
@@ -369,6 +377,7 @@ class Absolute(Elementwise):
     torch_name = "Abs"
     analytic = False
     kinds = "iufc"
+    onnx = "Abs"
 
     def forward(xp, x):    return xp.absolute(x)
     def grad_x(xp, g, x):  return g * xp.sgn(x)
@@ -429,6 +438,7 @@ class Frexp(Op):
 
     outputs = ("mantissa", "exponent")
     kinds = "f"
+    batch = "trailing"
 
     def forward(xp, x):           return xp.frexp(x)
     def grad_x(xp, g, exponent):  return g[0] * xp.exp2(-exponent)
@@ -507,6 +517,7 @@ class Where(Elementwise):
 
     casts = None
     kinds = ANY
+    onnx = "Where"
 
     def forward(xp, condition, a, b):  return xp.where(condition, a, b)
     def grad_a(xp, g, condition):      return xp.where(condition, g, 0)
@@ -522,6 +533,8 @@ class Real(Op):
     torch_name = "Select"
     analytic = False
     view = "maybe"
+    batch = "trailing"
+    onnx = "Identity"
 
     def forward(xp, x): return xp.real(x)
     def grad_x(xp, g):  return g
@@ -533,6 +546,7 @@ class Imag(Op):
     torch_name = "Select"
     analytic = False
     view = "maybe"
+    batch = "trailing"
 
     def forward(xp, x): return xp.imag(x)
     def grad_x(xp, g):  return g * 1j
@@ -542,6 +556,7 @@ class Conj(Elementwise):
     """The complex conjugate."""
 
     analytic = False
+    onnx = "Identity"
 
     def forward(xp, x): return xp.conj(x)
     def grad_x(xp, g):  return xp.conj(g)
@@ -569,6 +584,7 @@ class MakeComplex(Op):
     torch_name = "Complex"
     analytic = False
     elementwise = True
+    batch = "elementwise"
     kinds = "f"
 
     def forward(xp, re, im):
@@ -586,6 +602,7 @@ class ViewAsReal(Op):
     analytic = False
     view = "maybe"
     kinds = "c"
+    batch = "trailing"
 
     def forward(xp, x): return x[..., None].view("float64" if x.dtype.itemsize == 16 else "float32")
 
@@ -600,6 +617,7 @@ class ViewAsComplex(Op):
     analytic = False
     view = "maybe"
     kinds = "f"
+    batch = "trailing"
 
     def forward(xp, x): return x.view("complex128" if x.dtype.itemsize == 8 else "complex64")[..., 0]
     def grad_x(xp, g):  return xp.view_as_real(g)
@@ -614,6 +632,7 @@ class Cast(Op):
     torch_name = "ToCopy"
     analytic = False
     kinds = ANY
+    batch = "trailing"
 
     def forward(xp, x, *, dtype): return x.astype(dtype)
     def grad_x(xp, g):            return g
@@ -623,6 +642,7 @@ class Clone(Op):
     """A copy."""
 
     kinds = ANY
+    linear = ("x",)
 
     def forward(xp, x): return x.copy(order="K")
     def grad_x(xp, g):  return g

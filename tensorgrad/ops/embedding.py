@@ -11,6 +11,8 @@ class Take(Movement):
 
     opname = "embedding"
     torch_name = "Embedding"
+    batch = "defined"
+    linear = ("x",)
 
     def forward(xp, x, index, *, padding=None, by_frequency=False):
         return x[index]
@@ -28,6 +30,7 @@ class EmbeddingAdd(Movement):
     """Slices added up in the rows that they came from: the adjoint of `embedding`."""
 
     torch_name = "EmbeddingDenseBackward"
+    linear = ("x",)
 
     def forward(xp, x, index, *, rows):
         out = xp.zeros((rows, *x.shape[index.ndim:]), dtype=x.dtype)

@@ -106,6 +106,9 @@ class LdlFactor(OnMatrices):
 class LdlSolve(OnMatrices):
     """A⁻¹·B from what `ldl_factor` gives"""
 
+    batch = "stacked"
+    core = (2, 1, 2)
+
     def forward(xp, ld, pivots, b, *, hermitian=False): return ldl_solved(xp, ld, pivots, b, hermitian)
 
 

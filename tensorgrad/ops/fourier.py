@@ -1,7 +1,7 @@
 """Fourier transforms. `norm` says which direction divides by the length: 'backward' (the inverse), 'forward', or 'ortho' (both, by its root)."""
 from __future__ import annotations
 
-from .base import Op
+from .base import AlongAxis, Op
 
 SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}      # the norm under which the transposed transform scales alike
 
@@ -11,6 +11,9 @@ class FourierTransform(Op):
 
     torch_name = "FftC2C"
     kinds = "fc"
+    batch = "along"
+    axes = ("axes",)
+    linear = ("x",)
 
     def name(self):
         return f"Fft{'C' if self.edges[0].dtype.kind == 'c' else 'R'}2CBackward0"
@@ -38,12 +41,13 @@ def mirrored(xp, x, axes, inverse, norm):
     return xp.concatenate([half, image], last)
 
 
-class HalfSpectrum(Op):
+class HalfSpectrum(AlongAxis):
     """The first half of the transform of real numbers, which the other half mirrors; `doubled`: and the mirror images added"""
 
     torch_name = "FftR2C"
     analytic = False
     kinds = "f"
+    linear = ("x",)
 
     def forward(xp, x, *, axis, norm="backward", doubled=False):
         out = xp.fft.rfft(x, axis=axis, norm=norm)
@@ -53,12 +57,13 @@ class HalfSpectrum(Op):
         return xp.from_half_spectrum(g, n=x_shape[axis], axis=axis, norm=SWAPPED[norm], halved=not doubled)
 
 
-class FromHalfSpectrum(Op):
+class FromHalfSpectrum(AlongAxis):
     """The n real numbers whose transform has this first half; `halved`: each mirrored part counts half"""
 
     torch_name = "FftC2R"
     analytic = False
     kinds = "c"
+    linear = ("x",)
 
     def forward(xp, x, *, n, axis, norm="backward", halved=False):
         return xp.fft.irfft(scaled_inside(x, n, axis, 0.5) if halved else x, n, axis=axis, norm=norm)

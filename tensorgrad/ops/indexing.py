@@ -15,6 +15,9 @@ def filled(template, indices):
 class Index(Movement):
     """x[…, i, …] for index arrays i."""
 
+    batch = "defined"
+    linear = ("x",)
+
     def forward(xp, x, *indices, template):
         return x[filled(template, indices)]
 
@@ -26,6 +29,8 @@ class IndexAddInto(Movement):
     """Zeros of a shape, with x added at index arrays, repeated places included: the adjoint of `index`."""
 
     torch_name = "IndexPut"
+    batch = "defined"
+    linear = ("x",)
 
     def forward(xp, x, *indices, shape, template):
         out = xp.zeros(shape, dtype=x.dtype)
@@ -68,6 +73,9 @@ class Gather(Movement):
     """out[…, i, …] = x[…, index[…, i, …], …]; the index may be shorter than x along the other axes"""
 
     row_major = True
+    batch = "along"
+    axes = ("axis",)
+    linear = ("x",)
 
     def forward(xp, x, index, *, axis):
         return x[along(xp, index, axis)]
@@ -81,6 +89,9 @@ class TakeAlongAxis(Movement):
 
     torch_name = "Gather"
     native = True
+    batch = "along"
+    axes = ("axis",)
+    linear = ("x",)
 
     def forward(xp, x, index, *, axis):
         return xp.take_along_axis(x, index, axis)
@@ -91,6 +102,9 @@ class TakeAlongAxis(Movement):
 
 class ScatterAdd(Movement):
     """x with `value` added at index[…] along an axis."""
+
+    batch = "along"
+    axes = ("axis",)
 
     def forward(xp, x, value, index, *, axis):
         out = x.copy()
@@ -106,6 +120,9 @@ class ScatterAdd(Movement):
 
 class Scatter(Movement):
     """x with `value` put at index[…] along an axis."""
+
+    batch = "along"
+    axes = ("axis",)
 
     def forward(xp, x, value, index, *, axis):
         out = x.copy()
@@ -136,6 +153,7 @@ class MaskedFill(Movement):
 
     row_major = True
     elementwise = True
+    batch = "elementwise"
 
     def overload(self):
         return int(self.edges[1] is not None)
@@ -149,6 +167,8 @@ class ScatterExtreme(Movement):
     """x with `value` reduced into it along an axis at index: by the largest (amax), the smallest (amin) or the product."""
 
     torch_name = "ScatterReduce"
+    batch = "along"
+    axes = ("axis",)
 
     def forward(xp, x, value, index, *, axis, reduce, include_self=True):
         out, where = x.copy(), along(xp, index, axis)

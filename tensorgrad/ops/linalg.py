@@ -25,6 +25,7 @@ class OnMatrices(Op):
     __slots__ = ()
     kinds = "fc"
     column_major = True
+    batch = "trailing"
 
     def explain(*shapes):
         """PyTorch's error for stacks that do not broadcast; it looks at the right-hand sides first."""
@@ -67,6 +68,8 @@ class SolveLinear(OnMatrices):
 
     torch_name = "LinalgSolveEx"
     outputs = ("result", "info")
+    batch = "stacked"
+    core = (2, 2)
 
     def forward(xp, a, b):               return solved(xp, a, b)
     def grad_a(xp, g, a, result):        return -xp.matmul(xp.solve_linear(transposed(xp, a), g[0])[0], transposed(xp, result))
@@ -77,6 +80,8 @@ class SolveTriangular(OnMatrices):
     """A⁻¹·B for triangular A; `unit`: its diagonal counts as ones"""
 
     torch_name = "LinalgSolveTriangular"
+    batch = "stacked"
+    core = (2, 2)
 
     def forward(xp, a, b, *, upper, unit=False):
         return triangular(xp, a, b, upper, unit)
@@ -112,6 +117,8 @@ class PseudoInverse(OnMatrices):
     torch_name = "LinalgPinv"
     analytic = False
     column_major, row_major = False, True
+    batch = "stacked"
+    core = (2, 0, 0)
 
     def forward(xp, a, atol, rtol, *, hermitian=False):
         u, size, vh = spectral(xp, a, hermitian)
@@ -174,6 +181,7 @@ class InColumns(OnMatrices):
 
     torch_name = "Clone"
     kinds = "biufcV"
+    batch = ""
 
     def forward(xp, a):       return xp.swapaxes(xp.swapaxes(a, -1, -2).copy(), -1, -2)
     def grad_a(xp, g):        return g
@@ -183,6 +191,8 @@ class PivotOrder(Op):
     """For each row of A = P·L·U the row of L·U that it is, from the exchanges of rows that LU notes; `back`: the other way"""
 
     kinds = "i"
+    batch = "stacked"
+    core = (1,)
 
     def forward(xp, pivots, *, rows, back=False):
         order = permutation(xp, pivots, rows)
@@ -196,6 +206,7 @@ class Determinant(OnMatrices):
     """det A"""
 
     torch_name = "LinalgDet"
+    onnx = "Det"
 
     def forward(xp, a):
         return xp.linalg.det(a)

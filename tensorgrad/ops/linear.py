@@ -10,6 +10,8 @@ class Linear(Op):
     """x·wᵀ + b along the last axis"""
 
     torch_name = "Addmm"
+    batch = "defined"
+    linear = ("x b", "w")
 
     def forward(xp, x, w, b):
         return xp.matmul(x, w.T) + b
@@ -23,6 +25,8 @@ class LinearWithoutBias(Op):
     """x·wᵀ along the last axis"""
 
     torch_name = "Mm"
+    batch = "defined"
+    linear = ("x", "w")
 
     def forward(xp, x, w):            return xp.matmul(x, w.T)
     def grad_x(xp, g, w):             return xp.matmul(g, w)

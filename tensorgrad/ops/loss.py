@@ -21,6 +21,7 @@ class Loss(Op):
     __slots__ = ()
     casts = "promote"
     kinds = "f"
+    batch = "defined"
 
 
 # ── distances ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -81,6 +82,8 @@ def weighed(x, w):
 
 class BinaryCrossEntropy(Loss):
     """−w (y log x + (1 − y) log(1 − x)), with the logarithms no smaller than −100"""
+
+    batch = "checked"
 
     def forward(xp, x, y, w, *, reduction):
         for values, name in ((x, "input"), (y, "target")):
@@ -149,6 +152,7 @@ class NllLoss(Op):
     """−w[t] · x[t] for the target class t along axis 1; 'mean' divides by the sum of the weights"""
 
     flat = True
+    batch = "checked"
 
     def name(self):
         return f"NllLoss{'2D' if len(self.edges[0].shape) > 2 else ''}Backward0"
@@ -171,6 +175,7 @@ class CrossEntropy(Composite):
 
     torch_name = "NllLoss"
     kinds = "f"
+    batch = "checked"
 
     def forward(xp, x, target, w, *, reduction, ignore_index):
         return xp.nll_loss(xp.log_softmax(x, axis=1), target, w, reduction=reduction, ignore_index=ignore_index)
@@ -180,6 +185,7 @@ class MultiMarginLoss(Op):
     """Σᵢ w[t] max(0, margin − x[t] + x[i])^p / n over the classes i ≠ t, for each row"""
 
     kinds = "f"
+    batch = "checked"
 
     def forward(xp, x, target, w, *, p, margin, reduction):
         check_classes(xp, target, x.shape[1])

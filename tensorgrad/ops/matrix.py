@@ -22,6 +22,7 @@ class Matmul(Op):
     torch_name = "Mm"
     native = True
     kinds = "iufc"
+    linear = ("a", "b")
 
     def name(self):
         return f"{('Dot', 'Mv', 'Mm', 'Bmm')[min(len(self.shape), 3)]}Backward0"
@@ -84,6 +85,8 @@ class Cross(Op):
     torch_name = "LinalgCross"
     casts = "promote"
     kinds = "iufc"
+    batch = "defined"
+    linear = ("a", "b")
 
     def forward(xp, a, b, *, axis):
         lead = (slice(None),) * axis
@@ -100,6 +103,8 @@ class EuclideanDistance(Op):
     torch_name = "Cdist"
     casts = "float"
     kinds = "f"
+    batch = "stacked"
+    core = (2, 2)
 
     def forward(xp, a, b):
         square = xp.sum(a * a, axis=-1, keepdims=True) - 2 * xp.matmul(a, xp.swapaxes(b, -1, -2)) \

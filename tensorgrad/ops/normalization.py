@@ -9,6 +9,7 @@ from .base import Composite
 class Normalization(Composite):
     __slots__ = ()
     kinds = "f"
+    batch = "defined"
 
 
 class NativeLayerNorm(Normalization):
@@ -16,6 +17,7 @@ class NativeLayerNorm(Normalization):
 
     row_major = True
     kernel_name = "LayerNormKernelImpl"
+    batch = ""
 
     def forward(xp, x, w, b, *, ndim, eps):
         out, _, _ = standardized(xp, x, last(x, ndim), eps)
@@ -27,6 +29,7 @@ class NativeGroupNorm(Normalization):
     """With μ and σ² over groups of channels of each sample. Y. Wu, K. He (2018)"""
 
     kernel_name = "GroupNormKernelImpl"
+    batch = ""
 
     def forward(xp, x, w, b, *, groups, eps):
         n = x.shape[0]

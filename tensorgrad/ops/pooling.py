@@ -21,6 +21,8 @@ class WindowSum(Op):
     flat = True
     name = dimensional
     kernel_name = "avg_pool2d"
+    batch = "trailing"
+    linear = ("x",)
 
     def forward(xp, x, *, kernel, stride, widths, scale=1):
         out = bordered(xp, x, widths, 0)
@@ -39,6 +41,8 @@ class WindowSpread(Op):
     """scale · each value added to all of its window: the adjoint of `window_sum`."""
 
     torch_name = "AvgPool2DBackward"
+    batch = "trailing"
+    linear = ("x",)
 
     def forward(xp, x, *, size, kernel, stride, widths, scale=1):
         out = x if scale == 1 else x * scale
@@ -67,6 +71,7 @@ class MaxPool(Composite):
     torch_name = "MaxPool2DWithIndices"
     name = dimensional
     kinds = "fiu"
+    batch = "trailing"
 
     def forward(xp, x, *, kernel, stride, widths, dilation):
         return xp.window_max(x, kernel=kernel, stride=stride, widths=widths, dilation=dilation)[0]
@@ -81,6 +86,7 @@ class WindowMax(Op):
     kinds = "fiu"
     flat = True
     outputs = ("values", "indices")
+    batch = "trailing"
 
     def forward(xp, x, *, kernel, stride, widths, dilation):
         ndim = len(kernel)

@@ -14,6 +14,7 @@ class Recurrent(Composite):
 
     __slots__ = ()
     kinds = "f"
+    batch = "defined"
 
 
 class RnnLayer(Recurrent):

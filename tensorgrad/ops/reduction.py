@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from math import prod
 
-from .base import Op
+from .base import AlongAxis, Op
 from .indexing import along
 from .shape import Movement
 
@@ -59,11 +59,12 @@ def with_axis(self):
     return int(self.params.get("axis") is not None)
 
 
-class Sum(Op):
+class Sum(AlongAxis):
     """Σ x"""
 
     row_major = True
     overload = with_axis
+    linear = ("x",)
 
     def forward(xp, x, *, axis=None, keepdims=False):
         return rounded(xp.sum(x, axis=axis, dtype=wide(x), keepdims=keepdims), x)
@@ -72,12 +73,13 @@ class Sum(Op):
         return xp.broadcast_to(restored(xp, g, x_shape, axis, keepdims), x_shape)
 
 
-class Mean(Op):
+class Mean(AlongAxis):
     """Σ x / n"""
 
     row_major = True
     kinds = "fc"
     overload = with_axis
+    linear = ("x",)
 
     def forward(xp, x, *, axis=None, keepdims=False):
         return rounded(xp.sum(x, axis=axis, dtype=wide(x), keepdims=keepdims) / count_of(x.shape, axis), x)
@@ -126,7 +128,7 @@ def shift(ndim, axis, by):
 # ── spread ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Var(Op):
+class Var(AlongAxis):
     """Σ |x − x̄|² / (n − correction)"""
 
     row_major = True
@@ -143,7 +145,7 @@ class Var(Op):
         return g * (x - xp.mean(x, axis=axis, keepdims=True)) * over(2.0, count_of(x.shape, axis) - correction)
 
 
-class Std(Op):
+class Std(AlongAxis):
     """√Var(x)"""
 
     row_major = True
@@ -174,7 +176,7 @@ def over(a, b):
     return a / b if b > 0 else float("inf")
 
 
-class Logsumexp(Op):
+class Logsumexp(AlongAxis):
     """ln Σ eˣ"""
 
     row_major = True
@@ -193,7 +195,7 @@ class Logsumexp(Op):
         return g * xp.exp(x - out)
 
 
-class VectorNorm(Op):
+class VectorNorm(AlongAxis):
     """(Σ |x|^ord)^(1/ord), the greatest |x| for ord = ∞, the least for −∞, the number of nonzero x for 0; subgradient 0 at 0"""
 
     row_major = True
@@ -236,7 +238,7 @@ def norm(xp, size, ord, axis, keepdims):
     return xp.sum(size ** ord, axis=axis, keepdims=keepdims) ** (1 / ord)
 
 
-class CountNorm(Op):
+class CountNorm(AlongAxis):
     """The number of elements that are not zero: a step through which no gradient flows"""
 
     row_major = True
@@ -275,6 +277,8 @@ class Amax(Extreme):
     """max x"""
 
     row_major = True
+    batch = "along"
+    axes = ("axis",)
 
     def forward(xp, x, *, axis=None, keepdims=False): return xp.amax(x, axis=axis, keepdims=keepdims)
     grad_x = shared
@@ -284,6 +288,8 @@ class Amin(Extreme):
     """min x"""
 
     row_major = True
+    batch = "along"
+    axes = ("axis",)
 
     def forward(xp, x, *, axis=None, keepdims=False): return xp.amin(x, axis=axis, keepdims=keepdims)
     grad_x = shared
@@ -292,12 +298,18 @@ class Amin(Extreme):
 class Max(Extreme):
     """max x"""
 
+    batch = "along"
+    axes = ("axis",)
+
     def forward(xp, x, *, axis=None, keepdims=False): return xp.max(x, axis=axis, keepdims=keepdims)
     grad_x = shared
 
 
 class Min(Extreme):
     """min x"""
+
+    batch = "along"
+    axes = ("axis",)
 
     def forward(xp, x, *, axis=None, keepdims=False): return xp.min(x, axis=axis, keepdims=keepdims)
     grad_x = shared
@@ -335,7 +347,7 @@ class Argmin(Extreme):
     def forward(xp, x, *, axis=None, keepdims=False): return xp.argmin(x, axis=axis, keepdims=keepdims)
 
 
-class Any(Op):
+class Any(AlongAxis):
     """Whether any element is true."""
 
     row_major = True
@@ -343,7 +355,7 @@ class Any(Op):
     def forward(xp, x, *, axis=None, keepdims=False): return xp.any(x, axis=axis, keepdims=keepdims)
 
 
-class All(Op):
+class All(AlongAxis):
     """Whether all elements are true."""
 
     row_major = True
@@ -354,7 +366,7 @@ class All(Op):
 # ── elements chosen along an axis, and where they stood ───────────────────────────────────────────────────────────────
 
 
-class Choice(Op):
+class Choice(AlongAxis):
     """Ops that choose elements along an axis: their values, and their indices there."""
 
     __slots__ = ()
@@ -401,6 +413,9 @@ class PlaceAlongAxis(Movement):
     """Zeros of a shape, with x at distinct places along an axis: the adjoint of `take_along_axis` for such places."""
 
     torch_name = "ValueSelectingReduction"
+    batch = "shaped"
+    axes = ("axis",)
+    linear = ("x",)
 
     def forward(xp, x, index, *, shape, axis):
         out = xp.zeros(shape, dtype=x.dtype)

@@ -11,12 +11,16 @@ from .base import Op
 class StandardGamma(Op):
     """`sample`, drawn from Γ(α, 1), as a function of α"""
 
+    batch = "elementwise"
+
     def forward(xp, alpha, sample):              return sample.copy()
     def grad_alpha(xp, g, alpha, sample):        return g * xp.standard_gamma_grad(alpha, sample)
 
 
 class StandardGammaGrad(Op):
     """dx/dα of a number x from Γ(α, 1)"""
+
+    batch = "elementwise"
 
     def forward(xp, alpha, x):
         a, y = (v.astype("float64") for v in (alpha, x))
@@ -29,6 +33,8 @@ class StandardGammaGrad(Op):
 
 class DirichletGrad(Op):
     """dx/dα / (1 − x) of a number x from Beta(α, β), where total = α + β"""
+
+    batch = "elementwise"
 
     def forward(xp, x, alpha, total):
         y, a, t = (v.astype("float64") for v in (x, alpha, total))

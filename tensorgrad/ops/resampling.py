@@ -11,6 +11,7 @@ class Resample(Op):
     """out[…, j, …] = Σᵢ m[j, i] · x[…, i, …]: an axis as sums of its places, with the weights in a matrix"""
 
     torch_name = "Upsample"
+    linear = ("x",)
 
     def forward(xp, x, m, *, axis):
         lead, rest = x.shape[:axis], x.shape[axis + 1:]
@@ -28,12 +29,15 @@ class Average(Op):
     torch_name = "AdaptiveAvgPool2D"
     flat = True
     forward, grad_x = Resample.forward, Resample.grad_x
+    linear = ("x",)
 
 
 class TakeAxis(Movement):
     """out[…, j, …] = x[…, index[j], …]"""
 
     torch_name = "IndexSelect"
+    batch = "defined"
+    linear = ("x",)
 
     def forward(xp, x, index, *, axis):           return xp.take(x, index, axis=axis)
     def grad_x(xp, g, index, x_shape, axis):      return xp.add_axis(g, index, size=x_shape[axis], axis=axis)
@@ -45,12 +49,14 @@ class Border(Movement):
     torch_name = "ReflectionPad1D"
     flat = True
     forward, grad_x = TakeAxis.forward, TakeAxis.grad_x
+    linear = ("x",)
 
 
 class AddAxis(Op):
     """Slices of an axis added up in the places that they came from: the adjoint of `take_axis`, as a product with a matrix of 0 and 1."""
 
     torch_name = "IndexAdd"
+    linear = ("x",)
 
     def forward(xp, x, index, *, size, axis):
         m = (xp.arange(size).reshape(-1, 1) == index).astype(x.dtype)

@@ -25,6 +25,7 @@ class Reshape(Viewing):
 
     torch_name = "View"
     view = "maybe"
+    batch = "defined"
 
     def forward(xp, x, *, shape):   return x.reshape(shape)       # the method: half of the time of the function, and programs reshape a lot
     def grad_x(xp, g, x_shape):     return xp.reshape(g, x_shape)
@@ -34,6 +35,7 @@ class PermuteDims(Viewing):
     """out[i_axes[0], i_axes[1], …] = x[i₀, i₁, …]"""
 
     torch_name = "Permute"
+    batch = "defined"
 
     def forward(xp, x, *, axes):    return x.transpose(axes)
     def grad_x(xp, g, axes):        return xp.permute_dims(g, inverse(axes))
@@ -43,6 +45,8 @@ class Swapaxes(Viewing):
     """Two axes exchanged."""
 
     torch_name = "Transpose"
+    batch = "along"
+    axes = ("axis1", "axis2")
 
     def forward(xp, x, *, axis1, axis2):  return x.swapaxes(axis1, axis2)
     def grad_x(xp, g, axis1, axis2):      return xp.swapaxes(g, axis1, axis2)
@@ -59,6 +63,8 @@ class ExpandDims(Viewing):
     """A new axis of length 1."""
 
     torch_name = "Unsqueeze"
+    batch = "along"
+    axes = ("axis",)
 
     def forward(xp, x, *, axis):    return xp.expand_dims(x, axis)
     def grad_x(xp, g, x_shape):     return xp.reshape(g, x_shape)
@@ -66,6 +72,9 @@ class ExpandDims(Viewing):
 
 class Squeeze(Viewing):
     """Axes of length 1 left out."""
+
+    batch = "along"
+    axes = ("axis",)
 
     def forward(xp, x, *, axis):    return xp.squeeze(x, axis=axis)
     def grad_x(xp, g, x_shape):     return xp.reshape(g, x_shape)
@@ -75,6 +84,7 @@ class BroadcastTo(Viewing):
     """x repeated along new axes and those of length 1; the engine sums the gradient back."""
 
     torch_name = "Expand"
+    batch = "defined"
 
     def forward(xp, x, *, shape):   return writeable(xp.broadcast_to(x, shape))
     def grad_x(xp, g):              return g
@@ -84,6 +94,7 @@ class GetItem(Viewing):
     """x[…, i, …]: one index of one axis or more, which disappear."""
 
     torch_name = "Select"
+    batch = "defined"
 
     def forward(xp, x, *, index):         return x[(*index, ...)]      # the dots keep a single element a view
     def grad_x(xp, g, x_shape, index):    return xp.place_slice(g, shape=x_shape, index=index)
@@ -93,6 +104,7 @@ class GetSlice(Viewing):
     """x[…, start:stop:step, …]"""
 
     torch_name = "Slice"
+    batch = "defined"
 
     def forward(xp, x, *, index):         return x[index if ... in index else (*index, ...)]
     def grad_x(xp, g, x_shape, index):    return xp.place_slice(g, shape=x_shape, index=index)
@@ -109,6 +121,9 @@ class GetSlice(Viewing):
 class PlaceSlice(Movement):
     """Zeros of a shape, with x at a basic index: the adjoint of `get_slice`."""
 
+    batch = "shaped"
+    linear = ("x",)
+
     def forward(xp, x, *, shape, index):
         out = xp.zeros(shape, dtype=x.dtype)
         out[index] = x
@@ -119,6 +134,9 @@ class PlaceSlice(Movement):
 
 class Diagonal(Viewing):
     """out[…, i] = x[…, i, i + offset]"""
+
+    batch = "along"
+    axes = ("axis1", "axis2")
 
     def forward(xp, x, *, offset=0, axis1=0, axis2=1):
         return writeable(xp.diagonal(x, offset, axis1, axis2))
@@ -131,6 +149,9 @@ class DiagonalPlace(Movement):
     """Zeros of a shape with x on a diagonal: the adjoint of `diagonal`."""
 
     torch_name = "DiagEmbed"
+    batch = "shaped"
+    axes = ("axis1", "axis2")
+    linear = ("x",)
 
     def forward(xp, x, *, shape, offset=0, axis1=0, axis2=1):
         out = xp.zeros(shape, dtype=x.dtype)
@@ -144,6 +165,9 @@ class DiagonalPlace(Movement):
 class Unfold(Viewing):
     """Windows along an axis: out[…, k, …, j] = x[…, k·step + j, …]"""
 
+    batch = "along"
+    axes = ("axis",)
+
     def forward(xp, x, *, axis, size, step):
         count = (x.shape[axis] - size) // step + 1
         shape = (*x.shape[:axis], count, *x.shape[axis + 1:], size)
@@ -156,6 +180,10 @@ class Unfold(Viewing):
 
 class UnfoldAdd(Movement):
     """Windows added up where they came from: the adjoint of `unfold`."""
+
+    batch = "shaped"
+    axes = ("axis",)
+    linear = ("x",)
 
     def forward(xp, x, *, shape, axis, size, step):
         count, spans, lead = x.shape[axis], -(-size // step), (slice(None),) * axis
@@ -180,6 +208,8 @@ class AsStrided(Viewing):
     `memory` is the array that spans it (x itself if not given), `layout` the (size, stride, offset) of x in it, `length` its size.
     """
 
+    batch = "defined"
+
     def forward(xp, x, *, size, stride, offset, layout, length, memory=None):
         return strided(xp, (x if memory is None else memory).ravel("K"), size, stride, offset)
 
@@ -195,6 +225,7 @@ class Restride(Movement):
     """x added up in zeros where the geometry `source` says, then read as `target` says: the adjoint of `as_strided`, and its own."""
 
     torch_name = "AsStrided"
+    batch = "defined"
 
     def forward(xp, x, *, source, target, length):
         out = xp.zeros(length, dtype=x.dtype)
@@ -225,6 +256,8 @@ class Unbind(Viewing):
     """The slices along an axis, each without it."""
 
     several = True
+    batch = "along"
+    axes = ("axis",)
 
     def forward(xp, x, *, axis):
         return tuple(x[(slice(None),) * axis + (i, ...)] for i in range(x.shape[axis]))
@@ -238,6 +271,8 @@ class SplitSizes(Viewing):
 
     torch_name = "Split"
     several = True
+    batch = "along"
+    axes = ("axis",)
 
     def forward(xp, x, *, sizes, axis):
         ends = [sum(sizes[:i + 1]) for i in range(len(sizes))]
@@ -261,6 +296,8 @@ class Concat(Movement):
     torch_name = "Cat"
     sequence = True
     casts = "promote"
+    batch = "defined"
+    linear = ("xs",)
 
     def forward(xp, xs, *, axis=0):
         return xp.concatenate(xs, axis)
@@ -276,6 +313,8 @@ class Stack(Movement):
     row_major = True
     sequence = True
     casts = "promote"
+    batch = "defined"
+    linear = ("xs",)
 
     def forward(xp, xs, *, axis=0):           return xp.stack(xs, axis)
     def grad_xs(xp, g, position, axis=0):     return xp.get_item(g, index=(slice(None),) * axis + (position,))
@@ -285,6 +324,9 @@ class Flip(Movement):
     """Axes run backwards."""
 
     in_order = True
+    batch = "along"
+    axes = ("axis",)
+    linear = ("x",)
 
     def forward(xp, x, *, axis):   return xp.flip(x, axis).copy("K")
     def grad_x(xp, g, axis):       return xp.flip(g, axis)
@@ -294,6 +336,9 @@ class Roll(Movement):
     """Elements pushed along axes; those that leave come in again at the other end."""
 
     row_major = True
+    batch = "along"
+    axes = ("axis",)
+    linear = ("x",)
 
     def forward(xp, x, *, shift, axis):   return xp.roll(x, shift, axis)
     def grad_x(xp, g, shift, axis):       return xp.roll(g, shift=tuple(-s for s in shift), axis=axis)
@@ -303,6 +348,8 @@ class Tril(Movement):
     """The part of matrices on and below a diagonal."""
 
     row_major = True
+    batch = "trailing"
+    linear = ("x",)
 
     def forward(xp, x, *, k=0):    return xp.tril(x, k)
     def grad_x(xp, g, k=0):        return xp.tril(g, k=k)
@@ -312,6 +359,8 @@ class Triu(Movement):
     """The part of matrices on and above a diagonal."""
 
     row_major = True
+    batch = "trailing"
+    linear = ("x",)
 
     def forward(xp, x, *, k=0):    return xp.triu(x, k)
     def grad_x(xp, g, k=0):        return xp.triu(g, k=k)
@@ -382,6 +431,7 @@ class Filled(Movement):
     """A number in the place of each element of x."""
 
     torch_name = "Fill"
+    batch = "trailing"
 
     def overload(self):
         return 2
@@ -394,6 +444,8 @@ class Contiguous(Movement):
     """A copy whose elements lie in the order of their indices."""
 
     torch_name = "Clone"
+    batch = "trailing"
+    linear = ("x",)
 
     def forward(xp, x):    return x.copy(order="C")
     def grad_x(xp, g):     return g

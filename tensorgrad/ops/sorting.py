@@ -190,6 +190,7 @@ class Distinct(Op):
     """The distinct elements, sorted; where each element of x went among them; how often each occurs"""
 
     outputs = ("values", "inverse", "counts")
+    by_values = "_unique2"
 
     def forward(xp, x):
         values, inverse, counts = xp.unique(x, return_inverse=True, return_counts=True, equal_nan=False)
@@ -201,6 +202,7 @@ class DistinctSlices(Op):
 
     row_major = True
     outputs = ("values", "inverse", "counts")
+    by_values = "unique_dim"
 
     def forward(xp, x, *, neighbours=False):
         n = x.shape[0]

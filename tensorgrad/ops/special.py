@@ -25,6 +25,8 @@ class Special(Floating):
 class Erf(Special):
     """2/√π ∫₀ˣ exp(−t²) dt"""
 
+    onnx = "Erf"
+
     def forward(xp, x):    return special.erf(xp, x)
     def grad_x(xp, g, x):  return g * (2 / ROOT_PI * xp.exp(-(x * x)))
 

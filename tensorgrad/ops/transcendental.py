@@ -16,6 +16,8 @@ LN2, LN10 = log(2), log(10)
 class Exp(Floating):
     """eˣ"""
 
+    onnx = "Exp"
+
     def forward(xp, x):      return xp.exp(x)
     def grad_x(xp, g, out):  return xp.multiply(g, out)
 
@@ -38,6 +40,8 @@ class Expm1(Floating):
 
 class Log(Floating):
     """ln x"""
+
+    onnx = "Log"
 
     def forward(xp, x):    return xp.log(x)
     def grad_x(xp, g, x):  return xp.divide(g, x)
@@ -116,6 +120,7 @@ class Sigmoid(Floating):
     """1 / (1 + e⁻ˣ)"""
 
     native = False
+    onnx = "Sigmoid"
 
     def forward(xp, x):      return 1 / (xp.exp(-x) + 1)
     def grad_x(xp, g, out):  return xp.sigmoid_gradient(g, out)
@@ -158,6 +163,8 @@ class Logit(Floating):
 class Sin(Floating):
     """sin x"""
 
+    onnx = "Sin"
+
     def forward(xp, x):    return xp.sin(x)
     def grad_x(xp, g, x):  return g * xp.cos(x)
 
@@ -165,12 +172,16 @@ class Sin(Floating):
 class Cos(Floating):
     """cos x"""
 
+    onnx = "Cos"
+
     def forward(xp, x):    return xp.cos(x)
     def grad_x(xp, g, x):  return -g * xp.sin(x)
 
 
 class Tan(Floating):
     """tan x"""
+
+    onnx = "Tan"
 
     def forward(xp, x):      return xp.tan(x)
     def grad_x(xp, g, out):  return g * (out * out + 1)
@@ -180,6 +191,7 @@ class Arcsin(Floating):
     """sin⁻¹ x"""
 
     torch_name = "Asin"
+    onnx = "Asin"
 
     def forward(xp, x):    return xp.arcsin(x)
     def grad_x(xp, g, x):  return g / xp.sqrt(1 - x * x)
@@ -189,6 +201,7 @@ class Arccos(Floating):
     """cos⁻¹ x"""
 
     torch_name = "Acos"
+    onnx = "Acos"
 
     def forward(xp, x):    return xp.arccos(x)
     def grad_x(xp, g, x):  return -g / xp.sqrt(1 - x * x)
@@ -198,6 +211,7 @@ class Arctan(Floating):
     """tan⁻¹ x"""
 
     torch_name = "Atan"
+    onnx = "Atan"
 
     def forward(xp, x):    return xp.arctan(x)
     def grad_x(xp, g, x):  return g / (x * x + 1)
@@ -262,6 +276,8 @@ class Rad2deg(Floating):
 class Sinh(Floating):
     """sinh x"""
 
+    onnx = "Sinh"
+
     def forward(xp, x):    return xp.sinh(x)
     def grad_x(xp, g, x):  return g * xp.cosh(x)
 
@@ -269,12 +285,16 @@ class Sinh(Floating):
 class Cosh(Floating):
     """cosh x"""
 
+    onnx = "Cosh"
+
     def forward(xp, x):    return xp.cosh(x)
     def grad_x(xp, g, x):  return g * xp.sinh(x)
 
 
 class Tanh(Floating):
     """tanh x"""
+
+    onnx = "Tanh"
 
     def forward(xp, x):      return xp.tanh(x)
     def grad_x(xp, g, out):  return xp.tanh_gradient(g, out)
@@ -295,6 +315,7 @@ class Arcsinh(Floating):
     """sinh⁻¹ x"""
 
     torch_name = "Asinh"
+    onnx = "Asinh"
 
     def forward(xp, x):    return xp.arcsinh(x)
     def grad_x(xp, g, x):  return g / xp.sqrt(x * x + 1)
@@ -304,6 +325,7 @@ class Arccosh(Floating):
     """cosh⁻¹ x"""
 
     torch_name = "Acosh"
+    onnx = "Acosh"
 
     def forward(xp, x):    return xp.arccosh(x)
     def grad_x(xp, g, x):  return g / (xp.sqrt(x - 1) * xp.sqrt(x + 1)) if is_complex(x) else g * xp.rsqrt(x * x - 1)
@@ -313,6 +335,7 @@ class Arctanh(Floating):
     """tanh⁻¹ x"""
 
     torch_name = "Atanh"
+    onnx = "Atanh"
 
     def forward(xp, x):    return xp.arctanh(x)
     def grad_x(xp, g, x):  return g / (1 - x * x)

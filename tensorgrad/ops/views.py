@@ -24,6 +24,9 @@ def laid(xp, x, order):
 class View(Op):
     """The part of x that a view shows."""
 
+    batch = "defined"
+    linear = ("x",)
+
     def forward(xp, x, *, view, order=None):
         return look(xp, laid(xp, x, order) if view[0][0].torch_name == "AsStrided" else x, view).copy()
 

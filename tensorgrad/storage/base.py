@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from functools import partial
 from itertools import count
 from typing import Any, ClassVar
@@ -15,7 +16,18 @@ RECALLED = 8      # how many writes a storage recalls the dates of, for its erro
 
 
 class Namespace:
-    """`xp`: the op table as one backend sees it. The module's own functions, and every op of ours it lacks."""
+    """`xp`: the op table as one backend sees it. The module's own functions, and every op of ours it lacks.
+
+    The op table lies above: it registers a `finder(backend, name)`, which returns the function of an op on arrays, or None.
+    """
+
+    finders: ClassVar[list[Callable[[type[Storage], str], Any]]] = []
+
+    @classmethod
+    def register(cls, finder: Callable[[type[Storage], str], Any]) -> Callable[[type[Storage], str], Any]:
+        """Ask `finder` too for what a backend's module lacks. Usable as a decorator."""
+        cls.finders.append(finder)
+        return finder
 
     def __init__(self, backend: type[Storage]) -> None:
         self._backend = backend
@@ -24,9 +36,16 @@ class Namespace:
         backend = self._backend
         found = getattr(backend.module, name, None)
         if found is None:
-            found = partial(made_on_host, backend, name) if name in MAKERS else backend.missing(name)
+            found = partial(made_on_host, backend, name) if name in MAKERS else self._found(name)
         setattr(self, name, found)
         return found
+
+    def _found(self, name: str) -> Any:
+        """The op `name` as a function on this backend's arrays."""
+        for finder in self.finders:
+            if (found := finder(self._backend, name)) is not None:
+                return found
+        raise AttributeError(f"the op table has no {name!r}, and neither has {self._backend.__name__}'s module")
 
 
 MAKERS = {"zeros", "ones", "full", "arange", "eye", "zeros_like", "ones_like", "full_like"}
@@ -89,6 +108,7 @@ class Storage:
     ordered: ClassVar[Any] = None       # puts the axes of a result in the order of its operands', where arrays have strides
     guard: ClassVar[Any] = None         # makes a function run with the right device current, where there is such a thing
     piece: ClassVar[int] = 0            # how many elements a write in place best takes at a time; 0: all at once
+    writes: ClassVar[bool] = True       # whether arrays are memory that formulas with writes in place may run on, see kernels/arrays.py
     lands: ClassVar[bool] = False       # whether kernels know of `mode.landing`
     rank: ClassVar[int] = 0             # how many axes are hidden: one for each level of vmap
     leads: ClassVar[bool] = False       # operands of other backends come along: while a model is traced
@@ -169,11 +189,6 @@ class Storage:
     def native(cls, op: Any) -> Any:
         """The module's own function for an op that is nothing more than that, or None."""
         return getattr(cls.module, op.opname, None) if op.native else None
-
-    @classmethod
-    def missing(cls, name: str) -> Any:
-        """The table's op `name`, for `xp`. The table sits above: it hands itself down (see ops/base.py)."""
-        raise AttributeError(f"no op named {name!r}")
 
     @classmethod
     def aliases(cls, a: Any, b: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from .. import api as tg
 from ..graph.running import Runner
 from ..nn import Sequential
-from ..viz.graph import Graph
+from ..viz.graph import PICTURES, Graph
 from ..viz.scene import Shows
 from ..viz.tape import Model, Node
 from .blank import merge
@@ -142,6 +142,6 @@ def unrolled(call: Call) -> Any:
         return value
 
 
-SymbolicData._picture = GraphModule._picture = staticmethod(picture)      # for viz.graph
+PICTURES[SymbolicData] = PICTURES[GraphModule] = picture      # for viz.graph
 
 __all__ = ["picture"]

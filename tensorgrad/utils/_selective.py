@@ -129,11 +129,11 @@ class _First(_Context):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func.__name__ in SAC_IGNORED_OPS or not mode.hooks:
+        if func.__name__ in SAC_IGNORED_OPS or not mode.watching.hooks:
             return func(*args, **kwargs)
         from .checkpoint import get_device_states
         saved: list[Any] = []
-        pack, unpack = mode.hooks[-1]
+        pack, unpack = mode.watching.hooks[-1]
         given = _tensors([args, kwargs])
         seeds = [tg.get_rng_state(), *get_device_states(given)[1]]
 
@@ -157,7 +157,7 @@ class _Second(_Context):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs, name = kwargs or {}, func.__name__
-        if name in SAC_IGNORED_OPS or not mode.hooks:
+        if name in SAC_IGNORED_OPS or not mode.watching.hooks:
             return func(*args, **kwargs)
         calls, index = self.kept.get(name), self.counts[name]
         self.counts[name] += 1
@@ -177,7 +177,7 @@ class _Second(_Context):
         places = {"out": results, "args": _tensors([args, kwargs])}
         out, saved, call.out, call.saved = call.out, call.saved, None, None
         for place in saved:
-            mode.hooks[-1][0](places[place[0]][place[1]] if type(place) is tuple else place)
+            mode.watching.hooks[-1][0](places[place[0]][place[1]] if type(place) is tuple else place)
         for tensor, needs in zip(results, call.needs):
             tensor.requires_grad_(needs)
         return out

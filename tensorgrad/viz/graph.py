@@ -1,6 +1,7 @@
 """`tensorgrad.viz.graph`: the graph that tensors came from, as DOT, SVG, PNG and one self-contained page."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -13,6 +14,8 @@ from .scene import Scene, Shows
 from .svg import draw
 from .tape import Model, read, read_failed
 from .text import escape
+
+PICTURES: dict[type, Callable[..., Graph]] = {}     # how graphs of other kinds are drawn: their modules register a function here
 
 
 class Graph:
@@ -98,8 +101,9 @@ def graph(*outputs: Any, module: Any = None, names: dict[str, Any] | None = None
     >>> "multiply" in picture.svg() and "<script>" in picture.html()
     True
     """
-    if (drawn := next((type(output)._picture for output in outputs if hasattr(type(output), "_picture")), None)) is not None:      # a graph of symbols
-        return drawn(*outputs, shapes=shapes, fold=fold, title=title)
+    for cls, drawn in PICTURES.items():
+        if any(isinstance(output, cls) for output in outputs):
+            return drawn(*outputs, shapes=shapes, fold=fold, title=title)
     wanted = backward if gradients is None else gradients
     model = read(*outputs, module=module, names=names, gradients=wanted)
     shows = Shows(shapes, values, wanted is not False, saved, source, backward)
