@@ -5,6 +5,7 @@ import builtins
 import keyword
 import re
 import sys
+from functools import lru_cache
 from typing import Any
 
 from .._tensor import Tensor
@@ -37,10 +38,7 @@ class Namespace:
 
     def create_name(self, wanted: str) -> str:
         """An identifier like the wanted one that nobody has yet."""
-        name = FOREIGN.sub("_", wanted) or "_unnamed"
-        if name[0].isdigit():
-            name = f"_{name}"
-        base, digits = NUMBERED.fullmatch(name).groups()                        # type: ignore[union-attr]
+        name, base, digits = parts_of(wanted)
         number = self.counts.get(base, 0) if digits is None or name in self.used else int(digits)
         if digits is None and name in TAKEN:
             number += 1
@@ -51,6 +49,15 @@ class Namespace:
         self.used.add(name)
         self.counts[base] = number
         return name
+
+
+@lru_cache(4096)
+def parts_of(wanted: str) -> tuple[str, str, str | None]:
+    """A name as an identifier, and that without and with the number that it ends with."""
+    name = FOREIGN.sub("_", wanted) or "_unnamed"
+    if name[0].isdigit():
+        name = f"_{name}"
+    return name, *NUMBERED.fullmatch(name).groups()                             # type: ignore[union-attr, return-value]
 
 
 def wanted_name(target: Any) -> str:
@@ -65,6 +72,11 @@ def wanted_name(target: Any) -> str:
     else:
         assert isinstance(target, str), f"Expected target to be str, got {type(target)}"
         name = target[2:-2] if target.startswith("__") and target.endswith("__") else target
+    return snake(name)
+
+
+@lru_cache(4096)
+def snake(name: str) -> str:
     return HUMP.sub("_", name).lower()
 
 

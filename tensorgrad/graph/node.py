@@ -1,12 +1,12 @@
 """Nodes of a graph: one call each, with the calls that it uses and those that use it. https://pytorch.org/docs/stable/fx.html#torch.fx.Node"""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from .effects import RANDOM, SIDE_EFFECTS, among
 from .names import home, qualified_name, type_name
-from .nesting import aggregate
+from .nesting import aggregate, immutable_dict
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -70,9 +70,9 @@ class Node:
     def _set(self, args: Any, kwargs: Any) -> None:
         """Take these arguments, and be a user of the nodes among them."""
         found: dict[Node, None] = {}
-
         noted = noting(found)
-        new_args, new_kwargs = aggregate(args, noted), aggregate(kwargs, noted)
+        new_args = args if type(args) is tuple and _are_leaves(args, noted) else aggregate(args, noted)
+        new_kwargs = immutable_dict(kwargs) if type(kwargs) is dict and _are_leaves(kwargs.values(), noted) else aggregate(kwargs, noted)
         for node in self._input_nodes:
             node.users.pop(self, None)
         self._args, self._kwargs, self._input_nodes = new_args, new_kwargs, found
@@ -281,6 +281,15 @@ def noting(found: dict[Node, None]) -> Callable[[Any], Any]:
             found[leaf] = None
         return leaf
     return noted
+
+
+def _are_leaves(values: Iterable[Any], noted: Callable[[Any], Any]) -> bool:
+    """Whether no value is a nest of others, as most are; those before the first nest are noted."""
+    for value in values:
+        if isinstance(value, (list, tuple, dict, slice)):
+            return False
+        noted(value)
+    return True
 
 
 def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
