@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from ..interpret._batched_ops import runner as _runner
-from ..interpret._symbol import UFUNCS, Symbol
+from ..interpret._symbol import Symbol
 from ..interpret.symbols import SymbolStorage
 from ..ops.base import OPS
 from ..ops.indexing import ARRAY
-from ..storage.base import TWO_SIDED, NoValues, Storage, attach_operators
+from ..storage.base import TWO_SIDED, UFUNCS, NoValues, Storage, attach_operators
 from ..storage.cpu import NumpyStorage
 from .lines import CannotLower, ReadsValues, user_line
 from .recorder import Recorder, here

@@ -52,6 +52,10 @@ MAKERS = {"zeros", "ones", "full", "arange", "eye", "zeros_like", "ones_like", "
 
 
 TWO_SIDED = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
+# NumPy's names of Python's operators, where these have others.
+UFUNCS = {"sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder", "pow": "power", "and_": "bitwise_and",
+          "or_": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift", "lt": "less", "le": "less_equal", "eq": "equal",
+          "ne": "not_equal", "gt": "greater", "ge": "greater_equal", "neg": "negative", "pos": "positive", "abs": "absolute"}
 
 
 def attach_operators(cls: type, run: Any) -> None:
