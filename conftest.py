@@ -13,8 +13,10 @@ def pytest_collection_modifyitems(config, items):
 
 def _is_shown_again(item):
     import importlib
+    import inspect
     module, _, name = item.name.rpartition(".")
     try:
-        return hasattr(getattr(importlib.import_module(module), name), "__wrapped__")
+        function = inspect.unwrap(getattr(importlib.import_module(module), name))
+        return inspect.isfunction(function) and function.__module__ != module
     except (ImportError, AttributeError, ValueError):
         return False

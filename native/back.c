@@ -126,8 +126,47 @@ static int add(PyObject *grads, PyObject *owned, PyObject *edge, PyObject *ge, i
     return failed ? -1 : 0;
 }
 
-/* The values that a step is pulled with. All is held: formulas run Python code, and with it other threads, which may free or redefine the step meanwhile. */
-enum { OF_PLAN, OF_SAVED, OF_EDGES, OF_STEPS, OF_G, OF_VALUES, HELD };
+/* The values that a step is pulled with. All is held: formulas run Python code, and with it other threads, which may free or redefine the step meanwhile.
+   A fused step has a residual (pair, what its forward kept, what it must not find changed), and as OF_VALUES what its backward is given. */
+enum { OF_PLAN, OF_SAVED, OF_EDGES, OF_STEPS, OF_G, OF_VALUES, OF_RESIDUAL, HELD };
+
+/* What the forward of a kernel pair kept; NULL without an error for what Python has to look at: something was written to, or lies elsewhere now. */
+static PyObject *kept_of(PyObject *node, PyObject *residual)
+{
+    if (!PyTuple_Check(residual) || PyTuple_Size(residual) != 3 || Py_TYPE(PyTuple_GetItem(residual, 0)) != pair_type) return NULL;
+    PyObject *kept = PyTuple_GetItem(residual, 1), *watched = PyTuple_GetItem(residual, 2), *time = Py_XNewRef(SLOT(node, step_at[TIME]));
+    int fine = time && PyList_Check(watched);
+    for (Py_ssize_t i = 0; fine && i < PyList_Size(watched); i++) {
+        PyObject *entry = Py_NewRef(PyList_GetItem(watched, i)), *tensor = PyTuple_GetItem(entry, 1);
+        Py_ssize_t place = PyLong_AsSsize_t(PyTuple_GetItem(entry, 0));
+        PyObject *memory = Py_XNewRef(SLOT(tensor, tensor_at[STORAGE]));
+        PyObject *part = place < 0 ? NULL : PyTuple_Check(kept) ? PyTuple_GetItem(kept, place) : PyList_Check(kept) ? PyList_GetItem(kept, place) : kept;
+        fine = memory && (!part || part == SLOT(tensor, tensor_at[ARRAY])) && !written_after(memory, time);
+        Py_XDECREF(memory);
+        Py_DECREF(entry);
+    }
+    Py_XDECREF(time);
+    return fine ? Py_NewRef(kept) : NULL;
+}
+
+/* The gradients of all inputs by a pair's backward. */
+static PyObject *by_pair(PyObject **held)
+{
+    Py_ssize_t count = PySequence_Size(held[OF_EDGES]);
+    PyObject *needs = count < 0 ? NULL : PyTuple_New(count), *pair = PyTuple_GetItem(held[OF_RESIDUAL], 0), *found = NULL;
+    for (Py_ssize_t i = 0; needs && i < count; i++) {
+        PyObject *edge = PySequence_GetItem(held[OF_EDGES], i);
+        if (edge) PyTuple_SetItem(needs, i, PyBool_FromLong(edge != Py_None)); else Py_CLEAR(needs);
+        Py_XDECREF(edge);
+    }
+    PyObject *backward = Py_XNewRef(SLOT(pair, pair_at[BACKWARD])), *args[] = {held[OF_G], held[OF_VALUES], needs};
+    if (needs && backward) found = PyObject_Vectorcall(backward, args, 3, NULL);
+    Py_XDECREF(backward);
+    Py_XDECREF(needs);
+    PyObject *listed = found ? PySequence_List(found) : NULL;
+    Py_XDECREF(found);
+    return listed;
+}
 
 /* Take hold of a step that waits to be pulled; 0 without an error for one that is Python's. */
 static int hold(PyObject *node, PyObject *grads, PyObject **held)
@@ -135,10 +174,14 @@ static int hold(PyObject *node, PyObject *grads, PyObject **held)
     PyObject *storage = SLOT(node, step_at[MEMORY]), *plan = held[OF_PLAN] = Py_XNewRef(SLOT(node, step_at[PLAN])), *g;
     PyObject *saved = held[OF_SAVED] = Py_XNewRef(SLOT(node, step_at[SAVED])), *edges = held[OF_EDGES] = Py_XNewRef(SLOT(node, step_at[EDGES]));
     if (!plan || Py_TYPE(plan) != plan_type || !saved || !PyTuple_Check(saved) || saved == freed || !edges || !(PyTuple_Check(edges) || PyList_Check(edges))
-        || !storage || Py_TYPE(storage) != cpu || SLOT(node, step_at[RESIDUAL]) || SLOT(node, step_at[HOOKS]) != Py_None) return 0;
+        || !storage || Py_TYPE(storage) != cpu || SLOT(node, step_at[HOOKS]) != Py_None) return 0;
     g = held[OF_G] = Py_XNewRef(PyDict_GetItemWithError(grads, node));
     if (!g) return !PyErr_Occurred();
     PyObject *steps = held[OF_STEPS] = Py_XNewRef(SLOT(plan, plan_at[STEPS]));
+    PyObject *residual = Py_XNewRef(SLOT(node, step_at[RESIDUAL]));
+    if (residual == Py_None) Py_CLEAR(residual);
+    held[OF_RESIDUAL] = residual;
+    if (residual) return Py_TYPE(g) == array_type && (held[OF_VALUES] = kept_of(node, residual)) != NULL;
     if (!steps || Py_TYPE(g) != array_type || strchr("cV", ((Array *)g)->dtype->kind) || PyTuple_Size(steps) > MOST_PULLED) return 0;
     for (Py_ssize_t k = 0; k < PyTuple_Size(steps); k++) if (PyTuple_Size(PyTuple_GetItem(PyTuple_GetItem(steps, k), 2)) > MOST_WANTED) return 0;
     return (held[OF_VALUES] = values_of(node, plan, saved)) != NULL;
@@ -168,6 +211,47 @@ static int holds_memory(PyObject *saved)
     return 0;
 }
 
+/* Have a step forget what it saved. Another thread may have been here. */
+static void forget(PyObject *node)
+{
+    PyObject *const before[] = {SLOT(node, step_at[SAVED]), SLOT(node, step_at[RESIDUAL])};
+    SLOT(node, step_at[SAVED]) = Py_NewRef(freed);
+    SLOT(node, step_at[RESIDUAL]) = before[1] ? Py_NewRef(Py_None) : NULL;
+    Py_XDECREF(before[0]);
+    Py_XDECREF(before[1]);
+}
+
+/* `pull_held` for a fused step. */
+static int pull_pair(PyObject *node, PyObject *grads, PyObject *owned, int keep, PyObject **held)
+{
+    PyObject *g = held[OF_G], *saved = held[OF_SAVED];
+    if (PyDict_DelItem(grads, node)) return -1;
+    PyObject *found = by_pair(held);
+    Py_ssize_t count = PySequence_Size(held[OF_EDGES]);
+    int failed = !found;
+    for (Py_ssize_t i = 0; !failed && i < count && i < PyList_Size(found); i++) {
+        PyObject *edge = PySequence_GetItem(held[OF_EDGES], i), *ge = PyList_GetItem(found, i);
+        failed = !edge;
+        if (edge && edge != Py_None && ge != Py_None && !fits(ge, edge)) {
+            PyObject *made = PyObject_CallFunctionObjArgs(fitted, xp, ge, edge, NULL);
+            failed = !made || PyList_SetItem(found, i, made);
+        }
+        Py_XDECREF(edge);
+    }
+    if (failed) {
+        Py_XDECREF(found);
+        return leave_to_python(grads, node, g) ? 0 : -1;
+    }
+    if (!keep) forget(node);
+    for (Py_ssize_t i = 0; !failed && i < count && i < PyList_Size(found); i++) {
+        PyObject *edge = PySequence_GetItem(held[OF_EDGES], i), *ge = PyList_GetItem(found, i);
+        failed = !edge || (edge != Py_None && ge != Py_None && add(grads, owned, edge, ge, is_fresh(ge, g, saved)));
+        Py_XDECREF(edge);
+    }
+    Py_DECREF(found);
+    return failed ? -1 : 1;
+}
+
 /* Pull a step, and add what it gives to what waits at its edges: 1 if that was done, 0 if it is left to Python, −1 for an error. */
 static int pull_held(PyObject *node, PyObject *grads, PyObject *owned, int keep, PyObject **held)
 {
@@ -183,11 +267,7 @@ static int pull_held(PyObject *node, PyObject *grads, PyObject *owned, int keep,
             break;
         }
     }
-    if (!failed && !keep && holds_memory(saved)) {
-        PyObject *before = SLOT(node, step_at[SAVED]);      /* another thread may have been here */
-        SLOT(node, step_at[SAVED]) = Py_NewRef(freed);
-        Py_XDECREF(before);
-    }
+    if (!failed && !keep && holds_memory(saved)) forget(node);
     for (Py_ssize_t k = 0; k < taken; k++) {
         PyObject *edge = failed ? NULL : goal(held, k);
         if (!failed) failed = !edge || add(grads, owned, edge, found[k], is_fresh(found[k], g, saved));
@@ -206,7 +286,7 @@ PyObject *step_back(PyObject *self, PyObject *const *args, Py_ssize_t count)
     PyObject *node = args[0], *held[HELD] = {0};
     if (!PyType_IsSubtype(Py_TYPE(node), step_base)) Py_RETURN_FALSE;
     int done = hold(node, args[1], held);
-    if (done && held[OF_G]) done = pull_held(node, args[1], args[2], PyObject_IsTrue(args[3]), held);
+    if (done && held[OF_G]) done = (held[OF_RESIDUAL] ? pull_pair : pull_held)(node, args[1], args[2], PyObject_IsTrue(args[3]), held);
     for (int i = 0; i < HELD; i++) Py_XDECREF(held[i]);
     return done < 0 || PyErr_Occurred() ? NULL : PyBool_FromLong(done);
 }

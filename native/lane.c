@@ -6,14 +6,14 @@
 
 #include <string.h>
 
-PyTypeObject *tensor_base, *step_base, *plan_type, *cpu;
-static PyTypeObject *tensor_type, *pair_type, *origin_type;
-static PyObject *clock_, *plain_types, *node_of, *own_record, *careful, *refuse, *record_fused, *nowhere, *method_type, *no_params;
-static PyObject *record_name, *grad_name, *inference_name, *no_grad_name, *memory_name, *served_name;
+PyTypeObject *tensor_base, *step_base, *plan_type, *pair_type, *cpu;
+static PyTypeObject *tensor_type, *origin_type;
+static PyObject *clock_, *plain_types, *node_of, *own_record, *careful, *refuse, *nowhere, *method_type, *no_params;
+static PyObject *record_name, *grad_name, *inference_name, *no_grad_name, *memory_name;
 
 enum { PARENT, OP, ARGS, WORDS, KIND, ORIGIN_SLOTS };
 static Py_ssize_t origin_at[ORIGIN_SLOTS];
-Py_ssize_t tensor_at[TENSOR_SLOTS], step_at[STEP_SLOTS], plan_at[PLAN_SLOTS];
+Py_ssize_t tensor_at[TENSOR_SLOTS], step_at[STEP_SLOTS], plan_at[PLAN_SLOTS], pair_at[PAIR_SLOTS];
 
 static PyObject *new_object(PyTypeObject *type) { return PyType_GenericAlloc(type, 0); }
 static void fill(PyObject *object, Py_ssize_t offset, PyObject *value) { SLOT(object, offset) = value; }         /* which it takes */
@@ -110,10 +110,56 @@ static PyObject *saved_by(PyObject *plan, PyObject *args, PyObject *y)
     return saved;
 }
 
-static int write_step(PyObject *plan, PyObject *args, PyObject *edges, PyObject *params, PyObject *out)
+/* Add to what must not be written to: a tensor, and its place among what a kernel kept. */
+static int watch(PyObject *watched, Py_ssize_t place, PyObject *tensor)
 {
-    PyObject *node = new_object((PyTypeObject *)SLOT(plan, plan_at[NODE_TYPE]));
-    if (!node) return -1;
+    PyObject *entry = Py_BuildValue("nO", place, tensor);
+    int failed = !entry || PyList_Append(watched, entry);
+    Py_XDECREF(entry);
+    return failed;
+}
+
+/* The same values as a tensor's without the way they came: a step that held its own result would be a cycle. */
+static PyObject *alias_of(PyObject *tensor)
+{
+    PyObject *same = new_object(tensor_base);
+    if (!same) return NULL;
+    fill(same, tensor_at[ARRAY], Py_NewRef(SLOT(tensor, tensor_at[ARRAY])));
+    fill(same, tensor_at[STORAGE], Py_NewRef(SLOT(tensor, tensor_at[STORAGE])));
+    for (int i = NODE; i < TENSOR_SLOTS; i++) fill(same, tensor_at[i], Py_NewRef(Py_None));
+    return same;
+}
+
+/* What the step of a kernel pair keeps for it, as record_fused of tape.py has it: the pair, what its forward kept, and the arguments and the result among that. */
+static PyObject *residual_of(PyObject *pair, PyObject *kept, PyObject *args, PyObject *out)
+{
+    int tuple = PyTuple_Check(kept), several = tuple || PyList_Check(kept), failed = 0;
+    Py_ssize_t count = several ? PySequence_Size(kept) : 1;
+    PyObject *watched = PyList_New(0);
+    for (Py_ssize_t i = 0; watched && !failed && i < count; i++) {
+        PyObject *part = tuple ? PyTuple_GetItem(kept, i) : several ? PyList_GetItem(kept, i) : kept;
+        if (Py_TYPE(part) != array_type) continue;
+        for (Py_ssize_t k = 0; !failed && k < PyTuple_Size(args); k++) {
+            PyObject *a = PyTuple_GetItem(args, k);
+            if (PyType_IsSubtype(Py_TYPE(a), tensor_base) && SLOT(a, tensor_at[ARRAY]) == part) failed = watch(watched, i, a);
+        }
+        if (!failed && SLOT(out, tensor_at[ARRAY]) == part) {
+            PyObject *same = alias_of(out);
+            failed = !same || watch(watched, -1, same);
+            Py_XDECREF(same);
+        }
+    }
+    PyObject *residual = watched && !failed ? PyTuple_Pack(3, pair, kept, watched) : NULL;
+    Py_XDECREF(watched);
+    return residual;
+}
+
+/* Write a step of one result on the tape. Of a kernel pair it has the class of such, and `residual`, which it takes. */
+static int write_one(PyObject *plan, PyObject *args, PyObject *edges, PyObject *params, PyObject *out, PyObject *residual)
+{
+    PyObject *node = new_object((PyTypeObject *)SLOT(plan, plan_at[residual ? FUSED_TYPE : NODE_TYPE]));
+    if (!node) return Py_XDECREF(residual), -1;
+    fill(node, step_at[RESIDUAL], residual);
     PyObject *y = Py_NewRef(SLOT(out, tensor_at[ARRAY])), *storage = Py_NewRef(SLOT(out, tensor_at[STORAGE]));      /* `save` runs Python code */
     int kept = SLOT(plan, plan_at[SAVES_OUT]) == Py_True;
     fill(node, step_at[EDGES], Py_NewRef(edges));
@@ -132,6 +178,11 @@ static int write_step(PyObject *plan, PyObject *args, PyObject *edges, PyObject 
     fill(out, tensor_at[NODE], node);
     Py_XDECREF(before);
     return 0;
+}
+
+static int write_step(PyObject *plan, PyObject *args, PyObject *edges, PyObject *params, PyObject *out)
+{
+    return write_one(plan, args, edges, params, out, NULL);
 }
 
 /* Raise, as `refuse_inference` does, if a step saved a tensor that was made in inference mode. */
@@ -177,7 +228,7 @@ PyObject *record_careful(PyObject *self, PyObject *const *args, Py_ssize_t count
 
 /* ── lanes ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────── */
 
-#define MOST_OPERANDS 3
+#define MOST_OPERANDS 5
 #define MOST_WORDS 8
 
 typedef struct Lane {
@@ -185,7 +236,8 @@ typedef struct Lane {
     Vectorcall call;
     PyObject *otherwise, *op, *kernels, *plans, *plan[1 << MOST_OPERANDS], *dict, *weak;
     char kinds[16];
-    int operands, tracked, numbers, parameters, shows, elementwise;     /* shows: 1 if the result may be a view, 2 if it always is */
+    int operands, tracked, numbers, parameters, shows, elementwise, composite, mixed;
+    /* shows: 1 if the result may be a view, 2 if it always is; composite: without gradient formulas; mixed: operands may be of several dtypes */
 } Lane;
 
 static int is_plain(PyObject *value)
@@ -237,9 +289,9 @@ static int recorded(Call *call, PyObject *out)
         if (!*plan) return -1;
     }
     if (call->pair) {
-        done = PyObject_CallFunction(record_fused, "OOOOO[O]O", *plan, call->pair, call->operands, call->edges, call->params, out, call->residual);
-        Py_XDECREF(done);
-        return done ? 0 : -1;
+        PyObject *residual = residual_of(call->pair, call->residual, call->operands, out);
+        if (!residual || write_one(*plan, call->operands, call->edges, call->params, out, residual)) return -1;
+        return call->record == careful ? refused(SLOT(out, tensor_at[NODE])) : 0;
     }
     if (call->record == own_record) return write_step(*plan, call->operands, call->edges, call->params, out);
     if (call->record == careful) return write_carefully(*plan, call->operands, call->edges, call->params, out);
@@ -275,20 +327,43 @@ static PyObject *called(const Lane *lane, PyObject *kernel, PyObject **values, i
     return found;
 }
 
+/* What the first pair that serves the arguments makes of them; NULL without an error if none does. */
+static PyObject *served(Call *call, PyObject *pair, PyObject **values, int count, PyObject *keywords)
+{
+    PyObject *found = NULL, *y = NULL;
+    pair = Py_NewRef(pair);
+    for (;;) {
+        PyObject *forward = Py_XNewRef(SLOT(pair, pair_at[FORWARD])), *below;
+        found = forward ? called(call->lane, forward, values, count, keywords) : NULL;
+        Py_XDECREF(forward);
+        if (found != Py_NotImplemented) break;
+        below = Py_XNewRef(SLOT(pair, pair_at[BELOW]));
+        Py_CLEAR(found);
+        Py_DECREF(pair);
+        pair = below;
+        if (!pair || Py_TYPE(pair) != pair_type) break;
+    }
+    if (found && PyTuple_Check(found) && PyTuple_Size(found) == 2) {
+        PyObject *rows = SLOT(pair, pair_at[ROWS]);
+        y = Py_NewRef(PyTuple_GetItem(found, 0));
+        if (rows && rows != Py_None && Py_TYPE(y) == array_type && !(((Array *)y)->flags & C_CONTIGUOUS)) {
+            PyObject *laid = PyObject_CallFunctionObjArgs(rows, y, NULL);
+            Py_DECREF(y);
+            y = laid;
+        }
+        if (y) call->pair = Py_NewRef(pair), call->residual = Py_NewRef(PyTuple_GetItem(found, 1));
+    }
+    Py_XDECREF(found);
+    Py_XDECREF(pair);
+    return as_array(y);
+}
+
 /* What a kernel makes of these, or the first pair that serves them. */
 static PyObject *computed(Call *call, PyObject *kernel, PyObject **values, int count, PyObject *keywords)
 {
     if (Py_TYPE(kernel) == map_type) return as_array(call_map(kernel, values, count, keywords));
     if (Py_TYPE(kernel) != pair_type) return as_array(called(call->lane, kernel, values, count, keywords));
-    PyObject *method = PyObject_GetAttr(kernel, served_name), *found = method ? called(call->lane, method, values, count, keywords) : NULL;
-    Py_XDECREF(method);
-    PyObject *result = found ? PyTuple_GetItem(found, 1) : NULL, *y = NULL;
-    if (result && result != Py_NotImplemented && (y = PyTuple_GetItem(result, 0))) {
-        call->pair = Py_NewRef(PyTuple_GetItem(found, 0)), call->residual = Py_NewRef(PyTuple_GetItem(result, 1));
-        Py_INCREF(y);
-    }
-    Py_XDECREF(found);
-    return as_array(y);
+    return served(call, kernel, values, count, keywords);
 }
 
 static int is_view(Lane *lane, PyObject *y, PyObject *x)
@@ -363,7 +438,7 @@ static PyObject *result_of(Call *call, PyObject *kernel, PyObject **values, PyOb
 {
     Lane *lane = call->lane;
     int plain = !call->record || call->record == own_record || call->record == careful, pair = Py_TYPE(kernel) == pair_type;
-    if ((pair && !plain) || (lane->shows && call->needs && !(plain && call->record))) return NULL;
+    if ((pair ? !plain : lane->composite) || (lane->shows && call->needs && !(plain && call->record))) return NULL;
     PyObject *y = computed(call, kernel, values, lane->operands, keywords);
     if (y && lane->elementwise && !lane->shows && may_stray(values, lane->operands)) y = in_order(y, values, lane->operands);
     int seen = y && is_view(lane, y, values[0]);
@@ -376,14 +451,14 @@ static PyObject *result_of(Call *call, PyObject *kernel, PyObject **values, PyOb
 static PyObject *value_of(Lane *lane, int i, PyObject *a, Dtype **dtype)
 {
     if (!is_plain(a))
-        return i && (a == Py_None ? lane->operands == MOST_OPERANDS
+        return i && (a == Py_None ? lane->operands > 2
                                   : lane->numbers && (*dtype)->kind == 'f' && (Py_TYPE(a) == &PyFloat_Type || Py_TYPE(a) == &PyLong_Type)) ? Py_NewRef(a) : NULL;
     PyObject *x = SLOT(a, tensor_at[ARRAY]), *storage = SLOT(a, tensor_at[STORAGE]);
     if (!x || !storage || Py_TYPE(x) != array_type || Py_TYPE(storage) != cpu) return NULL;
     if (!*dtype) {
         *dtype = ((Array *)x)->dtype;
         if (!strchr(lane->kinds, (*dtype)->kind)) return NULL;
-    } else if (((Array *)x)->dtype != *dtype) return NULL;
+    } else if (((Array *)x)->dtype != *dtype && (!lane->mixed || ((Array *)x)->dtype->kind == 'V')) return NULL;
     return Py_NewRef(x);
 }
 
@@ -487,15 +562,15 @@ static PyType_Spec spec = {"tensorgrad._compiled.Lane", sizeof(Lane), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_METHOD_DESCRIPTOR | VECTORCALL, slots};
 static PyTypeObject *lane_type;
 
-/* lane(otherwise, op, kernels, plans, kinds, operands, tracked, numbers, parameters, shows, elementwise): `otherwise` is Python's lane. */
+/* lane(otherwise, op, kernels, plans, kinds, operands, tracked, numbers, parameters, shows, elementwise, composite, mixed): `otherwise` is Python's lane. */
 PyObject *new_lane(PyObject *self, PyObject *args)
 {
     PyObject *otherwise, *op, *kernels, *plans;
     const char *kinds;
-    int operands, tracked, numbers, parameters, shows, elementwise;
+    int operands, tracked, numbers, parameters, shows, elementwise, composite, mixed;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOO!Osipppip:lane", &otherwise, &op, &PyDict_Type, &kernels, &plans, &kinds, &operands, &tracked, &numbers, &parameters,
-                          &shows, &elementwise)) return NULL;
+    if (!PyArg_ParseTuple(args, "OOO!Osipppippp:lane", &otherwise, &op, &PyDict_Type, &kernels, &plans, &kinds, &operands, &tracked, &numbers, &parameters,
+                          &shows, &elementwise, &composite, &mixed)) return NULL;
     if (!lane_type || operands < 1 || operands > MOST_OPERANDS || strlen(kinds) >= sizeof ((Lane *)0)->kinds)
         return PyErr_SetString(PyExc_ValueError, "no lane for such an op"), NULL;
     Lane *lane = (Lane *)new_object(lane_type);
@@ -503,7 +578,7 @@ PyObject *new_lane(PyObject *self, PyObject *args)
     lane->call = call_lane, lane->otherwise = Py_NewRef(otherwise), lane->op = Py_NewRef(op), lane->kernels = Py_NewRef(kernels), lane->plans = Py_NewRef(plans);
     strcpy(lane->kinds, kinds);
     lane->operands = operands, lane->tracked = tracked, lane->numbers = numbers, lane->parameters = parameters, lane->shows = shows;
-    lane->elementwise = elementwise;
+    lane->elementwise = elementwise, lane->composite = composite, lane->mixed = mixed;
     return (PyObject *)lane;
 }
 
@@ -529,20 +604,22 @@ static int find_slots(PyTypeObject *type, const char *const *names, int count, P
     return found == count && !PyErr_Occurred();
 }
 
-/* learn(TensorBase, Node, Plan, Pair, backend, mode, clock, plain, node_of, no_params, refuse_inference, Origin, record_fused): what the lanes work with. Whether they can. */
+/* learn(TensorBase, Node, Plan, Pair, backend, mode, clock, plain, node_of, no_params, refuse_inference, Origin): what the lanes work with. Whether they can. */
 PyObject *learn(PyObject *self, PyObject *args)
 {
     static const char *const of_tensor[] = {"array", "_storage", "_node", "_grad", "origin"};
     static const char *const of_step[] = {"edges", "hooks", "time", "shape", "dtype", "_storage", "saved", "params", "plan", "residual"};
-    static const char *const of_plan[] = {"node_type", "save", "origins", "saves_out", "shapeless", "steps", "extras"};
+    static const char *const of_plan[] = {"node_type", "fused_type", "save", "origins", "saves_out", "shapeless", "steps", "extras"};
+    static const char *const of_pair[] = {"forward", "backward", "below", "rows"};
     static const char *const of_origin[] = {"parent", "op", "args", "params", "kind"};
-    PyObject *given[13];
-    if (!PyArg_ParseTuple(args, "O!O!O!O!O!OOO!OO!OO!O:learn", &PyType_Type, given, &PyType_Type, given + 1, &PyType_Type, given + 2, &PyType_Type, given + 3,
+    PyObject *given[12];
+    if (!PyArg_ParseTuple(args, "O!O!O!O!O!OOO!OO!OO!:learn", &PyType_Type, given, &PyType_Type, given + 1, &PyType_Type, given + 2, &PyType_Type, given + 3,
                           &PyType_Type, given + 4, given + 5, given + 6, &PySet_Type, given + 7, given + 8, &PyDict_Type, given + 9, given + 10,
-                          &PyType_Type, given + 11, given + 12)) return NULL;
+                          &PyType_Type, given + 11)) return NULL;
     if (!array_type || tensor_base || !find_slots((PyTypeObject *)given[0], of_tensor, TENSOR_SLOTS, tensor_at)
         || !find_slots((PyTypeObject *)given[1], of_step, STEP_SLOTS, step_at) || !find_slots((PyTypeObject *)given[2], of_plan, PLAN_SLOTS, plan_at)
-        || !find_slots((PyTypeObject *)given[11], of_origin, ORIGIN_SLOTS, origin_at)) {
+        || !find_slots((PyTypeObject *)given[11], of_origin, ORIGIN_SLOTS, origin_at)
+        || !find_slots((PyTypeObject *)given[3], of_pair, PAIR_SLOTS, pair_at)) {
         PyErr_Clear();
         Py_RETURN_FALSE;
     }
@@ -553,12 +630,12 @@ PyObject *learn(PyObject *self, PyObject *args)
     own_record = PyObject_GetAttrString(self, "record"), careful = PyObject_GetAttrString(self, "record_careful"), nowhere = PyObject_GetAttrString(given[4], "nowhere");
     if (!method_type || !lane_type || !own_record || !careful || !nowhere) return NULL;
     const struct { PyObject **name; const char *text; } names[] = {{&record_name, "record"}, {&grad_name, "grad"}, {&inference_name, "inference"},
-                                                                   {&no_grad_name, "no_grad"}, {&memory_name, "memory"}, {&served_name, "served"}};
+                                                                   {&no_grad_name, "no_grad"}, {&memory_name, "memory"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) if (!(*names[i].name = PyUnicode_InternFromString(names[i].text))) return NULL;
-    for (int i = 0; i < 13; i++) Py_INCREF(given[i]);       /* for good, as these are the package's own */
+    for (int i = 0; i < 12; i++) Py_INCREF(given[i]);       /* for good, as these are the package's own */
     tensor_base = tensor_type = (PyTypeObject *)given[0], step_base = (PyTypeObject *)given[1], plan_type = (PyTypeObject *)given[2];
     pair_type = (PyTypeObject *)given[3], cpu = (PyTypeObject *)given[4], mode = given[5], clock_ = given[6], plain_types = given[7], node_of = given[8];
-    no_params = given[9], refuse = given[10], origin_type = (PyTypeObject *)given[11], record_fused = given[12];
+    no_params = given[9], refuse = given[10], origin_type = (PyTypeObject *)given[11];
     if (PyModule_AddObjectRef(self, "Lane", (PyObject *)lane_type)) return NULL;
     Py_RETURN_TRUE;
 }

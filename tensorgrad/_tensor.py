@@ -14,7 +14,6 @@ from ._warnings import warn
 from .core import dispatch, engine
 from .core.dispatch import PLAIN, wrap
 from .core.inplace import address
-from .core.lanes import lanes
 from .core.mode import mode
 from .core.node import Hooks
 from .core.tape import Leaf, TensorBase, new, node_of, root_of
@@ -556,10 +555,6 @@ def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-PLAIN.clear()
-PLAIN.add(Tensor)
-dispatch.Tensor = Tensor
-if lanes is not None:
-    lanes.results(Tensor)
+dispatch.results_are(Tensor)
 
 __all__ = ["Tensor"]

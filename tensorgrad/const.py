@@ -41,11 +41,8 @@ class DEVICE(metaclass=_Names):
     CUDA = _device("cuda")
 
 
-# The names that ops had in the first version of this project stay as second names.
-_FORMER = {"SUB": "subtract", "MUL": "multiply", "DIV": "divide", "POW": "power", "INVERT": "bitwise_not", "SUM_REDUCE": "sum",
-           "MEAN_REDUCE": "mean", "MAX_REDUCE": "amax", "MIN_REDUCE": "amin", "UNSQUEEZE": "expand_dims", "PERMUTE": "permute_dims",
-           "SELECT": "get_item", "LOOKUP": "embedding", "CONV2D": "convolution", "MAX_POOL2D": "max_pool", "AVG_POOL2D": "window_sum"}
 _MEMBERS = {name.upper(): name for name in sorted(_OPS)}
+_FORMER = {op.former: name for name, op in _OPS.items() if op.former}      # second names
 
-OP = Enum("OP", _MEMBERS | {old: new for old, new in _FORMER.items() if new in _OPS}, module=__name__)  # type: ignore[misc]
+OP = Enum("OP", _MEMBERS | _FORMER, module=__name__)  # type: ignore[misc]
 OP.__doc__ = "Every op of the table: the keys of `OpDispatch.register`."

@@ -10,6 +10,8 @@ from support import cpu_only
 import tensorgrad as tg
 from tensorgrad.core.plan import plans_of
 from tensorgrad.interpret._batched_ops import runner
+from tensorgrad.interpret.batched import batched_backend
+from tensorgrad.interpret.symbols import Symbol, SymbolStorage
 from tensorgrad.ops.base import OPS, input_name
 from tensorgrad.storage.base import MAKERS, attach_operators
 from tensorgrad.storage.cpu import NumpyStorage
@@ -134,3 +136,29 @@ def test_gradients_call_ops_only(op, row):
     for i, formula, wants in plan.steps:
         ge = formula(only_ops, g if op.several else g[0], *[values[place] for place in wants])
         assert isinstance(ge, Opaque), f"grad_{input_name(op, i)} gave a {type(ge).__name__}"
+
+
+INTS = np.array([3, 4]), np.array([1, 0])
+REFUSED = [("floor_divide", INTS, {}), ("trunc_divide", INTS, {}), ("remainder", INTS, {}), ("fmod", INTS, {}),
+           ("binary_cross_entropy", (np.array([0.5, 1.5]), np.ones(2), None), {"reduction": "sum"}),
+           ("nll_loss", (np.ones((2, 3)), np.array([0, 3]), None), {"reduction": "none", "ignore_index": -100}),
+           ("multi_margin_loss", (np.ones((2, 3)), np.array([0, -1]), None), {"p": 1, "margin": 1.0, "reduction": "sum"}),
+           ("multilabel_margin_loss", (np.ones((2, 3)), np.array([[0, 1, 2], [0, 3, 0]])), {"reduction": "sum"})]
+
+
+def test_rows_refuse_values_of_every_op_that_checks_them():
+    assert {name for name, op in OPS.items() if op.check} == {name for name, _, _ in REFUSED}
+
+
+@pytest.mark.parametrize(("name", "inputs", "params"), [pytest.param(*row, id=row[0]) for row in REFUSED])
+def test_values_are_refused_where_there_are_values(name, inputs, params):
+    op = OPS[name]
+    batches = batched_backend(NumpyStorage, 1)
+    one_bad = [None if x is None else batches.array_type(np.stack([x[:1], x[1:]])) for x in inputs]      # the second example is refused
+    symbols = [None if x is None else Symbol(x.shape, x.dtype) for x in inputs]
+    with pytest.raises((RuntimeError, IndexError)) as error:
+        op.kernels.from_definition(NumpyStorage)(*inputs, **params)
+    if name not in ("nll_loss", "multi_margin_loss"):         # whose message looks for the target
+        with pytest.raises(type(error.value), match=str(error.value)):
+            op.kernels[batches](*one_bad, **params)
+    assert op.kernels[SymbolStorage](*symbols, **params).shape in ((), (2,))

@@ -13,7 +13,7 @@ from support import cpu_only
 import tensorgrad as torch
 from tensorgrad import nn
 from tensorgrad.core.dispatch import apply
-from tensorgrad.graph import CannotLower, Lowered, ReadsValues, lower
+from tensorgrad.graph import CannotLower, Graph, Lowered, ReadsValues, lower
 from tensorgrad.nn import functional as F
 from tensorgrad.ops.base import OPS, Op
 from tensorgrad.utils._pytree import tree_leaves
@@ -452,3 +452,27 @@ def test_the_table(name):
             lower(program, tuple(given))
     else:
         same(program, *given)
+
+
+# ── graphs of modules ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_graphs_of_modules_are_lowered():
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4)).eval()
+    graph = Graph(model)
+    x = graph.placeholder("x")
+    y = graph.call_module("1", (graph.call_module("0", (x,)),))
+    graph.output([graph.call_method("relu", (y,)), y])
+    low = lower(graph, (randn(2, 3),))
+    given = randn(2, 3)
+    torch.testing.assert_close(low(given), [model(given).relu(), model(given)])
+    assert names(low) == ["linear", "affine_by_channel", "relu"] and low.tensors["0.weight"] is model[0].weight
+    assert [n.target for n in low.nodes if n.op == "placeholder"] == ["x"] and calls(low)[0].meta["scope"] == "0"
+
+
+def test_lowered_graphs_are_lowered_once_more():
+    model = nn.Sequential(nn.Linear(3, 4), nn.Softmax(-1))
+    first = lower(model, randn(2, 3))
+    second = lower(first, randn(2, 3), whole=lambda op, operands, params: op.opname != "softmax")
+    assert names(second)[0] == "linear" and "softmax" not in names(second) and second.tensors["0.weight"] is model[0].weight
+    torch.testing.assert_close(second(x := randn(2, 3)), model(x))

@@ -2,46 +2,12 @@
 import ast
 import json
 import sys
-from functools import cache
 from pathlib import Path
 
 import pytest
 from support import ROOT, fresh_process
 
-PACKAGE = ROOT / "tensorgrad"
-
-# From the ground up. A module may import from its own rank and from those before it. In the core, `each` module has a rank of its own; other lines are
-# one rank. A module that is not named has the rank of the package around it, so that a package whose modules are named must name all of them.
-each = str.split
-LAYERS = [
-    "_missing _companions _blas _native guest _unsupported _warnings _escaping torch_version dtype device size threads affinity sharing "
-    "generator _streams _printing",
-    *each("storage.layout storage.exhausted storage.base storage.cpu storage.meta storage.simulated storage.cuda storage.stubs"),
-    *each("ops.base ops._airy_function ops._special_functions ops._bessel_functions ops._lapack ops.views ops.shape ops.comparison ops.elementwise "
-          "ops.indexing ops.embedding ops.reduction ops.transcendental ops.activation ops.polynomials ops.special ops.reparameterization ops.matrix ops.linear "
-          "ops.cumulative ops.sorting ops.linalg ops.factorizations ops.fourier ops.convolution ops.pooling ops.resampling ops.normalization ops.attention "
-          "ops.recurrent ops.loss ops.ctc ops.stubs ops"),
-    "const",
-    *each("core core.mode core.tape core.fitting core.aside core.fused core.lanes core.dispatch core.accumulating core.anomaly core.inplace core.updates "
-          "core.engine"),
-    "dispatch ops.dispatch",
-    "kernels",
-    *each("interpret interpret._batched_functions interpret._batched_ops interpret.batched interpret.batching autograd.function interpret.forward "
-          "interpret._symbol interpret._symbol_functions interpret._symbol_ops interpret.symbols autograd.grad_mode autograd.anomaly_mode autograd.variable "
-          "autograd.graph autograd"),
-    "_copying _keywords _overriding",
-    "_tensor overrides _C",
-    "autograd.forward_ad autograd.profiler",
-    "api return_types",
-    "graph",
-    "settings amp nn optim utils func cuda accelerator linalg fft special signal random distributions storage storages serialization multiprocessing "
-    "autograd.gradcheck autograd.functional futures functional types hub graph.inputs graph.lowered graph.lowering",
-    "_VF array_api viz docs testing symbolic layers experiment distributed jit backends version compiler "
-    "_jit_annotations _ops _custom_ops _subclasses _tensor_str "
-    "_dynamo _jit_internal _utils ao cpu export fx library mps mtia nested onnx profiler quantization sparse xpu utils.collect_env",
-    "_as_torch __init__ __main__ __config__",
-]
-RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names.split()}
+from tensorgrad.docs.layers import MODULES, PACKAGE, RANK, imports, inner, rank, syntax, within
 
 # Imports inside a function that reach up, and why they may. The list may only become shorter: an entry that no import needs any more is an error.
 UPWARD = {
@@ -53,7 +19,6 @@ UPWARD = {
     ("utils.data.distributed", "distributed"): "the processes among which samples are shared out",
     ("utils.collect_env", "__init__"): "the package's version",
     ("utils._selective", "_ops"): "functions by the names that torch.ops gives them",
-    ("graph", "nn"): "the modules that a graph's nodes name",
     ("api", "nn"): "torch.f where the function lives in nn.functional",
     ("core.fused", "core.dispatch"): "a step of a kernel pair is pulled as its op's definition",
     ("core.fused", "core.engine"): "the same",
@@ -81,54 +46,6 @@ CIRCLES = {frozenset(names.split()) for names in (
 LOADED_LATER = "nn optim distributions func utils viz linalg fft special cuda symbolic layers experiment serialization testing".split()
 
 
-def name_of(path):
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
-
-
-MODULES = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
-
-
-@cache
-def syntax(path):
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-def imports(path):
-    """(module, whether it is inside a function, line) of each import."""
-    package = ["tensorgrad", *path.relative_to(PACKAGE).parts[:-1]]
-
-    def absolute(node, alias):
-        if isinstance(node, ast.Import):
-            return alias.name
-        base = ".".join([*package[:len(package) - node.level + 1], *([node.module] if node.module else [])]) if node.level else node.module
-        full = f"{base}.{alias.name}"
-        return full if full.removeprefix("tensorgrad.") in MODULES else base
-
-    def walk(node, inside):
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, (ast.Import, ast.ImportFrom)):
-                yield from ((absolute(child, alias), inside, child.lineno) for alias in child.names)
-            yield from walk(child, inside or isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)))
-    return sorted(set(walk(syntax(path), False)))
-
-
-def rank(module):
-    """The layer of a module: its own, or that of the package around it."""
-    while module not in RANK and "." in module:
-        module = module.rpartition(".")[0]
-    return RANK.get(module)
-
-
-def inner(name):
-    """A module of the package as it is called here, or None."""
-    return name.removeprefix("tensorgrad.") if name.startswith("tensorgrad.") else "__init__" if name == "tensorgrad" else None
-
-
-def within(module, package):
-    return module == package or module.startswith(package + ".")
-
-
 # ── imports ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -136,7 +53,7 @@ def test_every_module_has_a_layer_and_every_layer_modules():
     assert not [module for module in MODULES if rank(module) is None]
     assert not [name for name in RANK if not any(within(module, name) for module in MODULES)]
     unnamed = [module for module in MODULES if module not in RANK and module.partition(".")[0] in ("storage", "ops", "core", "interpret")]
-    assert not unnamed, "each module of the core has a place of its own in LAYERS"
+    assert not unnamed, "each module of the core has a place of its own in tensorgrad/docs/layers.py"
 
 
 def exception_for(module, target):
@@ -353,11 +270,11 @@ def test_the_rules_are_seen_to_be_broken(monkeypatch):
     """The readers find imports and assignments of each kind."""
     def read(text, reader):
         monkeypatch.setattr(Path, "read_text", lambda self, encoding=None: text)
-        syntax.cache_clear()
+        syntax.cache_clear(), imports.cache_clear()
         try:
             return list(reader(PACKAGE / "ops" / "made_up.py"))
         finally:
-            syntax.cache_clear()
+            syntax.cache_clear(), imports.cache_clear()
     assert read("import cupy\nfrom ..api import creation\nfrom .. import nn\ndef f():\n    from ..core.dispatch import xp\n    import numpy.linalg\n",
                 imports) == [
         ("cupy", False, 1), ("numpy.linalg", True, 6), ("tensorgrad.api.creation", False, 2), ("tensorgrad.core.dispatch", True, 5),

@@ -87,6 +87,17 @@ def test_a_formula_reads_as_one_would_write_it(name):
     assert (found.forward, found.rules) == EXPECTED[name]
 
 
+WRITTEN = sorted(name for name, op in OPS.items() if "{}" in op.notation)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_an_op_is_written_as_its_record_says(name):
+    op, call = OPS[name], ast.parse(f"xp.{name}({', '.join(OPS[name].inputs)})", mode="eval").body
+    assert op.notation.count("{}") == len(op.inputs)
+    expected = op.notation.format(*op.inputs).replace(" ^ ", "^") if op.notation != "{}" else f"{name}({op.inputs[0]})"
+    assert notation(call) == expected
+
+
 def test_gather_and_its_adjoint():
     assert formulas(OPS["take_along_axis"]).rules == {"x": "scatter_add(zeros(shape(x)), g, index)"}
     assert formulas(OPS["scatter_add"]).rules == {"x": "g", "value": "gather(g, index)"}

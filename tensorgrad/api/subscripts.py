@@ -393,7 +393,9 @@ def put(target: Any, waiting: Any, value: Any, accumulate: bool = False) -> None
         array, *places = (backend.asarray(a) for a in (array, *places))
     where = filled(template, places)
     try:
-        if accumulate:
+        if accumulate and backend.rank:
+            target.array.put(where, array, accumulate=True)
+        elif accumulate:
             backend.xp.add.at(target.array, where, array)
         else:
             target.array[where] = array

@@ -7,6 +7,7 @@ from functools import wraps
 from inspect import signature
 from typing import Any
 
+from ..core.batches import batches
 from ..core.dispatch import wrap
 from ..core.inplace import adopt, check
 from ..core.mode import mode
@@ -262,8 +263,7 @@ class Function(metaclass=FunctionMeta):
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
         if mode.batches:
-            from ..interpret.batching import by_own_rule
-            if (found := by_own_rule(cls, args, apart)) is not NotImplemented:
+            if (found := batches.by_own_rule(cls, args, apart)) is not NotImplemented:
                 return found
         nodes = [node_of(a) if isinstance(a, TensorBase) else None for a in args]
         ctx.needs_input_grad = tuple(node is not None and node.requires_grad for node in nodes)

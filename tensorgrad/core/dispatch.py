@@ -19,13 +19,24 @@ from ..ops.base import OPS, Op, Pair
 from ..storage.base import MAKERS, Storage, backend_of
 from ..storage.cuda import CudaStorage
 from ..storage.exhausted import beyond, memory_error
+from .batches import batches
 from .lanes import NO_PARAMS, NUMBERS, PLAIN, lanes
 from .mode import mode
 from .plan import plans_of
 from .tape import Leaf, Origin, TensorBase, new, node_of, record_fused, record_several
 
-Tensor: Any = TensorBase        # _tensor.py puts the full class here
+Tensor: Any = TensorBase        # the class of the tensors that ops make
 SCALARS = (int, float, complex, generic)
+
+
+def results_are(cls: type[TensorBase]) -> None:
+    """From now on ops make tensors of this class, and their lanes serve these."""
+    global Tensor
+    Tensor = cls
+    PLAIN.clear()
+    PLAIN.add(cls)
+    if lanes is not None:
+        lanes.results(cls)
 
 
 def wrap(array: Any, storage: Any, node: Any = None) -> Any:
@@ -233,8 +244,7 @@ def meet(op: type[Op], args: Any) -> Any:
 
 def _gathered(op: type[Op], args: Any) -> list[Any]:
     if any(type(a._storage).rank for a in args if isinstance(a, TensorBase)):
-        from ..interpret.batching import gathered
-        return gathered(args)
+        return batches.gathered(args)  # type: ignore[no-any-return]
     backends = [type(a._storage) for a in args if isinstance(a, TensorBase) and (a.array.ndim or str(a._storage.device) != "cpu" or a._storage.leads)]
     target = next((b for b in backends if b.leads), backends[0])
     return [move(a, target) if isinstance(a, TensorBase) and type(a._storage) is not target else a for a in args]
@@ -244,8 +254,7 @@ def level_of(other: Any, tensor: Any) -> Any:
     """A tensor for each example of the batch that another is, if vmap hides one: with memory that can take the other's values."""
     if not type(other._storage).rank:
         return tensor
-    from ..interpret.batching import with_memory
-    return with_memory(tensor, other)
+    return batches.with_memory(tensor, other)
 
 
 def move(tensor: Any, target: Any, source: Any = None) -> Any:
@@ -254,8 +263,7 @@ def move(tensor: Any, target: Any, source: Any = None) -> Any:
     if source.hollow:           # there is nothing to copy: it goes with all devices
         return tensor
     if source.rank:
-        from ..interpret.batching import moved
-        return moved(tensor, target)
+        return batches.moved(tensor, target)
     array = target.asarray(tensor.array) if target.hollow else compute(op.kernels[source], tensor.array, source=source, target=target)
     out = fresh(array, target)
     node = node_of(tensor)
@@ -366,13 +374,14 @@ def defined(op: type[Op], backend: Any, args: Any, edges: Any, params: Any) -> A
 # ── the fast lanes: elementwise ops of one or two tensors of one dtype ────────────────────────────────────────────────
 
 
-def compiled(op: type[Op], operands: int, numbers: bool = False, parameters: bool = False) -> Callable[[Any], Callable[..., Any]]:
+def compiled(op: type[Op], operands: int, numbers: bool = False, parameters: bool = False, mixed: bool = False) -> Callable[[Any], Callable[..., Any]]:
     """A decorator: the compiled form of a lane, where there is one (native/lane.c). It leaves to the lane itself what is not plain."""
     def decorate(lane: Callable[..., Any]) -> Callable[..., Any]:
         if lanes is None:
             return lane
-        return update_wrapper(lanes.lane(lane, op, op.kernels, plans_of(op), op.kinds, operands, op.differentiable, numbers, parameters,
-                                         2 if op.view == "always" else int(bool(op.view)), op.elementwise and not op.row_major), lane)
+        return update_wrapper(lanes.lane(lane, op, op.kernels, plans_of(op), op.kinds, operands, op.differentiable or op.composite, numbers, parameters,
+                                         2 if op.view == "always" else int(bool(op.view)), op.elementwise and not op.row_major, op.composite,
+                                         mixed), lane)
     return decorate
 
 
@@ -557,6 +566,9 @@ def joining(op: type[Op]) -> Callable[..., Any]:
     return call
 
 
+OPERANDS = 5        # the most that a compiled lane takes
+
+
 def lane(op: type[Op]) -> Callable[..., Any]:
     """How Tensors call an op."""
     if op.sequence and not (op.view or op.several or op.composite):
@@ -568,8 +580,8 @@ def lane(op: type[Op]) -> Callable[..., Any]:
             return (unary if op.arity == 1 else binary)(op)
         if op.arity == 1:
             return parametric(op)
-    if op.arity in (2, 3) and not (op.view or op.several or op.composite):
-        return compiled(op, op.arity, parameters=bool(op.parameters))(general(op))
+    if op.arity and op.arity <= OPERANDS and not (op.view or op.several or op.sequence):
+        return compiled(op, op.arity, parameters=bool(op.parameters), mixed=op.casts is None)(general(op))
     return general(op)
 
 

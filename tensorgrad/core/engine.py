@@ -11,6 +11,7 @@ from ..dtype import FROM_NUMPY
 from ..guest import compute
 from . import composed  # noqa: F401  steps of kernel pairs, which register themselves
 from .accumulating import owning
+from .batches import batches
 from .dispatch import wrap, xp
 from .mode import mode
 from .step import fitted_tensor
@@ -94,8 +95,7 @@ def _start(i: int, node: Any, g: Any) -> Any:
     if g._storage.device != node._storage.device:
         raise RuntimeError(f"invalid gradient at index {i} - expected device {node._storage.device} but got {g._storage.device}")
     if type(g._storage).rank < node._storage.rank:
-        from ..interpret.batching import lifted
-        return lifted(g, type(node._storage))
+        return batches.lifted(g, type(node._storage))
     return g
 
 

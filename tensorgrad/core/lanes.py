@@ -17,7 +17,7 @@ from .fitting import fitted
 from .mode import mode, refuse_inference, writers
 from .node import Node
 from .plan import Plan
-from .tape import FREED, Leaf, Origin, TensorBase, node_of, record_fused
+from .tape import FREED, Leaf, Origin, TensorBase, node_of
 
 PLAIN: set[type] = {TensorBase}  # classes whose operations give plain Tensors: Tensor, Parameter, Buffer
 NUMBERS = (int, float)
@@ -25,7 +25,7 @@ NO_PARAMS: dict[str, Any] = {}
 
 lanes: Any = None
 if native is not None and not os.environ.get("TENSORGRAD_KERNELS") and \
-        native.learn(TensorBase, Node, Plan, Pair, NumpyStorage, mode, clock, PLAIN, node_of, NO_PARAMS, refuse_inference, Origin, record_fused):
+        native.learn(TensorBase, Node, Plan, Pair, NumpyStorage, mode, clock, PLAIN, node_of, NO_PARAMS, refuse_inference, Origin):
     lanes = native
     lanes.learn_steps(Leaf, FREED, fitted)
     writers.register(plain=lanes.record, careful=lanes.record_careful)

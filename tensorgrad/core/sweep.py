@@ -13,6 +13,7 @@ from ..guest import enter, leave, outside
 from ..storage.exhausted import memory_error
 from .accumulating import accumulate
 from .aside import Aside
+from .batches import batches
 from .fitting import unpulled
 from .hooks import hooked, hooked_after, hooked_before, pull_watched
 from .lanes import lanes
@@ -51,9 +52,8 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
         create_graph = retain_graph = True
     detour = aside = None
     if mode.batches and any(isinstance(g, TensorBase) for g in grads.values()):      # a batch of gradients, for steps that know of none
-        from ..interpret.batching import Detour
         create_graph = True
-        if (detour := Detour(grads, order)).needed:
+        if (detour := batches.detour(grads, order)).needed:
             grads = detour.begin(grads)
     mode.sweep, watched = Sweep(order, {*last, *grads}, useful, wanted or ()), mode.watching.anomaly
     usual = useful is None and not (create_graph or watched)

@@ -12,12 +12,10 @@ from ..ops.base import OPS
 from ..ops.indexing import ARRAY
 from ..storage.base import MAKERS, NoValues
 from .lines import ReadsValues, user_line
-from .recorder import here
-from .recording import Recorded, RecordingStorage, applied, argument, written
+from .recorded import NAMES, Recorded, applied
+from .recorder import running
+from .recording import argument, written
 from .steps import Foreign, Make
-
-NAMES = {"concatenate": "concat", "take": "index_select", "transpose": "permute_dims", "true_divide": "divide", "abs": "absolute",
-         "invert": "bitwise_not", "conjugate": "conj", "astype": "cast", "var": "variance", "std": "deviation", "clip": "clamp"}
 
 
 class Add:
@@ -30,11 +28,17 @@ class Add:
         parts = index if isinstance(index, tuple) else (index,)
         arrays = [p for p in parts if isinstance(p, (np.ndarray, Recorded))]
         template = tuple(ARRAY if isinstance(p, (np.ndarray, Recorded)) else p for p in parts)
-        written(x, applied("index_put", x, RecordingStorage.asarray(value, x.dtype), *arrays, template=template, accumulate=True))
+        written(x, applied("index_put", x, running().backend.asarray(value, x.dtype), *arrays, template=template, accumulate=True))
 
 
 class Functions:
-    """NumPy, as recorded arrays see it."""
+    """NumPy, as recorded arrays see it. `call` finds the op that one of its functions is, and `foreign` records those that are none."""
+
+    def call(self, name: str, function: Any, args: Any, params: Any) -> Any:
+        return call(name, function, args, params)
+
+    def foreign(self, name: str, function: Any, args: Any, params: Any) -> Any:
+        return foreign(name, function, args, params)
 
     def __getattr__(self, name: str) -> Any:
         if name == "add":
@@ -57,9 +61,9 @@ def made(name: str, *args: Any, dtype: Any = None, **params: Any) -> Any:
     args = tuple(a.item() if isinstance(a, (np.generic, np.ndarray, Recorded)) and not a.ndim else a for a in args)
     name = "zeros" if name == "empty" else name
     array = getattr(np, name)(*args, dtype=dtype, **params)
-    if here.recorder is None or here.recorder.fold:
+    if running().fold:
         return Recorded(array)
-    return Recorded(array, here.recorder.step(Make(name), args, {"dtype": array.dtype, **params}, [array], True)[0])
+    return Recorded(array, running().step(Make(name), args, {"dtype": array.dtype, **params}, [array], True)[0])
 
 
 def call(name: str, function: Any, args: Any, params: Any) -> Any:
@@ -67,7 +71,7 @@ def call(name: str, function: Any, args: Any, params: Any) -> Any:
     name = NAMES.get(name, name)
     params = {k: v for k, v in params.items() if v is not None and not (k == "keepdims" and v is np._NoValue)}  # type: ignore[attr-defined]
     if name in ("asarray", "array", "ascontiguousarray"):
-        found = RecordingStorage.asarray(args[0], params.get("dtype"))
+        found = running().backend.asarray(args[0], params.get("dtype"))
         return found if name == "asarray" else found.copy()
     if (dtype := params.get("dtype")) is not None and name in ("sum", "prod", "cumsum", "cumprod"):
         args, params = (args[0].astype(dtype), *args[1:]), {k: v for k, v in params.items() if k != "dtype"}
@@ -79,7 +83,7 @@ def call(name: str, function: Any, args: Any, params: Any) -> Any:
     op = OPS.get(name)
     if op is None or set(params) - set(op.parameters):
         return foreign(f"numpy.{name}", function, args, params)
-    return getattr(RecordingStorage.xp, name)(*args, **params)
+    return getattr(running().backend.xp, name)(*args, **params)
 
 
 def foreign(name: str, function: Any, args: Any, params: Any) -> Any:
@@ -95,7 +99,7 @@ def foreign(name: str, function: Any, args: Any, params: Any) -> Any:
         return SymbolStorage.asarray(a.inner) if symbols else a.inner
     given, named = bare(tuple(args)), {k: bare(v) for k, v in params.items()}
     known = all(a.known for a in arrays)
-    if known or here.recorder.reading is not None:
+    if known or running().reading is not None:
         result = function(*given, **named)
     else:
         try:
@@ -111,7 +115,7 @@ def foreign(name: str, function: Any, args: Any, params: Any) -> Any:
         outs = [Recorded(p) for p in parts]
     else:
         step = _nested(argument, args), {k: _nested(argument, v) for k, v in params.items()}
-        outs = [Recorded(p, node, False) for p, node in zip(parts, here.recorder.step(Foreign(name, function), *step, parts, False, several), strict=True)]
+        outs = [Recorded(p, node, False) for p, node in zip(parts, running().step(Foreign(name, function), *step, parts, False, several), strict=True)]
     return type(result)(outs) if several else outs[0]
 
 

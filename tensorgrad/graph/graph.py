@@ -7,6 +7,7 @@ from typing import Any
 from weakref import ref
 
 from .names import Namespace, wanted_name
+from .nesting import aggregate
 from .node import GAP, Node, map_arg
 
 ABSENT: Any = object()
@@ -290,7 +291,7 @@ class Graph:
         """All but the nodes and the owner: what copies share."""
         return {key: value for key, value in self.__dict__.items() if key not in OWN}
 
-    def _fill(self, rows: list[tuple[Any, ...]], names: Namespace, made: Callable[[int], Node], known: Callable[[Node], Any]) -> None:
+    def _fill(self, rows: list[tuple[Any, ...]], names: Namespace, made: Callable[[int], Node], known: Callable[[Any], Any]) -> None:
         """Take over nodes from a flat list: first all of them without arguments, then those."""
         nodes = []
         for place, name, op, target, _, _, kind, meta, more in rows:
@@ -302,7 +303,7 @@ class Graph:
             node._place = place
             nodes.append(node)
         for node, row in zip(nodes, rows, strict=True):
-            node._set(map_arg(row[4], known), map_arg(row[5], known))
+            node._set(aggregate(row[4], known), aggregate(row[5], known))
         self._length, self._namespace = len(nodes), names
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Graph:
@@ -313,9 +314,17 @@ class Graph:
         nodes = {node._place: node for node in self.nodes}
         for node in nodes.values():
             memo[id(node)] = Node.__new__(Node)
-        rows = [(*node._row()[:-2], node.meta.copy(), node.__dict__) for node in nodes.values()]
-        new._fill(rows, self._namespace.copy(), lambda place: memo[id(nodes[place])], lambda node: memo.get(id(node), node))
+        rows = [(place, node.name, node.op, self._copied(node.target, memo), node._args, node._kwargs, node.type, node.meta.copy(), node.__dict__)
+                for place, node in nodes.items()]
+
+        def known(leaf: Any) -> Any:
+            return memo.get(id(leaf), leaf) if isinstance(leaf, Node) else self._copied(leaf, memo)
+        new._fill(rows, self._namespace.copy(), lambda place: memo[id(nodes[place])], known)
         return new
+
+    def _copied(self, thing: Any, memo: dict[int, Any]) -> Any:
+        """What a copy has in the place of a function or constant."""
+        return thing
 
     def __getstate__(self) -> Any:
         return self._state(), [node._row() for node in self.nodes], self._namespace

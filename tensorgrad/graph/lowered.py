@@ -3,13 +3,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.dispatch import apply
 from ..core.tape import TensorBase
-from ..ops.base import Op
 from ..utils._pytree import tree_flatten
 from .graph import Graph
-from .nesting import mapped
-from .node import Node, map_arg
+from .running import Runner
 
 
 class Lowered(Graph):
@@ -36,23 +33,4 @@ class Lowered(Graph):
         leaves, spec = tree_flatten((args, kwargs))
         if spec != self.spec:
             raise TypeError(f"the arguments are not nested as those that the program was lowered with: {spec}, not {self.spec}")
-        given = iter([leaf for leaf in leaves if isinstance(leaf, TensorBase)])
-        values: dict[Node, Any] = {}
-        uses = {node: len(node.users) for node in self.nodes}
-        for node in self.nodes:
-            if node.op == "placeholder":
-                values[node] = next(given)
-                continue
-            if node.op == "get_attr":
-                values[node] = self.tensors[node.target]
-                continue
-            bound, named = map_arg(node.args, values.__getitem__), map_arg(node.kwargs, values.__getitem__)
-            if node.op == "output":
-                return mapped(lambda leaf: leaf, bound[0])
-            target: Any = node.target
-            values[node] = apply(target, *bound, **named) if isinstance(target, type) and issubclass(target, Op) else target(*bound, **named)
-            for used in node.all_input_nodes:
-                uses[used] -= 1
-                if not uses[used]:
-                    del values[used]
-        return None
+        return Runner(self)(self.tensors, [leaf for leaf in leaves if isinstance(leaf, TensorBase)])

@@ -1,8 +1,9 @@
 """A program as a graph of the table's ops: what it computes for inputs of given shapes, whatever Python did on the way."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,17 @@ from ..core.mode import no_grad
 from ..core.tape import TensorBase
 from ..interpret._symbol import Symbol
 from ..nn.modules.module import Module
-from ..storage.stand_in import standing_in
+from ..nn.parameter import Parameter
+from ..storage.base import standing_in
 from ..utils._pytree import tree_flatten, tree_unflatten
-from .inputs import input_names
+from .backend import RecordingStorage
+from .graph import Graph
+from .inputs import input_names, tensors_in
 from .lowered import Lowered
+from .recorded import Memory, Recorded, clock
 from .recorder import Recorder, here
-from .recording import CLONE, Memory, Recorded, RecordingStorage, argument, clock
+from .recording import CLONE, argument
+from .running import run
 
 Sizes = Mapping[tuple[int, int], int]         # (input, axis) → size
 
@@ -49,18 +55,29 @@ def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, 
     graph = Lowered()
     graph.spec = spec
     with ExitStack() as stack:
-        recorder = stack.enter_context(recording(Recorder(graph, reading, whole, fold)))
-        given = _placeholders(recorder, input_names(program, args, kwargs), leaves, sizes or {})
-        if isinstance(program, Module):
-            stack.enter_context(known(program))
+        recorder = stack.enter_context(recording(Recorder(graph, RecordingStorage, reading, whole, fold)))
+        call, names, module = _program(program, args, kwargs)
+        given = _placeholders(recorder, names, leaves, sizes or {})
+        stack.enter_context(recorded(tensors_of(module) if isinstance(module, Module) else getattr(program, "tensors", {}).items()))
+        if isinstance(module, Module):
+            stack.enter_context(left_as_it_was(module))
         recorder.begun = next(clock)
         args, kwargs = tree_unflatten([next(given) if isinstance(leaf, TensorBase) else leaf for leaf in leaves], spec)
-        result = program(*args, **kwargs)
+        result = call(*args, **kwargs)
         _finish(recorder, result)
     for node in recorder.constants.values():
         graph.tensors[node.target] = as_tensor(node.meta["value"])
     graph.written = tuple(recorder.written)
     return graph
+
+
+def _program(program: Any, args: Any, kwargs: Any) -> tuple[Any, list[str], Any]:
+    """What runs, the names of its inputs, and the module that has its tensors."""
+    if not isinstance(program, Graph) or isinstance(program, Lowered):
+        return program, input_names(program, args, kwargs), program
+    inputs = tensors_in(args)
+    names = [node.target for node in program.nodes if node.op == "placeholder"]
+    return partial(run, program), names if len(names) == len(inputs) else [f"input_{i}" for i in range(len(inputs))], program.owning_module
 
 
 def _placeholders(recorder: Recorder, names: Sequence[str], leaves: Any, sizes: Sizes) -> Iterator[Any]:
@@ -121,20 +138,30 @@ def recording(recorder: Recorder) -> Iterator[Recorder]:
 
 
 @contextmanager
-def known(model: Any) -> Iterator[None]:
-    """A model whose tensors are recorded, under the names that its state has, and whose modules tell when they run. Afterwards it is as it was."""
-    kept = [(module, dict(module.__dict__), {k: list(v.items()) for k, v in module.__dict__.items() if isinstance(v, dict)}) for module in model.modules()]
-    before, handles = [], []
-    recorder = here.recorder
+def recorded(tensors: Iterable[tuple[str, Any]]) -> Iterator[None]:
+    """The tensors of a program, by name, as arrays of the graph that are known. Parameters cannot be written to."""
+    recorder, before = here.recorder, []
     try:
-        for tensor, name, parameter in list(tensors_of(model)):
+        for name, tensor in list(tensors):
             array = np.asarray(type(tensor._storage).host(tensor.array))
             before.append((tensor, tensor.array, tensor._storage))
             recorder.graph.tensors[name] = tensor
             node = recorder.described(recorder.graph.get_attr(name), array, True)
             node.meta["state"] = True
-            tensor.array = Recorded(array, node, memory=Memory(name, fixed=parameter))
+            tensor.array = Recorded(array, node, memory=Memory(name, fixed=isinstance(tensor, Parameter)))
             tensor._storage = RecordingStorage()
+        yield
+    finally:
+        for tensor, array, storage in before:
+            tensor.array, tensor._storage = array, storage
+
+
+@contextmanager
+def left_as_it_was(model: Any) -> Iterator[None]:
+    """A model whose modules tell when they run, and afterwards have the attributes, parameters and hooks that they had."""
+    kept = [(module, dict(module.__dict__), {k: list(v.items()) for k, v in module.__dict__.items() if isinstance(v, dict)}) for module in model.modules()]
+    handles = []
+    try:
         for path, module in model.named_modules():
             handles.append(module.register_forward_pre_hook(_entering(path)))
             handles.append(module.register_forward_hook(_leaving, always_call=True))
@@ -142,8 +169,6 @@ def known(model: Any) -> Iterator[None]:
     finally:
         for handle in handles:
             handle.remove()
-        for tensor, array, storage in before:
-            tensor.array, tensor._storage = array, storage
         for module, attributes, tables in kept:
             for name, table in tables.items():
                 attributes[name].clear()
@@ -160,28 +185,27 @@ def _leaving(module: Any, args: Any, result: Any) -> None:
     here.recorder.scopes.pop()
 
 
-def tensors_of(model: Any) -> Iterator[tuple[Any, str, bool]]:
-    """All tensors that a model holds, once each, with their names and whether they are parameters: those, buffers, and tensors in attributes and their
-    lists."""
+def tensors_of(model: Any) -> Iterator[tuple[str, Any]]:
+    """(name, tensor) of all tensors that a model holds, once each: parameters, buffers, and tensors in attributes and their lists."""
     seen: set[int] = set()
 
-    def within(value: Any, name: str, parameter: bool) -> Iterator[tuple[Any, str, bool]]:
+    def within(value: Any, name: str) -> Iterator[tuple[str, Any]]:
         if isinstance(value, TensorBase):
             if id(value) not in seen and type(value.array) is not Recorded and value._storage.device.type != "meta" and not value._storage.rank:
                 seen.add(id(value))
-                yield value, name, parameter
+                yield name, value
         elif isinstance(value, (list, tuple)):
             for i, part in enumerate(value):
-                yield from within(part, f"{name}.{i}", False)
+                yield from within(part, f"{name}.{i}")
         elif isinstance(value, dict):
             for key, part in value.items():
-                yield from within(part, f"{name}.{key}", False)
+                yield from within(part, f"{name}.{key}")
     modules = list(model.named_modules())
     for table in ("_parameters", "_buffers"):
         for path, module in modules:
             for name, value in module.__dict__[table].items():
-                yield from within(value, f"{path}.{name}" if path else name, table == "_parameters")
+                yield from within(value, f"{path}.{name}" if path else name)
     for path, module in modules:
         for name, value in module.__dict__.items():
             if not name.startswith("_") or isinstance(value, TensorBase):
-                yield from within(value, f"{path}.{name}" if path else name, False)
+                yield from within(value, f"{path}.{name}" if path else name)

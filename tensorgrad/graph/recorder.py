@@ -18,16 +18,24 @@ class Here(threading.local):
 here = Here()
 
 
+def running() -> Recorder:
+    """The run that this thread records. ReadsValues if there is none any more."""
+    if here.recorder is None:
+        raise ReadsValues("a tensor is used after its program was recorded", user_line())
+    return here.recorder  # type: ignore[no-any-return]
+
+
 class Recorder:
-    """One run of a program. `graph` gets a node for each step.
+    """One run of a program, whose tensors are of the storage `backend`. `graph` gets a node for each step.
 
     Values that depend on the inputs are symbols, or, where there is `reading`, arrays computed from the example inputs: `reading(source)` is then
     called when the program looks at one. `whole(op, operands, params)` says whether an application of an op is one step, or those of its definition.
     With `fold`, what is computed from constants alone is a constant, and no steps.
     """
 
-    def __init__(self, graph: Any, reading: Callable[[str], None] | None = None, whole: Callable[..., bool] | None = None, fold: bool = True) -> None:
-        self.graph, self.reading, self.whole, self.fold = graph, reading, whole, fold
+    def __init__(self, graph: Any, backend: Any, reading: Callable[[str], None] | None = None, whole: Callable[..., bool] | None = None,
+                 fold: bool = True) -> None:
+        self.graph, self.backend, self.reading, self.whole, self.fold = graph, backend, reading, whole, fold
         self.scopes = [""]
         self.constants: dict[int, Any] = {}
         self.held: list[Any] = []            # the arrays of the constants: their ids are not to be given to others

@@ -1,4 +1,4 @@
-"""What the steps of a lowered graph call besides the ops of the table: makers of arrays, random numbers, functions of NumPy, parts of results.
+"""What the steps of a lowered graph call besides the ops of the table: makers of arrays, random numbers, functions of NumPy.
 
 They are callables of tensors, as the graph's other functions are, and compare by what they do.
 """
@@ -85,13 +85,3 @@ class Foreign(Target):
             return a
         found = self.function(*bare(args), **{name: bare(value) for name, value in params.items()})
         return [fresh(backend.asarray(part), backend) for part in found] if isinstance(found, (tuple, list)) else fresh(backend.asarray(found), backend)
-
-
-class Piece:
-    """The end of a chain of views that is one of several results, such as a chunk: see ops/views.py."""
-
-    torch_name = opname = "Piece"
-
-    @staticmethod
-    def forward(xp: Any, parts: Any, *, number: int) -> Any:
-        return parts[number]

@@ -1,7 +1,6 @@
-"""The ops of the table on arrays with hidden axes, by family.
+"""The ops of the table on arrays with hidden axes, as the record says: `Op.batch` names a family, or is a rule of the op's own.
 
-Where nothing is said of an op, it runs for one example after the other. `DEFINED` ones run from their definition, made of functions that know
-about batches; the others go to the kernel for whole arrays, with the hidden axes where they do no harm.
+A rule is a function (lot, kernel, *inputs, **params). `kernel` computes on whole arrays, hidden axes and all, and `lot` knows of those axes.
 """
 from __future__ import annotations
 
@@ -9,97 +8,278 @@ from functools import partial
 from math import prod
 from typing import Any
 
-from ._batched_functions import aligned, all_full, full, hidden_of, is_shared, looped, pushed, shared_values, wrapped
+import numpy as np
 
-DEFAULTS: dict[str, Any] = {"axis1": 0, "axis2": 1, "axis": None}
+from ..ops.indexing import ARRAY
+from ._batched_subscripts import examples_of, indexed, spread
+
 
 def rule_of(op: Any, backend: Any) -> Any:
-    """The kernel of an op on a backend of batches, from what the op's record says; None where its definition, made of batched functions, serves."""
-    inner = runner(op, backend.inner)
+    """The kernel of an op on a backend of batches; None where its definition, made of ops on batches, serves."""
     if op.by_values:
         return partial(dynamic, op.by_values)
-    if op.opname in RULES:
-        return partial(RULES[op.opname], backend, inner)
-    if op.opname in WRITING:
-        return partial(WRITING[op.opname], backend, inner, op)
-    return FAMILIES[op.batch](op, backend, inner)
+    lot, kernel = backend.lot, runner(op, backend.inner)
+    return FAMILIES[op.batch](op, lot, kernel) if isinstance(op.batch, str) else partial(op.batch, lot, kernel)
 
 
 def runner(op: Any, backend: Any) -> Any:
     """The kernel for whole arrays, without a shortcut back."""
+    kernel = op.kernels[backend]
+    if not hasattr(kernel, "backward"):
+        return kernel
+
     def run(*args: Any, **params: Any) -> Any:
-        kernel = op.kernels[backend]
-        if hasattr(kernel, "backward"):
-            served = kernel.forward(*args, **params)
-            return op.kernels.from_definition(backend)(*args, **params) if served is NotImplemented else served[0]
-        return kernel(*args, **params)
+        served = kernel.forward(*args, **params)
+        return op.kernels.from_definition(backend)(*args, **params) if served is NotImplemented else served[0]
     return run
+
+
+class Lot:
+    """The batches of one backend, as rules see them: their values have `rank` hidden axes in front, of the length of the batch, or of 1 where all
+    examples share what there is."""
+
+    def __init__(self, backend: Any) -> None:
+        self.backend, self.array, self.rank = backend, backend.array_type, backend.rank
+
+    @property
+    def xp(self) -> Any:
+        """The op table on batches."""
+        return self.backend.xp
+
+    def batch(self, x: Any) -> Any:
+        """An array as a batch."""
+        return x if type(x) is self.array else self.backend.asarray(x)
+
+    def whole(self, values: Any) -> Any:
+        """Results on whole arrays, as batches."""
+        return tuple(map(self.array, values)) if isinstance(values, (tuple, list)) else self.array(values)
+
+    def values(self, *args: Any) -> Any:
+        """The values of operands that broadcast: with as many axes behind the hidden ones. As they are, if there is no batch among them."""
+        array = self.array
+        ndims = [a.ndim for a in args if type(a) is array]
+        if len(args) == 1 or not ndims:
+            return [a.values if type(a) is array else a for a in args]
+        ndim = max(*ndims, *(len(a.shape) for a in args if hasattr(a, "shape")))
+        return [spread(a, ndim) if type(a) is array else a for a in args]
+
+    def hidden(self, *args: Any) -> tuple[int, ...]:
+        """The hidden axes that operands have together."""
+        return np.broadcast_shapes(*(a.hidden for a in args if type(a) is self.array))
+
+    def full(self, x: Any, hidden: tuple[int, ...]) -> Any:
+        """The values of an operand, with these hidden axes: repeated without a copy."""
+        x = self.batch(x)
+        return x.values if x.hidden == hidden else self.backend.inner.xp.broadcast_to(x.values, (*hidden, *x.shape))
+
+    def all_full(self, *args: Any) -> list[Any]:
+        hidden = self.hidden(*args)
+        return [self.full(a, hidden) for a in args]
+
+    def shared(self, *args: Any) -> bool:
+        """Whether all examples have the same operands; None is one that is not given."""
+        return all(type(a) is not self.array or set(a.hidden) <= {1} for a in args)
+
+    def common(self, x: Any) -> Any:
+        """The values that all examples share."""
+        return x.values.reshape(x.shape) if type(x) is self.array else x
+
+    def axes(self, axis: Any, ndim: int) -> Any:
+        """An axis, or several, counted from the front of the values; None stands for all."""
+        if axis is None:
+            return tuple(range(self.rank, self.rank + ndim))
+        return tuple(a % max(ndim, 1) + self.rank for a in axis) if isinstance(axis, (tuple, list)) else axis % max(ndim, 1) + self.rank
+
+    def every(self, *parts: Any) -> tuple[Any, ...]:
+        """An index, or a template, of each example."""
+        return (*(slice(None),) * self.rank, *parts)
+
+    def line(self, x: Any) -> Any:
+        """The values, with all elements of an example in a line."""
+        return x.values.reshape(*x.hidden, x.size)
+
+    def strided(self, values: Any, shape: Any, strides: Any) -> Any:
+        """A view of memory, with steps in bytes."""
+        return self.backend.inner.module.lib.stride_tricks.as_strided(values, shape, strides)
+
+    def definition(self, op: Any) -> Any:
+        """An op's definition, on batches."""
+        return op.kernels.from_definition(self.backend)
+
+    def folded(self, function: Any, x: Any) -> Any:
+        """A function of independent samples along the first axis, of all examples' at once."""
+        out = function(x.values.reshape(prod(x.hidden) * x.shape[0], *x.shape[1:]))
+        return self.whole(out.reshape(*x.hidden, x.shape[0], *out.shape[1:]))
+
+    def one_by_one(self, function: Any, *args: Any, **params: Any) -> Any:
+        """A function, run for one example after the other: right for all that gives results of one shape."""
+        flat = [part for a in (*args, *params.values()) for part in (a if isinstance(a, (tuple, list)) else (a,))]
+        if not any(type(a) is self.array for a in flat):
+            return function(*args, **params)
+        hidden = self.hidden(*flat)
+
+        def at(place: Any, a: Any) -> Any:
+            if type(a) is self.array:
+                return a.values[(*(i if n > 1 else 0 for i, n in zip(place, a.hidden, strict=True)), ...)]
+            return type(a)(at(place, part) for part in a) if type(a) in (tuple, list) else a
+        places = list(np.ndindex(*hidden))
+        if not places:      # of no examples at all, the shape is that of an example of zeros
+            zeros = partial(self.backend.inner.xp.zeros)
+            filled = (self.array(zeros((*(n or 1 for n in hidden), *a.shape), dtype=a.dtype)) if type(a) is self.array else a for a in args)
+            result, cut = self.one_by_one(function, *filled, **params), tuple(map(slice, hidden))
+            return self.whole(tuple(r.values[cut] for r in result) if isinstance(result, tuple) else result.values[cut])
+        results = [function(*(at(p, a) for a in args), **{name: at(p, a) for name, a in params.items()}) for p in places]
+        several, inner = isinstance(results[0], (tuple, list)), self.backend.inner
+        columns = zip(*results, strict=True) if several else [results]
+        parts = [inner.xp.stack([inner.asarray(r) for r in column], axis=0) for column in columns]
+        found = self.whole([part.reshape(*hidden, *part.shape[1:]) for part in parts])
+        return found if several else found[0]
+
+    def places(self, shape: Any, indices: Any, template: Any, hidden: tuple[int, ...]) -> tuple[Any, Any, int]:
+        """Where index arrays lead to, in one long table of all examples' rows: the numbers of rows, the shape of the places in an example, and how many
+        axes of `shape` rows are counted along. The others are the rows' own."""
+        axes = len(shape)
+        plain = all(i.dtype.kind != "b" for i in indices) and Ellipsis not in template and None not in template
+        while plain and axes > 1 and (axes > len(template) or template[axes - 1] == slice(None)):
+            axes -= 1
+        xp, count, rows = self.backend.inner.xp, prod(hidden), prod(shape[:axes])
+        if axes == 1 and template[0] is ARRAY and plain:
+            found = self.batch(indices[0])
+            values = found.values % max(rows, 1)
+        else:
+            arrays, numbers = iter(indices), self.batch(xp.arange(rows).reshape(shape[:axes]))
+            found = indexed(numbers, tuple(next(arrays) if part is ARRAY else part for part in template[:axes if plain else None]))
+            values = found.values
+        starts = xp.arange(0, count * rows, rows or 1).reshape(*hidden, *(1,) * found.ndim) if rows else 0
+        return (values + starts).reshape(-1), found.shape, axes
+
+    def rows(self, x: Any, lead: Any, tail: Any, hidden: tuple[int, ...]) -> Any:
+        """An operand as one long table: repeated for all examples and all places, each row of the shape `tail`."""
+        shape = (*lead, *tail)
+        x = self.batch(x)
+        surplus = max(x.ndim - len(shape), 0)
+        values = spread(x, len(shape)) if not surplus else x.values.reshape(*x.hidden, *x.shape[surplus:])
+        return self.backend.inner.xp.broadcast_to(values, (*hidden, *shape)).reshape(prod(hidden) * prod(lead), *tail)
 
 
 # ── families ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def elementwise(backend: Any, inner: Any, *args: Any, **params: Any) -> Any:
-    return wrapped(backend.array_type, inner(*aligned(backend.array_type, args), **params))
+def elementwise(op: Any, lot: Lot, kernel: Any) -> Any:
+    """Ops whose operands broadcast."""
+    def run(*args: Any, **params: Any) -> Any:
+        return lot.whole(kernel(*lot.values(*args), **params))
+    return run
 
 
-def trailing(backend: Any, inner: Any, x: Any, *rest: Any, **params: Any) -> Any:
-    return wrapped(backend.array_type, inner(x.values, *rest, **params))
+def trailing(op: Any, lot: Lot, kernel: Any) -> Any:
+    """Ops that look at the last axes, or at single elements, and need not know of any in front."""
+    def run(x: Any, *rest: Any, **params: Any) -> Any:
+        return lot.whole(kernel(x.values, *rest, **params))
+    return run
 
 
-def along(backend: Any, inner: Any, named: Any, given: Any, op: Any, *args: Any, **params: Any) -> Any:
-    """Ops whose parameters name axes."""
-    x = args[0]
-    arrays = [x.values] if len(args) == 1 else all_full(backend, *args)
-    for name in named:
-        axis = params.get(name, DEFAULTS.get(name))
-        params[name] = grown_axes(backend, x, axis) if op.opname == "expand_dims" else pushed(backend, x, axis)
-    if not x.ndim and op.opname not in ("expand_dims", "squeeze"):     # one element counts as having an axis
-        arrays = [a.reshape(*a.shape, 1) for a in arrays]
-        params |= {name: backend.rank for name in named}
-        out = inner(*arrays, **params)
-        parts = [o.reshape(o.shape[:backend.rank]) for o in (out if op.several else [out])]
-        return wrapped(backend.array_type, parts if op.several else parts[0])
-    if op.opname == "squeeze" and not x.ndim:
-        return backend.array_type(x.values)
-    return wrapped(backend.array_type, inner(*arrays, **params))
+def along(op: Any, lot: Lot, kernel: Any) -> Any:
+    """Ops whose parameters name axes, of operands that have as many."""
+    def run(*args: Any, **params: Any) -> Any:
+        x = args[0]
+        arrays = [x.values] if len(args) == 1 else lot.all_full(*args)
+        if x.ndim:
+            for name in op.axes:
+                params[name] = lot.axes(params.get(name, op.parameters[name]), x.ndim)
+            return lot.whole(kernel(*arrays, **params))
+        out = kernel(*(a.reshape(*a.shape, 1) for a in arrays), **params | dict.fromkeys(op.axes, lot.rank))     # one element counts as having an axis
+        found = lot.whole([o.reshape(o.shape[:lot.rank]) for o in (out if op.several else [out])])
+        return found if op.several else found[0]
+    return run
 
 
-def grown_axes(backend: Any, x: Any, axis: Any) -> Any:
-    """New axes, counted from the front of the values."""
-    axes = axis if isinstance(axis, tuple) else (axis,)
-    pushed_axes = tuple(a % (x.ndim + len(axes)) + backend.rank for a in axes)
-    return pushed_axes if isinstance(axis, tuple) else pushed_axes[0]
+def along_one(op: Any, lot: Lot, kernel: Any) -> Any:
+    """Reductions along one axis, or of all elements in a line."""
+    def run(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+        if axis is not None and x.ndim:
+            return lot.whole(kernel(x.values, axis=lot.axes(axis, x.ndim), keepdims=keepdims))
+        out = kernel(lot.line(x), axis=lot.rank)
+        return lot.whole(out.reshape(*x.hidden, *(1,) * x.ndim) if keepdims else out)
+    return run
 
 
-def shaped(backend: Any, inner: Any, named: Any, *args: Any, shape: Any, **params: Any) -> Any:
+def shaped(op: Any, lot: Lot, kernel: Any) -> Any:
     """Ops that put values into zeros of a shape."""
-    arrays = all_full(backend, *args)
-    hidden = arrays[0].shape[:backend.rank]
-    for name in named:
-        axis = params.get(name, DEFAULTS[name])
-        params[name] = axis % len(shape) + backend.rank
-    if "index" in params:
-        params["index"] = (*(slice(None),) * backend.rank, *params["index"])
-    return backend.array_type(inner(*arrays, shape=(*hidden, *shape), **params))
+    def run(*args: Any, shape: Any, **params: Any) -> Any:
+        arrays = lot.all_full(*args)
+        for name in op.axes:
+            params[name] = lot.axes(params.get(name, op.parameters[name]), len(shape))
+        if "index" in params:
+            params["index"] = lot.every(*params["index"])
+        return lot.whole(kernel(*arrays, shape=(*arrays[0].shape[:lot.rank], *shape), **params))
+    return run
 
 
-def stacked(backend: Any, inner: Any, core: tuple[int, ...], *args: Any, **params: Any) -> Any:
+def stacked(op: Any, lot: Lot, kernel: Any) -> Any:
     """Functions of stacks of matrices and vectors."""
-    batched = backend.array_type
-    hidden = hidden_of(backend, args)
-    lead = max(a.ndim - n for a, n in zip(args, core, strict=True) if type(a) is batched)
-    arrays = []
-    for a, n in zip(args, core, strict=True):
-        if type(a) is batched:
-            values = full(backend, a, hidden)
-            a = values.reshape(*hidden, *(1,) * (lead + n - a.ndim), *a.shape)
-        arrays.append(a)
-    return wrapped(batched, inner(*arrays, **params))
+    def run(*args: Any, **params: Any) -> Any:
+        hidden = lot.hidden(*args)
+        lead = max(a.ndim - n for a, n in zip(args, op.core, strict=True) if type(a) is lot.array)
+        return lot.whole(kernel(*(
+            lot.full(a, hidden).reshape(*hidden, *(1,) * (lead + n - a.ndim), *a.shape) if type(a) is lot.array else a
+            for a, n in zip(args, op.core, strict=True)), **params))
+    return run
+
+
+def joined(op: Any, lot: Lot, kernel: Any) -> Any:
+    """Operands side by side along an axis."""
+    def run(xs: Any, *, axis: int = 0) -> Any:
+        return lot.whole(kernel(lot.all_full(*xs), axis=axis + lot.rank if axis >= 0 else axis))
+    return run
+
+
+def dynamic(name: str, *args: Any, **params: Any) -> Any:
+    """Ops whose results have a shape that depends on values."""
+    raise examples_of(name)
+
+
+FAMILIES: dict[str, Any] = {
+    "": lambda op, lot, kernel: partial(lot.one_by_one, kernel), "elementwise": elementwise, "trailing": trailing, "along": along,
+    "along one": along_one, "shaped": shaped, "stacked": stacked, "joined": joined, "defined": lambda op, lot, kernel: None,
+}
+
+
+# ── new arrays, and checks of values ──────────────────────────────────────────────────────────────────────────────────
+
+
+class Makers:
+    """What `xp` of batches has beside the ops: new arrays, which all examples share, and constants."""
+
+    def __init__(self, backend: Any) -> None:
+        self._backend = backend
+
+    def __getattr__(self, name: str) -> Any:
+        backend = self._backend
+        if name == "asarray":
+            return backend.asarray
+        inner = getattr(backend.inner.xp, name) if name in MADE else None
+        if name in ("zeros", "ones", "full", "empty"):
+            def found(shape: Any, *args: Any, **params: Any) -> Any:
+                shape = (shape,) if isinstance(shape, int) else tuple(shape)
+                return backend.array_type(inner((1,) * backend.rank + shape, *args, **params))
+        elif name.endswith("_like"):
+            def found(shape: Any, *args: Any, **params: Any) -> Any:
+                return backend.array_type(inner(backend.lot.batch(shape).values, *args, **params))
+        elif name in MADE:
+            def found(shape: Any, *args: Any, **params: Any) -> Any:
+                return backend.asarray(inner(shape, *args, **params))
+        else:
+            raise AttributeError(name)
+        setattr(self, name, found)
+        return found
+
+
+MADE = {"zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "empty_like", "arange", "eye"}
 
 
 class Whole:
-    """A batch's functions for checks of values: `any` and `all` look at all examples, and give an answer."""
+    """`xp` of batches for checks of values: `any` and `all` look at all examples, and give an answer."""
 
     def __init__(self, backend: Any) -> None:
         self._backend = backend
@@ -112,167 +292,3 @@ class Whole:
 
     def all(self, x: Any) -> Any:
         return x.values.all()
-
-
-# ── single ops ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def of_all(reduction: str, backend: Any, inner: Any, x: Any) -> Any:
-    """The extreme of all elements, or the middle one."""
-    line = x.values.reshape(*x.hidden, x.size)
-    out = getattr(backend.inner.xp, reduction)(line, axis=backend.rank)
-    return backend.array_type(out[0] if isinstance(out, (tuple, list)) else out)
-
-
-def transposed(backend: Any, inner: Any, x: Any) -> Any:
-    return x.T
-
-
-def along_one(backend: Any, inner: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """Reductions along one axis, or all elements in a line."""
-    if axis is not None and x.ndim:
-        return backend.array_type(inner(x.values, axis=pushed(backend, x, axis), keepdims=keepdims))
-    out = inner(x.values.reshape(*x.hidden, x.size), axis=backend.rank)
-    return backend.array_type(out.reshape(*x.hidden, *(1,) * x.ndim) if keepdims else out)
-
-
-def padded(backend: Any, inner: Any, x: Any, *, widths: Any, **params: Any) -> Any:
-    return backend.array_type(inner(x.values, widths=(*((0, 0),) * backend.rank, *widths), **params))
-
-
-def cloned(backend: Any, inner: Any, x: Any) -> Any:
-    return x.copy(order="K")
-
-
-def copied(backend: Any, inner: Any, x: Any, source: Any) -> Any:
-    return backend.array_type(full(backend, source, hidden_of(backend, (x, source))).copy())
-
-
-def rows_added(backend: Any, inner: Any, x: Any, index: Any, *, rows: int) -> Any:
-    """Slices added up in rows: each example has rows of its own in one long table."""
-    hidden = hidden_of(backend, (x, index))
-    values, places = full(backend, x, hidden), full(backend, index, hidden)
-    count = prod(hidden)
-    starts = backend.inner.xp.arange(count).reshape(*hidden, *(1,) * index.ndim) * rows
-    values = values.reshape(count * index.size, *x.shape[index.ndim:])
-    out = inner(values, (places + starts).reshape(-1), rows=rows * count)
-    return backend.array_type(out.reshape(*hidden, rows, *x.shape[index.ndim:]))
-
-
-def resampled(backend: Any, inner: Any, x: Any, m: Any, *, axis: int, **params: Any) -> Any:
-    """An axis as sums of its places; the weights are the same for all examples, or else there is a product for each."""
-    if not is_shared(m):
-        return looped(backend, inner, x, m, axis=axis, **params)
-    return backend.array_type(inner(x.values, shared_values(m), axis=pushed(backend, x, axis), **params))
-
-
-def layer_norm(backend: Any, inner: Any, x: Any, w: Any, b: Any, *, ndim: int, eps: float) -> Any:
-    if all(p is None or is_shared(p) for p in (w, b)):
-        return backend.array_type(inner(x.values, *(p if p is None else shared_values(p) for p in (w, b)), ndim=ndim, eps=eps))
-    out = backend.array_type(inner(x.values, None, None, ndim=ndim, eps=eps))
-    out = out if w is None else out * w
-    return out if b is None else out + b
-
-
-def group_norm(backend: Any, inner: Any, x: Any, w: Any, b: Any, *, groups: int, eps: float) -> Any:
-    """Each sample is by itself: batches of samples are a longer batch."""
-    whole = all(p is None or is_shared(p) for p in (w, b))
-    given = tuple(p if p is None else shared_values(p) for p in (w, b)) if whole else (None, None)
-    out = folded(backend, lambda values: inner(values, *given, groups=groups, eps=eps), x)
-    per_channel = (-1, *(1,) * (x.ndim - 2))
-    out = out if whole or w is None else out * w.reshape(per_channel)
-    return out if whole or b is None else out + b.reshape(per_channel)
-
-
-def folded(backend: Any, function: Any, x: Any) -> Any:
-    """A function of independent samples along the first axis, of all examples' at once."""
-    out = function(x.values.reshape(prod(x.hidden) * x.shape[0], *x.shape[1:]))
-    return wrapped(backend.array_type, out.reshape(*x.hidden, x.shape[0], *out.shape[1:]))
-
-
-def windows(backend: Any, inner: Any, x: Any, **params: Any) -> Any:
-    return folded(backend, lambda values: inner(values, **params), x)
-
-
-# ── convolutions: a batch of inputs is a longer batch, a batch of kernels is more groups ──────────────────────────────
-
-
-def line(backend: Any, x: Any, hidden: tuple[int, ...]) -> Any:
-    """The values with all hidden axes in one."""
-    return full(backend, x, hidden).reshape(prod(hidden), *x.shape)
-
-
-def into_channels(values: Any) -> Any:
-    """(B, N, C, …) → (N, B·C, …)"""
-    return values.swapaxes(0, 1).reshape(values.shape[1], values.shape[0] * values.shape[2], *values.shape[3:])
-
-
-def from_channels(backend: Any, values: Any, hidden: tuple[int, ...]) -> Any:
-    """The way back, (N, B·C, …) → (*hidden, N, C, …)"""
-    count = prod(hidden)
-    values = values.reshape(values.shape[0], count, values.shape[1] // max(count, 1), *values.shape[2:]).swapaxes(0, 1)
-    return backend.array_type(values.reshape(*hidden, *values.shape[1:]))
-
-
-def convolved(backend: Any, inner: Any, x: Any, w: Any, b: Any, *, groups: int = 1, **params: Any) -> Any:
-    hidden = hidden_of(backend, (x, w))
-    if is_shared(w):
-        bias = None if b is None or not is_shared(b) else shared_values(b)
-        out = folded(backend, lambda values: inner(values, shared_values(w), bias, groups=groups, **params), x)
-        rest = None if bias is not None else b
-    else:
-        kernels = line(backend, w, hidden)
-        kernels = kernels.reshape(kernels.shape[0] * kernels.shape[1], *kernels.shape[2:])
-        values = inner(into_channels(line(backend, x, hidden)), kernels, None, groups=groups * prod(hidden), **params)
-        out, rest = from_channels(backend, values, hidden), b
-    return out if rest is None else out + rest.reshape(-1, *(1,) * (x.ndim - 2))
-
-
-def convolved_weight(backend: Any, inner: Any, y: Any, x: Any, *, groups: int = 1, **params: Any) -> Any:
-    hidden = hidden_of(backend, (y, x))
-    out = inner(into_channels(line(backend, y, hidden)), into_channels(line(backend, x, hidden)), groups=groups * prod(hidden), **params)
-    return backend.array_type(out.reshape(*hidden, y.shape[1], *out.shape[1:]))
-
-
-def multiplied(backend: Any, inner: Any, a: Any, b: Any) -> Any:
-    return backend.module.matmul(a, b)
-
-
-def put(backend: Any, inner: Any, op: Any, x: Any, value: Any, *indices: Any, **params: Any) -> Any:
-    """Values written at index arrays; at masks that differ from example to example, one after the other."""
-    if any(i.dtype.kind == "b" and not is_shared(i) for i in indices):
-        return looped(backend, inner, x, value, *indices, **params)
-    return op.kernels.from_definition(backend)(x, value, *indices, **params)
-
-
-def put_view(backend: Any, inner: Any, op: Any, x: Any, value: Any, **params: Any) -> Any:
-    """A part that a view shows replaced: the whole needs memory for each example before."""
-    return op.kernels.from_definition(backend)(backend.array_type(full(backend, x, hidden_of(backend, (x, value)))), value, **params)
-
-
-def dynamic(name: str, *args: Any, **params: Any) -> Any:
-    """Ops whose results have a shape that depends on values."""
-    raise RuntimeError(f"vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{name}. Please file an "
-                       "issue at https://github.com/pytorch/pytorch/issues if you need this feature.")
-
-
-WRITING: dict[str, Any] = {"index_put": put, "set_view": put_view}
-# Op.batch → what makes the kernel. An example's axes come last: "trailing" ops look at those or at single elements only, and need not know of any in
-# front; "defined" ones run from their definition.
-FAMILIES: dict[str, Any] = {
-    "": lambda op, backend, inner: partial(looped, backend, inner),
-    "elementwise": lambda op, backend, inner: partial(elementwise, backend, inner),
-    "trailing": lambda op, backend, inner: partial(trailing, backend, inner),
-    "along": lambda op, backend, inner: partial(along, backend, inner, op.axes, [n for n in op.axes if n in op.parameters], op),
-    "shaped": lambda op, backend, inner: partial(shaped, backend, inner, op.axes),
-    "stacked": lambda op, backend, inner: partial(stacked, backend, inner, op.core),
-    "defined": lambda op, backend, inner: None,
-}
-RULES: dict[str, Any] = {
-    "t": transposed, "prod": along_one, "argmax": along_one, "argmin": along_one, "pad_constant": padded, "clone": cloned,
-    "copied": copied, "embedding_add": rows_added,
-    "resample": resampled, "add_axis": resampled, "native_layer_norm": layer_norm, "native_group_norm": group_norm, "columns": windows,
-    "columns_added": windows, "convolution": convolved, "convolution_input": convolved, "convolution_weight": convolved_weight, "matmul": multiplied,
-    "greatest_of_all": partial(of_all, "max"), "least_of_all": partial(of_all, "min"), "median_of_all": partial(of_all, "median_dim"),
-    "nanmedian_of_all": partial(of_all, "nanmedian_dim"),
-}

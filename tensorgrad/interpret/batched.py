@@ -1,32 +1,28 @@
 """Batches that a program does not see: arrays with hidden leading axes, one for each `vmap` around, on which every op runs at once.
 
 A Batched array shows the shape of one example. Its hidden axes have the length of the batch, or 1 where all examples are the same: what is
-made afresh, or does not depend on the batch, is computed once. How NumPy's functions deal with hidden axes is told in
-`_batched_functions.py`, how the ops of the table do in `_batched_ops.py`.
+made afresh, or does not depend on the batch, is computed once. How the ops of the table deal with hidden axes their records say, see
+`_batched_ops.py`.
 """
 from __future__ import annotations
 
 import operator
 from functools import cache
+from math import prod
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ..storage.base import Storage, attach_operators
-from ._batched_functions import NO_ROOM, Functions, full, indexed, written
-from ._batched_ops import Whole, rule_of
+from ._batched_ops import Lot, Makers, Whole, rule_of
+from ._batched_subscripts import NO_ROOM, examples_of, indexed, written
 
 
 def no_item(what: str = ".item()") -> RuntimeError:
     return RuntimeError(f"vmap: It looks like you're calling {what} on a Tensor. We don't support vmap over calling {what} on a Tensor, please try "
                          "to rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch internals, please "
                          "file a bug report.")
-
-
-def no_shape(name: str) -> RuntimeError:
-    return RuntimeError(f"vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{name}. Please file an "
-                        "issue at https://github.com/pytorch/pytorch/issues if you need this feature.")
 
 
 def no_branch() -> RuntimeError:
@@ -53,7 +49,7 @@ class Batched:
     dtype = property(lambda self: self.values.dtype)
     ndim = property(lambda self: self.values.ndim - self.depth)
     itemsize = property(lambda self: self.values.itemsize)
-    size = property(lambda self: int(np.prod(self.shape)))
+    size = property(lambda self: prod(self.shape))
     nbytes = property(lambda self: self.size * self.itemsize)
     base = property(lambda self: self.values.base)
     data = property(lambda self: self.values.data)
@@ -75,7 +71,7 @@ class Batched:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(np.ndarray, name):
             raise AttributeError(f"a batched array has no attribute {name!r}")
-        function = getattr(type(self).storage.module, name)      # x.sum(…), x.swapaxes(…), …
+        function = getattr(type(self).storage.xp, name)      # x.sum(…), x.swapaxes(…), …
         return lambda *args, **params: function(self, *args, **params)
 
     def __repr__(self) -> str:
@@ -95,24 +91,24 @@ class Batched:
 
     def min(self, axis: Any = None, **params: Any) -> Any:
         """Along an axis, or of all examples: what checks of arguments ask for."""
-        return self.values.min() if axis is None and not params else type(self).storage.module.min(self, axis, **params)
+        return self.values.min() if axis is None and not params else type(self).storage.xp.min(self, axis=axis, **params)
 
     def max(self, axis: Any = None, **params: Any) -> Any:
         """Along an axis, or of all examples."""
-        return self.values.max() if axis is None and not params else type(self).storage.module.max(self, axis, **params)
+        return self.values.max() if axis is None and not params else type(self).storage.xp.max(self, axis=axis, **params)
 
     def any(self, axis: Any = None, **params: Any) -> Any:
         """Along an axis, or in any example."""
-        return self.values.any() if axis is None and not params else type(self).storage.module.any(self, axis, **params)
+        return self.values.any() if axis is None and not params else type(self).storage.xp.any(self, axis=axis, **params)
 
     def all(self, axis: Any = None, **params: Any) -> Any:
         """Along an axis, or in all examples."""
-        return self.values.all() if axis is None and not params else type(self).storage.module.all(self, axis, **params)
+        return self.values.all() if axis is None and not params else type(self).storage.xp.all(self, axis=axis, **params)
 
     __int__ = __float__ = __complex__ = __index__ = item
 
     def nonzero(self) -> Any:
-        raise no_shape("nonzero")
+        raise examples_of("nonzero")
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -130,14 +126,24 @@ class Batched:
         return type(self)(self.values.conj())
 
     def reshape(self, *shape: Any) -> Any:
-        return type(self).storage.module.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
+        shape = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+        if -1 in shape:
+            known = prod(n for n in shape if n != -1)
+            shape = tuple((self.size // known if known else 0) if n == -1 else n for n in shape)
+        return type(self)(self.values.reshape(*self.hidden, *shape))
 
     def transpose(self, *axes: Any) -> Any:
-        return type(self).storage.module.transpose(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None)
+        axes = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
+        order = range(self.ndim)[::-1] if axes is None else (a % self.ndim for a in axes)
+        return type(self)(self.values.transpose(*range(self.depth), *(a + self.depth for a in order)))
+
+    def ravel(self, order: str = "C") -> Any:
+        """All elements in a line: in the order of their indices, or, for 'K', in that in memory."""
+        return (self if order == "C" else self.transpose(*sorted(range(self.ndim), key=lambda d: -self.strides[d]))).reshape(-1)
 
     def repeated(self, hidden: tuple[int, ...]) -> Any:
         """The same values for batches of these lengths, without a copy."""
-        return type(self)(full(type(self).storage, self, hidden))
+        return type(self)(type(self).storage.lot.full(self, hidden))
 
     def check_room(self, values: Any) -> None:
         """Raise if values differ between examples for which there is one memory."""
@@ -150,10 +156,12 @@ class Batched:
     def __setitem__(self, index: Any, value: Any) -> None:
         written(self, index, value)
 
+    put = written
+
 
 def _operate(function: Any, operands: Any, self: Batched) -> Any:
-    module = type(self).storage.module
-    return module.matmul(*operands) if function is operator.matmul else module.elementwise(function)(*operands)
+    storage = type(self).storage
+    return storage.xp.matmul(*operands) if function is operator.matmul else type(self)(function(*storage.lot.values(*operands)))
 
 
 attach_operators(Batched, _operate)
@@ -163,6 +171,7 @@ class BatchedStorage(Storage):
     """Memory of a backend, seen as a batch. Where it is also seen as a whole, `lender` is the storage it shares, and the dates of its writes."""
 
     inner: ClassVar[Any] = None     # the backend that the values lie on
+    lot: ClassVar[Any]              # what rules of ops work with
     writes = False
     lender: Any = None
 
@@ -218,7 +227,7 @@ def batched_backend(inner: Any, depth: int) -> Any:
     array = type(f"Batched{depth}", (Batched,), {"__slots__": (), "depth": depth, "inner": inner})
     made = type(f"Batched{inner.__name__}{depth}", (BatchedStorage,), {"inner": inner, "array_type": array, "rank": depth})
     array.storage = made  # type: ignore[attr-defined]
-    made.module = Functions(made)  # type: ignore[attr-defined]
+    made.module, made.lot = Makers(made), Lot(made)  # type: ignore[attr-defined]
     made.device, made.guard = inner.device, inner.guard  # type: ignore[attr-defined]
     return made
 

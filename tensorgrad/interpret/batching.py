@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core import dispatch
+from ..core.batches import batches as asked
 from ..core.dispatch import apply, wrap
 from ..core.mode import mode
 from ..core.step import Step
@@ -248,3 +249,6 @@ class Detour:
     def _along(self, g: Any, one: Any, other: Any) -> Any:
         low, high, by, inner = self.low, self.high, self.by, base_of(type(g._storage))
         return cross(g, lambda x: one(x, low, high, by, inner), lambda x: other(x, low, high, by, inner), "Permute")
+
+
+asked.register(gathered=gathered, with_memory=with_memory, moved=moved, lifted=lifted, detour=Detour, by_own_rule=by_own_rule)

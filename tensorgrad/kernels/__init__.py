@@ -5,7 +5,7 @@
 import os as _os
 from importlib import import_module as _import_module
 
-# Definitions with writes in place: parts of the table itself, on every backend that can be written to.
+# Definitions in terms of arrays: parts of the table itself.
 ARRAYS = ("arrays", "arrays_shape", "arrays_indexing", "arrays_reduction", "arrays_sorting", "arrays_elementwise", "arrays_rows", "arrays_windows",
           "arrays_resampling")
 FAMILIES = ("optimizer_numpy", "elementwise_numpy", "reduction_numpy", "sorting_numpy", "matrix_numpy", "recurrent_numpy", "activation_numpy",

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core.dispatch import OpDispatch
 from ..core.mode import mode
+from ..ops.base import OPS
 from .compiled import CPU, assign, native, put, register, sure
 from .placing import place
 
@@ -80,9 +81,10 @@ def scaled(sign: int) -> Any:
     return add
 
 
-for _op, _sign in {"add": 1, "subtract": -1, "multiply": 0, "divide": 0, "maximum": 0, "minimum": 0}.items():
-    _call = served(_op, f"two_{_op}")
-    _call.writes, _call.scaled = True, scaled(_sign) if _sign else None
+for _op in OPS.values():
+    if hasattr(native, f"two_{_op.opname}") and _op.arity == 2:
+        _call, _sign = served(_op.opname, f"two_{_op.opname}"), {"{} + {}": 1, "{} − {}": -1}.get(_op.notation)
+        _call.writes, _call.scaled = True, scaled(_sign) if _sign else None
 
 
 @register("lerp")

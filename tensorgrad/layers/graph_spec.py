@@ -15,11 +15,12 @@ from typing import Any
 
 from .. import api as tg
 from .. import nn
-from ..symbolic.calls import OPERATORS, SIGNS, Attribute, Method, Unpack
-from ..symbolic.codegen import public_name
+from ..graph import Node
+from ..graph.nesting import leaves, mapped
+from ..graph.source import attribute_of
+from ..graph.targets import OPERATORS, SIGNS, Unpack, public_name
+from ..symbolic.calls import Attribute, Method
 from ..symbolic.data import join
-from ..symbolic.nesting import leaves, mapped
-from ..symbolic.program import Held, Ref
 from .base import Layer
 from .placeholder import Placeholder
 from .spec import NodeName, SpecError
@@ -38,33 +39,38 @@ ATTRIBUTES = set("T mT H mH real imag shape ndim".split())
 def described(model: Any) -> dict[str | None, Any]:
     """What the spec of a Functional says beside its type."""
     program = model._described()
-    for name, shape, dtype in zip(program.inputs, program.shapes, model._input_dtypes, strict=False):
+    inputs = program.inputs
+    for node, dtype in zip(inputs, model._input_dtypes, strict=True):
         if dtype is None:
-            raise SpecError(f"{type(model).__name__}.{name}: a {shape} is no tensor, and a spec has placeholders of tensors only")
-    names = [*program.inputs, *(step.name for step in program.steps)]
+            raise SpecError(f"{type(model).__name__}.{node.meta['label']}: a {node.meta['shape']} is no tensor, and a spec has placeholders of tensors only")
     first: dict[int, str] = {}
 
     def told(leaf: Any) -> Any:
-        if type(leaf) is Held:
-            raise SpecError(f"{type(model).__name__}.{leaf.name}: a tensor, or a module as an argument, is no plain data: make a layer of it")
-        return NodeName(names[leaf.place]) if type(leaf) is Ref else leaf
+        if not isinstance(leaf, Node):
+            return leaf
+        if leaf.op == "get_attr":
+            raise SpecError(f"{type(model).__name__}.{leaf.target}: a tensor, or a module as an argument, is no plain data: make a layer of it")
+        return NodeName(leaf.meta["label"])
     steps = []
-    for step in program.steps:
-        call = step.call.filled(told)
-        steps.append({"name": step.name, **_target(step.call.target, step.name, model, first), "args": list(call.args)}
-                     | ({"kwargs": call.kwargs} if call.kwargs else {}))
-    given = {name: [list(program.shapes[k]), dtype] for k, (name, dtype) in enumerate(zip(program.inputs, model._input_dtypes, strict=True))}
-    return {"placeholders": given, "steps": steps, "inputs": mapped(lambda k: NodeName(names[k]), model._form), "outputs": mapped(told, program.outputs)}
+    for node in program.values[len(inputs):]:
+        args = list(node.args[:1] if attribute_of(node) is not None else node.args)
+        given, kwargs = mapped(told, args), mapped(told, node.kwargs)
+        steps.append({"name": node.meta["label"], **_target(node, model, first), "args": given} | ({"kwargs": kwargs} if kwargs else {}))
+    given = {node.meta["label"]: [list(node.meta["shape"]), dtype] for node, dtype in zip(inputs, model._input_dtypes, strict=True)}
+    return {"placeholders": given, "steps": steps, "inputs": mapped(lambda k: NodeName(inputs[k].meta["label"]), model._form),
+            "outputs": mapped(told, program.outputs)}
 
 
-def _target(target: Any, name: str, model: Any, first: dict[int, str]) -> dict[str, Any]:
-    if type(target) is Held:
-        layer = getattr(model, target.name)
+def _target(node: Node, model: Any, first: dict[int, str]) -> dict[str, Any]:
+    target, name = node.target, node.meta["label"]
+    if node.op == "call_module":
+        layer = getattr(model, target)
         again = first.setdefault(id(layer), name)
         return {"layer": layer if again == name else NodeName(again)}
-    for kind, key in (Method, "method"), (Attribute, "attribute"):
-        if type(target) is kind:
-            return {key: target.name}
+    if node.op == "call_method":
+        return {"method": target}
+    if (attribute := attribute_of(node)) is not None:
+        return {"attribute": attribute}
     if type(target) is Unpack:
         return {"unpack": target.count}
     known = public_name(target)

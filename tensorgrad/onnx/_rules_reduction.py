@@ -128,6 +128,11 @@ def sort(g: Any, x: Any, *, axis: int, descending: bool = False) -> Any:
     return [g.cast(values, x.dtype) if x.dtype == BOOL else values, places]
 
 
+@rule("order")
+def order(g: Any, x: Any, *, axis: int, descending: bool = False) -> Any:
+    return sort(g, x, axis=axis, descending=descending)[1]
+
+
 @rule("topk")
 def topk(g: Any, x: Any, *, k: Any, axis: int, largest: bool = True, sorted: bool = True) -> Any:
     if not x.ndim:

@@ -195,19 +195,18 @@ def as_strided(g: Graph, x: Any, *, size: Any, stride: Any, offset: int, layout:
 @rule("set_view")
 def set_view(g: Graph, x: Any, value: Any, *, view: Any, order: Any = None, written: bool = False) -> Any:
     """x with the part that a view shows replaced: the places of its elements, seen through the same view, say where."""
-    (op, params), *piece = view
-    if len(piece) > 1 or piece and not op.several:
+    if len(view) > 1:
         raise Refused("through several views")
-    part = piece[0][1]["number"] if piece else None
+    (op, params), = view
     if not any(isinstance(n, Varying) for n in x.shape):
         places: Any = np.arange(prod(x.shape)).reshape(x.shape)
         places = op.kernels[NumpyStorage](places, **params)
-        places = g.constant(np.ascontiguousarray(places if part is None else places[part]).reshape(-1))
+        places = g.constant(np.ascontiguousarray(places).reshape(-1))
     else:
         kept = g.op, g.out
         g.op, g.out = op.opname, [Term("", value.shape, INT)]
         places = RULES[op.opname](g, g.flat_places(x), **params)
-        (g.op, g.out), places = kept, places if part is None else places[part]
+        g.op, g.out = kept
         places = g.Reshape(places, [-1])
     flat = g.ScatterElements(g.Reshape(x, [-1]), places, g.Reshape(g.cast(value, x.dtype), [-1]), axis=0)
     return g.reshape(Term(flat.name, None, x.dtype), x.shape) if not any(isinstance(n, Varying) for n in x.shape) else g.Reshape(flat, g.Shape(x))

@@ -36,6 +36,7 @@ class Op(metaclass=OpType):
 
     # what a subclass may say of itself
     torch_name: ClassVar[str]                     # PyTorch's name for grad_fn, less 'Backward0'
+    former: ClassVar[str] = ""                    # its name in the first version of this project, which const.OP keeps
     kernel_name: ClassVar[str]                    # what errors about dtypes call it
     native: ClassVar[bool] = False                # a module's function of the same name is the whole kernel
     elementwise: ClassVar[bool] = False           # inputs broadcast; the engine sums gradients back
@@ -57,11 +58,12 @@ class Op(metaclass=OpType):
 
     # how other readings of the table take the op; where neither it nor its family says anything, they trace its definition
     infer: ClassVar[Any] = None                   # infer(*inputs, **params): the result's (shape, dtype), or a list of them; inputs have these alone
-    batch: ClassVar[str] = ""                     # the family by which vmap maps it over hidden axes, see interpret/_batched_ops.py; '': one by one
+    batch: ClassVar[Any] = ""                     # how vmap maps it over hidden axes: a family, or a rule, see interpret/_batched_ops.py; '': one by one
     axes: ClassVar[tuple[str, ...]] = ()          # parameters that name axes, counted from the front: hidden axes push them back
     core: ClassVar[tuple[int, ...]] = ()          # of each input, how many of its last axes belong to one problem; those in front broadcast
     linear: ClassVar[tuple[str, ...]] = ()        # groups of inputs in which it is linear while the others stay fixed: "x b" moves both at once
     by_values: ClassVar[str] = ""                 # PyTorch's name of an op whose result has a shape that depends on values
+    notation: ClassVar[str] = ""                  # how it is written: "{} · {}", or the sign of the function, "Σ"
     onnx: ClassVar[str] = ""                      # the ONNX operator that computes just this
     host: ClassVar[bool] = False                  # its definition computes with functions of the host, as LAPACK and the special functions do
 
@@ -181,7 +183,7 @@ class Kernels(dict[Any, Any]):
             found = backend.native(self.op)
         found = self.from_definition(backend) if found is None else self.laid_out(found, backend)
         if (guard := backend.guard) is not None:
-            found = Pair(guard(found.forward), guard(found.backward)) if isinstance(found, Pair) else guard(found)
+            found = found.wrapped(guard, guard) if isinstance(found, Pair) else guard(found)
         self[backend] = found
         return found
 
@@ -218,7 +220,7 @@ class Kernels(dict[Any, Any]):
         if self.op.in_order:
             return as_first(kernel, backend.ordered, self.op.several)
         if isinstance(kernel, Pair):
-            return Pair(first_in_rows(kernel.forward, copied), kernel.backward)
+            return kernel.laid_out(copied)
         if self.op.several:
             return lambda *args, **params: tuple(y if y.flags.c_contiguous else copied(y) for y in kernel(*args, **params))
 
@@ -246,13 +248,6 @@ class Kernels(dict[Any, Any]):
                 backend.xp.__dict__.pop(self.op.opname, None)
                 if any(self.registered.get(cls) for cls in backend.__mro__):
                     setattr(backend.xp, self.op.opname, _callable(self.op, backend))
-
-
-def first_in_rows(kernel: Any, copied: Any) -> Any:
-    def run(*args: Any, **params: Any) -> Any:
-        found = kernel(*args, **params)
-        return found if found is NotImplemented or found[0].flags.c_contiguous else (copied(found[0]), *found[1:])
-    return run
 
 
 def as_first(kernel: Any, ordered: Any, several: bool) -> Any:
@@ -301,23 +296,31 @@ class Pair:
 
     It serves first gradients; gradients of gradients go through the op's definition, so a fast kernel can never make a higher
     derivative wrong. `forward` may return NotImplemented for arguments that it does not serve: then the pair that was registered before
-    runs, and last the definition.
+    runs, and last the definition. `rows` copies a result that is not contiguous, for ops that promise to give such; the compiled lanes know that, too.
     """
 
-    def __init__(self, forward: Any, backward: Any, below: Pair | None = None) -> None:
-        self.forward, self.backward, self.below = forward, backward, below
+    __slots__ = ("forward", "backward", "below", "rows")
+
+    def __init__(self, forward: Any, backward: Any, below: Pair | None = None, rows: Any = None) -> None:
+        self.forward, self.backward, self.below, self.rows = forward, backward, below, rows
 
     def served(self, *args: Any, **params: Any) -> tuple[Pair, Any]:
         """The first pair that serves these arguments, and what its forward gave; NotImplemented if none does."""
         pair = self
         while (found := pair.forward(*args, **params)) is NotImplemented and pair.below is not None:
             pair = pair.below
+        if pair.rows is not None and found is not NotImplemented and not found[0].flags.c_contiguous:
+            found = (pair.rows(found[0]), *found[1:])
         return pair, found
 
     def wrapped(self, forward: Any, backward: Any = None) -> Pair:
         """The pair, and those below it, with something around their functions."""
         below = self.below and self.below.wrapped(forward, backward)
-        return Pair(forward(self.forward), backward(self.backward) if backward else self.backward, below)
+        return Pair(forward(self.forward), backward(self.backward) if backward else self.backward, below, self.rows)
+
+    def laid_out(self, rows: Any) -> Pair:
+        """The pair, and those below it, with results in rows."""
+        return Pair(self.forward, self.backward, self.below and self.below.laid_out(rows), rows)
 
 
 @Namespace.register

@@ -14,11 +14,15 @@ class Ordering(Elementwise):
 class Equal(Elementwise):
     """a = b"""
 
+    notation = "{} = {}"
+
     def forward(xp, a, b): return xp.equal(a, b)
 
 
 class NotEqual(Elementwise):
     """a ≠ b"""
+
+    notation = "{} ≠ {}"
 
     def forward(xp, a, b): return xp.not_equal(a, b)
 
@@ -27,6 +31,7 @@ class Less(Ordering):
     """a < b"""
 
     kernel_name = "lt_cpu"
+    notation = "{} < {}"
 
     def forward(xp, a, b): return xp.less(a, b)
 
@@ -35,6 +40,7 @@ class LessEqual(Ordering):
     """a ≤ b"""
 
     kernel_name = "le_cpu"
+    notation = "{} ≤ {}"
 
     def forward(xp, a, b): return xp.less_equal(a, b)
 
@@ -43,6 +49,7 @@ class Greater(Ordering):
     """a > b"""
 
     kernel_name = "gt_cpu"
+    notation = "{} > {}"
 
     def forward(xp, a, b): return xp.greater(a, b)
 
@@ -51,6 +58,7 @@ class GreaterEqual(Ordering):
     """a ≥ b"""
 
     kernel_name = "ge_cpu"
+    notation = "{} ≥ {}"
 
     def forward(xp, a, b): return xp.greater_equal(a, b)
 
@@ -62,6 +70,7 @@ class Isnan(Elementwise):
     """Whether x is no number."""
 
     onnx = "IsNaN"
+    notation = "{} is NaN"
 
     def forward(xp, x): return xp.isnan(x)
 
@@ -70,12 +79,15 @@ class Isinf(Elementwise):
     """Whether x is infinite."""
 
     onnx = "IsInf"
+    notation = "{} is infinite"
 
     def forward(xp, x): return xp.isinf(x)
 
 
 class Isfinite(Elementwise):
     """Whether x is a number and finite."""
+
+    notation = "{} is finite"
 
     def forward(xp, x): return xp.isfinite(x)
 
@@ -86,17 +98,23 @@ class Isfinite(Elementwise):
 class LogicalNot(Elementwise):
     """not x"""
 
+    notation = "not {}"
+
     def forward(xp, x): return xp.logical_not(x)
 
 
 class LogicalAnd(Elementwise):
     """a and b"""
 
+    notation = "{} and {}"
+
     def forward(xp, a, b): return xp.logical_and(a, b)
 
 
 class LogicalOr(Elementwise):
     """a or b"""
+
+    notation = "{} or {}"
 
     def forward(xp, a, b): return xp.logical_or(a, b)
 
@@ -121,6 +139,7 @@ class BitwiseNot(Bitwise):
     """~x"""
 
     kernel_name = "bitwise_not_cpu"
+    former = "INVERT"
 
     def forward(xp, x): return xp.bitwise_not(x)
 

@@ -15,12 +15,55 @@ from math import prod
 from .base import Op
 from .windows import output_length
 
+# ── batches: of inputs, a longer batch; of kernels, more groups ───────────────────────────────────────────────────────
+
+
+def flat(lot, x, hidden):
+    """The values with all hidden axes in one."""
+    return lot.full(x, hidden).reshape(prod(hidden), *x.shape)
+
+
+def into_channels(values):
+    """(B, N, C, …) → (N, B·C, …)"""
+    return values.swapaxes(0, 1).reshape(values.shape[1], values.shape[0] * values.shape[2], *values.shape[3:])
+
+
+def from_channels(lot, values, hidden):
+    """The way back, (N, B·C, …) → (*hidden, N, C, …)"""
+    count = prod(hidden)
+    values = values.reshape(values.shape[0], count, values.shape[1] // max(count, 1), *values.shape[2:]).swapaxes(0, 1)
+    return lot.whole(values.reshape(*hidden, *values.shape[1:]))
+
+
+def convolved(lot, kernel, x, w, b, *, groups=1, **how):
+    """Batches of `convolution` and `convolution_input`."""
+    hidden = lot.hidden(x, w)
+    if lot.shared(w):
+        bias, rest = (lot.common(b), None) if lot.shared(b) else (None, b)
+        out = lot.folded(lambda values: kernel(values, lot.common(w), bias, groups=groups, **how), x)
+    else:
+        kernels = flat(lot, w, hidden)
+        kernels = kernels.reshape(kernels.shape[0] * kernels.shape[1], *kernels.shape[2:])
+        values = kernel(into_channels(flat(lot, x, hidden)), kernels, None, groups=groups * prod(hidden), **how)
+        out, rest = from_channels(lot, values, hidden), b
+    return biased(lot.xp, out, rest)
+
+
+def windows_of_samples(lot, compute, x, **how):
+    """Batches of windows: of a longer batch."""
+    return lot.folded(lambda values: compute(values, **how), x)
+
+
+# ── the ops ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
 
 class Convolution(Op):
     """y[n, o] = b[o] + Σ_c x[n, c] ⋆ w[o, c]"""
 
     aside = "w"
     linear = ("x b", "w")
+    former = "CONV2D"
+    batch = convolved
 
     def forward(xp, x, w, b, *, stride, padding, dilation, groups=1):
         columns = columns_of(xp, x, w.shape[2:], stride, padding, dilation)
@@ -49,6 +92,7 @@ class ConvolutionInput(Op):
     torch_name = "Convolution"
     aside = "w"
     linear = ("y b", "w")
+    batch = convolved
 
     def forward(xp, y, w, b, *, size, stride, padding, dilation, groups=1):
         n, c = y.shape[0], w.shape[1] * groups
@@ -79,6 +123,11 @@ class ConvolutionWeight(Op):
 
     torch_name = "ConvolutionBackward"
     linear = ("y", "x")
+
+    def batch(lot, kernel, y, x, *, groups=1, **how):
+        hidden = lot.hidden(y, x)
+        out = kernel(into_channels(flat(lot, y, hidden)), into_channels(flat(lot, x, hidden)), groups=groups * prod(hidden), **how)
+        return lot.whole(out.reshape(*hidden, y.shape[1], *out.shape[1:]))
 
     def forward(xp, y, x, *, size, stride, padding, dilation, groups=1):
         columns = columns_of(xp, x, size, stride, padding, dilation)
@@ -132,6 +181,7 @@ class Columns(Op):
     torch_name = "Im2Col"
     kinds = "biufcV"
     linear = ("x",)
+    batch = windows_of_samples
 
     def forward(xp, x, *, kernel, stride, padding, dilation):
         return xp.columns(x, kernel=kernel, stride=stride, padding=padding, dilation=dilation)
@@ -148,6 +198,7 @@ class ColumnsAdded(Op):
 
     torch_name = "Col2Im"
     linear = ("x",)
+    batch = windows_of_samples
 
     def forward(xp, x, *, size, stride, padding, dilation):
         return xp.columns_added(x, size=size, stride=stride, padding=padding, dilation=dilation)

@@ -33,6 +33,7 @@ class Add(Elementwise):
     """a + b"""
 
     lands = True
+    notation = "{} + {}"
 
     def forward(xp, a, b): return xp.add(a, b)
     def grad_a(xp, g):     return g
@@ -45,6 +46,8 @@ class Subtract(Elementwise):
     torch_name = "Sub"
     kinds = "iufc"
     lands = True
+    notation = "{} − {}"
+    former = "SUB"
 
     def forward(xp, a, b): return xp.subtract(a, b)
     def grad_a(xp, g):     return g
@@ -56,6 +59,8 @@ class Multiply(Elementwise):
 
     torch_name = "Mul"
     lands = True
+    notation = "{} · {}"
+    former = "MUL"
 
     def forward(xp, a, b): return xp.multiply(a, b)
     def grad_a(xp, g, b):  return xp.multiply(g, b)
@@ -68,6 +73,8 @@ class Divide(Floating):
     torch_name = "Div"
     onnx = "Div"
     lands = True
+    notation = "{} / {}"
+    former = "DIV"
 
     def forward(xp, a, b):      return xp.divide(a, b)
     def grad_a(xp, g, b):       return g / b
@@ -81,6 +88,7 @@ class Negative(Elementwise):
     kinds = "iufc"
     onnx = "Neg"
     lands = True
+    notation = "−{}"
 
     def forward(xp, x):    return xp.negative(x)
     def grad_x(xp, g):     return -g
@@ -102,6 +110,7 @@ class Reciprocal(Floating):
     """1 / x"""
 
     onnx = "Reciprocal"
+    notation = "1 / {}"
 
     def forward(xp, x):      return xp.reciprocal(x)
     def grad_x(xp, g, out):  return -g * (out * out)
@@ -150,6 +159,7 @@ class FloorDivide(Truncating):
 
     kernel_name = "div_floor_cpu"
     torch_name = "Div"
+    notation = "⌊{} / {}⌋"
 
     def forward(xp, a, b): return xp.floor_divide(a, b)
     def grad_a(xp, g):     return xp.zeros_like(g)
@@ -217,6 +227,8 @@ class Power(Elementwise):
     torch_name = "Pow"
     native = False
     kinds = "iufc"
+    notation = "{} ^ {}"
+    former = "POW"
 
     def overload(self):
         a, b = self.edges
@@ -267,6 +279,7 @@ class Square(Elementwise):
     """x²"""
 
     torch_name = "Pow"
+    notation = "{}²"
 
     def forward(xp, x):    return xp.square(x)
     def grad_x(xp, g, x):  return g * (2 * x)
@@ -277,6 +290,7 @@ class Sqrt(Floating):
 
     onnx = "Sqrt"
     lands = True
+    notation = "√{}"
 
     def forward(xp, x):      return xp.sqrt(x)
     def grad_x(xp, g, out):  return g / (2 * out)
@@ -286,6 +300,7 @@ class Rsqrt(Floating):
     """1 / √x"""
 
     native = False
+    notation = "1 / √{}"
 
     def forward(xp, x):      return 1 / xp.sqrt(x)
     def grad_x(xp, g, out):  return g * (-0.5 * out * out * out)
@@ -316,6 +331,7 @@ class Floor(Rounding):
     """⌊x⌋"""
 
     kernel_name = "floor_vml_cpu"
+    notation = "⌊{}⌋"
 
     def forward(xp, x): return xp.floor(x)
     def grad_x(xp, g):  return xp.zeros_like(g)
@@ -325,6 +341,7 @@ class Ceil(Rounding):
     """⌈x⌉"""
 
     kernel_name = "ceil_vml_cpu"
+    notation = "⌈{}⌉"
 
     def forward(xp, x): return xp.ceil(x)
     def grad_x(xp, g):  return xp.zeros_like(g)
@@ -389,6 +406,7 @@ class Absolute(Elementwise):
     kinds = "iufc"
     onnx = "Abs"
     lands = True
+    notation = "|{}|"
 
     def forward(xp, x):    return xp.absolute(x)
     def grad_x(xp, g, x):  return g * xp.sgn(x)
@@ -462,6 +480,7 @@ class Maximum(Elementwise):
     """max(a, b), NaN if either is; equal operands share the gradient"""
 
     kinds = "biuf"
+    notation = "max"
 
     def forward(xp, a, b):    return xp.maximum(a, b)
     def grad_a(xp, g, a, b):  return xp.where(a < b, 0, xp.where(a == b, g * 0.5, g))
@@ -472,6 +491,7 @@ class Minimum(Elementwise):
     """min(a, b), NaN if either is; equal operands share the gradient"""
 
     kinds = "biuf"
+    notation = "min"
 
     def forward(xp, a, b):    return xp.minimum(a, b)
     def grad_a(xp, g, a, b):  return xp.where(a > b, 0, xp.where(a == b, g * 0.5, g))
@@ -547,6 +567,7 @@ class Real(Op):
     view = "maybe"
     batch = "trailing"
     onnx = "Identity"
+    notation = "Re"
 
     def forward(xp, x): return xp.real(x)
     def grad_x(xp, g):  return g
@@ -559,6 +580,7 @@ class Imag(Op):
     analytic = False
     view = "maybe"
     batch = "trailing"
+    notation = "Im"
 
     def forward(xp, x): return xp.imag(x)
     def grad_x(xp, g):  return g * 1j
@@ -569,6 +591,7 @@ class Conj(Elementwise):
 
     analytic = False
     onnx = "Identity"
+    notation = "{}\u0304"
 
     def forward(xp, x): return xp.conj(x)
     def grad_x(xp, g):  return xp.conj(g)
@@ -598,6 +621,7 @@ class MakeComplex(Op):
     elementwise = True
     batch = "elementwise"
     kinds = "f"
+    notation = "{} + i · {}"
 
     def forward(xp, re, im):  return xp.make_complex(re, im)
     def grad_re(xp, g):       return xp.real(g)
@@ -641,6 +665,7 @@ class Cast(Op):
     analytic = False
     kinds = ANY
     batch = "trailing"
+    notation = "{}"
 
     def forward(xp, x, *, dtype): return xp.cast(x, dtype=dtype)
     def grad_x(xp, g):            return g
@@ -651,6 +676,10 @@ class Clone(Op):
 
     kinds = ANY
     linear = ("x",)
+    notation = "{}"
+
+    def batch(lot, kernel, x):
+        return x.copy(order="K")
 
     def forward(xp, x): return xp.clone(x)
     def grad_x(xp, g):  return g

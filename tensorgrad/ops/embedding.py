@@ -16,6 +16,8 @@ class Take(Movement):
     torch_name = "Embedding"
     batch = "defined"
     linear = ("x",)
+    notation = "{}[{}]"
+    former = "LOOKUP"
 
     def forward(xp, x, index, *, padding=None, by_frequency=False):
         return xp.index(x, index, template=ROWS)
@@ -37,6 +39,7 @@ class EmbeddingAdd(Movement):
 
     torch_name = "EmbeddingDenseBackward"
     linear = ("x",)
+    batch = "defined"
 
     def forward(xp, x, index, *, rows):
         return xp.index_add_into(x, index, shape=(rows, *x.shape[index.ndim:]), template=ROWS)
@@ -50,6 +53,8 @@ class EmbeddingAdd(Movement):
 
 class EmbeddingBag(Op):
     """out[k] = Σ s[i] · x[index[i]] over the places i with bag[i] = k"""
+
+    batch = "defined"
 
     def forward(xp, x, index, bag, s, *, bags):
         return xp.embedding_add(scaled(xp, xp.embedding(x, index), s), bag, rows=bags)

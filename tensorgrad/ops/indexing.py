@@ -1,6 +1,8 @@
 """Indexing with arrays: reading and writing at given places, and their adjoints."""
 from __future__ import annotations
 
+from math import prod
+
 from numpy import broadcast_shapes
 
 from .shape import Movement, Placing, as_first
@@ -17,8 +19,10 @@ def filled(template, indices):
 class Index(Movement):
     """x[…, i, …] for index arrays i."""
 
-    batch = "defined"
     linear = ("x",)
+
+    def batch(lot, kernel, x, *indices, template):
+        return x[filled(template, indices)]
 
     def forward(xp, x, *indices, template):
         return xp.index(x, *indices, template=template)
@@ -31,7 +35,13 @@ class IndexAddInto(Placing):
     """Zeros of a shape, with x added at index arrays, repeated places included: the adjoint of `index`."""
 
     torch_name = "IndexPut"
-    batch = "defined"
+
+    def batch(lot, kernel, x, *indices, shape, template):
+        hidden = lot.hidden(x, *indices)
+        at, lead, axes = lot.places(shape, indices, template, hidden)
+        rows, tail = prod(hidden) * prod(shape[:axes]), shape[axes:]
+        out = kernel(lot.rows(x, lead, tail, hidden), at, shape=(rows, *tail), template=(ARRAY,))
+        return lot.whole(out.reshape(*hidden, *shape))
 
     def forward(xp, x, *indices, shape, template):
         return xp.index_add_into(x, *indices, shape=shape, template=template)
@@ -42,6 +52,15 @@ class IndexAddInto(Placing):
 
 class IndexPut(Movement):
     """x with `value` written (or added) at index arrays."""
+
+    def batch(lot, kernel, x, value, *indices, template, **params):
+        if any(i.dtype.kind == "b" and not lot.shared(i) for i in indices):
+            return lot.one_by_one(kernel, x, value, *indices, template=template, **params)
+        hidden = lot.hidden(x, value, *indices)
+        at, lead, axes = lot.places(x.shape, indices, template, hidden)
+        tail = x.shape[axes:]
+        out = kernel(lot.rows(x, x.shape[:axes], tail, hidden), lot.rows(value, lead, tail, hidden), at, template=(ARRAY,), **params)
+        return lot.whole(out.reshape(*hidden, *x.shape))
 
     def forward(xp, x, value, *indices, template, accumulate=False):
         return xp.index_put(x, value, *indices, template=template, accumulate=accumulate)
@@ -55,6 +74,9 @@ class IndexPut(Movement):
 
 class IndexSelect(Movement):
     """out[…, j, …] = x[…, index[j], …]: slices of one axis"""
+
+    def batch(lot, kernel, x, index, *, axis):
+        return x[(*(slice(None),) * axis, index)]
 
     def forward(xp, x, index, *, axis):
         return xp.index_select(x, index, axis=axis)

@@ -24,11 +24,27 @@ class Matmul(Op):
 
     torch_name = "Mm"
     native = True
+    notation = "{} @ {}"
     kinds = "iufc"
     linear = ("a", "b")
 
     def name(self):
         return f"{('Dot', 'Mv', 'Mm', 'Bmm')[min(len(self.shape), 3)]}Backward0"
+
+    def batch(lot, kernel, a, b):
+        """Matrices that all examples share go through one product of tall matrices."""
+        a, b = lot.batch(a), lot.batch(b)
+        if not (a.ndim and b.ndim) or a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
+            raise ValueError("matmul: shapes do not fit")
+        if b.ndim == 2 and lot.shared(b):
+            tall = a.values.reshape(prod(a.values.shape[:-1]), a.shape[-1])
+            return lot.whole(kernel(tall, lot.common(b)).reshape(*a.values.shape[:-1], b.shape[1]))
+        if b.ndim == 1 and a.ndim == 2 and lot.shared(a):
+            return Matmul.batch(lot, kernel, b, a.T)
+        row, column = a.ndim == 1, b.ndim == 1
+        out = kernel(*lot.values(a[None] if row else a, b[:, None] if column else b))
+        out = out[..., 0] if column else out
+        return lot.whole(out[..., 0] if row and column else out[..., 0, :] if row else out)
 
     def forward(xp, a, b):
         return xp.matmul(a, b)

@@ -17,7 +17,13 @@ class NativeLayerNorm(Normalization):
 
     row_major = True
     kernel_name = "LayerNormKernelImpl"
-    batch = ""
+
+    def batch(lot, kernel, x, w, b, **params):
+        if lot.shared(w, b):
+            return lot.whole(kernel(x.values, lot.common(w), lot.common(b), **params))
+        out = lot.whole(kernel(x.values, None, None, **params))
+        out = out if w is None else out * w
+        return out if b is None else out + b
 
     def forward(xp, x, w, b, *, ndim, eps):
         out, _, _ = standardized(xp, x, last(x, ndim), eps)
@@ -29,7 +35,13 @@ class NativeGroupNorm(Normalization):
     """With μ and σ² over groups of channels of each sample. Y. Wu, K. He (2018)"""
 
     kernel_name = "GroupNormKernelImpl"
-    batch = ""
+
+    def batch(lot, kernel, x, w, b, **params):
+        """Each sample is by itself: batches of samples are a longer batch."""
+        whole = lot.shared(w, b)
+        given = (lot.common(w), lot.common(b)) if whole else (None, None)
+        out = lot.folded(lambda values: kernel(values, *given, **params), x)
+        return out if whole else affine(lot.xp, out, w, b)
 
     def forward(xp, x, w, b, *, groups, eps):
         n = x.shape[0]

@@ -23,6 +23,7 @@ class WindowSum(Op):
     kernel_name = "avg_pool2d"
     batch = "trailing"
     linear = ("x",)
+    former = "AVG_POOL2D"
 
     def forward(xp, x, *, kernel, stride, widths, scale=1):
         return xp.window_sum(x, kernel=kernel, stride=stride, widths=widths, scale=scale)
@@ -70,6 +71,7 @@ class MaxPool(Composite):
     name = dimensional
     kinds = "fiu"
     batch = "trailing"
+    former = "MAX_POOL2D"
 
     def forward(xp, x, *, kernel, stride, widths, dilation):
         return xp.window_max(x, kernel=kernel, stride=stride, widths=widths, dilation=dilation)[0]

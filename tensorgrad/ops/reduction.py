@@ -102,6 +102,8 @@ class Sum(Reduction):
     row_major = True
     overload = with_axis
     linear = ("x",)
+    notation = "Σ"
+    former = "SUM_REDUCE"
     result = staticmethod(counted)
 
     def forward(xp, x, *, axis=None, keepdims=False):
@@ -118,6 +120,7 @@ class Mean(Reduction):
     kinds = "fc"
     overload = with_axis
     linear = ("x",)
+    former = "MEAN_REDUCE"
     result = staticmethod(inexact)
 
     def forward(xp, x, *, axis=None, keepdims=False):
@@ -132,7 +135,9 @@ class Prod(Reduction):
     """Π x, over all axes or one"""
 
     row_major = True
+    batch = "along one"
     overload = with_axis
+    notation = "Π"
     result = staticmethod(counted)
 
     def forward(xp, x, *, axis=None, keepdims=False):
@@ -320,6 +325,7 @@ class Place(Extreme):
     """Where extremes are."""
 
     __slots__ = ()
+    batch = "along one"
     result = staticmethod(lambda dtype: of("int64"))
 
 
@@ -340,6 +346,8 @@ class Amax(Extreme):
     """max x"""
 
     row_major = True
+    notation = "max"
+    former = "MAX_REDUCE"
 
     def forward(xp, x, *, axis=None, keepdims=False): return xp.amax(x, axis=axis, keepdims=keepdims)
     grad_x = shared
@@ -349,6 +357,8 @@ class Amin(Extreme):
     """min x"""
 
     row_major = True
+    notation = "min"
+    former = "MIN_REDUCE"
 
     def forward(xp, x, *, axis=None, keepdims=False): return xp.amin(x, axis=axis, keepdims=keepdims)
     grad_x = shared
@@ -372,6 +382,7 @@ class GreatestOfAll(Extreme):
     """The greatest of all elements"""
 
     torch_name = "Max"
+    batch = "defined"
 
     def overload(self):  return 1
     def forward(xp, x):  return xp.max(x)
@@ -382,6 +393,7 @@ class LeastOfAll(Extreme):
     """The least of all elements"""
 
     torch_name = "Min"
+    batch = "defined"
 
     def overload(self):  return 1
     def forward(xp, x):  return xp.min(x)

@@ -8,10 +8,18 @@ from .indexing import ARRAY
 from .shape import Movement
 
 
+def along_shared(lot, kernel, x, m, *, axis, **params):
+    """Batches of what goes along an axis: at once if all examples share the weights, or the index."""
+    if not lot.shared(m):
+        return lot.one_by_one(kernel, x, m, axis=axis, **params)
+    return lot.whole(kernel(x.values, lot.common(m), axis=lot.axes(axis, x.ndim), **params))
+
+
 class Resample(Op):
     """out[…, j, …] = Σᵢ m[j, i] · x[…, i, …]: an axis as sums of its places, with the weights in a matrix"""
 
     torch_name = "Upsample"
+    batch = along_shared
     linear = ("x",)
 
     def forward(xp, x, m, *, axis):
@@ -30,6 +38,7 @@ class Average(Op):
 
     torch_name = "AdaptiveAvgPool2D"
     flat = True
+    batch = along_shared
     forward, grad_x = Resample.forward, Resample.grad_x
     linear = ("x",)
 
@@ -59,6 +68,7 @@ class AddAxis(Op):
     """Slices of an axis added up in the places that they came from: the adjoint of `take_axis`, as a product with a matrix of 0 and 1."""
 
     torch_name = "IndexAdd"
+    batch = along_shared
     linear = ("x",)
 
     def forward(xp, x, index, *, size, axis):

@@ -43,7 +43,9 @@ class Reshape(Viewing):
 
     torch_name = "View"
     view = "maybe"
-    batch = "defined"
+
+    def batch(lot, kernel, x, *, shape):
+        return x.reshape(shape)
 
     def forward(xp, x, *, shape):   return xp.reshape(x, shape)
     def grad_x(xp, g, x_shape):     return xp.reshape(g, x_shape)
@@ -53,7 +55,10 @@ class PermuteDims(Viewing):
     """out[i_axes[0], i_axes[1], …] = x[i₀, i₁, …]"""
 
     torch_name = "Permute"
-    batch = "defined"
+    former = "PERMUTE"
+
+    def batch(lot, kernel, x, *, axes):
+        return lot.whole(kernel(x.values, axes=(*range(lot.rank), *lot.axes(axes, x.ndim))))
 
     def forward(xp, x, *, axes):    return xp.permute_dims(x, axes)
     def grad_x(xp, g, axes):        return xp.permute_dims(g, inverse(axes))
@@ -73,6 +78,11 @@ class Swapaxes(Viewing):
 class T(Viewing):
     """The transpose of a matrix."""
 
+    notation = "{}ᵀ"
+
+    def batch(lot, kernel, x):
+        return x.transpose()
+
     def forward(xp, x):  return xp.t(x)
     def grad_x(xp, g):   return xp.t(g)
 
@@ -81,8 +91,10 @@ class ExpandDims(Viewing):
     """A new axis of length 1."""
 
     torch_name = "Unsqueeze"
-    batch = "along"
-    axes = ("axis",)
+    former = "UNSQUEEZE"
+
+    def batch(lot, kernel, x, *, axis):
+        return lot.whole(kernel(x.values, axis=lot.axes(axis, x.ndim + (len(axis) if isinstance(axis, tuple) else 1))))
 
     def forward(xp, x, *, axis):    return xp.expand_dims(x, axis)
     def grad_x(xp, g, x_shape):     return xp.reshape(g, x_shape)
@@ -91,8 +103,9 @@ class ExpandDims(Viewing):
 class Squeeze(Viewing):
     """Axes of length 1 left out."""
 
-    batch = "along"
-    axes = ("axis",)
+
+    def batch(lot, kernel, x, *, axis):
+        return lot.whole(kernel(x.values, axis=lot.axes(axis, x.ndim)) if x.ndim else x.values)
 
     def forward(xp, x, *, axis):    return xp.squeeze(x, axis=axis)
     def grad_x(xp, g, x_shape):     return xp.reshape(g, x_shape)
@@ -102,7 +115,10 @@ class BroadcastTo(Viewing):
     """x repeated along new axes and those of length 1; the engine sums the gradient back."""
 
     torch_name = "Expand"
-    batch = "defined"
+
+    def batch(lot, kernel, x, *, shape):
+        values = x.values.reshape(*x.hidden, *(1,) * (len(shape) - x.ndim), *x.shape)
+        return lot.whole(kernel(values, shape=(*x.hidden, *shape)))
 
     def forward(xp, x, *, shape):   return xp.broadcast_to(x, shape)
     def grad_x(xp, g):              return g
@@ -113,6 +129,7 @@ class GetItem(Viewing):
 
     torch_name = "Select"
     batch = "defined"
+    former = "SELECT"
 
     def forward(xp, x, *, index):         return x[(*index, ...)]      # the dots keep a single element a view
     def grad_x(xp, g, x_shape, index):    return xp.place_slice(g, shape=x_shape, index=index)
@@ -200,7 +217,11 @@ class AsStrided(Viewing):
     `memory` is the array that spans it (x itself if not given), `layout` the (size, stride, offset) of x in it, `length` its size.
     """
 
-    batch = "defined"
+
+    def batch(lot, kernel, x, *, size, stride, offset, memory=None, **layout):
+        line = (x if memory is None else memory).ravel("K").values
+        shape, strides = (*line.shape[:-1], *size), (*line.strides[:-1], *(s * line.itemsize for s in stride))
+        return lot.whole(lot.strided(line[..., offset:], shape, strides))
 
     def forward(xp, x, *, size, stride, offset, layout, length, memory=None):
         return xp.as_strided(x, size=size, stride=stride, offset=offset, layout=layout, length=length, memory=memory)
@@ -217,7 +238,6 @@ class Restride(Movement):
     """x added up in zeros where the geometry `source` says, then read as `target` says: the adjoint of `as_strided`, and its own."""
 
     torch_name = "AsStrided"
-    batch = "defined"
 
     def forward(xp, x, *, source, target, length):
         return xp.restride(x, source=source, target=target, length=length)
@@ -273,6 +293,8 @@ class SplitWithSizes(Viewing):
     """`split_sizes` for sizes that were listed"""
 
     several = True
+    batch = "along"
+    axes = ("axis",)
     forward, grad_x = SplitSizes.forward, SplitSizes.grad_x
 
 
@@ -289,7 +311,7 @@ class Concat(Movement):
     torch_name = "Cat"
     sequence = True
     casts = "promote"
-    batch = "defined"
+    batch = "joined"
     linear = ("xs",)
 
     def forward(xp, xs, *, axis=0):
@@ -313,7 +335,7 @@ class Stack(Movement):
     row_major = True
     sequence = True
     casts = "promote"
-    batch = "defined"
+    batch = "joined"
     linear = ("xs",)
 
     def forward(xp, xs, *, axis=0):           return xp.stack(xs, axis)
@@ -387,6 +409,9 @@ class PadConstant(Movement):
 
     torch_name = "ConstantPadNd"
 
+    def batch(lot, kernel, x, *, widths, **params):
+        return lot.whole(kernel(x.values, widths=(*((0, 0),) * lot.rank, *widths), **params))
+
     def forward(xp, x, *, widths, value=0):
         return xp.pad_constant(x, widths=widths, value=value)
 
@@ -427,6 +452,9 @@ class Copied(Movement):
     def name(self):
         return "torch::autograd::CopyBackwards"
 
+    def batch(lot, kernel, x, src):
+        return lot.whole(lot.full(src, lot.hidden(x, src)).copy())
+
     def forward(xp, x, src):       return xp.contiguous(src)
     def grad_x(xp, g, x_shape):    return xp.zeros(x_shape, dtype=g.dtype)
     def grad_src(xp, g):           return g
@@ -450,6 +478,7 @@ class Filled(Movement):
 class Contiguous(Movement):
     """A copy whose elements lie in the order of their indices."""
 
+    notation = "{}"
     torch_name = "Clone"
     batch = "trailing"
     linear = ("x",)

@@ -103,6 +103,7 @@ class MedianOfAll(Extreme):
     """The middle one of all elements, the lower of two; NaN if there is one"""
 
     torch_name = "Median"
+    batch = "defined"
 
     def forward(xp, x):
         line = in_order(xp, x)
@@ -115,6 +116,7 @@ class NanmedianOfAll(Extreme):
     """The middle one of all elements that are numbers, the lower of two"""
 
     torch_name = "Nanmedian"
+    batch = "defined"
 
     def forward(xp, x):
         line = in_order(xp, x)

@@ -27,6 +27,7 @@ class Exp2(Floating):
     """2ˣ"""
 
     native = False
+    notation = "2 ^ {}"
 
     def forward(xp, x):      return xp.exp2(x) if x.dtype.kind == "f" else xp.exp(x * LN2)
     def grad_x(xp, g, out):  return g * (out * LN2)
@@ -34,6 +35,8 @@ class Exp2(Floating):
 
 class Expm1(Floating):
     """eˣ − 1, exact near 0"""
+
+    notation = "exp({}) − 1"
 
     def forward(xp, x):      return xp.expm1(x)
     def grad_x(xp, g, out):  return g * (out + 1)
@@ -66,6 +69,7 @@ class Log1p(Floating):
     """ln(1 + x), exact near 0"""
 
     torch_name = "Log1P"
+    notation = "log(1 + {})"
 
     def forward(xp, x):    return xp.log1p(x)
     def grad_x(xp, g, x):  return g / (x + 1)
@@ -123,6 +127,7 @@ class Sigmoid(Floating):
     native = False
     onnx = "Sigmoid"
     lands = True
+    notation = "σ"
 
     def forward(xp, x):      return 1 / (xp.exp(-x) + 1)
     def grad_x(xp, g, out):  return xp.sigmoid_gradient(g, out)

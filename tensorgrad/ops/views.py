@@ -25,6 +25,9 @@ class SetView(Op):
     def name(self):
         return "torch::autograd::CopySlices"
 
+    def batch(lot, kernel, x, value, **params):
+        return lot.definition(SetView)(lot.whole(lot.full(x, lot.hidden(x, value))), value, **params)
+
     def forward(xp, x, value, *, view, order=None, written=False):
         return xp.set_view(x, value, view=view, order=order, written=written)
 

@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from typing import Any, ClassVar
@@ -52,10 +54,6 @@ MAKERS = {"zeros", "ones", "full", "arange", "eye", "zeros_like", "ones_like", "
 
 
 TWO_SIDED = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
-# NumPy's names of Python's operators, where these have others.
-UFUNCS = {"sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder", "pow": "power", "and_": "bitwise_and",
-          "or_": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift", "lt": "less", "le": "less_equal", "eq": "equal",
-          "ne": "not_equal", "gt": "greater", "ge": "greater_equal", "neg": "negative", "pos": "positive", "abs": "absolute"}
 
 
 def attach_operators(cls: type, run: Any) -> None:
@@ -227,3 +225,32 @@ def backend_of(spec: Any) -> type[Storage]:
         raise RuntimeError(f"no storage backend is registered for the device {device}: "
                            f"known are {', '.join(sorted(Storage.by_device))}")
     return found
+
+
+# ── a backend in the place of others ──────────────────────────────────────────────────────────────────────────────────
+
+lock = threading.RLock()
+
+
+class Backends(dict[str, Any]):
+    """Which backend a device has: another one for the thread that asked for it."""
+
+    def __init__(self, backends: Any, stand_in: type[Storage], kinds: tuple[str, ...]) -> None:
+        super().__init__(backends)
+        self.thread, self.stand_in, self.kinds = threading.get_ident(), stand_in, kinds
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self.stand_in if name.partition(":")[0] in self.kinds and threading.get_ident() == self.thread else super().get(name, default)
+
+
+@contextmanager
+def standing_in(backend: type[Storage], *kinds: str) -> Iterator[None]:
+    """In a `with` block, tensors that this thread makes on devices of these kinds are the backend's. One thread at a time."""
+    with lock:
+        before = Storage.by_device
+        Storage.by_device = Backends(before, backend, kinds)
+        try:
+            yield
+        finally:
+            before.update(Storage.by_device)             # what was registered meanwhile
+            Storage.by_device = before

@@ -6,13 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..graph.nesting import leaves, mapped
+from ..graph.targets import OPERATORS, SIGNS, Unpack
 from ..nn import Module
-from .nesting import leaves, mapped
 
-OPERATORS = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.floordiv: "//", operator.mod: "%",
-             operator.pow: "**", operator.matmul: "@", operator.and_: "&", operator.or_: "|", operator.xor: "^", operator.lshift: "<<",
-             operator.rshift: ">>", operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">="}
-SIGNS = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
 LAYERS = {operator.add: "AddOpLayer", operator.sub: "SubOpLayer", operator.mul: "MulOpLayer", operator.mod: "ModOpLayer", operator.matmul: "MatmulOpLayer"}
 
 
@@ -34,19 +31,6 @@ class Attribute:
 
     def __call__(self, owner: Any) -> Any:
         return getattr(owner, self.name)
-
-
-@dataclass(frozen=True)
-class Unpack:
-    """Takes apart what can be iterated over, and insists on its length."""
-
-    count: int
-
-    def __call__(self, data: Any) -> tuple[Any, ...]:
-        parts = tuple(data)
-        if len(parts) != self.count:
-            raise ValueError(f"{'not enough' if len(parts) < self.count else 'too many'} values to unpack (expected {self.count}, got {len(parts)})")
-        return parts
 
 
 @dataclass(frozen=True)

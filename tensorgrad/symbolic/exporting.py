@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import api as tg
 from .. import nn
-from .codegen import Writer
+from ..graph.source import Writer
 from .construction import arguments_of, parameters_of
 from .model import GraphModule
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..nn import Module
 from . import config
-from .codegen import Runnable, arguments_of, compiled
+from .codegen import Interpreted, Runnable, compiled
 from .data import SymbolicData, SymbolicTensor
 from .nesting import leaves
 from .program import Builder, Program
@@ -41,7 +41,7 @@ class GraphModule(Module):
             self._generated_forward_source: str | None = writer.source()
             self._run = compiled(self._generated_forward_source, writer.namespace)
         else:
-            self._generated_forward_source, self._run = None, run_program
+            self._generated_forward_source, self._run = None, Interpreted(self._program)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self._run(self, *args, **kwargs)
@@ -120,10 +120,10 @@ class GraphModule(Module):
 
     def _described(self) -> Program:
         """The program, with the shapes of all its values."""
-        shapes = self._program.shapes
         if "_builder" in self.__dict__:
-            shapes += [tuple(node.shape) if isinstance(node, SymbolicTensor) else type(node._in_world(0)).__name__
-                       for node in list(self._builder.nodes)[len(shapes):]]
+            for value, node in self._builder.nodes.items():
+                if "shape" not in node.meta:
+                    node.meta["shape"] = tuple(value.shape) if isinstance(value, SymbolicTensor) else type(value._in_world(0)).__name__
         return self._program
 
     def _of_graph(self, name: str) -> Any:
@@ -148,12 +148,12 @@ class GraphModule(Module):
     @property
     def input_shape(self) -> Any:
         """The shape of the input, or a tuple of shapes if there are several; None for what is no tensor."""
-        return _shapes(self._described(), range(len(self._program.inputs)))
+        return _shapes(self._described().inputs)
 
     @property
     def output_shape(self) -> Any:
         """The shape of the output, or a tuple of shapes if there are several; None for what is no tensor."""
-        return _shapes(self._described(), [leaf.place for leaf in leaves(self._program.outputs)])
+        return _shapes(leaves(self._described().outputs))
 
     def summary(self, return_string: bool = False) -> str | None:
         """Print a table of all values, with shapes, parameters and parents, and count the parameters; or return it as a string."""
@@ -178,15 +178,6 @@ class GraphModule(Module):
         path, text = Path(path), self.source(name)
         path.write_text(text, encoding="utf-8")
         return path
-
-
-def run_program(model: Any, *args: Any, **kwargs: Any) -> Any:
-    """The forward of models without generated source."""
-    names = arguments_of(model._program)
-    values = [*args, *(kwargs.pop(name) for name in names[len(args):] if name in kwargs)]
-    if len(values) != len(names) or kwargs:
-        raise TypeError(f"forward() takes {len(names)} arguments: {', '.join(names)}. Number of inputs doesn't match!")
-    return model._program.run(model, values)
 
 
 class DetachedSymbolicModel(GraphModule):
@@ -248,8 +239,8 @@ def _nodes(given: Any, what: str) -> tuple[SymbolicData, ...]:
     return nodes
 
 
-def _shapes(program: Program, places: Any) -> Any:
-    shapes = tuple(shape if isinstance(shape := program.shapes[place], tuple) else None for place in places)
+def _shapes(nodes: Any) -> Any:
+    shapes = tuple(shape if isinstance(shape := node.meta["shape"], tuple) else None for node in nodes)
     return shapes[0] if len(shapes) == 1 else shapes
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .. import api as tg
+from ..graph.running import Runner
 from ..nn import Sequential
 from ..viz.graph import PICTURES, Graph
 from ..viz.model import Model, Node
@@ -134,7 +135,7 @@ def unrolled(call: Call) -> Any:
         return None
     with SymbolicAPI2ContextManager():
         if isinstance(target, GraphModule):
-            return target._program.run(target, target._flat(call.args, {}))
+            return Runner(target._program)(target, target._flat(call.args, {}))
         value, = call.args
         for layer in target:
             value = layer(value)

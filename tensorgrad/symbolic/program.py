@@ -1,83 +1,62 @@
-"""A graph as a list of steps: what a model keeps of its graph, runs, copies, pickles and prints."""
+"""How a model's graph is made of the nodes between its inputs and outputs: what it keeps of them, runs, copies, pickles and prints."""
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from copy import deepcopy
 from types import MethodType
 from typing import Any
 
 from .. import api as tg
+from ..graph import Graph, Node
+from ..graph.nesting import aggregate, leaves
+from ..graph.source import RESERVED, VARIABLE
 from ..nn import Module, Parameter
-from .calls import Call, Method
+from .calls import Attribute, Call, Method
 from .data import SymbolicData
 from .graph_algorithms import check_for_missing_inputs, describe, sort_graph_and_check_DAG
-from .nesting import leaves, mapped
 
 
-@dataclass(frozen=True)
-class Ref:
-    """The value of an earlier step, or an input."""
+class Program(Graph):
+    """The graph of a model: layers are `call_module` nodes, what the model holds beside them `get_attr` nodes.
 
-    place: int
+    `meta` has the name that a value has in summaries as "label" and, once somebody asked, its shape as "shape", or the name of its type. Copies have
+    functions and constants of their own.
+    """
+
+    @property
+    def inputs(self) -> list[Node]:
+        """The nodes of the inputs."""
+        return self.find_nodes(op="placeholder")
+
+    @property
+    def values(self) -> list[Node]:
+        """Inputs and steps: all nodes but those for what the model holds, and the output."""
+        return [node for node in self.nodes if node.op not in ("get_attr", "output")]
+
+    @property
+    def outputs(self) -> Any:
+        """What the model returns: a structure of nodes and constants."""
+        return self.output_node().args[0]
+
+    def _copied(self, thing: Any, memo: dict[int, Any]) -> Any:
+        return deepcopy(thing, memo)
+
+    def __setstate__(self, state: Any) -> None:
+        if isinstance(state, dict):             # of a model that was pickled before there were graphs
+            from .former import read
+            self._begin()
+            self._tracer_cls = self._tracer_extras = None
+            read(self, state, arguments_for(state["inputs"]))
+        else:
+            super().__setstate__(state)
 
 
-@dataclass(frozen=True)
-class Held:
-    """A module or tensor that the model owns under this name."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class Step:
-    """One call: its target is a `Held` module or a function. In its arguments stand `Ref`s, `Held`s and other constants."""
-
-    name: str
-    call: Call
-    place: int
-
-    def refs(self) -> list[int]:
-        """The values that it needs, each once, from left to right."""
-        return list(dict.fromkeys(leaf.place for leaf in self.call.leaves() if type(leaf) is Ref))
-
-
-@dataclass
-class Program:
-    """Inputs take the first places, steps the following ones. `outputs` is a structure of `Ref`s and constants."""
-
-    inputs: list[str]                                       # their names
-    steps: list[Step] = field(default_factory=list)
-    outputs: Any = None
-    ends: list[list[int]] = field(default_factory=list)     # for each step, the values that nobody needs after it
-    shapes: list[Any] = field(default_factory=list)         # of all values, or the names of their types, once they were asked for
-
-    def run(self, owner: Any, values: Any) -> Any:
-        """Do one step after the other; values that nobody needs any more are let go."""
-        room: list[Any] = [*values, *[None] * len(self.steps)]
-        modules = owner._modules
-
-        def value(leaf: Any) -> Any:
-            return room[leaf.place] if type(leaf) is Ref else getattr(owner, leaf.name) if type(leaf) is Held else leaf
-        for step, dead in zip(self.steps, self.ends, strict=True):
-            call = step.call.filled(value)
-            target = modules[call.target.name] if type(call.target) is Held else call.target
-            room[step.place] = target(*call.args, **call.kwargs)
-            for place in dead:
-                room[place] = None
-        return mapped(value, self.outputs)
-
-    def give(self, outputs: Any) -> None:
-        """Let these be the outputs, and find out how long each value is needed."""
-        self.outputs = outputs
-        kept = {leaf.place for leaf in leaves(outputs) if type(leaf) is Ref}
-        ends: list[list[int]] = []
-        seen: set[int] = set()
-        for step in reversed(self.steps):
-            found = [place for place in (*step.refs(), step.place) if place not in seen and place not in kept]
-            seen.update(found)
-            ends.append(found)
-        self.ends = ends[::-1]
+def __getattr__(name: str) -> Any:
+    if name in ("Ref", "Held", "Step"):         # old pickles look for them here
+        from . import former
+        return getattr(former, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class Builder:
@@ -87,15 +66,18 @@ class Builder:
         self.model = model
         self.used: Counter[str] = Counter()
         self.taken: set[str] = set()
-        self.nodes: dict[SymbolicData, int] = {}            # node → place
+        self.nodes: dict[SymbolicData, Node] = {}           # what stands in the program for a value
         self.names: dict[SymbolicData, str] = {}
-        self.held: dict[int, str] = {}                      # id of a constant tensor or module → its name in the model
+        self.held: dict[int, Node] = {}                     # id of a constant tensor or module → what stands for it
+        self.program = Program()
         inputs = list(inputs)
         for node in inputs:
-            self.nodes.setdefault(node, len(self.nodes))
             self.names[node] = self.name(node, "Input")
-        assert len(self.nodes) == len(inputs), "An input is there twice."
-        self.program = Program([self.names[node] for node in inputs])
+        assert len(self.names) == len(inputs), "An input is there twice."
+        for node, argument in zip(inputs, arguments_for(list(self.names.values())), strict=True):
+            self.nodes[node] = made = self.program.placeholder(argument)
+            made.meta["label"] = self.names[node]
+        self.output = self.program.output(None)
         self.add(outputs)
 
     def add(self, outputs: Any) -> None:
@@ -106,41 +88,48 @@ class Builder:
         new = sort_graph_and_check_DAG(found - self.nodes.keys())
         for node in new:
             self.check_name(node)
-        for node in new:
-            self.step(node)
-        self.program.give(mapped(self.refer, outputs))
+        with self.program.inserting_before(self.output):
+            for node in new:
+                self.step(node)
+            self.output.args = (aggregate(outputs, self.refer),)
 
     def refer(self, leaf: Any) -> Any:
         """What stands for a leaf of the arguments in the program."""
         if isinstance(leaf, SymbolicData):
-            return Ref(self.nodes[leaf])
+            return self.nodes[leaf]
         if isinstance(leaf, (tg.Tensor, Module)):
-            return Held(self.hold(leaf))
+            return self.hold(leaf)
         return leaf
 
-    def hold(self, thing: Any) -> str:
-        """Make a module or tensor part of the model, once."""
+    def hold(self, thing: Any) -> Node:
+        """Make a module or tensor part of the model, once, and return the node that reads it."""
         if id(thing) not in self.held:
-            name = self.held[id(thing)] = self.numbered(type(thing).__name__ if isinstance(thing, Module) else "constant")
+            name = self.numbered(type(thing).__name__ if isinstance(thing, Module) else "constant")
             if isinstance(thing, Module):
                 self.model.add_module(name, thing)
             elif isinstance(thing, Parameter):
                 self.model.register_parameter(name, thing)
             else:
                 self.model.register_buffer(name, thing)
+            self.held[id(thing)] = self.program.get_attr(name)
         return self.held[id(thing)]
 
     def step(self, node: SymbolicData) -> None:
         call: Call = node._call
-        target, name = call.target, self.name(node, call.title())
+        op, target, args = "call_function", call.target, call.args
+        name = self.name(node, call.title())
         if isinstance(target, Module):
             self.model.add_module(name, target)
-            call = replace(call, target=Held(name))
+            op, target = "call_module", name
         elif type(target) is MethodType and isinstance(target.__self__, Module):        # model.encode: the model takes part
-            call = Call(Method(target.__name__), (target.__self__, *call.args), call.kwargs)
-        filled = call.filled(self.refer)
-        self.names[node], self.nodes[node] = name, len(self.nodes)
-        self.program.steps.append(Step(name, filled, self.nodes[node]))
+            op, target, args = "call_method", target.__name__, (target.__self__, *args)
+        elif type(target) is Method:
+            op, target = "call_method", target.name
+        elif type(target) is Attribute:
+            target, args = getattr, (*args, target.name)
+        made = self.program.create_node(op, target, aggregate(args, self.refer), aggregate(call.kwargs, self.refer))
+        made.meta["label"] = name
+        self.names[node], self.nodes[node] = name, made
 
     def name(self, node: SymbolicData, kind: str) -> str:
         """What a step is called: its own name, or that of its layer and a number."""
@@ -166,6 +155,13 @@ class Builder:
             if name not in self.taken:
                 self.taken.add(name)
                 return name
+
+
+def arguments_for(names: list[str]) -> list[str]:
+    """What a function calls inputs of these names: their own names, if those are of their makers, else i0, i1, …"""
+    digits = len(str(max(len(names) - 1, 0)))
+    return [f"i{place:0{digits}}" if not name.isidentifier() or name in RESERVED or VARIABLE.fullmatch(name) or name.startswith("Input_") else name
+            for place, name in enumerate(names)]
 
 
 def needed(ends: Iterable[SymbolicData], inputs: Any) -> set[SymbolicData]:

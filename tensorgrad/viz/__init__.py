@@ -1,4 +1,10 @@
-"""Pictures of the tape."""
+"""Pictures and explanations of the tape.
+
+`tape` reads all that is known of some steps, once. `model` is the plain graph that is drawn of it: `fold` groups it,
+`layout` and `scene` place it, `svg`, `dot` and `html` write it, and `graph` offers it. `telling` puts the steps into words,
+with `formulas` from the source of the ops (`reading`, `notation`): `report` lists them, `lesson` and `frames` walk through
+them, and `explain` offers them. `watch` notes where steps are made, `running` the last loss of a program.
+"""
 from .explain import Exercise, Explanation, explain
 from .formulas import Formulas, formulas
 from .graph import Graph, graph

@@ -15,14 +15,16 @@ from .telling import Arrived, BackwardStep, ForwardStep, Teller
 from .text import Value, brief
 
 
-def explain(loss: Any, gradient: Any = None, *, module: Any = None, names: Mapping[str, Any] | None = None) -> Explanation:
+def explain(loss: Any, gradient: Any = None, *, module: Any = None,
+            names: Mapping[str, Any] | None = None) -> Explanation:
     """Backprop from `loss`, step by step: each op, its rule, the numbers that go into it, and what is added up where.
 
-    Nothing is changed: no `.grad`, no hook runs, and the graph is kept. Start from `gradient`, as `loss.backward(gradient)` does. Tensors are called by the
-    variables of the program that calls, by the parameters of `module`, or by `names`, a mapping name → tensor.
+    Nothing is changed: no `.grad`, no hook runs, and the graph is kept. Start from `gradient`, as
+    `loss.backward(gradient)` does. Tensors are called by the variables of the program that calls, by the parameters of
+    `module`, or by `names`, a mapping name → tensor.
 
-    Raises: TypeError for what is no Tensor; RuntimeError, as `backward` does, for a loss of several elements without a `gradient`, for a tensor that has no
-    graph, and for a graph that was freed. Formulas: the ops' own `grad_*`.
+    Raises: TypeError for what is no Tensor; RuntimeError, as `backward` does, for a loss of several elements without a
+    `gradient`, for a tensor that has no graph, and for a graph that was freed. Formulas: the ops' own `grad_*`.
 
     >>> import tensorgrad as torch
     >>> x = torch.tensor(3., requires_grad=True)
@@ -40,8 +42,8 @@ def explain(loss: Any, gradient: Any = None, *, module: Any = None, names: Mappi
 class Explanation:
     """The steps of a forward and a backward, with their numbers as they were when `explain` was called.
 
-    `forward` and `steps` list the steps, `leaves` what arrives in the end. It prints as text, shows itself as a table in Jupyter, and `html()` or
-    `save(path)` make a page of it that walks through the steps on the graph.
+    `forward` and `steps` list the steps, `leaves` what arrives in the end. It prints as text, shows itself as a table
+    in Jupyter, and `html()` or `save(path)` make a page of it that walks through the steps on the graph.
     """
 
     def __init__(self, loss: Any, gradient: Any, tensors: Mapping[str, tuple[Any, Any]]) -> None:
@@ -57,14 +59,15 @@ class Explanation:
         self.steps: list[BackwardStep] = teller.back(self.forward)
         self.leaves: list[Arrived] = teller.arrived()
         self.model = self._model(drawn(tape, called, [(loss, self.root)]), names, teller.values)
-        self.given: list[tuple[str, Value | None, Any]] = [(names[leaf], teller.values.get(leaf), leaf) for leaf in tape.leaves]
+        self.given: list[tuple[str, Value | None, Any]] = [(names[n], teller.values.get(n), n) for n in tape.leaves]
 
     def _model(self, model: Model, names: Mapping[Any, str], values: Mapping[Any, Value]) -> Model:
         """The graph, with the names and numbers that are told here."""
         fixed = [node for node in model.nodes if node.tape is None and hasattr(node.value, "shape")]
         placed = [node for node in model.nodes if node.tape is not None and node.kind != "value"]
         gradients = {told.node: told.total for step in self.steps for told in step.gives} | {self.root: self.start}
-        texts = iter(brief([*[node.value for node in fixed], *[values.get(n.tape) for n in placed], *[gradients.get(n.tape) for n in placed]]))
+        texts = iter(brief([*[n.value for n in fixed], *[values.get(n.tape) for n in placed],
+                            *[gradients.get(n.tape) for n in placed]]))
         for node, text in zip(fixed, texts):
             node.value = text
         for node, text in zip(placed, texts):
@@ -84,7 +87,7 @@ class Explanation:
         return self.steps[index]
 
     def text(self, *, width: int = 100, most: int | None = 60, colour: bool = False) -> str:
-        """The steps as text of so many columns. Of more than `most` steps the middle is left out (None: of no number)."""
+        """The steps as text of so many columns. Of more than `most` steps (None: no limit) the middle is left out."""
         from .report import text
         return text(self, width, most, colour)
 
@@ -99,7 +102,8 @@ class Explanation:
         return table(self)
 
     def html(self, exercise: bool = False) -> str:
-        """One page that needs nothing else: the graph, and a slider through the steps. As an exercise, the gradients are for the reader to find."""
+        """A page that needs nothing else: the graph, and a slider through the steps. In an exercise, the gradients are
+        for the reader to find."""
         from .lesson import page
         return page(self, exercise)
 
@@ -119,7 +123,7 @@ class Explanation:
         return path
 
     def exercise(self) -> Exercise:
-        """The same as an exercise: a page that blanks the gradients, and checks what is typed in."""
+        """An exercise: the page with blanks for the gradients, which checks what is typed in."""
         return Exercise(self)
 
 

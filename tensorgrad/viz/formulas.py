@@ -10,8 +10,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..ops.base import OPS, Op
-from .notation import OPEN, Unspeakable, notation
+from .notation import OPEN, Unspeakable, function, notation
 from .reading import SPELLED, NoFormula, definitions, read
 
 LONGEST = 200                   # what is longer is easier read in the source
@@ -70,7 +72,14 @@ def _formulas(op: Any, options: frozenset[tuple[str, Any]]) -> Formulas:
         by_default = formula(function, usual) if found is None and usual != known else None
         return found or (f"{by_default}, by default" if by_default else ELSEWHERE)
     rules = {name: rule(getattr(op, f"grad_{name}")) for name in dict.fromkeys(op.inputs) if hasattr(op, f"grad_{name}")}
-    return Formulas(formula(op.forward, known, whole=True) or described(op), rules, place_of(op))
+    own: str | None
+    if op.kernels.in_arrays and op.kernels.primitive and op.notation in ("", "{}") and not hasattr(np, op.opname):
+        own = None              # its formula is a name, and none that NumPy has made known
+    elif "{}" in op.notation:
+        own = notation(function(op.opname, *map(ast.Name, op.inputs)))
+    else:
+        own = formula(op.forward, known, whole=True)
+    return Formulas(own or described(op), rules, place_of(op))
 
 
 def formula(function: Any, options: dict[str, Any], whole: bool = False) -> str | None:

@@ -1,4 +1,4 @@
-"""The plain model of a graph that everything is drawn from: what is a leaf, what a step, what leads where, and which module a step belongs to."""
+"""The plain model of a graph, from which everything is drawn: leaves, steps and outputs, edges, and their modules."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ class Edge:
 
 @dataclass(slots=True, eq=False)
 class Model:
-    """What a picture shows: nodes in the order of time, which leads forward along every edge, and edges."""
+    """The contents of a picture: nodes in the order of time, which leads forward along every edge, and edges."""
 
     nodes: list[Node] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
@@ -98,8 +98,9 @@ class Reader:
             path = tuple(name.split(".")[:-1])
         name = None if name is None else str(name)
         where = place if place is not None else tensor.array
-        node = self.model.add("leaf", name or ("tensor" if place is not None else "input"), shape=tuple(where.shape), dtype=where.dtype, name=name,
-                              tape=place, tensor=tensor, value=getattr(tensor, "array", None), group=path or (),
+        title = name or ("tensor" if place is not None else "input")
+        node = self.model.add("leaf", title, shape=tuple(where.shape), dtype=where.dtype, name=name, tape=place,
+                              tensor=tensor, value=getattr(tensor, "array", None), group=path or (),
                               parameter=path is not None or type(tensor).__name__ in ("Parameter", "Buffer"))
         grad = getattr(tensor, "_grad", None)
         node.gradient = None if grad is None else grad.array
@@ -111,14 +112,19 @@ class Reader:
             if id(value) not in self.known:
                 self.known[id(value)] = self.leaf(value)
             return self.known[id(value)]
-        return self.model.add("leaf", f"{value}", value=value) if isinstance(value, (bool, int, float, complex)) else None
+        if isinstance(value, (bool, int, float, complex)):
+            return self.model.add("leaf", f"{value}", value=value)
+        return None
 
     def step(self, tape: Any, read: Any) -> None:
+        """The box of a step, and the edges that lead to it."""
         sources = [self.seen[o.edge] if o.edge is not None else self.constant(o.value) for o in read.inputs]
-        saved = [o.name.partition("[")[0] for o in read.asked.values() if o.position >= 0 and o.value is not None] if read.op is not None else []
         title = read.op.opname if read.op is not None else tape.name().removesuffix("Backward")
-        node = self.model.add("step", title, shape=tape.shape, dtype=tape.dtype, op=read.op, tape=tape, saved=tuple(dict.fromkeys(saved)))
+        node = self.model.add("step", title, shape=tape.shape, dtype=tape.dtype, op=read.op, tape=tape)
         node.name = self.names.get(id(tape), (None,))[0]
+        if read.op is not None:
+            saved = [o.name.partition("[")[0] for o in read.asked.values() if o.position >= 0 and o.value is not None]
+            node.saved = tuple(dict.fromkeys(saved))
         if (note := NOTES.get(tape)) is not None:
             node.group, node.calls, node.source = note.group, note.calls, note.source()
         if (value := self.tape.values.get(tape)) is not None:
@@ -130,13 +136,15 @@ class Reader:
         for o, source in zip(read.inputs, sources):
             if source is not None:
                 role = o.name.partition("[")[0] if read.op is not None else ""
-                self.model.link(source, node, role=role, position=o.position, result=o.edge.index if type(o.edge) is Output else 0)
+                result = o.edge.index if type(o.edge) is Output else 0
+                self.model.link(source, node, role=role, position=o.position, result=result)
 
     def output(self, tensor: Any, root: Any, title: str) -> None:
         """The box of a tensor that is drawn, and came from that place."""
         name = self.names.get(id(tensor), (getattr(tensor, "name", None),))[0]
-        node = self.model.add("value", str(name or title), shape=tuple(tensor.array.shape), dtype=tensor.array.dtype, name=name, tensor=tensor,
-                              value=tensor.array, tape=root)
+        array = tensor.array
+        node = self.model.add("value", str(name or title), shape=tuple(array.shape), dtype=array.dtype, name=name,
+                              tensor=tensor, value=array, tape=root)
         node.gradient = None if tensor._grad is None else tensor._grad.array
         self.model.link(self.seen[root], node, result=root.index if type(root) is Output else 0)
 
@@ -156,8 +164,12 @@ class Reader:
             edge.gradient = target.gradient if target.kind == "value" else parts.get((target.tape, edge.position))
 
 
-def drawn(tape: Any, names: Mapping[int, Any], outputs: Sequence[tuple[Any, Any]], starts: Mapping[Any, Any] | None = None) -> Model:
-    """The model of a tape that was read, with a box for each of the tensors at its end, which come with their places."""
+def drawn(tape: Any, names: Mapping[int, Any], outputs: Sequence[tuple[Any, Any]],
+          starts: Mapping[Any, Any] | None = None) -> Model:
+    """The model of a tape that was read, with a box for each of the tensors at its end, which come with their places.
+
+    With `starts`, {place: gradient}, it has the gradients of the way back from there.
+    """
     reader = Reader(tape, names)
     for number, (tensor, root) in enumerate(outputs, 1):
         reader.output(tensor, root, f"output {number}" if len(outputs) > 1 else "output")
@@ -173,7 +185,8 @@ def drawn(tape: Any, names: Mapping[int, Any], outputs: Sequence[tuple[Any, Any]
 def group(model: Model) -> None:
     """Give each node the path of its module: as watched, or else as the names of parameters tell.
 
-    A step belongs to the module whose parameters it uses; one that uses none to what the steps before and after it share.
+    A step belongs to the module whose parameters it uses, or, if it uses none, to the module that holds the steps
+    before and after it.
     """
     inputs = model.inputs()
     steps = [node for node in model.nodes if node.kind == "step"]
@@ -181,11 +194,12 @@ def group(model: Model) -> None:
         paths: list[tuple[str, ...] | None] = []
         for step in steps:
             of = [model.by_id[e.source] for e in inputs[step.id]]
-            paths.append(next((leaf.group for leaf in of if leaf.kind == "leaf" and leaf.name is not None and leaf.group), None))
+            paths.append(next((n.group for n in of if n.kind == "leaf" and n.name is not None and n.group), None))
         before = list(_last_known(paths))
         after = list(_last_known(paths[::-1]))[::-1]
         for step, path, earlier, later in zip(steps, paths, before, after):
-            step.group = path if path is not None else shared(earlier, later) if earlier is not None and later is not None else ()
+            between = () if earlier is None or later is None else shared(earlier, later)
+            step.group = between if path is None else path
     users: dict[str, list[Node]] = {}
     for edge in model.edges:
         users.setdefault(edge.source, []).append(model.by_id[edge.target])
@@ -204,7 +218,7 @@ def zip_calls(node: Node) -> Iterator[tuple[str, int]]:
 
 
 def leaf_name(leaf: Node, path: tuple[str, ...]) -> str:
-    """What a leaf is called inside of a module: what its name adds to the module's."""
+    """The name of a leaf inside of a module: less the module's own path."""
     for k in range(len(path)):
         if leaf.title.startswith(inner := ".".join(path[k:]) + "."):
             return leaf.title.removeprefix(inner)
@@ -212,7 +226,7 @@ def leaf_name(leaf: Node, path: tuple[str, ...]) -> str:
 
 
 def shared(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What two paths begin with."""
+    """The beginning that two paths have in common."""
     depth = 0
     while depth < min(len(a), len(b)) and a[depth] == b[depth]:
         depth += 1

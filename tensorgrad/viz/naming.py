@@ -1,4 +1,4 @@
-"""What tensors are called: by the program's variables and modules, by their own `.name`, or by numbers in the order they were made."""
+"""Names of tensors: from variables and modules of the program, their own `.name`, or numbers in the order of time."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ def variables(frame: Any) -> dict[str, Any]:
 
 
 def tensors_of(scope: Mapping[str, Any], module: Any = None) -> dict[str, Any]:
-    """{name: tensor} of variables, of the parameters of modules among them, and of a module whose own name goes without saying."""
+    """{name: tensor} of variables, of the parameters of modules among them, and of `module`, whose name is left out."""
     if module is not None and not hasattr(module, "named_parameters"):
         raise TypeError(f"module: expected a Module, not {type(module).__name__}")
     found = dict(module.named_parameters()) if module is not None else {}
@@ -32,8 +32,10 @@ def tensors_of(scope: Mapping[str, Any], module: Any = None) -> dict[str, Any]:
 
 
 def placed(tensors: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """{name: (tensor, its place on the tape)} of those whose values and history one can ask for: not of lazy parameters, nor of views that were lost to a
-    write in place."""
+    """{name: (tensor, its place on the tape)}, less those whose values or history cannot be asked for.
+
+    These are lazy parameters, and views that a write in place has made invalid.
+    """
     found = {}
     for name, tensor in tensors.items():
         try:
@@ -46,7 +48,10 @@ def placed(tensors: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
 
 
 def names_of(tape: Any, tensors: Mapping[str, tuple[Any, Any]]) -> dict[Any, str]:
-    """{place on the tape: its name}, and {id(array): name} of tensors that need no gradient. Names without one are numbers, in the order of time."""
+    """{place on the tape: its name}, and {id(array): name} of tensors that need no gradient.
+
+    Places that nobody named are numbered in the order of time.
+    """
     own = [getattr(tensor, "name", None) or name for name, (tensor, _) in tensors.items()]
     found: dict[Any, str] = {}
     for (tensor, place), name in zip(tensors.values(), list(map(readable, own))):
@@ -61,7 +66,8 @@ def names_of(tape: Any, tensors: Mapping[str, tuple[Any, Any]]) -> dict[Any, str
         count[kind] += node not in found
         mine = getattr(tape.leaves[node], "name", None) if kind == "leaf" else None
         if mine or node not in found:
-            found[node] = readable(mine) if mine else "L" if node is tape.nodes[-1] and kind == "v" else f"{kind}{count[kind]}"
+            number = "L" if node is tape.nodes[-1] and kind == "v" else f"{kind}{count[kind]}"
+            found[node] = readable(mine) if mine else number
     for node in tape.nodes:
         if type(node) is Output and node not in found:
             outputs = getattr(tape.steps[node.node].op, "outputs", ())
@@ -88,7 +94,7 @@ def named(module: Any, names: Mapping[str, Any] | None) -> Known:
 
 
 def known(tensors: Mapping[str, tuple[Any, Any]]) -> Known:
-    """The same of tensors that come with their places."""
+    """`named` for tensors that come with their places."""
     found: Known = {}
     for name, (tensor, place) in tensors.items():
         found[id(tensor)] = (name, None, tensor)

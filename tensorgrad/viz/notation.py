@@ -2,10 +2,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from copy import deepcopy
+from functools import cache
 from typing import NamedTuple
 
+from ..ops.base import OPS
+from ..ops.shape import Movement
 from .reading import Placed
 
 # How tightly an expression holds together: the loosest first.
@@ -16,14 +20,11 @@ GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "eps": "ε",
          "LN2": "log(2)", "LN10": "log(10)", "ROOT_PI": "√π", "inf": "∞", "nan": "NaN"}
 SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-FUNCTIONS = {"sum": "Σ", "prod": "Π", "amax": "max", "amin": "min", "maximum": "max", "minimum": "min", "sigmoid": "σ", "real": "Re", "imag": "Im",
-             "concatenate": "concat", "transpose": "permute_dims", "reduced": "reduction"}
-REDUCTIONS = {"sum", "prod", "mean", "amax", "amin", "max", "min", "any", "all", "softmax", "log_softmax", "logsumexp", "cumsum", "cumprod"}
-OPERATORS = {"add": ast.Add, "subtract": ast.Sub, "multiply": ast.Mult, "divide": ast.Div, "power": ast.Pow, "matmul": ast.MatMult}
-RELATIONS = {"equal": ast.Eq, "not_equal": ast.NotEq, "less": ast.Lt, "less_equal": ast.LtE, "greater": ast.Gt, "greater_equal": ast.GtE}
+# How functions are written that are no ops of the table, whose own notation says it of them.
+OTHERS = {"abs": "|{}|", "inv": "{}⁻¹", "affine": "{} · {} + {}", "biased": "{} + {}",
+          "concatenate": "concat", "transpose": "permute_dims", "reduced": "reduction"}
 SIGNS = {ast.Eq: "=", ast.NotEq: "≠", ast.Lt: "<", ast.LtE: "≤", ast.Gt: ">", ast.GtE: "≥", ast.In: "in",
          ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}
-WORDS = {"isnan": "NaN", "isfinite": "finite", "isinf": "infinite"}
 SAME = {"asarray", "astype", "copy", "ravel", "tuple"}
 PLUMBING = {"keepdims", "dtype", "strict"}         # keyword arguments that say how, and not what
 
@@ -45,8 +46,7 @@ class Unspeakable(Exception):
 
 def notation(node: ast.expr) -> str:
     """An expression as mathematics. Calls that only arrange memory or dtypes are left out, unless there is nothing else. Unspeakable if there is no way."""
-    node = plain(node)
-    if isinstance(node, ast.Call) and called(node) in SAME and isinstance(node.func, ast.Attribute) and isinstance(operands(node)[0], ast.Name):
+    if isinstance(node, ast.Call) and is_left_out(called(node)) and isinstance(node.func, ast.Attribute) and isinstance(operands(node)[0], ast.Name):
         return spelled_out(node).text
     return printed(node).text
 
@@ -97,39 +97,65 @@ def plain(node: ast.expr) -> ast.expr:
 
 def simplified(call: ast.Call) -> ast.expr:
     name, args = called(call), operands(call)
-    if name in OPERATORS and len(args) == 2:
-        return ast.BinOp(args[0], OPERATORS[name](), args[1])
-    if name in RELATIONS and len(args) == 2:
-        return ast.Compare(args[0], [RELATIONS[name]()], [args[1]])
-    if name in ("logical_and", "logical_or"):
-        return ast.BoolOp(ast.And() if name == "logical_and" else ast.Or(), args)
     if name in ("max", "min") and isinstance(call.func, ast.Name) and len(args) == 2 and isinstance(args[1], ast.Constant):
         return args[0]          # Python's own, of a count that may be zero
-    if name == "affine":
-        return ast.BinOp(ast.BinOp(args[0], ast.Mult(), args[1]), ast.Add(), args[2])
-    if name == "biased":
-        return ast.BinOp(args[0], ast.Add(), args[1])
-    make = REWRITTEN.get(name)
-    return make(*args) if make and len(args) == 1 else call
+    if name in MADE and len(args) == 1:
+        return MADE[name](args[0])
+    template = template_of(name)
+    found = written(template) if len(args) == template.count("{}") > 0 else None
+    return call if found is None else Filled(args).visit(deepcopy(found))  # type: ignore[no-any-return]
 
 
-REWRITTEN: dict[str, Callable[[ast.expr], ast.expr]] = {
-    "negative": lambda x: ast.UnaryOp(ast.USub(), x),
-    "square": lambda x: ast.BinOp(x, ast.Pow(), ast.Constant(2)),
-    "reciprocal": lambda x: ast.BinOp(ast.Constant(1), ast.Div(), x),
-    "rsqrt": lambda x: ast.BinOp(ast.Constant(1), ast.Div(), function("sqrt", x)),
-    "exp2": lambda x: ast.BinOp(ast.Constant(2), ast.Pow(), x),
-    "expm1": lambda x: ast.BinOp(function("exp", x), ast.Sub(), ast.Constant(1)),
-    "log1p": lambda x: function("log", ast.BinOp(ast.Constant(1), ast.Add(), x)),
-    "zeros_like": lambda x: ast.Constant(0),
-    "ones_like": lambda x: ast.Constant(1),
-    "float": lambda x: number(x),
-    "logical_not": lambda x: ast.UnaryOp(ast.Not(), x),
+MADE: dict[str, Callable[[ast.expr], ast.expr]] = {
+    "zeros_like": lambda x: ast.Constant(0), "ones_like": lambda x: ast.Constant(1), "float": lambda x: number(x),
 }
+MARKS = ("ᵀ", "⁻¹", "\u0304")        # that follow what they are of
+BRACKETS = {"|": "|", "⌊": "⌋", "⌈": "⌉"}
+IN_PYTHON = {" = ": " == ", "≠": "!=", "≤": "<=", "≥": ">=", "·": "*", "−": "-", "^": "**", "²": "**2"}
 
 
-def function(name: str, x: ast.expr) -> ast.Call:
-    return ast.Call(ast.Attribute(ast.Name("xp"), name), [x], [])
+def template_of(name: str) -> str:
+    """How a function is written: "{} · {}", or a sign."""
+    return OPS[name].notation if name in OPS else OTHERS.get(name, "")
+
+
+def is_left_out(name: str) -> bool:
+    """Whether a function only arranges memory or dtypes."""
+    return name in SAME or template_of(name) == "{}"
+
+
+def sign_of(name: str) -> str:
+    """What a function is called where its arguments follow."""
+    template = template_of(name)
+    return template if template and "{}" not in template else name
+
+
+@cache
+def written(template: str) -> ast.expr | None:
+    """A template of operators and functions as an expression of operands _0, _1, …; None if there are brackets or marks around what it is of."""
+    if template[0] in BRACKETS or template.endswith(MARKS) or template == "√{}":
+        return None
+    for ours, pythons in IN_PYTHON.items():
+        template = template.replace(ours, pythons)
+    return ast.parse(re.sub("√(_[0-9])", r"sqrt(\1)", template.format("_0", "_1", "_2")), mode="eval").body
+
+
+class Filled(ast.NodeTransformer):
+    """Puts operands in the places of _0, _1, …"""
+
+    def __init__(self, operands: list[ast.expr]) -> None:
+        self.operands = operands
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.operands[int(node.id[1:])] if node.id.startswith("_") else node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        assert isinstance(node.func, ast.Name)
+        return function(node.func.id, *map(self.visit, node.args))
+
+
+def function(name: str, *args: ast.expr) -> ast.Call:
+    return ast.Call(ast.Attribute(ast.Name("xp"), name), [*args], [])
 
 
 def number(x: ast.expr) -> ast.expr:
@@ -298,12 +324,10 @@ def call(node: ast.Call) -> Text:
     name, args = called(node), operands(node)
     if name == "where" and len(args) == 3:
         return cases(args[1], "where", args[0], args[2])
-    if len(args) == 1 and (written := of_one(name, args[0])):
-        return written
+    if marked := with_marks(template_of(name), args):
+        return marked
     if name == "swapaxes" and [printed(a).text for a in args[1:]] in (["−1", "−2"], ["−2", "−1"]) or name == "transposed":
         return Text(f"{printed(args[0]).within(ATOM)}ᵀ", POWER)
-    if name == "floor_divide":
-        return binary(ast.BinOp(args[0], ast.FloorDiv(), args[1]))
     if name == "count_of" or name == "prod" and isinstance(node.func, ast.Name):
         if name == "prod" and not is_shape(args[0]):
             raise Unspeakable(name)
@@ -317,33 +341,29 @@ def call(node: ast.Call) -> Text:
     return spelled_out(node)
 
 
-def of_one(name: str, x: ast.expr) -> Text | None:
-    """Functions of one argument that have a notation of their own."""
-    text = printed(x)
-    if name in ("absolute", "abs"):
-        return Text(f"|{text.text}|", ATOM)
-    if name == "sqrt":
+def with_marks(template: str, args: list[ast.expr]) -> Text | None:
+    """Functions that are written with brackets, a root, or a mark behind."""
+    if not args or len(args) != template.count("{}"):
+        return None
+    if template[0] in BRACKETS and (inner := written(template[1:-1])):
+        return Text(template[0] + printed(Filled(args).visit(deepcopy(inner))).text + template[-1], ATOM)
+    text = printed(args[0])
+    if template == "√{}":
         return Text(f"√{text.text if text.text.replace('.', '').isalnum() else f'({text.text})'}", POWER)
-    if name in ("t", "inv"):
-        return Text(text.within(ATOM) + ("ᵀ" if name == "t" else "⁻¹"), POWER)
-    if name == "conj":
-        return Text(f"{text.text}̄" if len(text.text) == 1 else f"conj({text.text})", ATOM)
-    if name in ("floor", "ceil"):
-        return Text(f"⌊{text.text}⌋" if name == "floor" else f"⌈{text.text}⌉", ATOM)
-    if name in WORDS:
-        return Text(f"{text.within(SUM)} is {WORDS[name]}", COMPARE)
-    return None
+    if template == "{}\u0304":
+        return Text(f"{text.text}\u0304" if len(text.text) == 1 else f"conj({text.text})", ATOM)
+    return Text(text.within(ATOM) + template[2:], POWER)
 
 
 def spelled_out(node: ast.Call) -> Text:
     """f(x, y, option=value), without what only passes an option on."""
     name, args = called(node), [a for a in operands(node) if not is_nothing(a)]
     options = [k for k in node.keywords if k.arg and k.arg not in PLUMBING and not is_nothing(k.value) and not names_itself(k)
-               and not (k.arg == "axis" and name in REDUCTIONS and not is_constant(k.value))]
+               and not (k.arg == "axis" and name in OPS and OPS[name].batch == "along" and not issubclass(OPS[name], Movement) and not is_constant(k.value))]
     several = len(args) + len(options) > 1
     shown = [detail(a).within(OR) if several else printed(a).text for a in args]
     shown += [f"{GREEK.get(k.arg or '', k.arg)}={detail(k.value).within(OR)}" for k in options]
-    return Text(f"{FUNCTIONS.get(name, name)}({', '.join(shown)})", ATOM)
+    return Text(f"{sign_of(name)}({', '.join(shown)})", ATOM)
 
 
 def is_nothing(node: ast.expr) -> bool:
@@ -391,7 +411,7 @@ def attribute(node: ast.Attribute) -> Text:
     inner = printed(node.value)
     if node.attr == "T":
         return Text(f"{inner.within(ATOM)}ᵀ", POWER)
-    return Text(f"{FUNCTIONS.get(node.attr, node.attr)}({inner.text})", ATOM)
+    return Text(f"{sign_of(node.attr)}({inner.text})", ATOM)
 
 
 def subscript(node: ast.Subscript) -> Text:

@@ -1,4 +1,4 @@
-"""What was noted of steps when they were made, while somebody watched: the line of the program, and the module that was running."""
+"""Notes on the making of steps, while somebody watches: the line of the program, and the module that was running."""
 from __future__ import annotations
 
 import linecache
@@ -14,7 +14,7 @@ INSIDE = ("<frozen", PACKAGE)
 
 
 class Note(NamedTuple):
-    """What is known of the making of one step."""
+    """A note on the making of one step."""
 
     watch: int
     file: str

@@ -4,8 +4,8 @@ from __future__ import annotations
 from io import BytesIO
 from typing import Any
 
-from ..core.tape import Leaf, Output, node_of
-from .tape import behind, read
+from ..core.tape import Output, node_of
+from .tape import Tape, read
 from .text import quoted
 
 LIMIT = 120     # characters of values that a box shows
@@ -31,48 +31,28 @@ def label(name: str, shape: Any, tensor: Any) -> str:
     return "\n".join(lines)
 
 
-class Tape:
-    """The steps and tensors that lead to one tensor, numbered in the order in which they were made."""
-
-    def __init__(self, tensor: Any) -> None:
-        root = node_of(tensor)
-        self.tensors = {root: tensor}           # what is known of the tensors that steps made
-        self.nodes = behind([root])
-        for node in self.nodes:
-            if type(node) is Leaf:
-                self.tensors[node] = node.tensor
-            elif node not in self.tensors and node.hooks is not None and node.hooks.retained is not None:
-                self.tensors[node] = node.hooks.retained()
-
-    def boxes(self) -> list[tuple[Any, str]]:
-        """Each tensor's node with the text of its box. A step of several results has a box for each, and none itself."""
-        with_outputs = {n.node for n in self.nodes if type(n) is Output}
-        out = []
-        for number, node in enumerate(self.nodes):
-            if node not in with_outputs:
-                tensor = self.tensors.get(node)
-                out.append((node, label(str(getattr(tensor, "name", None) or f"tensor@{number:08x}"), node.shape, tensor)))
-        return out
-
-    def steps(self) -> list[Any]:
-        return [n for n in self.nodes if type(n) not in (Leaf, Output)]
-
-
 def dot(tensor: Any) -> str:
     """The graph behind a tensor, as DOT text."""
-    if node_of(tensor) is None:
+    root = node_of(tensor)
+    if root is None:
         raise RuntimeError("there is no graph to draw: the tensor does not require grad")
-    tape = Tape(tensor)
+    tape = Tape([root], [(tensor, root)])
     number = {node: i for i, node in enumerate(tape.nodes)}
+    made: dict[Any, list[Any]] = {}      # of steps with several results: their places, each a box
+    for node in tape.nodes:
+        if type(node) is Output:
+            made.setdefault(node.node, []).append(node)
     lines = ["digraph {", '  node [fontname="monospace" fontsize=10]']
-    for node, text in tape.boxes():
-        lines.append(f'  t{number[node]} [shape=box label={quoted(text)}]')
-    for node in tape.steps():
-        name = getattr(type(node), "opname", node.name())
-        lines.append(f'  o{number[node]} [shape=oval label={quoted(name)}]')
+    for node in tape.nodes:
+        if node not in made:
+            known = tape.tensors.get(node)
+            name = str(getattr(known, "name", None) or f"tensor@{number[node]:08x}")
+            lines.append(f"  t{number[node]} [shape=box label={quoted(label(name, node.shape, known))}]")
+    for node, step in tape.steps.items():
+        name = step.op.opname if step.op is not None else node.name()
+        lines.append(f"  o{number[node]} [shape=oval label={quoted(name)}]")
         lines.extend(f"  t{number[e]} -> o{number[node]}" for e in node.edges if e is not None)
-        made = [n for n in tape.nodes if type(n) is Output and n.node is node] or [node]
-        lines.extend(f"  o{number[node]} -> t{number[n]}" for n in made)
+        lines.extend(f"  o{number[node]} -> t{number[n]}" for n in made.get(node, [node]))
     return "\n".join([*lines, "}"])
 
 
@@ -108,7 +88,7 @@ def render(tensor: Any, format: str = "image") -> Any:
 
 
 def picture(tensor: Any) -> Any:
-    """The same as a `Graph`: with the values and the gradients that tensors have."""
+    """The graph behind a tensor as a `Graph`, with the values and the gradients that tensors have."""
     from .graph import Graph
     from .scene import Shows
     return Graph(read(tensor), Shows(values=True, gradients=True))

@@ -1,7 +1,7 @@
 """An explanation as text for the terminal, and as a table for Jupyter."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 from .telling import NOT_KEPT, UNKNOWN
@@ -11,40 +11,41 @@ from .text import BLUE, BOLD, DIM, ORANGE, Block, Equation, Line, Value, escape,
 def text(explanation: Any, width: int = 100, most: int | None = 60, colour: bool = False) -> str:
     """An explanation as text of so many columns."""
     count, name = len(explanation.steps), explanation.name
-    value, start = f" = {explanation.value.text(30)}" if explanation.value is not None else "", explanation.start.text(40)
+    value = "" if explanation.value is None else f" = {explanation.value.text(30)}"
+    start = explanation.start.text(40)
     digits = len(str(max(count, len(explanation.forward))))
     lead = " " * (digits + 4)
-    blocks = [Line(f"Backprop of {name}{value} in {count} step{'s' * (count != 1)}", BOLD), Line(), Line("Forward", BOLD),
-              _forward(explanation, digits, most)]
+    blocks: list[Line | Block] = [
+        Line(f"Backprop of {name}{value} in {count} step{'s' * (count != 1)}", BOLD), Line(),
+        Line("Forward", BOLD), _forward(explanation, digits, most)]
     if any(UNKNOWN in step.expression for step in explanation.forward):
         blocks.append(Line(f"{lead}({UNKNOWN} {NOT_KEPT})", DIM))
     blocks += [Line(), Line(f"Back, from ∂L/∂{name} = {start}{f', with L = {name}' * (name != 'L')}", BOLD)]
-    for step in _some(explanation.steps, most):
-        blocks += [step] if isinstance(step, Line) else _back(step, digits)
-    arrived: list[Line | Equation] = [
-        leaf if isinstance(leaf, Line) else
-        Equation(lead, f"{leaf.name}.grad", (), leaf.gradient, ORANGE, f" (to be added to {leaf.before.text(20)})" if leaf.before is not None else "")
-        for leaf in _some(explanation.leaves, most)]
+    for part in _some(explanation.steps, most, lambda step: _back(step, digits)):
+        blocks += [part] if isinstance(part, Line) else part
+    arrived = _some(explanation.leaves, most, lambda leaf: _arrived(leaf, lead))
     blocks += [Line(), Line("Arrived", BOLD), Block(arrived, [f"{leaf.name}.grad" for leaf in explanation.leaves], 40)]
     return laid_out(blocks, width, colour)
 
 
 def _forward(explanation: Any, digits: int, most: int | None) -> Block:
-    rows: list[Line | Equation] = []
-    for given in _some(explanation.given, most):
-        rows.append(given if isinstance(given, Line) else Equation(" " * (digits + 4), given[0], (), given[1] or "not known any more", BLUE))
-    for step in _some(explanation.forward, most):
-        if isinstance(step, Line):
-            rows.append(step)
-            continue
-        values: Any = step.values[0] if len(step.values) == 1 else None if None in step.values else ", ".join(v.text(30) for v in step.values)
-        rows.append(Equation(f"  {step.number:>{digits}}  ", step.result, (step.expression, step.worked), values, BLUE, _source(step)))
-    return Block(rows, [*(name for name, _, _ in explanation.given), *(step.result for step in explanation.forward)], 24)
+    def given(leaf: Any) -> Equation:
+        return Equation(" " * (digits + 4), leaf[0], (), leaf[1] or "not known any more", BLUE)
+
+    def made(step: Any) -> Equation:
+        values = step.values
+        several = None if None in values else ", ".join(v.text(30) for v in values) if len(values) > 1 else ""
+        value = values[0] if len(values) == 1 else several
+        lead = f"  {step.number:>{digits}}  "
+        return Equation(lead, step.result, (step.expression, step.worked), value, BLUE, _source(step))
+
+    names = [name for name, _, _ in explanation.given] + [step.result for step in explanation.forward]
+    return Block(_some(explanation.given, most, given) + _some(explanation.forward, most, made), names, 24)
 
 
 def _back(step: Any, digits: int) -> list[Line | Block]:
-    lead = " " * (digits + 4)
-    rows: list[Line | Equation] = [Equation(lead, name, (), value or "0, since nothing comes back", ORANGE) for name, value in step.incoming]
+    lead, nothing = " " * (digits + 4), "0, since nothing comes back"
+    rows: list[Line | Equation] = [Equation(lead, name, (), value or nothing, ORANGE) for name, value in step.incoming]
     rows += [Equation(lead, name, (), value, BLUE) for name, value in step.rows]
     names = [name for name, _ in step.rows] + [f"∂L/∂{told.target}" for told in step.gives]
     for told in step.gives:
@@ -53,29 +54,34 @@ def _back(step: Any, digits: int) -> list[Line | Block]:
         if told.before is not None:
             names.append(name)
             rows.append(Equation(lead, "", ((told.before, told.value),), told.total, ORANGE))
-    blocks = [Line(f"  {step.number:>{digits}}  {step.op}:  {step.result} = {step.expression}{_source(step)}", BOLD), Block(rows, names, 30)]
-    return blocks + [Line(f"{lead}(backward would call hooks here, which may change the gradient)")] * step.hooked
+    head = Line(f"  {step.number:>{digits}}  {step.op}:  {step.result} = {step.expression}{_source(step)}", BOLD)
+    hooked = [Line(f"{lead}(backward would call hooks here, which may change the gradient)")] * step.hooked
+    return [head, Block(rows, names, 30), *hooked]
+
+
+def _arrived(leaf: Any, lead: str) -> Equation:
+    before = "" if leaf.before is None else f" (to be added to {leaf.before.text(20)})"
+    return Equation(lead, f"{leaf.name}.grad", (), leaf.gradient, ORANGE, before)
 
 
 def _source(step: Any) -> str:
     return f"    {step.source[0].rpartition('/')[2]}:{step.source[1]}" if step.source else ""
 
 
-def _some(items: list[Any], most: int | None) -> Iterator[Any]:
-    """All, or the first and the last, with a line between on what is left out."""
+def _some(items: list[Any], most: int | None, row: Callable[[Any], Any]) -> list[Any]:
+    """The rows of all items, or of the first and the last, with a line between on what is left out."""
     if most is None or len(items) <= most:
-        yield from items
-        return
+        return list(map(row, items))
     last = most // 4
-    yield from items[:most - last]
-    yield Line(f"     … {len(items) - most} more: text(most=None) shows all, and steps[i] one …")
-    yield from items[len(items) - last:]
+    note = Line(f"     … {len(items) - most} more: text(most=None) shows all, and steps[i] one …")
+    return [*map(row, items[:most - last]), note, *map(row, items[len(items) - last:])]
 
 
 # ── the table ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 MOST = 200
-HEAD = "<tr>" + "".join(f'<th style="text-align:left">{name}</th>' for name in ("", "step", "given", "rule", "gradient")) + "</tr>"
+LEFT = 'style="text-align:left"'
+HEAD = "".join(f"<th {LEFT}>{name}</th>" for name in ("", "step", "given", "rule", "gradient"))
 
 
 def table(explanation: Any) -> str:
@@ -86,15 +92,16 @@ def table(explanation: Any) -> str:
         given += step.rows
         shown = "<br>".join(f"{escape(name)} = {_cell(value)}" for name, value in given)
         span = max(len(step.gives), 1)
-        first = (f'<td rowspan="{span}">{step.number}</td><td rowspan="{span}" style="text-align:left"><b>{escape(step.op)}</b><br>'
-                 f'{escape(step.result)} = {escape(step.expression)}</td><td rowspan="{span}" style="text-align:left">{shown}</td>')
-        cells = [f'<td style="text-align:left">{escape(told.rule)}</td><td style="text-align:left">{_gradient(told)}</td>'
+        first = (f'<td rowspan="{span}">{step.number}</td><td rowspan="{span}" {LEFT}><b>{escape(step.op)}</b><br>'
+                 f'{escape(step.result)} = {escape(step.expression)}</td><td rowspan="{span}" {LEFT}>{shown}</td>')
+        cells = [f"<td {LEFT}>{escape(told.rule)}</td><td {LEFT}>{_gradient(told)}</td>"
                  for told in step.gives] or ["<td></td><td></td>"]
         rows += [f"<tr>{first if i == 0 else ''}{cell}</tr>" for i, cell in enumerate(cells)]
     if len(explanation.steps) > MOST:
         rows.append(f'<tr><td colspan="5">… {len(explanation.steps) - MOST} more steps</td></tr>')
     value = f" = {_cell(explanation.value)}" if explanation.value is not None else ""
-    return f"<table><caption>Backprop of {escape(explanation.name)}{value}</caption><thead>{HEAD}</thead><tbody>{''.join(rows)}</tbody></table>"
+    caption = f"Backprop of {escape(explanation.name)}{value}"
+    return f"<table><caption>{caption}</caption><thead><tr>{HEAD}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
 def _cell(value: Any) -> str:
@@ -106,4 +113,6 @@ def _gradient(told: Any) -> str:
     parts = [part for part in (told.named, told.worked) if part not in ("", told.rule)]
     left = f"∂L/∂{escape(told.target)} {'=' if told.before is None else '+='} "
     text = left + " = ".join([*map(escape, parts), _cell(told.value)]) + shape
-    return text if told.before is None else f"{text}<br>{_cell(told.before)} + {_cell(told.value)} = {_cell(told.total)}"
+    if told.before is None:
+        return text
+    return f"{text}<br>{_cell(told.before)} + {_cell(told.value)} = {_cell(told.total)}"

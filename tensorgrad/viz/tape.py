@@ -23,71 +23,81 @@ SLACK = 8               # units in the last place
 
 
 class Tape:
-    """All that leads to some places on the tape.
+    """All that leads to some places on the tape, in numbers as they are now.
 
-    `nodes` are in the order of time, `leaves` is {leaf: its tensor}, `steps` {step: its Reading}, `tensors` {place: the tensor there, if it lives},
-    `values` {place: its value, where that is still what it was} and `given` {step: {position: an input that needs no gradient}}. `living` are tensors to
-    be looked at, too, each with its place. With `starts`, {place: gradient}, `back` are the steps of the way back from there, and `arrived` is
-    {leaf: what reached it}; with `again`, values that nobody kept are computed again, as far as what they came from is known.
+    - `nodes`: leaves, steps and places of several results, in the order of time
+    - `leaves`: {leaf: its tensor}; `steps`: {step: its Reading}
+    - `tensors`: {place: the tensor that is there}, of those that live
+    - `values`: {place: a tensor or array}, where the value is still what it was when it was used
+    - `given`: {step: {position: an input that needs no gradient}}
+    - `back`: the steps back from `starts`, {place: gradient}; `arrived`: {leaf: the gradient that reached it}
+
+    `living` are further tensors to be looked at, each with its place. With `again`, values that nobody kept are
+    computed again where their inputs are known, and saved-tensors hooks unpack what they keep. If a step back fails,
+    its error is raised, unless what was found until then is enough (`partly`).
     """
 
-    def __init__(self, roots: Iterable[Any], living: Iterable[tuple[Any, Any]] = (), starts: Mapping[Any, Any] | None = None, partly: bool = False,
-                 again: bool = False) -> None:
+    def __init__(self, roots: Iterable[Any], living: Iterable[tuple[Any, Any]] = (),
+                 starts: Mapping[Any, Any] | None = None, *, partly: bool = False, again: bool = False) -> None:
         self.nodes, living = behind(roots), list(living)
         self.leaves = {node: node.tensor for node in self.nodes if type(node) is Leaf}
-        self.back: list[StepBack] = []
-        self.arrived: dict[Any, Any] = {}
         self.tensors: dict[Any, Any] = {}
         self.values: dict[Any, Any] = {}
         self.given: dict[Any, dict[int, Any]] = {}
+        self.back: list[StepBack] = []
+        self.arrived = dict(starts or {})
         steps = [node for node in self.nodes if type(node) not in (Leaf, Output)]
         with Region(), no_grad():
             if starts:
-                self._go_back(starts, steps, partly)
-            unpacked = {step.node: step.reading for step in self.back} if again else {}      # what hooks keep is unpacked by going back
+                self._go_back(steps, partly)
+            unpacked = {step.node: step.reading for step in self.back} if again else {}
             self.steps = {node: unpacked.get(node) or node.read(unpack=False) for node in steps}
-            self._see(living)
+            self._see_tensors(living)
+            self._see_saved()
             if again:
                 self._compute_again([tensor for tensor, _ in living])
 
-    def _go_back(self, starts: Mapping[Any, Any], steps: list[Any], partly: bool) -> None:
-        """If a step fails, its error is raised, or (`partly`) the steps before it, and the leaves that no other would have reached, are what there is."""
-        grads = dict(starts)
+    def _go_back(self, steps: list[Any], partly: bool) -> None:
+        """Take the steps back. `arrived` holds the gradients that wait, and in the end those of the leaves."""
         try:
-            self.back.extend(steps_back(grads))
+            for step in steps_back(self.arrived):
+                self.back.append(step)
         except RuntimeError:
             if not partly:
                 raise
             taken = {step.node for step in self.back}
-            early = {e for node in steps if node not in taken for e in node.edges}
-            grads = {leaf: g for leaf, g in grads.items() if type(leaf) is Leaf and leaf not in early}
-        self.arrived = grads
+            unfinished = {e for node in steps if node not in taken for e in node.edges}
+            self.arrived = {n: g for n, g in self.arrived.items() if type(n) is Leaf and n not in unfinished}
 
-    def _see(self, living: Iterable[tuple[Any, Any]]) -> None:
-        """Note the tensors that live and the values that steps saved, unless they were written over since they were used."""
+    def _see_tensors(self, living: list[tuple[Any, Any]]) -> None:
+        """Note the tensors that live, and their values, unless they were written over since they were used."""
         until = {node: node.time for node in self.nodes}
         until |= {e: node.time for node in self.nodes for e in node.edges if type(e) is Leaf}
         retained = [(n.hooks.retained(), n) for n in self.nodes if n.hooks is not None and n.hooks.retained is not None]
-        for tensor, node in (*living, *[(tensor, leaf) for leaf, tensor in self.leaves.items() if tensor is not None and tensor._node is leaf],
-                             *retained):
+        own = [(tensor, leaf) for leaf, tensor in self.leaves.items() if tensor is not None and tensor._node is leaf]
+        for tensor, node in (*living, *own, *retained):
             if tensor is not None and node in until:
                 self.tensors.setdefault(node, tensor)
                 written = tensor._storage.written
-                if tensor.array.shape == node.shape and (written <= until[node] or written <= getattr(node, "since", 0)):
+                current = written <= until[node] or written <= getattr(node, "since", 0)
+                if current and tensor.array.shape == node.shape:
                     self.values.setdefault(node, tensor)
-        for node, step in self.steps.items():
-            given, arity = {}, len(step.inputs)
-            for o in (*step.inputs, *[o for o in step.asked.values() if o.position >= arity]):
-                if o.edge is not None:
-                    if o.value is not None and not o.stale and getattr(o.value, "array", o.value).shape == o.edge.shape:
-                        self.values.setdefault(o.edge, o.value)
-                elif o.position < arity and not o.stale and (o.value is not None or o.name in step.asked or step.op is not None and step.op.composite):
-                    given[o.position] = o.value
-            self.given[node] = given
 
-    # ── what nobody kept ──────────────────────────────────────────────────────────────────────────────────────────────
+    def _see_saved(self) -> None:
+        """Note the values that steps saved of their inputs and results."""
+        for node, step in self.steps.items():
+            given, arity = self.given.setdefault(node, {}), len(step.inputs)
+            for o in (*step.inputs, *[o for o in step.asked.values() if o.position >= arity]):
+                if o.stale:
+                    continue
+                if o.edge is None and o.position < arity:
+                    if o.value is not None or o.name in step.asked or step.op is not None and step.op.composite:
+                        given[o.position] = o.value       # None: an input that may be left out
+                elif o.edge is not None and getattr(getattr(o.value, "array", o.value), "shape", None) == o.edge.shape:
+                    self.values.setdefault(o.edge, o.value)
 
     def _compute_again(self, tensors: list[Any]) -> None:
+        """Find the values that nobody kept, and the terms of sums, which may be among these tensors."""
         for node, step in self.steps.items():
             if any([place is not None and place not in self.values for place in step.results]):
                 for place, result in zip(step.results, self._again(node, step)):
@@ -99,26 +109,23 @@ class Tape:
 
     def _again(self, node: Any, step: Any) -> Any:
         """The results of a step, computed once more; none if some input is not known."""
-        if step.op is None or step.op.opname == "set_view":
+        op, given, inputs = step.op, self.given[node], []
+        if op is None or op.opname == "set_view":
             return ()
-        inputs, given = [], self.given[node]
         for o in step.inputs:
             if o.position not in given if o.edge is None else o.edge not in self.values:
                 return ()
-            value, backend = (given[o.position], type(node._storage)) if o.edge is None else (self.values[o.edge], type(o.edge._storage))
-            if isinstance(value, TensorBase):
-                value, backend = value.array, type(value._storage)
-            if hasattr(value, "shape"):
-                if value.size > LARGEST:
-                    return ()
-                value = wrap(value, backend())      # a storage of its own: a view of it leaves no trace
-            inputs.append(value)
+            value, place = (given[o.position], node) if o.edge is None else (self.values[o.edge], o.edge)
+            backend = type(getattr(value, "_storage", place._storage))
+            array = getattr(value, "array", value)
+            if getattr(array, "size", 0) > LARGEST:
+                return ()
+            inputs.append(wrap(array, backend()) if hasattr(array, "shape") else array)      # views leave no trace
         try:
-            results = apply(step.op, *([inputs] if step.op.sequence else inputs), **(node.params or {}))
+            results = apply(op, *([inputs] if op.sequence else inputs), **(node.params or {}))
         except Exception:       # arguments that the tape does not keep as they were
             return ()
-        results = list(results) if step.op.several else [results]
-        shapes = node.shape if step.op.several else (node.shape,)
+        results, shapes = (list(results), node.shape) if op.several else ([results], (node.shape,))
         return results if [r.array.shape for r in results] == list(shapes) else ()
 
 
@@ -136,14 +143,14 @@ def behind(roots: Iterable[Any]) -> list[Any]:
 
 # ── terms of sums ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-# op → the missing first and the missing second term, of the result y and the other term t
+# op → the missing first term, and the missing second one, made from the result y and the other term t
 TERMS = {"add": (lambda y, t: y - t, lambda y, t: y - t),
          "subtract": (lambda y, t: y + t, lambda y, t: t - y),
          "rsub": (lambda y, t: t - y, lambda y, t: y + t)}
 
 
 def recovered(node: Any, step: Any, values: Mapping[Any, Any], tensors: Iterable[Any]) -> dict[int, Any]:
-    """{position: the term of a sum, which keeps none of them}: the only tensor among these that it can have been, or the simplest number.
+    """{position: the term of a sum, which saves none}: the only tensor among these that fits, or a simple number.
 
     >>> import tensorgrad as torch
     >>> x = torch.tensor([1., 2.], requires_grad=True)
@@ -170,7 +177,8 @@ def recovered(node: Any, step: Any, values: Mapping[Any, Any], tensors: Iterable
 def numbers(value: Any) -> Any:
     """The real numbers of a tensor or an array, if they are at hand, in double precision."""
     array = getattr(value, "array", value)
-    return np.asarray(array, np.float64) if isinstance(array, (np.ndarray, np.generic)) and array.dtype.kind in "fiu" else None
+    real = isinstance(array, (np.ndarray, np.generic)) and array.dtype.kind in "fiu"
+    return np.asarray(array, np.float64) if real else None
 
 
 def fitting(term: Any, candidate: Any, slack: float) -> bool:
@@ -187,8 +195,9 @@ def fitting(term: Any, candidate: Any, slack: float) -> bool:
 def read(*outputs: Any, module: Any = None, names: dict[str, Any] | None = None, gradients: Any = False) -> Model:
     """The graph that these tensors came from.
 
-    Parameters have the names that `module` gives them, other tensors those of `names`. With `gradients`, those that steps hand on are
-    collected, from ones at the outputs, or from the gradients that are given; no `.grad` is changed, and no hook is run.
+    Parameters have the names that `module` gives them, other tensors those of `names`. With `gradients`, those that
+    steps hand on are collected, from ones at the outputs, or from the gradients that are given; no `.grad` is changed,
+    and no hook is run.
 
     >>> import tensorgrad as torch
     >>> w, x = torch.tensor(2., requires_grad=True), torch.tensor(3.)
@@ -201,16 +210,17 @@ def read(*outputs: Any, module: Any = None, names: dict[str, Any] | None = None,
             raise TypeError(f"a graph is read from tensors, not from {type(output).__name__}")
     roots = list(map(node_of, outputs))
     if not roots or None in roots:
-        raise RuntimeError("there is no graph to draw: the tensor does not require grad" if roots else "there is no tensor to draw the graph of")
-    known = named(module, names)
+        raise RuntimeError("there is no graph to draw: the tensor does not require grad" if roots else
+                           "there is no tensor to draw the graph of")
+    known, ends = named(module, names), list(zip(outputs, roots))
     start = _starts(outputs, roots, gradients) if gradients is not False and gradients is not None else {}
-    if start and any([node.freed for node in behind(roots) if type(node) not in (Leaf, Output)]):
-        start = {}                                # what is known is what tensors retained
-    return drawn(Tape(roots, zip(outputs, roots), start, partly=gradients is True), known, list(zip(outputs, roots)), start)
+    if any([node.freed for node in behind(roots) if type(node) not in (Leaf, Output)]):
+        start = {}                                # there is no way back: what tensors retained is what is known
+    return drawn(Tape(roots, ends, start, partly=gradients is True), known, ends, start)
 
 
 def read_failed(seen: Any) -> Model:
-    """What was recorded of a forward that failed, and the operation it failed at: of a `watch` that ended in an error."""
+    """The steps that a forward recorded until it failed, and the operation that failed. `seen` is the `watch` around it."""
     failure = seen.failure
     operands = [(name, tensor, node_of(tensor)) for name, tensor in failure.operands]
     reader = Reader(Tape([*seen.nodes, *[node for _, _, node in operands if node is not None]]), {})
@@ -223,7 +233,8 @@ def read_failed(seen: Any) -> Model:
     last = next((node for node in reversed(reader.model.nodes) if node.kind == "step"), None)
     if failure.more and last is not None and last not in made:
         made.append(last)
-    broken = reader.model.add("failed", f"{failure.title} failed", error=failure.error, group=failure.group, calls=failure.calls, source=failure.source)
+    broken = reader.model.add("failed", f"{failure.title} failed", error=failure.error, group=failure.group,
+                              calls=failure.calls, source=failure.source)
     for position, source in enumerate(made):
         if source is not None:
             reader.model.link(source, broken, position=position)
@@ -233,7 +244,8 @@ def read_failed(seen: Any) -> Model:
 
 def _starts(outputs: tuple[Any, ...], roots: list[Any], gradients: Any) -> dict[Any, Any]:
     """{place: gradient} to draw the way back from: ones, unless gradients are given."""
-    given = (None,) * len(outputs) if gradients is True else gradients if isinstance(gradients, (tuple, list)) else (gradients,)
+    several = isinstance(gradients, (tuple, list))
+    given = (None,) * len(outputs) if gradients is True else gradients if several else (gradients,)
     if len(given) != len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(given)} gradients")
     starts: dict[Any, Any] = {}
@@ -243,7 +255,8 @@ def _starts(outputs: tuple[Any, ...], roots: list[Any], gradients: Any) -> dict[
         elif not isinstance(g, TensorBase):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
         elif tuple(g.array.shape) != tuple(root.shape):
-            raise RuntimeError(f"Mismatch in shape: the gradient has a shape of {list(g.array.shape)} and the output one of {list(root.shape)}")
+            raise RuntimeError(f"Mismatch in shape: the gradient has a shape of {list(g.array.shape)} and the output "
+                               f"one of {list(root.shape)}")
         else:
             g = g.array if g.array.dtype == root.dtype else g.array.astype(root.dtype)
         starts[root] = starts[root] + g if root in starts else g

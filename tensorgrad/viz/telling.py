@@ -23,7 +23,7 @@ UNKNOWN = "…"       # an input that the tape did not keep
 
 
 class Given(NamedTuple):
-    """What a rule was given: its own name for it, the tensor's name, the numbers or the parameter."""
+    """An operand of a rule: the rule's own name for it, the tensor's name, the numbers or the parameter."""
 
     name: str
     tensor: str
@@ -31,7 +31,8 @@ class Given(NamedTuple):
 
 
 class Gives(NamedTuple):
-    """What one input gets: the op's rule, with the names of tensors, with numbers; the result; the sum with what was there before."""
+    """The gradient of one input: the op's rule, the rule with the names of tensors, and with numbers; its value; the
+    sum with the gradient that was there before."""
 
     input: str
     target: str
@@ -45,7 +46,7 @@ class Gives(NamedTuple):
 
 
 class ForwardStep(NamedTuple):
-    """One step of the forward: `result` = `expression`, = `worked`, = `values`, one for each result (None: not known any more)."""
+    """A step of the forward: `result` = `expression`, = `worked`, = `values`, one for each result (None: not known)."""
 
     number: int
     op: str
@@ -59,7 +60,8 @@ class ForwardStep(NamedTuple):
 
 
 class BackwardStep(NamedTuple):
-    """One step back through an op: the gradients `incoming` of its results, the numbers that its rules are `given`, and what they give."""
+    """A step back through an op: the gradients `incoming` of its results, the numbers that its rules are `given`, and
+    the gradients that it `gives` to its inputs."""
 
     number: int
     op: str
@@ -85,14 +87,19 @@ class Arrived(NamedTuple):
 
 
 class Teller:
-    """Puts the steps of a tape, and of a way back, into words and numbers. `names` is as `naming.names_of` finds them."""
+    """Puts the steps of a tape, and of the way back along it, into words and numbers.
+
+    `names` is as `naming.names_of` finds them, `start` the gradient that the way back begins with.
+    """
 
     def __init__(self, tape: Tape, names: Mapping[Any, str], start: Any) -> None:
         self.tape, self.names = tape, names
         self.grads = {leaf: None if tensor is None else tensor._grad for leaf, tensor in tape.leaves.items()}
-        things = [start, *self.grads.values(), *tape.values.values(), *tape.arrived.values(), *[v for given in tape.given.values() for v in given.values()],
+        things = [start, *self.grads.values(), *tape.values.values(), *tape.arrived.values(),
+                  *[value for given in tape.given.values() for value in given.values()],
                   *[o.value for step in tape.steps.values() for o in step.asked.values()],
-                  *[g for step in tape.back for g in (*step.incoming, *[g for share in step.shares for g in share[2:]])]]
+                  *[g for step in tape.back for g in step.incoming],
+                  *[g for step in tape.back for _, _, *shares in step.shares for g in shares]]
         ops = {node: step.op for node, step in tape.steps.items() if step.op is not None}
         own = {node: node.name().removesuffix("Backward") for node in tape.steps if node not in ops}
         params = {node: node.params for node in ops if node.params}
@@ -105,14 +112,16 @@ class Teller:
         self.values: dict[Any, Value] = {place: self.seen[id(value)] for place, value in tape.values.items()}
         self.start: Value = self.seen[id(start)]
 
-    def name(self, operand: Operand) -> str:
-        """The name of a tensor that a step was given; '' for what has none."""
-        return self.names.get(operand.edge if operand.edge is not None else id(getattr(operand.value, "array", None)), "")
+    def name(self, edge: Any, value: Any) -> str:
+        """The name of a tensor that a step was given, by its place, or by its array if it needs no gradient; or ''."""
+        return self.names.get(edge if edge is not None else id(getattr(value, "array", None)), "")
 
     def value(self, operand: Operand) -> Any:
-        """A tensor or a number as a Value; a parameter as it is."""
-        tensor = operand.position >= 0 or hasattr(operand.value, "array") or hasattr(operand.value, "shape")
-        return None if operand.stale else self.seen[id(operand.value)] if tensor else operand.value
+        """A tensor or a number as a Value; a parameter as it is; None for one that was written over."""
+        if operand.stale:
+            return None
+        tensor = operand.position >= 0 or hasattr(operand.value, "array")
+        return self.seen[id(operand.value)] if tensor else operand.value
 
     # ── forward ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -126,12 +135,13 @@ class Teller:
         for number, (node, step) in enumerate(self.tape.steps.items(), 1):
             places = tuple(made.get(node) or [node])
             expression, with_numbers = self.expression(node, step)
-            steps.append(ForwardStep(number, self.called[node], ", ".join([self.names[place] for place in places]), expression, with_numbers,
-                                     tuple([self.values.get(place) for place in places]), self.sources.get(node), node, places))
+            result, values = ", ".join([self.names[p] for p in places]), tuple([self.values.get(p) for p in places])
+            steps.append(ForwardStep(number, self.called[node], result, expression, with_numbers, values,
+                                     self.sources.get(node), node, places))
         return steps
 
     def expression(self, node: Any, step: Reading) -> tuple[str, str]:
-        """What a step computes, with the names of its inputs, and, if these are single numbers, with those."""
+        """The expression that a step computes, in the names of its inputs, and, if they are single numbers, in these."""
         inputs: dict[str, str] = {}
         numbers: dict[str, Any] = {}
         given, op = self.tape.given[node], step.op
@@ -140,7 +150,7 @@ class Teller:
                 inputs[o.name], numbers[o.name] = self.names[o.edge], self.values.get(o.edge)
             elif o.position in given:
                 numbers[o.name] = self.seen[id(given[o.position])]
-                inputs[o.name] = self.names.get(id(getattr(given[o.position], "array", None)), "") or written(numbers[o.name])
+                inputs[o.name] = self.name(None, given[o.position]) or written(numbers[o.name])
             elif op is None or not op.composite:                  # of these, an input may be left out, like a bias
                 inputs[o.name], numbers[o.name] = UNKNOWN, None
         call = f"{self.called[node]}({', '.join(inputs.values())})"
@@ -166,33 +176,47 @@ class Teller:
 
     def step_back(self, number: int, back: StepBack, expression: str) -> BackwardStep:
         node, step, hooks = back.node, self.tape.steps[back.node], back.node.hooks
-        several, details = type(node.dtype) is tuple, self.details.get(node, {})
-        incoming = [(f"g{i}".translate(SUBSCRIPT) if several and len(back.incoming) > 1 else "g", self.seen[id(g)]) for i, g in enumerate(back.incoming)]
-        numbers = {o.name: self.value(o) for o in step.asked.values()} | ({} if several else {"g": incoming[0][1]})
-        given = [Given(o.name, self.name(o), told(o, numbers[o.name], details)) for o in step.asked.values() if not is_detail(o)]
-        fixed = {o.name: o.value for o in step.asked.values() if o.edge is None and o.position >= 0}
+        incoming = [self.seen[id(g)] for g in back.incoming]
+        names = ["g"] if len(incoming) == 1 else [f"g{i}".translate(SUBSCRIPT) for i in range(len(incoming))]
+        given = self.given(node, step)
         labels = {o.name: self.names[o.edge] for o in step.inputs if o.edge is not None}
         labels |= {g.name: label for g in given if (label := g.tensor or getattr(g.value, "number", ""))}
-        gives = []
-        for share in back.shares:
-            name = step.inputs[share.position].name
-            rule = chosen(self.rule(node, step, name), fixed)
-            with_numbers = "" if several else worked(rule, numbers)
-            value, before, total = self.seen[id(share.gradient)], self.seen[id(share.before)], self.seen[id(share.total)]
-            gives.append(Gives(name, self.names[share.edge], rule, named(rule, labels), with_numbers * (with_numbers != value.number),
-                               value, before, total, share.edge))
-        if any(give.rule == WHOLE or give.named == give.rule and labels.keys() & set(WORD.findall(give.rule)) for give in gives):
+        gives = self.gives(back, step, labels)
+        if any(t.rule == WHOLE or t.named == t.rule and labels.keys() & set(WORD.findall(t.rule)) for t in gives):
             rows = {g.name if g.tensor in ("", g.name) else f"{g.name} is {g.tensor}": g.value for g in given}
         else:
             rows = {g.tensor or g.name: g.value for g in given if g.tensor or g.name not in labels}
         hooked = hooks is not None and any((hooks.tensor, hooks.before, hooks.after))
         result = ", ".join([name for place in step.results if (name := self.names.get(place, ""))]) or self.names[node]
-        return BackwardStep(number, self.called[node], result, expression, tuple(incoming), tuple(given), tuple(rows.items()), tuple(gives),
-                            self.sources.get(node), node, step.results, hooked)
+        return BackwardStep(number, self.called[node], result, expression, tuple(zip(names, incoming)), tuple(given),
+                            tuple(rows.items()), tuple(gives), self.sources.get(node), node, step.results, hooked)
 
-    def arrived(self) -> list[Arrived]:
-        """What reaches the leaves."""
-        return [Arrived(self.names[leaf], self.seen[id(g)], self.seen[id(self.grads[leaf])], leaf) for leaf, g in self.tape.arrived.items()]
+    def given(self, node: Any, step: Reading) -> list[Given]:
+        """The operands of a step's rules, less those that say nothing new."""
+        details, found = self.details.get(node, {}), []
+        for o in step.asked.values():
+            if not is_detail(o):
+                value = self.value(o)
+                if not isinstance(value, Value):
+                    value = "written over since" if o.stale else details.get(o.name) or shown(value)
+                found.append(Given(o.name, self.name(o.edge, o.value), value))
+        return found
+
+    def gives(self, back: StepBack, step: Reading, labels: Mapping[str, str]) -> list[Gives]:
+        """The gradients that a step gives to its inputs. `labels` says what stands in rules for operands."""
+        single = type(back.node.dtype) is not tuple
+        fixed = {o.name: o.value for o in step.asked.values() if o.edge is None and o.position >= 0}
+        numbers = {o.name: self.value(o) for o in step.asked.values()}
+        numbers |= {"g": self.seen[id(back.incoming[0])]} if single else {}
+        found = []
+        for share in back.shares:
+            name = step.inputs[share.position].name
+            rule = chosen(self.rule(back.node, step, name), fixed)
+            value, before, total = (self.seen[id(g)] for g in (share.gradient, share.before, share.total))
+            with_numbers = worked(rule, numbers) if single else ""
+            found.append(Gives(name, self.names[share.edge], rule, named(rule, labels),
+                               "" if with_numbers == value.number else with_numbers, value, before, total, share.edge))
+        return found
 
     def rule(self, node: Any, step: Reading, name: str) -> str:
         """The formula of the gradient of an input, for the parameters of the step, or where it is to be found."""
@@ -202,22 +226,21 @@ class Teller:
         rule = found.rules.get(name.partition("[")[0], WHOLE)
         return "see {}, line {}".format(*found.source) if rule == ELSEWHERE else rule
 
+    def arrived(self) -> list[Arrived]:
+        """The gradients that reach the leaves."""
+        return [Arrived(self.names[leaf], self.seen[id(g)], self.seen[id(self.grads[leaf])], leaf)
+                for leaf, g in self.tape.arrived.items()]
+
 
 def written(value: Any) -> str:
-    """An input that has no name, as it stands in an expression: a few numbers, or what says that there are more."""
+    """An input that has no name, as it stands in an expression: a few numbers, or the sign that there are more."""
     if isinstance(value, Value):
         return value.number or (value.text(20) if value.elements <= 4 else UNKNOWN)
     return "None" if value is None else UNKNOWN
 
 
-def told(operand: Operand, value: Any, details: Mapping[str, str]) -> Value | str:
-    if operand.stale:
-        return "written over since"
-    return value if isinstance(value, Value) else details.get(operand.name) or shown(value)
-
-
 def is_detail(operand: Operand) -> bool:
-    """Whether an operand says nothing that the reader does not see anyway."""
+    """Tell whether an operand says nothing that the reader does not see anyway."""
     return (operand.name in ("position", "view", "order") or operand.name.endswith(("_shape", "_shapes"))
             or operand.edge is None and (operand.value is None or operand.value is False))
 

@@ -1,4 +1,4 @@
-"""Strings, numbers and lines as people read them: any string is shown as text, at a known width, and never as markup."""
+"""Strings, numbers and lines as people read them: a string is shown as text, at a known width, and never as markup."""
 from __future__ import annotations
 
 import json
@@ -12,10 +12,11 @@ import numpy as np
 
 from ..storage.base import Storage
 
-LABEL, TOOLTIP, NAME, PARAMETER = 40, 1500, 24, 48      # characters that a label, a tooltip, a name and a parameter of an op show
+LABEL, TOOLTIP, NAME, PARAMETER = 40, 1500, 24, 48      # characters that these show: a parameter is one of an op
 MINUS = "−"
-BIDI = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C), "\ufffd")      # what would turn its neighbours around
-ODD = BIDI | {n: chr(0x2400 + n) for n in range(32)} | dict.fromkeys((*range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF), "\ufffd")
+TURNING = (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C)      # what turns its neighbours around
+UNSEEN = (*range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF)
+ODD = {n: chr(0x2400 + n) for n in range(32)} | dict.fromkeys((*TURNING, *UNSEEN), "\ufffd")
 ODD_BUT_LINES = {n: c for n, c in ODD.items() if n != ord("\n")}
 MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 
@@ -42,7 +43,8 @@ def quoted(text: Any) -> str:
 
 def script(data: Any) -> str:
     """Data for a script inside of HTML: JSON without a character that could end the script."""
-    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def shorten(text: Any, limit: int = LABEL) -> str:
@@ -67,7 +69,9 @@ def readable(name: Any) -> str:
 
 def columns(text: str) -> int:
     """How many columns a string takes where every letter is as wide as the next."""
-    return len(text) if text.isascii() else sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" or ord(c) > 0xFFFF else 1 for c in text)
+    if text.isascii():
+        return len(text)
+    return sum([0 if combining(c) else 2 if east_asian_width(c) in "WF" or ord(c) > 0xFFFF else 1 for c in text])
 
 
 # ── numbers in pictures: a few, or their range ────────────────────────────────────────────────────────────────────────
@@ -137,7 +141,9 @@ CORNER = 3         # elements at each end of each axis
 
 
 class Value:
-    """An array's numbers, as they were: all of a small one, the corners of a large one. `number` is the text of a single number.
+    """An array's numbers, as they were: all of a small one, the corners of a large one.
+
+    `number` is the text of a single number, '' for an array.
 
     >>> print(Value(np.array([1 / 3, 2.0])), Value(np.arange(1000.)))
     [0.3333, 2] [0, 1, 2, …, 997, 998, 999]
@@ -171,7 +177,10 @@ class Value:
         return prod(self.shape) == 1
 
     def text(self, width: int = 60) -> str:
-        """In one line of at most so many characters, if there is a way: the fewest elements shown are the first and the last of each axis."""
+        """The numbers in a line of at most so many characters, if there is a way.
+
+        The fewest elements that are shown are the first and the last of each axis.
+        """
         if len(self.shape) < 2 and prod(self.shape) == 1:
             return self.number or short(self.kept[0])
         for corner in (None, 3, 2, 1):
@@ -191,7 +200,8 @@ class Value:
             if ends is None or n <= 2 * ends:
                 return f"[{', '.join(listed(p, axis + 1) for p in part)}]"
             ends = min(ends, corner or ends)
-            return f"[{', '.join([*(listed(p, axis + 1) for p in part[:ends]), '…', *(listed(p, axis + 1) for p in part[-ends:])])}]"
+            shown = [*(listed(p, axis + 1) for p in part[:ends]), "…", *(listed(p, axis + 1) for p in part[-ends:])]
+            return f"[{', '.join(shown)}]"
         return listed(self.kept, 0)
 
     def __str__(self) -> str:
@@ -203,7 +213,8 @@ class Value:
 
 def values_of(things: Iterable[Any]) -> list[Any]:
     """The values of tensors, arrays and numbers; what is none of these stays as it is."""
-    return [Value.of(x) if hasattr(x, "array") or hasattr(x, "shape") or isinstance(x, (int, float, complex)) else x for x in things]
+    kinds = (np.ndarray, np.generic, int, float, complex, *[b.array_type for b in Storage.by_device.values()])
+    return [Value.of(x) if isinstance(x, kinds) or hasattr(x, "array") else x for x in things]
 
 
 def brief(things: Iterable[Any]) -> list[str | None]:
@@ -220,7 +231,8 @@ def short(number: Any) -> str:
     if isinstance(number, (bool, np.bool_)):
         return str(bool(number))
     if isinstance(number, (complex, np.complexfloating)):
-        return f"{short(number.real)}{'+' if number.imag >= 0 or number.imag != number.imag else ''}{short(number.imag)}j"
+        sign = "+" if number.imag >= 0 or number.imag != number.imag else ""
+        return f"{short(number.real)}{sign}{short(number.imag)}j"
     if isinstance(number, (int, np.integer)):
         return str(int(number)).replace("-", MINUS)
     number = float(number)
@@ -280,7 +292,8 @@ class Block(NamedTuple):
 def laid_out(blocks: Iterable[Line | Block], width: int, colour: bool = False) -> str:
     """Lines and equations as text of so many columns.
 
-    >>> print(laid_out([Line("so"), Block([Equation("  ", "x", ("1 + 1",), "2"), Equation("  ", "xy", (), "3")], ["x", "xy"], 9)], 40))
+    >>> rows = [Equation("  ", "x", ("1 + 1",), "2"), Equation("  ", "xy", (), "3")]
+    >>> print(laid_out([Line("so"), Block(rows, ["x", "xy"], 9)], 40))
     so
       x  = 1 + 1 = 2
       xy = 3

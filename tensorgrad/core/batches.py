@@ -1,0 +1,24 @@
+"""What the dispatcher and the engine ask of vmap's batches. Who makes batches, interpret/batching.py, registers the answers: before that there are none."""
+from __future__ import annotations
+
+from typing import Any
+
+
+class Batches:
+    """The answers."""
+
+    __slots__ = ("gathered", "with_memory", "moved", "lifted", "detour", "by_own_rule")
+
+    gathered: Any           # gathered(args): operands of several levels, all at the deepest
+    with_memory: Any        # with_memory(tensor, other): a copy for each example of the other, which can take its values
+    moved: Any              # moved(tensor, backend): a copy on another device
+    lifted: Any             # lifted(tensor, backend): a tensor at a deeper level
+    detour: Any             # detour(grads, order): how a sweep goes that a batch of gradients starts
+    by_own_rule: Any        # by_own_rule(function, args, apart): a Function on batches by its `vmap`
+
+    def register(self, **answers: Any) -> None:
+        for name, answer in answers.items():
+            setattr(self, name, answer)
+
+
+batches = Batches()

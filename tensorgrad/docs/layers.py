@@ -1,0 +1,112 @@
+"""The layers of the package, from the ground up, and a reader of its imports: the map in docs/ is drawn from them, and the tests hold the code to them."""
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+PACKAGE = Path(__file__).parents[1]
+
+
+class Layer(NamedTuple):
+    """A part of the package. Its modules import from their own rank and from those below; each string of `ranks` names the modules of one."""
+
+    name: str
+    about: str
+    ranks: list[str]
+
+
+# A module that is not named has the rank of the package around it. In the core, `each` module has a rank of its own, and all are named.
+each = str.split
+LAYERS = [
+    Layer("facts", "dtypes, devices, random streams, threads", [
+        "_missing _companions _blas _native guest _unsupported _warnings _escaping torch_version dtype device size threads affinity sharing "
+        "generator _streams _printing"]),
+    Layer("storage", "where memory lives: one class for each backend", each(
+        "storage.layout storage.exhausted storage.base storage.cpu storage.meta storage.simulated storage.cuda storage.stand_in storage.stubs")),
+    Layer("ops", "what is computed: a formula forward, and one for the gradient of each input", [*each(
+        "ops.base ops.signatures ops.windows ops._airy_function ops._special_functions ops._bessel_functions ops._lapack ops.views ops.shape "
+        "ops.comparison ops.elementwise ops.indexing ops.reduction ops.transcendental ops.activation ops.polynomials ops.special "
+        "ops.reparameterization ops.matrix ops.linear ops.embedding ops.sorting ops.cumulative ops.linalg ops.factorizations ops.fourier "
+        "ops.convolution ops.pooling ops.resampling ops.normalization ops.attention ops.recurrent ops.loss ops.ctc ops.stubs ops"), "const"]),
+    Layer("core", "modes, the tape, the dispatcher that writes it, the sweep back", [*each(
+        "core core.mode core.node core.plan core.fitting core.tape core.stale core.lanes core.dispatch core.step core.accumulating "
+        "core.updates core.hooks core.aside core.fused core.inplace core.anomaly core.sweep core.composed core.engine"), "dispatch ops.dispatch"]),
+    Layer("kernels", "better implementations of some ops on some backends", ["kernels"]),
+    Layer("interpret", "other readings of the ops: batches, tangents, shapes without values", each(
+        "interpret interpret._batched_subscripts interpret._batched_ops interpret.batched interpret.batching autograd.function interpret.forward "
+        "interpret._symbol interpret._symbol_functions interpret.symbols autograd.grad_mode autograd.anomaly_mode autograd.variable "
+        "autograd.graph autograd")),
+    Layer("Tensor", "an array, its storage, its node: conversions, printing, copies, and no maths", [
+        "_copying _keywords _overriding", "_tensor overrides _C"]),
+    Layer("api", "PyTorch's spelling: signatures, checks of arguments, docstrings", ["autograd.forward_ad autograd.profiler", "api return_types"]),
+    Layer("graph", "recorded programs: one mutable graph of nodes", ["graph"]),
+    Layer("training", "modules, optimizers, function transforms, files, data, devices", [
+        "settings amp nn optim utils func cuda accelerator linalg fft special signal random distributions storage storages serialization "
+        "multiprocessing autograd.gradcheck autograd.functional futures functional types hub graph.inputs graph.lowered graph.lowering"]),
+    Layer("tools", "pictures, symbolic models, exports, experiments, PyTorch's further modules", [
+        "_VF array_api viz docs testing symbolic layers experiment distributed jit backends version compiler "
+        "_jit_annotations _ops _custom_ops _subclasses _tensor_str "
+        "_dynamo _jit_internal _utils ao cpu export fx library mps mtia nested onnx profiler quantization sparse xpu utils.collect_env"]),
+    Layer("package", "`import tensorgrad as torch`", ["_as_torch __init__ __main__ __config__"]),
+]
+RANK = {name: rank for rank, names in enumerate(names for layer in LAYERS for names in layer.ranks) for name in names.split()}
+LAYER_OF = {name: layer for layer in LAYERS for names in layer.ranks for name in names.split()}
+
+
+def name_of(path: Path) -> str:
+    """A module as it is called here: without the package's name, `__init__` for the package itself."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+MODULES = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+@cache
+def syntax(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def imports(path: Path) -> list[tuple[str, bool, int]]:
+    """(module, whether it is inside a function, line) of each import that runs: those for type checkers are left out."""
+    package = [PACKAGE.name, *path.relative_to(PACKAGE).parts[:-1]]
+
+    def absolute(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
+        if isinstance(node, ast.Import):
+            return alias.name
+        base = ".".join([*package[:len(package) - node.level + 1], *([node.module] if node.module else [])]) if node.level else node.module or ""
+        full = f"{base}.{alias.name}"
+        return full if full.removeprefix(f"{PACKAGE.name}.") in MODULES else base
+
+    def walk(node: ast.AST, inside: bool) -> Iterator[tuple[str, bool, int]]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+                continue
+            if isinstance(child, (ast.Import, ast.ImportFrom)):
+                yield from ((absolute(child, alias), inside, child.lineno) for alias in child.names)
+            yield from walk(child, inside or isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    return sorted(set(walk(syntax(path), False)))
+
+
+def named(module: str) -> str:
+    """The name under which the table has a module: its own, or that of the package around it."""
+    while module not in RANK and "." in module:
+        module = module.rpartition(".")[0]
+    return module
+
+
+def rank(module: str) -> int | None:
+    return RANK.get(named(module))
+
+
+def inner(name: str) -> str | None:
+    """A module of the package as it is called here, or None."""
+    return name.removeprefix(f"{PACKAGE.name}.") if name.startswith(f"{PACKAGE.name}.") else "__init__" if name == PACKAGE.name else None
+
+
+def within(module: str, package: str) -> bool:
+    return module == package or module.startswith(package + ".")

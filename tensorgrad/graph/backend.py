@@ -1,0 +1,74 @@
+"""The storage whose tensors are recorded: what a program that is lowered makes, instead of arrays on the CPU."""
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..interpret._symbol import Symbol
+from ..interpret.symbols import SymbolStorage
+from ..storage.base import Storage
+from ..storage.cpu import NumpyStorage
+from .functions import Functions
+from .recorded import Recorded
+from .recorder import running
+from .recording import argument, run, write
+from .steps import Draw
+
+
+class Draws:
+    """A generator whose numbers are drawn anew each time that the graph runs."""
+
+    def __init__(self, generator: Any) -> None:
+        self.generator = generator
+
+    def __getattr__(self, name: str) -> Any:
+        recorder = running()
+        generator = self.generator if recorder.reading is not None else SymbolStorage.draws(self.generator)
+        symbols = generator is not self.generator
+
+        def bare(a: Any) -> Any:
+            return a if type(a) is not Recorded else SymbolStorage.asarray(a.inner) if symbols else a.inner
+
+        def draw(*args: Any, **params: Any) -> Any:
+            values = getattr(generator, name)(*map(bare, args), **params)
+            values = values if symbols else np.asarray(values)
+            return Recorded(values, recorder.step(Draw(name), map(argument, args), params, [values], False)[0], False)
+        return draw
+
+
+class RecordingStorage(Storage):
+    """Main memory, while a program is recorded."""
+
+    array_type = Recorded
+    module = Functions()
+    leads = True
+    writes = False
+    put = staticmethod(write)
+    draws = Draws
+
+    @classmethod
+    def asarray(cls, data: Any, dtype: Any = None) -> Any:
+        if type(data) is Recorded:
+            return data if dtype is None or data.dtype == dtype else data.astype(dtype)
+        return Recorded(np.asarray(data, dtype))
+
+    @classmethod
+    def host(cls, array: Any) -> Any:
+        return array.read() if type(array) is Recorded else array
+
+    @classmethod
+    def seen(cls, array: Any) -> Any:
+        return np.empty(0) if type(array.inner) is Symbol else array.inner
+
+    @classmethod
+    def native(cls, op: Any) -> Any:
+        return partial(run, op)
+
+    @classmethod
+    def aliases(cls, a: Any, b: Any) -> bool:
+        return a is b or a.parent is b
+
+
+RecordingStorage.device = NumpyStorage.device           # whose place it takes, not for good

@@ -1,0 +1,121 @@
+"""A graph that runs: one node after the other, and values that nobody needs any more are let go."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from ..core.dispatch import apply
+from ..ops.base import Op
+from .graph import Graph
+from .nesting import mapped
+from .node import Node
+
+
+def last_uses(graph: Graph) -> dict[Node, list[Node]]:
+    """For each node, those whose values nobody needs after it: arguments from left to right, then itself. What the graph returns is always needed.
+
+    >>> graph = Graph()
+    >>> x = graph.placeholder("x")
+    >>> y = graph.call_method("relu", (x,))
+    >>> out = graph.output(graph.call_method("sum", (y,)))
+    >>> last_uses(graph)
+    {x: [], relu: [x], sum_1: [relu], output: []}
+    """
+    found: dict[Node, list[Node]] = {}
+    seen: set[Node] = set()
+    for node in reversed(graph.nodes):
+        if node.op == "output":
+            seen.update(node._input_nodes)
+            found[node] = []
+        else:
+            found[node] = ended = [other for other in (*node._input_nodes, node) if other not in seen]
+            seen.update(ended)
+    return {node: found[node] for node in reversed(found)}
+
+
+class Runner:
+    """Runs a graph as it is now: `runner(owner, values)` with the module that owns its layers, or a mapping from their names, and the inputs in a row.
+
+    A function that is an op of the table, as in lowered graphs, is applied to tensors. An error gets a note with the node that it came from. Several
+    threads may use one runner.
+
+    >>> import operator, tensorgrad as torch
+    >>> graph = Graph()
+    >>> x = graph.placeholder("x")
+    >>> out = graph.output([graph.call_function(operator.mul, (x, 2)), graph.call_module("0", (x,))])
+    >>> Runner(graph)(torch.nn.Sequential(torch.nn.ReLU()), [torch.tensor([-1.0, 3.0])])
+    [tensor([-2.,  6.]), tensor([0., 3.])]
+    """
+
+    __slots__ = ("inputs", "steps")
+
+    def __init__(self, graph: Graph) -> None:
+        self.inputs = [node for node in graph.nodes if node.op == "placeholder"]
+        self.steps = [(node, called(node.target), all(map(_flat, (*node.args, *node.kwargs.values()))), ended)
+                      for node, ended in last_uses(graph).items() if node.op != "placeholder"]
+
+    def __call__(self, owner: Any, values: Iterable[Any]) -> Any:
+        env: dict[Any, Any] = dict(zip(self.inputs, values, strict=True))
+        node: Any = None
+
+        def value(leaf: Any) -> Any:
+            return env[leaf] if isinstance(leaf, Node) else leaf
+        try:
+            for node, target, flat, ended in self.steps:
+                op = node.op
+                if flat:
+                    args = [env[arg] if isinstance(arg, Node) else arg for arg in node._args]
+                    kwargs = {key: env[arg] if isinstance(arg, Node) else arg for key, arg in node._kwargs.items()}
+                else:
+                    args = [mapped(value, arg) for arg in node._args]
+                    kwargs = {key: mapped(value, arg) for key, arg in node._kwargs.items()}
+                if op == "call_module":
+                    env[node] = owned(owner, target)(*args, **kwargs)
+                elif op == "call_function":
+                    env[node] = target(*args, **kwargs)
+                elif op == "call_method":
+                    env[node] = getattr(args[0], target)(*args[1:], **kwargs)
+                elif op == "get_attr":
+                    env[node] = owned(owner, target)
+                else:
+                    return args[0]
+                for other in ended:
+                    del env[other]
+        except Exception as error:
+            error.add_note(f"While executing {node.format_node()}")
+            raise
+        return None
+
+
+def called(target: Any) -> Any:
+    """What a step calls."""
+    return partial(apply, target) if isinstance(target, type) and issubclass(target, Op) else target
+
+
+def owned(owner: Any, name: str) -> Any:
+    """What a module has under a dotted name, or a mapping."""
+    if isinstance(owner, Mapping):
+        return owner[name]
+    for part in name.split("."):
+        owner = getattr(owner, part)
+    return owner
+
+
+def run(graph: Graph, *values: Any, owner: Any = None) -> Any:
+    """What the graph returns for these inputs. Without an owner, its `owning_module` has the layers.
+
+    >>> graph = Graph()
+    >>> out = graph.output(graph.call_method("upper", (graph.placeholder("x"),)))
+    >>> run(graph, "text")
+    'TEXT'
+    """
+    return Runner(graph)(graph.owning_module if owner is None else owner, values)
+
+
+def _flat(argument: Any) -> bool:
+    """Whether no node can be inside of an argument."""
+    return not isinstance(argument, (list, tuple, dict, slice))
+
+
+__all__ = ["Runner", "last_uses", "owned", "run"]
