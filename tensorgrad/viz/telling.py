@@ -255,11 +255,15 @@ def named(rule: str, labels: Mapping[str, str]) -> str:
 
 # ── formulas with something put in ────────────────────────────────────────────────────────────────────────────────────
 
-WORD = re.compile(r"(?<![\w.])[A-Za-z_][A-Za-z0-9_]*")
+WORD = re.compile(r"(?<![\w.])[A-Za-z_][A-Za-z0-9_]*(?![A-Za-z0-9_(])")      # a name, but not of a function
 
 
 def replaced(formula: str, names: Mapping[str, str]) -> str:
-    """A formula with other names for its inputs."""
+    """A formula with other names for its inputs.
+
+    >>> replaced("index(x, index)", {"x": "weight", "index": "i"})
+    'index(weight, i)'
+    """
     return WORD.sub(lambda word: names.get(word[0], word[0]), formula)
 
 
