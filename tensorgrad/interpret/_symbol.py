@@ -127,9 +127,8 @@ class Symbol:
 
     def reshape(self, *sizes: Any, shape: Any = None, order: str = "C", copy: Any = None) -> Any:
         """A view where steps in memory reach the elements in order, else a copy."""
-        wanted = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes if shape is None else shape
-        wanted, size = tuple(map(operator.index, wanted)), self.size
-        given = wanted
+        given, size = shape if shape is not None else sizes[0] if len(sizes) == 1 else sizes, self.size
+        wanted = tuple(map(operator.index, given if isinstance(given, (tuple, list)) else (given,)))
         if -1 in wanted and wanted.count(-1) == 1 and (known := -prod(wanted)) and not size % known:
             wanted = tuple(size // known if n == -1 else n for n in wanted)
         if prod(wanted) != size or -1 in wanted:
