@@ -328,8 +328,6 @@ def call(node: ast.Call) -> Text:
         return marked
     if name == "swapaxes" and [printed(a).text for a in args[1:]] in (["−1", "−2"], ["−2", "−1"]) or name == "transposed":
         return Text(f"{printed(args[0]).within(ATOM)}ᵀ", POWER)
-    if name == "index" and any(k.arg == "template" and isinstance(k.value, ast.Name) and k.value.id == "ROWS" for k in node.keywords):
-        return subscript(ast.Subscript(args[0], args[1], ast.Load()))      # of rows, as `embedding` has them
     if name == "count_of" or name == "prod" and isinstance(node.func, ast.Name):
         if name == "prod" and not is_shape(args[0]):
             raise Unspeakable(name)
