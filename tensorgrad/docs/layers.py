@@ -25,7 +25,7 @@ LAYERS = [
         "_missing _companions _blas _native guest _unsupported _warnings _escaping torch_version dtype device size threads affinity sharing "
         "generator _streams _printing"]),
     Layer("storage", "where memory lives: one class for each backend", each(
-        "storage.layout storage.exhausted storage.base storage.cpu storage.meta storage.simulated storage.cuda storage.stand_in storage.stubs")),
+        "storage.layout storage.exhausted storage.base storage.cpu storage.meta storage.simulated storage.cuda storage.stubs")),
     Layer("ops", "what is computed: a formula forward, and one for the gradient of each input", [*each(
         "ops.base ops.signatures ops.windows ops._airy_function ops._special_functions ops._bessel_functions ops._lapack ops.views ops.shape "
         "ops.comparison ops.elementwise ops.indexing ops.reduction ops.transcendental ops.activation ops.polynomials ops.special "
