@@ -180,6 +180,7 @@ def constants_written_to(x):
 FUNCTIONS = {
     "views": through_views, "new": into_new, "masks and places": at_masks_and_places, "columns": in_columns, "constants": constants_written_to,
     "gathered": lambda x: (x.gather(1, x.argsort(1)), x.scatter_add(1, x.argsort(1), x), x.scatter(1, x.argsort(1), 0.5), F.one_hot(x.argmax(1), 5)),
+    "placed by an element": lambda x: (x[x[:, 0].argmax()], x[0, x[1].argmin()], x.index_select(0, x[0].argsort())),
     "complex": lambda x: (torch.fft.fft(x).abs(), torch.fft.irfft(torch.fft.rfft(x, dim=0), dim=0), torch.complex(x, x + 1).conj() * 2j),
     "pieces": lambda x: (*x.chunk(2, 1), *x.split([1, 3], 1), x[..., ::2], x[:, None, -1], torch.stack([x, x], 1).flatten(0, 1), x.roll(1, 0), x.flip(0)),
     "ordered": lambda x: (*x.sort(1), x.topk(2, dim=1), x.median(1).values, x.cummax(0).indices, x.max(), x.kthvalue(2, 1)),
