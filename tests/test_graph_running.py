@@ -127,8 +127,16 @@ def test_an_error_says_where():
     with pytest.raises(TypeError) as caught:
         run(g, 1)
     assert caught.value.__notes__ == ["While executing %add : [num_users=1] = call_function[target=operator.add](args = (%x, text), kwargs = {})"]
-    with pytest.raises(ValueError, match="zip"):
+    with pytest.raises(RuntimeError, match="Expected positional argument for parameter x, but one was not passed in!"):
         run(g)
+    with pytest.raises(TypeError, match="the graph has 1 inputs, and was called with 2 values"):
+        run(g, 1, 2)
+
+
+def test_defaults():
+    g = Graph()
+    g.output((g.placeholder("x"), g.placeholder("y", default_value=7)))
+    assert run(g, 1) == (1, 7) and run(g, 1, 2) == (1, 2)
 
 
 def test_threads_share_a_runner():

@@ -8,6 +8,7 @@ from support import DEVICE, Programs, cpu_only
 import tensorgrad
 from tensorgrad.core.dispatch import apply
 from tensorgrad.func import grad, jacrev, vjp, vmap
+from tensorgrad.interpret._batched_ops import FAMILIES
 from tensorgrad.ops.base import OPS, input_name
 
 BATCH = 3
@@ -98,6 +99,25 @@ def test_batches_in_batches(function):
     expected = tensorgrad.stack([tensorgrad.stack([function(x, y) for y in b]) for x in a])
     for found in (vmap(vmap(function, (None, 0)), (0, None))(a, b), vmap(vmap(function, (0, None)), (None, 0), out_dims=1)(a, b)):
         np.testing.assert_allclose(found.numpy(force=True), expected.numpy(force=True), rtol=1e-12, atol=1e-14)
+
+
+def test_records_name_families_or_have_rules_of_their_own():
+    assert all(callable(op.batch) or op.batch in FAMILIES for op in OPS.values())
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("function", [
+    lambda x, v, i, accumulate: x.clone().index_put_((i,), v, accumulate=accumulate),                       # rows
+    lambda x, v, i, accumulate: x.clone().index_put_((i, i), v[:, 0], accumulate=accumulate),               # elements
+    lambda x, v, i, accumulate: tensorgrad.zeros_like(x).index_put_((i - 4,), v, accumulate=accumulate),    # counted from the end
+    lambda x, v, i, accumulate: grad(lambda x: (x[:, i] * v.T).sum())(x)])
+def test_writes_at_index_arrays_that_differ(function, accumulate):
+    rng = np.random.default_rng(2)
+    x, v = tensor(rng.normal(size=(3, 4, 4))), tensor(rng.normal(size=(3, 2, 4)))
+    i = tensor(np.array([[1, 1], [0, 3], [2, 1]]) if accumulate else np.array([[1, 2], [0, 3], [2, 1]]))
+    found = vmap(lambda *args: function(*args, accumulate))(x, v, i)
+    expected = tensorgrad.stack([function(*args, accumulate) for args in zip(x, v, i)])
+    np.testing.assert_allclose(found.numpy(force=True), expected.numpy(force=True), rtol=1e-12, atol=1e-14)
 
 
 def test_an_empty_batch():

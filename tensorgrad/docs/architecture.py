@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import cycle
 from math import log2
 
 from ..viz.text import escape
@@ -10,7 +11,7 @@ from .layers import LAYER_OF, LAYERS, MODULES, PACKAGE, RANK, Layer, imports, in
 LEFT, BAND, WIDTH = 16, 664, 980        # where the bands begin, how wide they are, and how wide the picture is
 LETTER, LINE = 6.05, 23                 # of a box: the width of a letter, and the height of a line of boxes
 BOX = 17                                # the height of a box
-COLOURS = ["#57606a", "#8250df", "#cf222e", "#bc4c00", "#9a6700", "#1a7f37", "#0a7ea4", "#0969da", "#bf3989", "#6639ba", "#57606a"]
+COLOURS = ["#57606a", "#8250df", "#cf222e", "#bc4c00", "#9a6700", "#1a7f37", "#0a7ea4", "#0969da", "#1b7c83", "#bf3989", "#6639ba", "#57606a"]
 MONO, SANS = "ui-monospace, SFMono-Regular, Menlo, monospace", "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif"
 
 
@@ -89,7 +90,7 @@ def arrow(start: float, end: float, reach: float, width: float, colour: str, abo
 
 def draw() -> str:
     """The map as SVG, with literal attributes only."""
-    found, colours = uses(), {layer.name: colour for layer, colour in zip(LAYERS, COLOURS, strict=True)}
+    found, colours = uses(), {layer.name: colour for layer, colour in zip(LAYERS, cycle(COLOURS), strict=False)}
     drawn: list[str] = []
     places: dict[str, tuple[float, float]] = {}
     top = 16.0

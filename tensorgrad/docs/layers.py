@@ -25,14 +25,14 @@ LAYERS = [
         "_missing _companions _blas _native guest _unsupported _warnings _escaping torch_version dtype device size threads affinity sharing "
         "generator _streams _printing"]),
     Layer("storage", "where memory lives: one class for each backend", each(
-        "storage.layout storage.exhausted storage.base storage.cpu storage.meta storage.simulated storage.cuda storage.stand_in storage.stubs")),
+        "storage.layout storage.exhausted storage.base storage.cpu storage.meta storage.simulated storage.cuda storage.stubs")),
     Layer("ops", "what is computed: a formula forward, and one for the gradient of each input", [*each(
         "ops.base ops.signatures ops.windows ops._airy_function ops._special_functions ops._bessel_functions ops._lapack ops.views ops.shape "
         "ops.comparison ops.elementwise ops.indexing ops.reduction ops.transcendental ops.activation ops.polynomials ops.special "
         "ops.reparameterization ops.matrix ops.linear ops.embedding ops.sorting ops.cumulative ops.linalg ops.factorizations ops.fourier "
         "ops.convolution ops.pooling ops.resampling ops.normalization ops.attention ops.recurrent ops.loss ops.ctc ops.stubs ops"), "const"]),
     Layer("core", "modes, the tape, the dispatcher that writes it, the sweep back", [*each(
-        "core core.mode core.node core.plan core.fitting core.tape core.stale core.lanes core.dispatch core.step core.accumulating "
+        "core core.mode core.batches core.node core.plan core.fitting core.tape core.stale core.lanes core.dispatch core.step core.accumulating "
         "core.updates core.hooks core.aside core.fused core.inplace core.anomaly core.sweep core.composed core.engine"), "dispatch ops.dispatch"]),
     Layer("kernels", "better implementations of some ops on some backends", ["kernels"]),
     Layer("interpret", "other readings of the ops: batches, tangents, shapes without values", each(

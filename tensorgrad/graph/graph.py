@@ -7,7 +7,6 @@ from typing import Any
 from weakref import ref
 
 from .names import Namespace, wanted_name
-from .nesting import aggregate
 from .node import GAP, Node, map_arg
 
 ABSENT: Any = object()
@@ -138,8 +137,13 @@ class Graph:
             raise AssertionError(f"args must be a tuple, got {type(args)}")
         if not isinstance(kwargs, dict):
             raise AssertionError(f"kwargs must be a dict, got {type(kwargs)}")
+        return self._create(op, target, args, kwargs, name, type_expr)
+
+    def _create(self, op: str, target: Any, args: Any, kwargs: Any, name: str | None = None, type_expr: Any = None,
+                refer: Callable[[Any], Any] | None = None) -> Node:
+        """Add a node with these arguments, or what `refer` makes of their leaves."""
         name = self._namespace.create_name(wanted_name(target) if name is None else name)
-        node = Node(self, name, op, target, args, kwargs, type_expr)
+        node = Node(self, name, op, target, args, kwargs, type_expr, refer)
         self._insert(node)
         self._length += 1
         return node
@@ -215,12 +219,12 @@ class Graph:
         to_erase._unlink()
         to_erase._erased = True
         self._length -= 1
-        to_erase._set(map_arg(to_erase.args, lambda node: None), map_arg(to_erase.kwargs, lambda node: None))
+        to_erase._set(to_erase.args, to_erase.kwargs, lambda leaf: None if isinstance(leaf, Node) else leaf)
 
     def node_copy(self, node: Node, arg_transform: Callable[[Node], Any] = lambda node: node) -> Node:
         """Add a node like that one, which may be of another graph; `arg_transform` says what stands here for the nodes among its arguments."""
-        args, kwargs = map_arg(node.args, arg_transform), map_arg(node.kwargs, arg_transform)
-        new = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
+        new = self._create(node.op, node.target, node.args, node.kwargs, node.name, node.type,
+                           lambda leaf: arg_transform(leaf) if isinstance(leaf, Node) else leaf)
         new.meta = node.meta.copy()
         return new
 
@@ -291,19 +295,21 @@ class Graph:
         """All but the nodes and the owner: what copies share."""
         return {key: value for key, value in self.__dict__.items() if key not in OWN}
 
-    def _fill(self, rows: list[tuple[Any, ...]], names: Namespace, made: Callable[[int], Node], known: Callable[[Any], Any]) -> None:
+    def _fill(self, rows: list[tuple[Any, ...]], names: Namespace, made: Callable[[int], Node],
+              known: Callable[[Any], Any] | None = None) -> None:
         """Take over nodes from a flat list: first all of them without arguments, then those."""
         nodes = []
         for place, name, op, target, _, _, kind, meta, more in rows:
             node = made(place)
             node._begin(self, name, op, target, kind)
             node.meta = meta
-            node.__dict__.update(more)
+            if more:
+                node.__dict__.update(more)
             self._root.prepend(node)
             node._place = place
             nodes.append(node)
         for node, row in zip(nodes, rows, strict=True):
-            node._set(aggregate(row[4], known), aggregate(row[5], known))
+            node._set(row[4], row[5], known)
         self._length, self._namespace = len(nodes), names
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Graph:
@@ -334,7 +340,7 @@ class Graph:
         awaited = self.__dict__.pop("_waiting", {})
         self.__dict__.update(rest)
         self._begin()
-        self._fill(rows, names, lambda place: awaited.get(place) or Node.__new__(Node), lambda node: node)
+        self._fill(rows, names, lambda place: awaited.get(place) or Node.__new__(Node))
 
     def _awaited(self, place: int) -> Node:
         """The node at a place. While the graph waits for its state, one that will become it."""

@@ -9,7 +9,6 @@ from typing import Any
 
 from .._tensor import Tensor
 
-NUMBERED = re.compile(r"(.+?)(?:_(\d+))?")       # a name, and the number that it ends with
 FOREIGN = re.compile(r"[^0-9a-zA-Z_]+")
 HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")                     # between a small letter and a capital
 TAKEN = frozenset({*keyword.kwlist, *dir(builtins), "torch", "device", "inf", "nan", "NoneType", "fx_pytree", "pytree"})
@@ -37,12 +36,14 @@ class Namespace:
 
     def create_name(self, wanted: str) -> str:
         """An identifier like the wanted one that nobody has yet."""
-        name = FOREIGN.sub("_", wanted) or "_unnamed"
+        name = wanted if wanted.isidentifier() and wanted.isascii() else FOREIGN.sub("_", wanted) or "_unnamed"
         if name[0].isdigit():
             name = f"_{name}"
-        base, digits = NUMBERED.fullmatch(name).groups()                        # type: ignore[union-attr]
-        number = self.counts.get(base, 0) if digits is None or name in self.used else int(digits)
-        if digits is None and name in TAKEN:
+        base, _, digits = name.rpartition("_")
+        if not base or not digits.isdigit():
+            base, digits = name, ""
+        number = int(digits) if digits and name not in self.used else self.counts.get(base, 0)
+        if not digits and name in TAKEN:
             number += 1
             name = f"{base}_{number}"
         while name in self.used:
@@ -65,7 +66,7 @@ def wanted_name(target: Any) -> str:
     else:
         assert isinstance(target, str), f"Expected target to be str, got {type(target)}"
         name = target[2:-2] if target.startswith("__") and target.endswith("__") else target
-    return HUMP.sub("_", name).lower()
+    return name if name.islower() else HUMP.sub("_", name).lower()
 
 
 def qualified_name(target: Any) -> str:

@@ -51,7 +51,7 @@ class immutable_dict(dict[Any, Any]):           # noqa: N801
         return type(self), (dict(self),)
 
 
-PLAIN: dict[type, type] = {immutable_list: list, immutable_dict: dict}
+NESTS = list, tuple, dict, slice
 
 
 def leaves(tree: Any) -> Iterator[Any]:
@@ -81,12 +81,13 @@ def mapped(function: Callable[..., Any], first: Any, *others: Any) -> Any:
     [11, {'a': (22,)}]
     """
     kind = type(first)
-    if isinstance(first, (dict, list, tuple)) and any(not isinstance(o, kind) or len(o) != len(first) for o in others):
+    if others and isinstance(first, (dict, list, tuple)) and any(not isinstance(o, kind) or len(o) != len(first) for o in others):
         raise RuntimeError("how many results there are depends on sizes that are not known")
     if isinstance(first, dict):
         return _like(first, {k: mapped(function, v, *(o[k] for o in others)) for k, v in first.items()})
     if isinstance(first, (list, tuple)):
-        return _row(PLAIN.get(kind, kind), [mapped(function, *each) for each in zip(first, *others, strict=True)])
+        parts = [mapped(function, *each) for each in zip(first, *others, strict=True)] if others else [mapped(function, part) for part in first]
+        return tuple(parts) if kind is tuple else parts if kind is list or kind is immutable_list else _row(kind, parts)
     if isinstance(first, slice):
         return slice(*(function(*(getattr(o, end) for o in (first, *others))) for end in ("start", "stop", "step")))
     return function(first, *others)
@@ -99,21 +100,20 @@ def aggregate(tree: Any, function: Callable[[Any], Any]) -> Any:
     >>> told, type(told).__name__
     (['1', {'a': ('2',)}], 'immutable_list')
     """
+    if not isinstance(tree, NESTS):
+        return function(tree)
     if isinstance(tree, (list, tuple)):
         kind = type(tree)
-        return _row(immutable_list if kind is list else kind, [aggregate(part, function) for part in tree])
+        parts = [aggregate(part, function) if isinstance(part, NESTS) else function(part) for part in tree]
+        return tuple(parts) if kind is tuple else immutable_list(parts) if kind is list or kind is immutable_list else _row(kind, parts)
     if isinstance(tree, dict):
-        parts = {key: aggregate(part, function) for key, part in tree.items()}
-        return immutable_dict(parts) if type(tree) in (dict, immutable_dict) else _like(tree, parts)
-    if isinstance(tree, slice):
-        return slice(aggregate(tree.start, function), aggregate(tree.stop, function), aggregate(tree.step, function))
-    return function(tree)
+        items = {key: aggregate(part, function) for key, part in tree.items()}
+        return immutable_dict(items) if type(tree) in (dict, immutable_dict) else _like(tree, items)
+    return slice(aggregate(tree.start, function), aggregate(tree.stop, function), aggregate(tree.step, function))
 
 
 def _row(kind: Any, parts: list[Any]) -> Any:
     """A list, a tuple or a named tuple of these parts."""
-    if kind is tuple:
-        return tuple(parts)
     return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
 
 

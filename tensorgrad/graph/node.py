@@ -42,7 +42,8 @@ class Node:
     __slots__ = ("graph", "name", "op", "target", "type", "meta", "users", "_args", "_kwargs", "_input_nodes", "_prev", "_next", "_place", "_erased",
                  "__dict__", "__weakref__")
 
-    def __init__(self, graph: Graph, name: str, op: str, target: Any, args: Any, kwargs: Any, return_type: Any = None) -> None:
+    def __init__(self, graph: Graph, name: str, op: str, target: Any, args: Any, kwargs: Any, return_type: Any = None,
+                 refer: Callable[[Any], Any] | None = None) -> None:
         if op not in OPS:
             raise AssertionError(f"op {op!r} is not in _legal_ops")
         if op == "call_function":
@@ -51,7 +52,7 @@ class Node:
         elif not isinstance(target, str):
             raise ValueError(f"Node [graph = {graph}, name = '{name}'] target {target} has type {_type_of(target)} but a str is expected")
         self._begin(graph, name, op, target, return_type)
-        self._set(args, kwargs)
+        self._set(args, kwargs, refer)
 
     def _begin(self, graph: Graph, name: str, op: str, target: Any, kind: Any) -> None:
         """Be a node without arguments, in no list yet."""
@@ -67,11 +68,10 @@ class Node:
 
     # ── what it is called with ────────────────────────────────────────────────────────────────────────────────────────
 
-    def _set(self, args: Any, kwargs: Any) -> None:
-        """Take these arguments, and be a user of the nodes among them."""
+    def _set(self, args: Any, kwargs: Any, refer: Callable[[Any], Any] | None = None) -> None:
+        """Take these arguments, or what `refer` makes of their leaves, and be a user of the nodes among them."""
         found: dict[Node, None] = {}
-
-        noted = noting(found)
+        noted = noting(found, refer)
         new_args, new_kwargs = aggregate(args, noted), aggregate(kwargs, noted)
         for node in self._input_nodes:
             node.users.pop(self, None)
@@ -123,9 +123,7 @@ class Node:
 
     def replace_input_with(self, old_input: Node, new_input: Node) -> None:
         """Use another node wherever the arguments have this one."""
-        def other(leaf: Any) -> Any:
-            return new_input if leaf is old_input else leaf
-        self._set(aggregate(self._args, other), aggregate(self._kwargs, other))
+        self._set(self._args, self._kwargs, lambda leaf: new_input if leaf is old_input else leaf)
 
     def replace_all_uses_with(self, replace_with: Node, delete_user_cb: Callable[[Node], bool] | None = None, *, propagate_meta: bool = False) -> list[Node]:
         """Let the users of this node use another one, and return them; only those for which the function is true, if there is one.
@@ -258,7 +256,7 @@ class Node:
 
     def _row(self) -> tuple[Any, ...]:
         """All that it is, for a graph's flat list."""
-        return self._place, self.name, self.op, self.target, self._args, self._kwargs, self.type, self.meta, self.__dict__
+        return self._place, self.name, self.op, self.target, self._args, self._kwargs, self.type, self.meta, self.__dict__ or None
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return node_at, (self.graph, None if self._erased else self._place)     # the graph has the contents, in one flat list
@@ -274,13 +272,16 @@ def node_at(graph: Graph, place: int | None) -> Node:
     return graph._awaited(place)
 
 
-def noting(found: dict[Node, None]) -> Callable[[Any], Any]:
-    """A function that gives back what it gets, and notes the nodes."""
+def noting(found: dict[Node, None], refer: Callable[[Any], Any] | None = None) -> Callable[[Any], Any]:
+    """A function that gives back what it gets, or what `refer` makes of that, and notes the nodes."""
     def noted(leaf: Any) -> Any:
         if isinstance(leaf, Node):
             found[leaf] = None
         return leaf
-    return noted
+
+    def referred(leaf: Any) -> Any:
+        return noted(refer(leaf))               # type: ignore[misc]
+    return noted if refer is None else referred
 
 
 def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:

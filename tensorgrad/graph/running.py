@@ -37,8 +37,8 @@ def last_uses(graph: Graph) -> dict[Node, list[Node]]:
 class Runner:
     """Runs a graph as it is now: `runner(owner, values)` with the module that owns its layers, or a mapping from their names, and the inputs in a row.
 
-    A function that is an op of the table, as in lowered graphs, is applied to tensors. An error gets a note with the node that it came from. Several
-    threads may use one runner.
+    A function that is an op of the table, as in lowered graphs, is applied to tensors. Inputs that are not given have their defaults; RuntimeError for
+    one that has none, TypeError for values that are too many. An error of a step gets a note with its node. Several threads may use one runner.
 
     >>> import operator, tensorgrad as torch
     >>> graph = Graph()
@@ -56,7 +56,7 @@ class Runner:
                       for node, ended in last_uses(graph).items() if node.op != "placeholder"]
 
     def __call__(self, owner: Any, values: Iterable[Any]) -> Any:
-        env: dict[Any, Any] = dict(zip(self.inputs, values, strict=True))
+        env = self.given(list(values))
         node: Any = None
 
         def value(leaf: Any) -> Any:
@@ -86,6 +86,16 @@ class Runner:
             error.add_note(f"While executing {node.format_node()}")
             raise
         return None
+
+    def given(self, values: list[Any]) -> dict[Any, Any]:
+        """The values of the inputs."""
+        if len(values) > len(self.inputs):
+            raise TypeError(f"the graph has {len(self.inputs)} inputs, and was called with {len(values)} values")
+        for node in self.inputs[len(values):]:
+            if not node.args:
+                raise RuntimeError(f"Expected positional argument for parameter {node.target}, but one was not passed in!")
+            values.append(node.args[0])
+        return dict(zip(self.inputs, values, strict=True))
 
 
 def called(target: Any) -> Any:

@@ -124,7 +124,7 @@ class Lot:
             return type(a)(at(place, part) for part in a) if type(a) in (tuple, list) else a
         places = list(np.ndindex(*hidden))
         if not places:      # of no examples at all, the shape is that of an example of zeros
-            zeros = partial(self.backend.inner.xp.zeros)
+            zeros = self.backend.inner.xp.zeros
             filled = (self.array(zeros((*(n or 1 for n in hidden), *a.shape), dtype=a.dtype)) if type(a) is self.array else a for a in args)
             result, cut = self.one_by_one(function, *filled, **params), tuple(map(slice, hidden))
             return self.whole(tuple(r.values[cut] for r in result) if isinstance(result, tuple) else result.values[cut])
@@ -179,10 +179,13 @@ def trailing(op: Any, lot: Lot, kernel: Any) -> Any:
     return run
 
 
-def along(op: Any, lot: Lot, kernel: Any) -> Any:
-    """Ops whose parameters name axes, of operands that have as many."""
+def along(op: Any, lot: Lot, kernel: Any, one: bool = False) -> Any:
+    """Ops whose parameters name axes, of operands that have as many; `one`: a single one, or all elements in a line."""
     def run(*args: Any, **params: Any) -> Any:
         x = args[0]
+        if one and params.get("axis") is None:
+            keep = (1,) * x.ndim if params.get("keepdims") else ()
+            return lot.array(kernel(lot.line(x), axis=lot.rank).reshape(*x.hidden, *keep))
         arrays = [x.values] if len(args) == 1 else lot.all_full(*args)
         if x.ndim:
             for name in op.axes:
@@ -191,16 +194,6 @@ def along(op: Any, lot: Lot, kernel: Any) -> Any:
         out = kernel(*(a.reshape(*a.shape, 1) for a in arrays), **params | dict.fromkeys(op.axes, lot.rank))     # one element counts as having an axis
         found = lot.whole([o.reshape(o.shape[:lot.rank]) for o in (out if op.several else [out])])
         return found if op.several else found[0]
-    return run
-
-
-def along_one(op: Any, lot: Lot, kernel: Any) -> Any:
-    """Reductions along one axis, or of all elements in a line."""
-    def run(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-        if axis is not None and x.ndim:
-            return lot.whole(kernel(x.values, axis=lot.axes(axis, x.ndim), keepdims=keepdims))
-        out = kernel(lot.line(x), axis=lot.rank)
-        return lot.whole(out.reshape(*x.hidden, *(1,) * x.ndim) if keepdims else out)
     return run
 
 
@@ -241,7 +234,7 @@ def dynamic(name: str, *args: Any, **params: Any) -> Any:
 
 FAMILIES: dict[str, Any] = {
     "": lambda op, lot, kernel: partial(lot.one_by_one, kernel), "elementwise": elementwise, "trailing": trailing, "along": along,
-    "along one": along_one, "shaped": shaped, "stacked": stacked, "joined": joined, "defined": lambda op, lot, kernel: None,
+    "along one": partial(along, one=True), "shaped": shaped, "stacked": stacked, "joined": joined, "defined": lambda op, lot, kernel: None,
 }
 
 
@@ -256,23 +249,22 @@ class Makers:
 
     def __getattr__(self, name: str) -> Any:
         backend = self._backend
-        if name == "asarray":
-            return backend.asarray
-        inner = getattr(backend.inner.xp, name) if name in MADE else None
-        if name in ("zeros", "ones", "full", "empty"):
-            def found(shape: Any, *args: Any, **params: Any) -> Any:
-                shape = (shape,) if isinstance(shape, int) else tuple(shape)
-                return backend.array_type(inner((1,) * backend.rank + shape, *args, **params))
-        elif name.endswith("_like"):
-            def found(shape: Any, *args: Any, **params: Any) -> Any:
-                return backend.array_type(inner(backend.lot.batch(shape).values, *args, **params))
-        elif name in MADE:
-            def found(shape: Any, *args: Any, **params: Any) -> Any:
-                return backend.asarray(inner(shape, *args, **params))
-        else:
+        if name not in MADE:
             raise AttributeError(name)
-        setattr(self, name, found)
-        return found
+        inner: Any = getattr(backend.inner.xp, name)
+
+        def make(first: Any, *args: Any, **params: Any) -> Any:
+            if name.endswith("_like"):
+                return backend.array_type(inner(backend.lot.batch(first).values, *args, **params))
+            if name in ("arange", "eye"):
+                return backend.asarray(inner(first, *args, **params))
+            shape = (first,) if isinstance(first, int) else first
+            return backend.array_type(inner((1,) * backend.rank + tuple(shape), *args, **params))
+        setattr(self, name, make)
+        return make
+
+    def asarray(self, x: Any) -> Any:
+        return self._backend.asarray(x)
 
 
 MADE = {"zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "empty_like", "arange", "eye"}
@@ -288,7 +280,7 @@ class Whole:
         return getattr(self._backend.xp, name)
 
     def any(self, x: Any) -> Any:
-        return x.values.any()
+        return x.any()
 
     def all(self, x: Any) -> Any:
-        return x.values.all()
+        return x.all()

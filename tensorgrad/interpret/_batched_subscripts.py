@@ -80,14 +80,18 @@ def indexed(x: Any, index: Any) -> Any:
 
 
 def written(x: Any, index: Any, value: Any, **how: Any) -> None:
-    """x[index] = value, or with `accumulate` x[index] += value at index arrays, in each example. An array that is about to differ between examples gets memory for each of them."""
+    """x[index] = value, or with `accumulate` x[index] += value at index arrays, in each example.
+
+    An array that is about to differ between examples gets memory for each of them.
+    """
     batched, parts = type(x), index if isinstance(index, tuple) else (index,)
     differ = [each.hidden for each in (value, *parts) if type(each) is batched]
     if differ and (hidden := np.broadcast_shapes(x.hidden, *differ)) != x.hidden:
         if x.values.base is not None:
             raise RuntimeError(NO_ROOM)
         x.values = batched.inner.xp.broadcast_to(x.values, (*hidden, *x.shape)).copy()
-    if arrays := [part for part in parts if is_array(part)]:
+    arrays = [part for part in parts if is_array(part)]
+    if arrays:
         template = tuple(ARRAY if is_array(part) else part for part in parts)
         x.values[...] = batched.storage.xp.index_put(x, value, *arrays, template=template, **how).values
         return

@@ -89,22 +89,6 @@ class Batched:
     def item(self) -> Any:
         raise no_item()
 
-    def min(self, axis: Any = None, **params: Any) -> Any:
-        """Along an axis, or of all examples: what checks of arguments ask for."""
-        return self.values.min() if axis is None and not params else type(self).storage.xp.min(self, axis=axis, **params)
-
-    def max(self, axis: Any = None, **params: Any) -> Any:
-        """Along an axis, or of all examples."""
-        return self.values.max() if axis is None and not params else type(self).storage.xp.max(self, axis=axis, **params)
-
-    def any(self, axis: Any = None, **params: Any) -> Any:
-        """Along an axis, or in any example."""
-        return self.values.any() if axis is None and not params else type(self).storage.xp.any(self, axis=axis, **params)
-
-    def all(self, axis: Any = None, **params: Any) -> Any:
-        """Along an axis, or in all examples."""
-        return self.values.all() if axis is None and not params else type(self).storage.xp.all(self, axis=axis, **params)
-
     __int__ = __float__ = __complex__ = __index__ = item
 
     def nonzero(self) -> Any:
@@ -133,8 +117,8 @@ class Batched:
         return type(self)(self.values.reshape(*self.hidden, *shape))
 
     def transpose(self, *axes: Any) -> Any:
-        axes = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
-        order = range(self.ndim)[::-1] if axes is None else (a % self.ndim for a in axes)
+        given: Any = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or range(self.ndim)[::-1]
+        order = (a % self.ndim for a in given)
         return type(self)(self.values.transpose(*range(self.depth), *(a + self.depth for a in order)))
 
     def ravel(self, order: str = "C") -> Any:
@@ -157,6 +141,17 @@ class Batched:
         written(self, index, value)
 
     put = written
+
+
+def _attach_judged(name: str) -> None:
+    def method(self: Batched, axis: Any = None, **params: Any) -> Any:
+        """Along an axis; without one, of all examples: what checks of arguments ask for."""
+        return getattr(self.values, name)() if axis is None and not params else getattr(type(self).storage.xp, name)(self, axis=axis, **params)
+    setattr(Batched, name, method)
+
+
+for _name in ("min", "max", "any", "all"):
+    _attach_judged(_name)
 
 
 def _operate(function: Any, operands: Any, self: Batched) -> Any:

@@ -11,9 +11,9 @@ ARRAYS = ("arrays", "arrays_shape", "arrays_indexing", "arrays_reduction", "arra
 FAMILIES = ("optimizer_numpy", "elementwise_numpy", "reduction_numpy", "sorting_numpy", "matrix_numpy", "recurrent_numpy", "activation_numpy",
             "normalization_numpy", "loss_numpy", "indexing_numpy", "pooling_numpy", "convolution_numpy", "attention_numpy",
             "fourier_numpy")
-COMPILED = ("optimizer_compiled", "matrix_compiled", "convolution_compiled", "recurrent_compiled", "attention_compiled",
+COMPILED = ("optimizer_compiled", "matrix_compiled", "depthwise_compiled", "convolution_compiled", "recurrent_compiled", "attention_compiled",
             "elementwise_compiled", "activation_compiled", "rows_compiled", "loss_compiled", "normalization_compiled",
-            "reduction_compiled", "pooling_compiled", "indexing_compiled", "depthwise_compiled", "copying_compiled")
+            "reduction_compiled", "pooling_compiled", "indexing_compiled", "copying_compiled")
 
 wanted = _os.environ.get("TENSORGRAD_KERNELS", "")
 if wanted not in ("", "numpy", "reference"):

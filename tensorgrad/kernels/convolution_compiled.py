@@ -10,15 +10,10 @@ import numpy as np
 from ..ops.windows import output_length
 from .compiled import choices, done, native, register, whole
 from .convolution_numpy import is_depthwise
+from .windows_compiled import Sizes, needed
 
-Sizes = tuple[int, ...]
 WIDEST = 4096               # product of both strides: the kernels keep a list for each place between results
 WINOGRAD = {False: 0, True: 1, "always": 2}      # as native/winograd.inc calls them
-
-
-def needed(stride: Sizes, length: Sizes) -> Sizes:
-    """The stride, or 1 along an axis of one result: there the next is not needed, and a stride takes memory."""
-    return tuple(s if n > 1 else 1 for s, n in zip(stride, length, strict=True))
 
 
 def flat(n: Sizes) -> Sizes:
@@ -44,9 +39,11 @@ def result(x: Sizes, w: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -
 
 @register("convolution")
 def convolution(x: Any, w: Any, b: Any, *, stride: Any, padding: Any, dilation: Any, groups: int = 1) -> Any:
+    if groups > 1 and is_depthwise(w, groups):
+        return NotImplemented
     shape = result(x.shape, w.shape, stride, padding, dilation)
     numbers = sizes(x.shape, w.shape, shape, stride, padding, dilation, groups, choices["winograd"])
-    if numbers is None or is_depthwise(w, groups):
+    if numbers is None:
         return NotImplemented
     y = np.empty(shape, x.dtype)
     return done(native.convolution(whole(x), whole(w), b, y, *numbers), y)

@@ -9,7 +9,7 @@ import numpy as np
 from ..ops.windows import output_length
 from .compiled import done, native, register, whole
 from .convolution_numpy import is_depthwise, served
-from .pooling_compiled import geometry
+from .windows_compiled import geometry
 
 
 def fits(x: Any, w: Any, groups: int) -> bool:

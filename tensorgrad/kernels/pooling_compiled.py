@@ -9,19 +9,9 @@ import numpy as np
 
 from ..ops.windows import window_count, with_border
 from .compiled import done, native, register, sure, whole
-from .convolution_compiled import needed
+from .windows_compiled import geometry
 
 MOST = 256           # elements of a window: places in it are bytes
-
-
-def pair(n: Any, missing: int) -> tuple[int, ...]:
-    """(vertical, horizontal), given both or the latter."""
-    return tuple(n) if len(n) == 2 else (missing, *n)
-
-
-def geometry(planes: int, size: Any, kernel: Any, length: Any, stride: Any, widths: Any, dilation: Any = (1, 1)) -> tuple[int, ...]:
-    before = [a for a, _ in widths]
-    return (planes, *pair(size, 1), *pair(kernel, 1), *pair(length, 1), *pair(needed(stride, length), 1), *pair(before, 0), *pair(dilation, 1))
 
 
 def served(shape: Any, kernel: Any, widths: Any) -> bool:

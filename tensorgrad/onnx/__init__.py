@@ -26,11 +26,11 @@ def is_in_onnx_export() -> bool:
 
 def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Any, opset_version: int) -> None:
     """Let `symbolic_fn(g, *inputs, **params)` say in ONNX what an op of the table ('…::name') does: `g.Operator(…)` adds nodes."""
-    from ._table import load
+    from ._rules import load
     load()[symbolic_name.rpartition("::")[2]] = symbolic_fn
 
 
 def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
     """Forget that function, or a rule."""
-    from ._table import load
+    from ._rules import load
     load().pop(symbolic_name.rpartition("::")[2], None)

@@ -10,8 +10,8 @@ import numpy as np
 from ..graph import Node
 from ..graph.nesting import leaves
 from ._graph import BOOL, Graph, Refused, Term
+from ._rules import load
 from ._sizes import Unequal, Varying, merged, varying
-from ._table import load
 from .errors import OnnxExporterError, SymbolicValueError, UnsupportedOperatorError
 
 NUMBERS = (int, float, complex, bool, np.generic)

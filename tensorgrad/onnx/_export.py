@@ -19,8 +19,9 @@ from ..utils._pytree import tree_flatten
 from ._build import Builder, checked, proto
 from ._graph import Graph, Term
 from ._program import ONNXProgram, the_onnx
+from ._rules import load
 from ._sizes import Varying
-from ._table import RULES, load
+from ._table import RULES
 from ._whole import exporting, whole
 from .errors import OnnxExporterWarning, SymbolicValueError, UnsupportedOperatorError
 

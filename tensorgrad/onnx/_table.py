@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..ops.base import OPS
-
 RULES: dict[str, Callable[..., Any]] = {}
 
 
@@ -19,12 +17,3 @@ def rule(names: str) -> Callable[[Any], Any]:
         RULES.update(dict.fromkeys(names.split(), function))
         return function
     return register
-
-
-def load() -> dict[str, Callable[..., Any]]:
-    """All rules."""
-    from . import _rules_elementwise, _rules_indexing, _rules_nn, _rules_reduction, _rules_shape  # noqa: F401
-    for name, op in OPS.items():
-        if op.onnx and name not in RULES:
-            RULES[name] = lambda g, *inputs, kind=op.onnx: g.node(kind, *inputs)
-    return RULES

@@ -88,10 +88,10 @@ class Builder:
         new = sort_graph_and_check_DAG(found - self.nodes.keys())
         for node in new:
             self.check_name(node)
-        with self.program.inserting_before(self.output):
-            for node in new:
-                self.step(node)
-            self.output.args = (aggregate(outputs, self.refer),)
+        for node in new:
+            self.step(node)
+        self.output.args = (aggregate(outputs, self.refer),)
+        next(iter(reversed(self.program.nodes))).append(self.output)
 
     def refer(self, leaf: Any) -> Any:
         """What stands for a leaf of the arguments in the program."""
@@ -127,7 +127,7 @@ class Builder:
             op, target = "call_method", target.name
         elif type(target) is Attribute:
             target, args = getattr, (*args, target.name)
-        made = self.program.create_node(op, target, aggregate(args, self.refer), aggregate(call.kwargs, self.refer))
+        made = self.program._create(op, target, args, call.kwargs, refer=self.refer)
         made.meta["label"] = name
         self.names[node], self.nodes[node] = name, made
 
