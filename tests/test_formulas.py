@@ -162,3 +162,12 @@ def test_values_are_refused_where_there_are_values(name, inputs, params):
         with pytest.raises(type(error.value), match=str(error.value)):
             op.kernels[batches](*one_bad, **params)
     assert op.kernels[SymbolStorage](*symbols, **params).shape in ((), (2,))
+
+
+BARE = [op for op in OPS.values() if op.forward.__code__.co_names == (op.opname,) and op.opname not in op.forward.__globals__]
+
+
+@pytest.mark.parametrize("op", BARE, ids=lambda op: op.opname)
+def test_what_names_itself_is_said_elsewhere(op):
+    """A formula that is nothing but its op's name: NumPy has that function, or arrays have a body of it."""
+    assert op.kernels.in_arrays is not None or hasattr(np, op.opname)

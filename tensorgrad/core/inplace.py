@@ -304,7 +304,7 @@ def _chain(view: Any) -> tuple[Any, ...]:
     while view.origin is not None:
         origin = view.origin
         chain.append((origin.op, origin.params))
-        if origin.op is OPS["as_strided"]:
+        if origin.op.by_memory:
             break
         view = origin.parent
     return tuple(reversed(chain))

@@ -40,7 +40,7 @@ def push(node: Any, tangents: list[Any]) -> Any:
         node = node.by_formulas()
         if node.opname == "cast":
             return _cast(tangents[0], node.dtype)
-        if node.view and node.opname != "as_strided" and not any(node.edges[1:]):
+        if node.view and not node.by_memory and not any(node.edges[1:]):
             return apply(OPS[node.opname], tangents[0], **node.params)
         if node.elementwise and not node.several and (node.analytic or _real(node)):
             return _along_diagonal(node, tangents)

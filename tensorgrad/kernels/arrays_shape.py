@@ -147,7 +147,7 @@ def to_device(xp: Any, x: Any, *, source: Any, target: Any) -> Any:
 
 @in_arrays("view")
 def view(xp: Any, x: Any, *, view: Any, order: Any = None) -> Any:
-    return look(xp, laid(x, order) if view[0][0].opname == "as_strided" else x, view).copy()
+    return look(xp, laid(x, order) if view[0][0].by_memory else x, view).copy()
 
 
 @in_arrays("set_view")

@@ -46,6 +46,7 @@ class Op(metaclass=OpType):
     several: ClassVar[bool] = False               # forward returns a tuple
     analytic: ClassVar[bool] = True               # complex gradients: conjugate, apply the formula, conjugate
     view: ClassVar[str] = ""                      # the result shares the first input's memory: 'always', or 'maybe'
+    by_memory: ClassVar[bool] = False             # a view of the memory that the input lies in, wherever the input's own elements are
     flat: ClassVar[bool] = False                  # the gradient is a function of the inputs, constant where it is one: differentiated again it is zero
     sequence: ClassVar[bool] = False              # the inputs come as one sequence: concat([a, b])
     row_major: ClassVar[bool] = False             # the results are contiguous, whatever the inputs' strides; others keep the order of their inputs' axes

@@ -217,6 +217,7 @@ class AsStrided(Viewing):
     `memory` is the array that spans it (x itself if not given), `layout` the (size, stride, offset) of x in it, `length` its size.
     """
 
+    by_memory = True
 
     def batch(lot, kernel, x, *, size, stride, offset, memory=None, **layout):
         line = (x if memory is None else memory).ravel("K").values
