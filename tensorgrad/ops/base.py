@@ -198,7 +198,8 @@ class Kernels(dict[Any, Any]):
         if backend.module is None and (self.op.native or self.op.opname in definition.__code__.co_names):      # a function of the module
             raise NotImplementedError(f"Could not run '{self.op.opname}' on the device '{backend.device}': no kernel is registered "
                                       f"for it. OpDispatch.register('{self.op.opname}', '{backend.device}') adds one.")
-        return self.laid_out(self.checked(partial(definition, backend.xp), backend), backend)
+        native = getattr(backend.module, self.op.opname, None) if self.op.native and definition is self.op.forward else None
+        return self.laid_out(self.checked(native or partial(definition, backend.xp), backend), backend)
 
     def checked(self, kernel: Any, backend: type[Storage]) -> Any:
         """A kernel that looks at the values first, where the op refuses some and the backend has any."""
