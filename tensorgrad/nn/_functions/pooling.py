@@ -46,7 +46,8 @@ max_pool3d, max_pool3d_with_indices = _make_max_pool(3)
 
 def _unpooled_size(input: Any, n: int, kernel: Any, stride: Any, padding: Any, output_size: Any) -> list[int]:
     kernel, stride, padding = (tuple(v) if isinstance(v, Iterable) else (v,) * n for v in (kernel, stride, padding))
-    default = list(input_length(input.shape[-len(kernel):], kernel, stride, padding, (1,) * len(kernel)))
+    strides, widths = ([values[place] for place in range(len(kernel))] for values in (stride, padding))     # an IndexError if there are too few
+    default = list(input_length([input.shape[place - len(kernel)] for place in range(len(kernel))], kernel, strides, widths, (1,) * len(kernel)))
     for place, size in enumerate(default if output_size is None else output_size):
         if size < 0:
             raise ValueError(f"max_unpooling: output_size must contain non-negative spatial dimensions, but got output_size[{place}]={size}")
