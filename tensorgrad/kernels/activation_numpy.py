@@ -101,11 +101,12 @@ class Silu:
         if not served(x):
             return NotImplemented
         s = sigmoid(x)
-        return x * s, (x, s)
+        return x * s, (x, s, [x])
 
     @staticmethod
     def backward(g: Any, residual: Any, needs: Any) -> Any:
-        x, s = residual
+        x, s, (before,) = residual
+        s = s if x is before else sigmoid(x)        # the tensor was given other memory since
         out = 1 - s
         out *= x
         out += 1

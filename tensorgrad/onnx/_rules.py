@@ -12,6 +12,6 @@ from ._table import RULES
 def load() -> dict[str, Callable[..., Any]]:
     """Return {op: rule}, with rules for ops that were defined since."""
     for name, op in OPS.items():
-        if op.onnx and name not in RULES:
+        if op.onnx not in ("", "definition") and name not in RULES:
             RULES[name] = lambda g, *inputs, kind=op.onnx: g.node(kind, *inputs)
     return RULES

@@ -56,6 +56,7 @@ class ReluGradient(Bent):
 
     torch_name = "ThresholdBackward"
     kinds = "fiu"
+    onnx = "definition"
 
     def forward(xp, slope, y):    return xp.where(y <= 0, 0, slope)
     def grad_slope(xp, g, y):     return xp.relu_gradient(g, y)
@@ -85,6 +86,7 @@ class RreluWithNoise(Bent):
 
     row_major = True
     kernel_name = "leaky_relu_cpu"
+    onnx = "definition"
 
     def forward(xp, x, r):      return xp.where(x > 0, x, x * r)
     def grad_x(xp, g, x, r):    return xp.where(x > 0, g, g * r)
@@ -127,6 +129,7 @@ class Hardshrink(Bent):
     """x where |x| > λ, 0 elsewhere"""
 
     kernel_name = "hardshrink_cpu"
+    onnx = "definition"
 
     def forward(xp, x, *, lambd):    return xp.where((x >= -lambd) & (x <= lambd), 0, x)
     def grad_x(xp, g, x, lambd):     return xp.where((x < -lambd) | (x > lambd), g, 0)
@@ -136,6 +139,7 @@ class Softshrink(Bent):
     """x − λ above λ, x + λ below −λ, 0 between"""
 
     kernel_name = "softshrink_cpu"
+    onnx = "definition"
 
     def forward(xp, x, *, lambd):    return xp.where(x > lambd, x - lambd, xp.where(x < -lambd, x + lambd, x * 0))
     def grad_x(xp, g, x, lambd):     return xp.where((x < -lambd) | (x > lambd), g, 0)
@@ -145,6 +149,7 @@ class Threshold(Bent):
     """x where x > threshold, value elsewhere"""
 
     kinds = "fiu"
+    onnx = "definition"
 
     def forward(xp, x, *, threshold, value):    return xp.where(x <= threshold, bound(x, value), x)
     def grad_x(xp, g, x, threshold):            return xp.where(x <= threshold, 0, g)
@@ -220,6 +225,7 @@ class LogSigmoid(Activation):
 
     row_major = True
     kernel_name = "log_sigmoid_cpu"
+    onnx = "definition"
 
     def forward(xp, x):      return negative(xp, x) - xp.log1p(xp.exp(-xp.absolute(x)))
     def grad_x(xp, g, x):    return g * xp.sigmoid(-x)
@@ -266,6 +272,7 @@ class Glu(AlongAxis):
 
     kinds = "f"
     kernel_name = "glu_cpu"
+    onnx = "definition"
 
     def forward(xp, x, *, axis):
         a, b = halves(xp, x, axis)

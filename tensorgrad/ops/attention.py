@@ -14,6 +14,7 @@ class Attention(Composite):
     torch_name = "ScaledDotProductFlashAttentionForCpu"
     kernel_name = "flash_attention"
     kinds = "f"
+    onnx = "definition"
 
     def infer(query, key, value, mask, **params):
         (*lead, rows, depth), (*_, seen, width) = query.shape, value.shape

@@ -65,7 +65,7 @@ class Op(metaclass=OpType):
     linear: ClassVar[tuple[str, ...]] = ()        # groups of inputs in which it is linear while the others stay fixed: "x b" moves both at once
     by_values: ClassVar[str] = ""                 # PyTorch's name of an op whose result has a shape that depends on values
     notation: ClassVar[str] = ""                  # how it is written: "{} · {}", or the sign of the function, "Σ"
-    onnx: ClassVar[str] = ""                      # the ONNX operator that computes just this
+    onnx: ClassVar[str] = ""                      # the ONNX operator that computes just this; "definition": the export has that; else onnx/_rules_* say
     host: ClassVar[bool] = False                  # its definition computes with functions of the host, as LAPACK and the special functions do
 
     # what is worked out

@@ -60,6 +60,7 @@ class Recurrence(AlongAxis):
 
     kinds = "fc"
     infer = as_first
+    onnx = "definition"
 
     def forward(xp, x, a, *, axis, reverse=False):
         parts = [xp.flip(part, axis) for part in (x, a)] if reverse else [x, a]

@@ -99,6 +99,7 @@ class Rsub(Elementwise):
 
     native = False
     kinds = "iufc"
+    onnx = "definition"
 
     def overload(self):    return int(self.edges[1] is None)
     def forward(xp, a, b): return xp.subtract(b, a)
@@ -123,6 +124,7 @@ class Lerp(Elementwise):
     native = False
     kinds = "fc"
     lands = True
+    onnx = "definition"
 
     def overload(self):
         return int(self.edges[2] is not None)
@@ -437,6 +439,7 @@ class Heaviside(Elementwise):
 
     native = False
     kinds = "biuf"
+    onnx = "definition"
 
     def forward(xp, a, b): return xp.where(a == 0, b, a > 0)
 

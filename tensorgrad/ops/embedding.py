@@ -55,6 +55,7 @@ class EmbeddingBag(Op):
     """out[k] = Σ s[i] · x[index[i]] over the places i with bag[i] = k"""
 
     batch = "defined"
+    onnx = "definition"
 
     def forward(xp, x, index, bag, s, *, bags):
         return xp.embedding_add(scaled(xp, xp.embedding(x, index), s), bag, rows=bags)

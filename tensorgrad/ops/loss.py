@@ -19,6 +19,7 @@ class Loss(Op):
     """A loss of predictions x and targets y of one shape."""
 
     __slots__ = ()
+    onnx = "definition"
     casts = "promote"
     kinds = "f"
     batch = "defined"
@@ -153,6 +154,7 @@ class NllLoss(Op):
 
     flat = True
     batch = "defined"
+    onnx = "definition"
 
     def name(self):
         return f"NllLoss{'2D' if len(self.edges[0].shape) > 2 else ''}Backward0"
@@ -178,6 +180,7 @@ class CrossEntropy(Composite):
     torch_name = "NllLoss"
     kinds = "f"
     batch = "defined"
+    onnx = "definition"
 
     def forward(xp, x, target, w, *, reduction, ignore_index):
         return xp.nll_loss(xp.log_softmax(x, axis=1), target, w, reduction=reduction, ignore_index=ignore_index)
@@ -188,6 +191,7 @@ class MultiMarginLoss(Op):
 
     kinds = "f"
     batch = "defined"
+    onnx = "definition"
 
     def check(xp, x, target, w, *, p, margin, reduction):
         check_classes(xp, target, x.shape[1])

@@ -109,6 +109,7 @@ class Cross(Op):
     kinds = "iufc"
     batch = "defined"
     linear = ("a", "b")
+    onnx = "definition"
 
     def forward(xp, a, b, *, axis):
         lead = (slice(None),) * axis
@@ -127,6 +128,7 @@ class EuclideanDistance(Op):
     kinds = "f"
     batch = "stacked"
     core = (2, 2)
+    onnx = "definition"
 
     def forward(xp, a, b):
         square = xp.sum(a * a, axis=-1, keepdims=True) - 2 * xp.matmul(a, xp.swapaxes(b, -1, -2)) \

@@ -54,6 +54,7 @@ class NativeBatchNorm(Normalization):
 
     outputs = ("out", "mean", "variance")
     kernel_name = "batch_norm"
+    onnx = "definition"
 
     def forward(xp, x, w, b, *, eps):
         out, mean, variance = standardized(xp, x, (0, *range(2, len(x.shape))), eps)
@@ -78,6 +79,7 @@ class RmsNorm(Normalization):
 
     row_major = True
     torch_name = "Mul"
+    onnx = "definition"
 
     def forward(xp, x, w, *, ndim, eps):
         out = x / xp.sqrt(xp.mean(x * x, axis=last(x, ndim), keepdims=True) + eps)

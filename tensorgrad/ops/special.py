@@ -58,6 +58,7 @@ class Ndtr(Special):
     """Φ(x) = (1 + erf(x/√2)) / 2"""
 
     torch_name = "SpecialNdtr"
+    onnx = "definition"
 
     def forward(xp, x):    return special.ndtr(xp, x)
     def grad_x(xp, g, x):  return g * (xp.exp(x * x * -0.5) / sqrt(2 * pi))
@@ -94,6 +95,7 @@ class Entr(Special):
     """−x·ln x"""
 
     torch_name = "SpecialEntr"
+    onnx = "definition"
 
     def forward(xp, x):    return special.entr(xp, x)
     def grad_x(xp, g, x):  return -g * (xp.log(x) + 1)
@@ -103,6 +105,7 @@ class Xlog1py(Special):
     """a·ln(1 + b), 0 where a = 0"""
 
     torch_name = "SpecialXlog1Py"
+    onnx = "definition"
 
     def forward(xp, a, b):
         return special.xlog1py(xp, a, b)

@@ -138,6 +138,7 @@ class SigmoidGradient(Floating):
 
     torch_name = "SigmoidBackward"
     native = False
+    onnx = "definition"
 
     def forward(xp, slope, y):      return slope * (y * (1 - y))
     def grad_slope(xp, g, y):       return xp.sigmoid_gradient(g, y)
@@ -150,6 +151,7 @@ class Logit(Floating):
     kernel_name = "logit_cpu"
     native = False
     kinds = "f"
+    onnx = "definition"
 
     def forward(xp, x, *, eps=None):
         if eps is not None:
@@ -246,6 +248,7 @@ class Sinc(Floating):
     """sin(πx) / (πx), 1 at 0, NaN at infinity, where the sine has no value"""
 
     native = False
+    onnx = "definition"
 
     def forward(xp, x):
         return xp.where(xp.isinf(x), nan, special.sinc(xp, x)) if x.dtype.kind == "f" else xp.sinc(x)
@@ -313,6 +316,7 @@ class TanhGradient(Floating):
 
     torch_name = "TanhBackward"
     native = False
+    onnx = "definition"
 
     def forward(xp, slope, y):      return slope * (1 - y * y)
     def grad_slope(xp, g, y):       return xp.tanh_gradient(g, y)
