@@ -137,7 +137,12 @@ static PyObject *kept_of(PyObject *node, PyObject *residual)
     PyObject *kept = PyTuple_GetItem(residual, 1), *watched = PyTuple_GetItem(residual, 2), *time = Py_XNewRef(SLOT(node, step_at[TIME]));
     int fine = time && PyList_Check(watched);
     for (Py_ssize_t i = 0; fine && i < PyList_Size(watched); i++) {
-        PyObject *entry = Py_NewRef(PyList_GetItem(watched, i)), *tensor = PyTuple_GetItem(entry, 1);
+        PyObject *entry = Py_NewRef(PyList_GetItem(watched, i)), *tensor = PyTuple_Check(entry) && PyTuple_Size(entry) == 2 ? PyTuple_GetItem(entry, 1) : NULL;
+        if (!tensor || !PyType_IsSubtype(Py_TYPE(tensor), tensor_base) || !PyLong_Check(PyTuple_GetItem(entry, 0))) {
+            Py_DECREF(entry);
+            fine = 0;
+            break;
+        }
         Py_ssize_t place = PyLong_AsSsize_t(PyTuple_GetItem(entry, 0));
         PyObject *memory = Py_XNewRef(SLOT(tensor, tensor_at[STORAGE]));
         PyObject *part = place < 0 ? NULL : PyTuple_Check(kept) ? PyTuple_GetItem(kept, place) : PyList_Check(kept) ? PyList_GetItem(kept, place) : kept;
@@ -146,6 +151,7 @@ static PyObject *kept_of(PyObject *node, PyObject *residual)
         Py_DECREF(entry);
     }
     Py_XDECREF(time);
+    PyErr_Clear();          /* of places that are none: Python's step says what is wrong */
     return fine ? Py_NewRef(kept) : NULL;
 }
 

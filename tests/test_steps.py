@@ -319,3 +319,13 @@ def test_a_backward_kernel_that_fails_leaves_its_gradient_to_be_explained():
         assert x.grad is None and isinstance(y.grad_fn, PlainStep)
     finally:
         OPS["tanh"].kernels.unregister(NumpyStorage, kernel)
+
+
+@pytest.mark.parametrize("watched", [[1], [(1,)], [(0, 5)], [("a", None)], 5])
+def test_a_residual_that_is_none_is_refused(watched):
+    x = leaf(2, 2)
+    y = tg.softmax(x, 1)
+    pair, kept, _ = y.grad_fn.residual
+    y.grad_fn.residual = (pair, kept, watched)
+    with pytest.raises((TypeError, ValueError, AttributeError)):
+        y.sum().backward()
