@@ -75,7 +75,7 @@ class detect_anomaly(Switch):
 
 
 class saved_tensors_hooks(Switch):
-    """What is saved for backward goes through `pack_hook`, and through `unpack_hook` when it is needed.
+    """Values saved for backward go through `pack_hook`, and through `unpack_hook` when it is needed.
 
     https://pytorch.org/docs → torch.autograd.graph.saved_tensors_hooks
     """

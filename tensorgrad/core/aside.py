@@ -37,7 +37,7 @@ class Later:
 
 
 class Aside:
-    """What a sweep puts aside. `order` are its steps, `last` those after which nothing more reaches a leaf, `grads` what has arrived where."""
+    """The gradients that a sweep puts aside. `order` are its steps, `last` those after which nothing more reaches a leaf, `grads` what has arrived where."""
 
     def __init__(self, order: Any, last: Any, grads: Any) -> None:
         self.order, self.last, self.grads, self.allowed = order, last, grads, None
@@ -46,7 +46,7 @@ class Aside:
     allowed: bool | None
 
     def takes(self, node: Any, edge: Any, g: Any) -> bool:
-        """Whether the gradient that a step gives an edge, from its own one, is to be put aside."""
+        """Tell whether the gradient that a step gives an edge, from its own one, is to be put aside."""
         if self.allowed is None:
             self.allowed = available(1e9) > 1 and all(step.hooks is None for steps in (self.order, self.last) for step in steps)
         return self.allowed and type(edge) is Leaf and self.last[edge] is node and edge not in self.grads and type(node._storage) is NumpyStorage \

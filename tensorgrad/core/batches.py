@@ -1,4 +1,5 @@
-"""What the dispatcher and the engine ask of vmap's batches. Who makes batches, interpret/batching.py, registers the answers: before that there are none."""
+"""Questions of the dispatcher and the engine about vmap's batches. interpret/batching.py, which makes batches, registers the
+answers: before that there are none."""
 from __future__ import annotations
 
 from typing import Any

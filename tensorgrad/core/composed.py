@@ -25,5 +25,5 @@ class ComposedStep(FusedStep):
     pull_anew = pull_tensors
 
     def by_formulas(self) -> PlainStep:
-        """It remains what it is: there are no formulas."""
+        """Remain as it is: the op has no formulas of its own."""
         return self

@@ -273,7 +273,7 @@ def move(tensor: Any, target: Any, source: Any = None) -> Any:
 
 
 def holds_bfloat16(op: type[Op], arrays: list[Any]) -> bool:
-    """Whether an operand is of bfloat16 and the op's kernels do not take that."""
+    """Tell whether an operand is of bfloat16 and the op's kernels do not take that."""
     return "V" not in op.kinds and any(a.dtype.kind == "V" for a in arrays if hasattr(a, "dtype"))
 
 

@@ -1,4 +1,4 @@
-"""What programs call to find gradients, `backward` and `grad`, and the places on the tape that these begin and end at."""
+"""Functions that programs call to find gradients, `backward` and `grad`, and the places on the tape that these begin and end at."""
 from __future__ import annotations
 
 import warnings
@@ -20,7 +20,7 @@ from .tape import Output, TensorBase, node_of
 
 
 class ExecutionEngine:
-    """What programs that schedule work around a backward ask for, as `Variable._execution_engine`."""
+    """The object that programs ask to schedule work around a backward: `Variable._execution_engine`."""
 
     @staticmethod
     def queue_callback(callback: Any) -> None:
@@ -193,7 +193,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
 
 def _batched_grad(outputs: Any, inputs: Any, given: Any, retain_graph: Any, create_graph: bool, allow_unused: bool,
                   materialize: bool) -> tuple[Any, ...]:
-    """One sweep for a batch of gradients, along the first axis of each."""
+    """Sweep once for a batch of gradients, along the first axis of each."""
     from ..interpret.batching import hidden, level, shown
     count = len(next(g for g in given if g is not None).array)
     with level(count) as depth:

@@ -47,7 +47,7 @@ class FusedStep(PlainStep):
         return self.by_formulas().pull_tensors(g, useful)
 
     def by_formulas(self) -> PlainStep:
-        """It stays the same step: what the formulas ask of its results leads to it, and to its hooks."""
+        """Become a step of formulas, and stay the same object: what the formulas ask of its results leads to it, and to its hooks."""
         self.__class__ = self.plan.node_type
         self.residual = None
         return self
@@ -65,7 +65,7 @@ class FusedStep(PlainStep):
 
 
 def current(kept: Any, watched: Any) -> Any:
-    """What a forward kernel kept; None if an argument has other memory now, whose shape, dtype or layout no longer fit the backward kernel."""
+    """Return what a forward kernel kept; None if an argument has other memory now, whose shape, dtype or layout no longer fit the backward kernel."""
     values: Any = kept
     for place, tensor in watched:
         if place < 0:

@@ -74,7 +74,7 @@ def _name(hook: Any) -> str:
 
 
 def _replaced(hook: Any, result: Any, g: Any, create_graph: bool) -> Any:
-    """What a hook returned in the place of a gradient, or the gradient."""
+    """Return what a hook returned in the place of a gradient, or the gradient."""
     if result is None:
         return g
     if not isinstance(result, TensorBase):

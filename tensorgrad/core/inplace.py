@@ -128,7 +128,7 @@ def landing(recorded: bool) -> frozenset[str]:
 
 
 def landable(target: Any, node: Any, function: Any, others: tuple[Any, ...]) -> bool:
-    """Whether the result may be written over the target while it is computed: nobody needs the old values, nor raises an error later."""
+    """Tell whether the result may be written over the target while it is computed: nobody needs the old values, nor raises an error later."""
     flags, name = target.array.flags, function.__name__
     tensors = [a for a in others if isinstance(a, TensorBase)]
     return (name.lstrip("_") in landing(node is not None) and flags.c_contiguous and flags.writeable
@@ -148,7 +148,7 @@ ELEMENTWISE = frozenset("add sub mul div addcmul addcdiv lerp".split())
 
 
 def _alike(target: Any, other: Any) -> bool:
-    """Whether an operand is a number, or goes along with the target element by element."""
+    """Tell whether an operand is a number, or goes along with the target element by element."""
     if not isinstance(other, TensorBase):
         return isinstance(other, (int, float))
     array, memory = other.array, target.array
@@ -264,7 +264,7 @@ def write(target: Any, values: Any, one_value: bool = False) -> None:
 
 
 def is_dropped(target: Any, *arrays: Any) -> bool:
-    """Whether a write is left out: of what has no values, or where that says, to what has some, while a model runs for its shapes."""
+    """Tell whether a write is left out: of what has no values, or where that says, to what has some, while a model runs for its shapes."""
     return mode.quiet is not None and not target._storage.hollow and any(getattr(a, "hollow", False) for a in arrays)
 
 

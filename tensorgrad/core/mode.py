@@ -1,4 +1,4 @@
-"""Whether the tape is on: no_grad, enable_grad, inference_mode. Each thread has modes of its own."""
+"""Modes of the tape: no_grad, enable_grad, inference_mode. Each thread has modes of its own."""
 from __future__ import annotations
 
 import threading
@@ -251,20 +251,20 @@ class inference_mode(Switch):
 
 
 def is_grad_enabled() -> bool:
-    """Whether operations are being recorded. https://pytorch.org/docs → is_grad_enabled"""
+    """Tell whether operations are being recorded. https://pytorch.org/docs → is_grad_enabled"""
     return mode.grad
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether inference mode is on. https://pytorch.org/docs → is_inference_mode_enabled"""
+    """Tell whether inference mode is on. https://pytorch.org/docs → is_inference_mode_enabled"""
     return mode.inference
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly mode is on. https://pytorch.org/docs → torch.autograd.detect_anomaly"""
+    """Tell whether anomaly mode is on. https://pytorch.org/docs → torch.autograd.detect_anomaly"""
     return mode.watching.anomaly
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly mode, when it is on, looks for NaN. https://pytorch.org/docs → torch.autograd.detect_anomaly"""
+    """Tell whether anomaly mode, when it is on, looks for NaN. https://pytorch.org/docs → torch.autograd.detect_anomaly"""
     return mode.watching.check_nan

@@ -87,7 +87,7 @@ def _source(op: type[Op], needs: int, names: list[str], group: str | None, posit
 
 
 def _saver(values: tuple[int, ...], shapes: tuple[Any, ...], arity: int, members: list[int]) -> Any:
-    """What picks, from the inputs and results of an application, what its gradients will ask for."""
+    """Return what picks, from the inputs and results of an application, what its gradients will ask for."""
     pick: Any
     if not values:
         def pick(args: Any, results: Any) -> Any: return ()
@@ -103,7 +103,7 @@ def _saver(values: tuple[int, ...], shapes: tuple[Any, ...], arity: int, members
 
 
 def _extra(kind: str, which: Any, op: type[Op], places: Any) -> Any:
-    """What looks up an argument that need not be saved, from the node and the values before it."""
+    """Return what looks up an argument that need not be saved, from the node and the values before it."""
     if kind == "edge":
         return lambda node, values: node.edges[which].shape
     if kind == "param":

@@ -35,7 +35,7 @@ class Operand(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What a step is, and what it remembers."""
+    """A step as it is read: its op, its inputs, what its gradients ask for, its results."""
 
     op: Any                             # of the table; None for a program's own Function
     inputs: tuple[Operand, ...]         # all of them
@@ -95,11 +95,11 @@ class Step(Node):
         raise NotImplementedError(f"{type(self).__name__} has no gradient")
 
     def pull_tensors(self, g: Any, useful: Any) -> list[tuple[Any, Any]]:
-        """The same on Tensors: recorded, so that the gradients can be differentiated again."""
+        """Pull on Tensors: recorded, so that the gradients can be differentiated again."""
         raise NotImplementedError(f"{type(self).__name__} has no gradient")
 
     def read(self, unpack: bool = True) -> Reading:
-        """What the step is, and what it remembers. What hooks keep is unpacked, which calls them, or (`unpack=False`) left out."""
+        """Read the step: what it is, and what it remembers. A value that hooks keep is unpacked, which calls them, or (`unpack=False`) left out."""
         return Reading(None, tuple(Operand(f"input {i}", i, e) for i, e in enumerate(self.edges)), {}, self.places())
 
     def places(self) -> tuple[Any, ...]:
@@ -122,7 +122,7 @@ class Step(Node):
 
     @property
     def freed(self) -> bool:
-        """Whether what the step kept was freed."""
+        """Tell whether what the step kept was freed."""
         return self.saved is FREED
 
     def free(self) -> None:
@@ -256,11 +256,11 @@ class PlainStep(Step):
 
     @property
     def packs(self) -> bool:
-        """Whether a hook keeps something that was saved."""
+        """Tell whether a hook keeps something that was saved."""
         return any(type(v) is Packed for v in self.saved)
 
     def linked(self) -> list[Any]:
-        """What the formulas ask for, on the tape again, in the order of the plan."""
+        """Return what the formulas ask for, on the tape again, in the order of the plan."""
         saved, plan = self.saved, self.plan
         if saved is FREED:
             raise second_time()
@@ -300,7 +300,7 @@ class PlainStep(Step):
         return Reading(op, tuple(inputs), self._asked(kept, inputs, saved), results)
 
     def _asked(self, kept: list[Operand], inputs: list[Operand], saved: list[Any]) -> dict[str, Operand]:
-        """What gradients are made from, by name."""
+        """Return what gradients are made from, by name."""
         op, plan = self.op, self.plan
         if op.composite:
             return {o.name: o for o in kept if o.value is not None or self.freed} | {name: Operand(name, -1, None, v) for name, v in self.params.items()}
@@ -362,13 +362,13 @@ class PlainStep(Step):
 
 
 class SavedTensor:
-    """One of the values that a step saved, to hang hooks of its own on: `y.grad_fn._raw_saved_self.register_hooks(pack, unpack)`."""
+    """A value that a step saved, to hang hooks of its own on: `y.grad_fn._raw_saved_self.register_hooks(pack, unpack)`."""
 
     def __init__(self, node: PlainStep, place: int) -> None:
         self.node, self.place = node, place
 
     def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
-        """What was saved goes through `pack_hook` now, and through `unpack_hook` when it is needed."""
+        """Put the saved value through `pack_hook` now, and through `unpack_hook` when it is needed."""
         node, place = self.node.by_formulas(), self.place
         if (saved := node.saved) is FREED:
             raise RuntimeError("Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed when "

@@ -152,7 +152,7 @@ def _step(node: Any, g: Any, grads: dict[Any, Any], owned: set[Any], useful: Any
 
 
 def _fresh(ge: Any, g: Any, saved: Any) -> bool:
-    """Whether a gradient is an array that nobody else holds: neither g itself nor a saved value (d(a·b)/da is b)."""
+    """Tell whether a gradient is an array that nobody else holds: neither g itself nor a saved value (d(a·b)/da is b)."""
     if ge is g or getattr(ge, "base", ge) is not None:
         return False
     return not (type(saved) is tuple and any(ge is v or ge is getattr(v, "array", None) for v in saved)
@@ -239,7 +239,7 @@ def _arrive(leaf: Leaf, g: Any, owned: set[Any], create_graph: bool, wanted: Any
 
 
 class Share(NamedTuple):
-    """What a step gives to one of its inputs: added to `before`, the gradient that waited there, it makes `total`."""
+    """The gradient that a step gives to one of its inputs: added to `before`, the gradient that waited there, it makes `total`."""
 
     position: int         # which of the inputs
     edge: Any             # its place on the tape
@@ -249,7 +249,7 @@ class Share(NamedTuple):
 
 
 class StepBack(NamedTuple):
-    """One step of a backward."""
+    """A step of a backward."""
 
     node: Any
     incoming: tuple[Any, ...]       # the gradient of each result; None where nothing came back

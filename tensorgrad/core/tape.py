@@ -60,7 +60,7 @@ Leaf.__name__ = "AccumulateGrad"     # what programs that walk the graph look fo
 
 
 class Output(Node):
-    """One of several results of a step. Its gradient waits here until the step is pulled."""
+    """A result among several of a step. Its gradient waits here until the step is pulled."""
 
     __slots__ = ("node", "index")
 
@@ -85,7 +85,7 @@ def record(plan: Plan, args: tuple[Any, ...], edges: Any, params: dict[str, Any]
 
 
 def record_several(plan: Plan, args: tuple[Any, ...], edges: Any, params: dict[str, Any], outs: Any) -> None:
-    """The same for an op with several results; those of integers or bools stay off the tape."""
+    """Write an op with several results; those of integers or bools stay off the tape."""
     node = plan.node_type()
     node.edges, node.params, node.plan, node.hooks, node._storage = edges, params, plan, None, outs[0]._storage.nowhere
     node.shape, node.dtype, node.time = tuple(o.array.shape for o in outs), tuple(o.array.dtype for o in outs), next(clock)
@@ -131,7 +131,7 @@ def link(node: Any, outs: Any) -> None:
 
 
 def alias(tensor: TensorBase) -> TensorBase:
-    """The same values without the way they came: a node that held its own output would be a cycle."""
+    """Make a tensor of the same values without their history: a node that held its own output would be a cycle."""
     same = new(TensorBase)
     same.array, same._storage, same._node, same._grad, same.origin = tensor.array, tensor._storage, None, None, None
     return same

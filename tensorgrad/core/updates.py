@@ -49,7 +49,7 @@ def at_once(name: str, rows: list[tuple[Any, ...] | None], optional: int, **numb
 
 
 def arrays_of(row: tuple[Any, ...], backend: Any, optional: int) -> tuple[Any, ...] | None:
-    """Those of tensors that a kernel of the backend may have; None if it may not: also for values of a file that are no tensors."""
+    """Return the arrays of tensors that a kernel of the backend may have; None if it may not: also for values of a file that are no tensors."""
     arrays: list[Any] = []
     for place, tensor in enumerate(row):
         if tensor is None and place == optional:

@@ -1,4 +1,4 @@
-"""Whether a graph is in order, and the table of its nodes."""
+"""Check that a graph is in order, and print the table of its nodes."""
 from __future__ import annotations
 
 from typing import Any
@@ -7,7 +7,7 @@ from .node import OPS, Node
 
 
 def lint(graph: Any) -> None:
-    """What `Graph.lint` does."""
+    """Return what `Graph.lint` does."""
     seen: set[Node] = set()
     names: set[str] = set()
     for node in graph.nodes:

@@ -27,6 +27,6 @@ def has_side_effect(fn: F) -> F:
 
 
 def among(target: Any, functions: list[Any]) -> bool:
-    """Whether it is one of these functions, or the public face of one."""
+    """Tell whether it is one of these functions, or the public face of one."""
     inner = getattr(target, "__wrapped__", target)
     return any(function is target or function is inner for function in functions)

@@ -1,4 +1,4 @@
-"""What formulas find in `xp` beside the ops of the table, while a program is recorded: new arrays, and NumPy's constants and other functions."""
+"""Functions that formulas find in `xp` beside the ops of the table, while a program is recorded: new arrays, and NumPy's constants and other functions."""
 from __future__ import annotations
 
 from functools import partial
@@ -67,7 +67,7 @@ def made(name: str, *args: Any, dtype: Any = None, **params: Any) -> Any:
 
 
 def call(name: str, function: Any, args: Any, params: Any) -> Any:
-    """One of NumPy's functions, as the op of the table that it is."""
+    """Call a function of NumPy's as the op of the table that it is."""
     name = NAMES.get(name, name)
     params = {k: v for k, v in params.items() if v is not None and not (k == "keepdims" and v is np._NoValue)}  # type: ignore[attr-defined]
     if name in ("asarray", "array", "ascontiguousarray"):
@@ -124,7 +124,7 @@ def _nested(function: Any, a: Any) -> Any:
 
 
 def _of_symbols(name: str, function: Any) -> Any:
-    """What works out the shapes that a function gives."""
+    """Return what works out the shapes that a function gives."""
     found: Any = Symbol.module
     module = (getattr(function, "__module__", None) or "").removeprefix("numpy").strip(".")
     for part in (*module.split("."), getattr(function, "__name__", "")) if name.startswith("numpy.") else ():

@@ -329,7 +329,7 @@ class Graph:
         return new
 
     def _copied(self, thing: Any, memo: dict[int, Any]) -> Any:
-        """What a copy has in the place of a function or constant."""
+        """Return what a copy has in the place of a function or constant."""
         return thing
 
     def __getstate__(self) -> Any:
@@ -354,7 +354,7 @@ OWN = frozenset({"_root", "_insert", "_namespace", "_length", "_owner"})
 
 
 def _holds(owner: Any, name: str) -> bool:
-    """Whether a module has a module, parameter or buffer of this dotted name."""
+    """Tell whether a module has a module, parameter or buffer of this dotted name."""
     path, _, last = name.rpartition(".")
     try:
         holder = owner.get_submodule(path)

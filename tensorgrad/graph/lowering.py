@@ -72,7 +72,7 @@ def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, 
 
 
 def _program(program: Any, args: Any, kwargs: Any) -> tuple[Any, list[str], Any]:
-    """What runs, the names of its inputs, and the module that has its tensors."""
+    """Return what runs, the names of its inputs, and the module that has its tensors."""
     if not isinstance(program, Graph) or isinstance(program, Lowered):
         return program, input_names(program, args, kwargs), program
     inputs = tensors_in(args)

@@ -29,7 +29,7 @@ class Namespace:
         self.counts: dict[str, int] = {}            # base → the number that it was given last
 
     def copy(self) -> Namespace:
-        """One that the same names are taken in."""
+        """Return a namespace in which the same names are taken."""
         new = Namespace()
         new.used, new.counts = self.used.copy(), self.counts.copy()
         return new
@@ -55,7 +55,7 @@ class Namespace:
 
 
 def wanted_name(target: Any) -> str:
-    """What a node that calls this would like to be called.
+    """Return what a node that calls this would like to be called.
 
     >>> import operator
     >>> wanted_name(operator.add), wanted_name("__getitem__"), wanted_name("sub.MyLayer")

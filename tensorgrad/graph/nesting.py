@@ -55,7 +55,7 @@ NESTS = list, tuple, dict, slice
 
 
 def leaves(tree: Any) -> Iterator[Any]:
-    """What stands in a nest, from left to right.
+    """Return what stands in a nest, from left to right.
 
     >>> list(leaves([1, {"a": (2, slice(3, None))}]))
     [1, 2, 3, None, None]
@@ -73,7 +73,7 @@ def leaves(tree: Any) -> Iterator[Any]:
 
 
 def mapped(function: Callable[..., Any], first: Any, *others: Any) -> Any:
-    """The same nest, made anew, with a function of its leaves in their places; of the leaves in the same places of several nests, which are alike.
+    """Make a nest anew, with a function of its leaves in their places; of the leaves in the same places of several nests, which are alike.
 
     Lists and dictionaries that cannot be changed become ones that can.
 

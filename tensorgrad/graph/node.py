@@ -16,7 +16,7 @@ GAP = 1 << 40                   # between the places of nodes that are appended,
 
 
 class Node:
-    """One step of a graph. https://pytorch.org/docs/stable/fx.html#torch.fx.Node
+    """A step of a graph. https://pytorch.org/docs/stable/fx.html#torch.fx.Node
 
     `op` says what `target` is:
 
@@ -212,7 +212,8 @@ class Node:
         self.meta["stack_trace"] = trace
 
     def is_impure(self, impure_random: bool = True) -> bool:
-        """Whether the step must be done even if nobody uses its result: inputs and outputs, functions with side effects, and random ones unless told not."""
+        """Tell whether the step must be done even if nobody uses its result: inputs, outputs, functions with side effects, and random ones unless told
+        not."""
         if self.op == "call_function":
             return among(self.target, SIDE_EFFECTS) or impure_random and among(self.target, RANDOM)
         if self.op == "call_module":

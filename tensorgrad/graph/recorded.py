@@ -37,7 +37,7 @@ def applied(name: str, *args: Any, **params: Any) -> Any:
 
 
 def call(name: str, function: Any, args: Any, params: Any) -> Any:
-    """One of NumPy's functions, of recorded arrays."""
+    """Call a function of NumPy's on recorded arrays."""
     return running().backend.module.call(name, function, args, params)
 
 
@@ -46,7 +46,7 @@ def foreign(name: str, function: Any, *args: Any) -> Any:
 
 
 class Memory:
-    """What an array and its views share: when it was last written to. `name` is that of the model's tensor, `fixed` whether no write is let through."""
+    """The facts that an array and its views share: when it was last written to, the `name` of the model's tensor, and whether writes are refused (`fixed`)."""
 
     __slots__ = ("written", "name", "fixed")
 

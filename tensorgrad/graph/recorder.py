@@ -26,7 +26,7 @@ def running() -> Recorder:
 
 
 class Recorder:
-    """One run of a program, whose tensors are of the storage `backend`. `graph` gets a node for each step.
+    """A run of a program, whose tensors are of the storage `backend`. `graph` gets a node for each step.
 
     Values that depend on the inputs are symbols, or, where there is `reading`, arrays computed from the example inputs: `reading(source)` is then
     called when the program looks at one. `whole(op, operands, params)` says whether an application of an op is one step, or those of its definition.

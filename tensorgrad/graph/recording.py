@@ -69,7 +69,7 @@ def _piece(parts: Any, k: int, ndim: int, axis: int) -> tuple[Any, ...]:
 
 
 def argument(a: Any) -> Any:
-    """What stands for an operand in a step."""
+    """Return what stands for an operand in a step."""
     if type(a) is not Recorded:
         return a
     if a.node is not None:

@@ -99,12 +99,12 @@ class Runner:
 
 
 def called(target: Any) -> Any:
-    """What a step calls."""
+    """Return what a step calls."""
     return partial(apply, target) if isinstance(target, type) and issubclass(target, Op) else target
 
 
 def owned(owner: Any, name: str) -> Any:
-    """What a module has under a dotted name, or a mapping."""
+    """Return what a module has under a dotted name, or a mapping."""
     if isinstance(owner, Mapping):
         return owner[name]
     for part in name.split("."):
@@ -113,7 +113,7 @@ def owned(owner: Any, name: str) -> Any:
 
 
 def run(graph: Graph, *values: Any, owner: Any = None) -> Any:
-    """What the graph returns for these inputs. Without an owner, its `owning_module` has the layers.
+    """Return what the graph returns for these inputs. Without an owner, its `owning_module` has the layers.
 
     >>> graph = Graph()
     >>> out = graph.output(graph.call_method("upper", (graph.placeholder("x"),)))
@@ -124,7 +124,7 @@ def run(graph: Graph, *values: Any, owner: Any = None) -> Any:
 
 
 def _flat(argument: Any) -> bool:
-    """Whether no node can be inside of an argument."""
+    """Tell whether no node can be inside of an argument."""
     return not isinstance(argument, (list, tuple, dict, slice))
 
 

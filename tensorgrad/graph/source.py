@@ -40,7 +40,7 @@ class Writer:
         self.names.update(zip(inputs, self.arguments, strict=True))
 
     def held(self, name: str) -> str:
-        """What the model owns under a name."""
+        """Return what the model owns under a name."""
         return f"self.{name}" if name.isidentifier() and name not in RESERVED else f"getattr(self, {name!r})"
 
     def layer(self, name: str) -> str:
@@ -90,7 +90,7 @@ class Writer:
         return repr(tree) if kind in (bool, int, str, bytes, type(None)) else self.thing(tree)
 
     def index(self, tree: Any) -> str:
-        """What stands between brackets."""
+        """Return what stands between brackets."""
         if type(tree) is slice:
             start, stop, step = ("" if v is None else self.value(v) for v in (tree.start, tree.stop, tree.step))
             return f"{start}:{stop}" + (f":{step}" if step else "")
@@ -186,7 +186,7 @@ def _is_part(node: Node) -> bool:
 
 
 def is_name(text: Any) -> bool:
-    """Whether Python takes a text as a name."""
+    """Tell whether Python takes a text as a name."""
     return text.isidentifier() and not keyword.iskeyword(text)
 
 

@@ -1,4 +1,4 @@
-"""What the steps of a lowered graph call besides the ops of the table: makers of arrays, random numbers, functions of NumPy.
+"""Functions that a lowered graph calls besides the ops of the table: makers of arrays, random numbers, functions of NumPy.
 
 They are callables of tensors, as the graph's other functions are, and compare by what they do.
 """

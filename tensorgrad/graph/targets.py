@@ -1,4 +1,4 @@
-"""What nodes call that Python writes in ways of its own, and how programs name functions."""
+"""Targets that Python writes as operators or subscripts, and the names that programs have for functions."""
 from __future__ import annotations
 
 import builtins

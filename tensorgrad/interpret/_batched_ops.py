@@ -77,7 +77,7 @@ class Lot:
         return [self.full(a, hidden) for a in args]
 
     def shared(self, *args: Any) -> bool:
-        """Whether all examples have the same operands; None is one that is not given."""
+        """Tell whether all examples have the same operands; None is one that is not given."""
         return all(type(a) is not self.array or set(a.hidden) <= {1} for a in args)
 
     def common(self, x: Any) -> Any:
@@ -242,7 +242,7 @@ FAMILIES: dict[str, Any] = {
 
 
 class Makers:
-    """What `xp` of batches has beside the ops: new arrays, which all examples share, and constants."""
+    """The part of `xp` of batches that are no ops: new arrays, which all examples share, and constants."""
 
     def __init__(self, backend: Any) -> None:
         self._backend = backend

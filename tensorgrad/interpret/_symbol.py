@@ -22,7 +22,7 @@ _blocks = count(1)                                      # each new symbol has ad
 
 
 class _Ghost:
-    """What NumPy takes for an array that lies as a symbol says."""
+    """An object that NumPy takes for an array with a symbol's strides."""
 
     __slots__ = ("__array_interface__",)
 
@@ -122,7 +122,7 @@ class Symbol:
         return laid(self.shape, self.dtype, self) if order == "K" else Symbol(self.shape, self.dtype)
 
     def view(self, dtype: Any) -> Any:
-        """The same bytes as elements of another dtype."""
+        """View the bytes as elements of another dtype."""
         return self.seen(lambda ghost: ghost.view(dtype))
 
     def reshape(self, *sizes: Any, shape: Any = None, order: str = "C", copy: Any = None) -> Any:
@@ -271,7 +271,7 @@ def indexed_shape(x: Symbol, parts: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def elementwise(kernel: Any, row_major: bool, *args: Any, **params: Any) -> Any:
-    """What a function of each element gives: operands broadcast."""
+    """Return what a function of each element gives: operands broadcast."""
     arrays = [a for a in args if hasattr(a, "shape")]
     dtype = dtype_of(kernel, tuple(map(kind_of, args)), tuple(params.items()))
     shape, operands = together(*(a.shape for a in arrays)), () if row_major else arrays
@@ -288,7 +288,7 @@ def dtype_of(kernel: Any, kinds: tuple[Any, ...], params: tuple[Any, ...]) -> An
 
 
 def kind_of(a: Any) -> Any:
-    """What stands for an operand where dtypes are resolved: its dtype, or for a Python number, which yields to those, its type."""
+    """Return what stands for an operand where dtypes are resolved: its dtype, or for a Python number, which yields to those, its type."""
     return a.dtype if hasattr(a, "dtype") else None if a is None else type(a) if isinstance(a, (bool, int, float, complex)) else np.asarray(a).dtype
 
 

@@ -1,4 +1,4 @@
-"""What the op table and NumPy's functions give for symbols.
+"""The op table and NumPy's functions, for symbols.
 
 An op's record says it: `infer`, or else its family. Views are NumPy's own; ops on each element broadcast, and their dtype is that which NumPy gives for
 one element; all others run from their definition. What is no op is said here if programs meet it, such as new arrays; other functions run on arrays of ones:
@@ -93,7 +93,7 @@ class Functions:
 
 
 def is_known(op: Any) -> bool:
-    """Whether an op has more to say than the name of NumPy's function."""
+    """Tell whether an op has more to say than the name of NumPy's function."""
     return rule_of(op) is not None or op.kernels.in_arrays is not None or not op.kernels.primitive
 
 
@@ -148,7 +148,7 @@ def repeat(x: Any, repeats: Any) -> Any:
 
 
 def as_symbol(x: Any, dtype: Any = None) -> Any:
-    """What has a shape and a dtype, or numbers in lists, less its values."""
+    """Return what has a shape and a dtype, or numbers in lists, less its values."""
     if not hasattr(x, "shape") or not hasattr(x, "dtype"):
         x = np.asarray(x, dtype)
     if type(x) is Symbol:

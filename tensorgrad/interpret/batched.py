@@ -126,7 +126,7 @@ class Batched:
         return (self if order == "C" else self.transpose(*sorted(range(self.ndim), key=lambda d: -self.strides[d]))).reshape(-1)
 
     def repeated(self, hidden: tuple[int, ...]) -> Any:
-        """The same values for batches of these lengths, without a copy."""
+        """Repeat the values for batches of these lengths, without a copy."""
         return type(self)(type(self).storage.lot.full(self, hidden))
 
     def check_room(self, values: Any) -> None:
@@ -172,7 +172,7 @@ class BatchedStorage(Storage):
 
     @classmethod
     def asarray(cls, data: Any, dtype: Any = None) -> Any:
-        """What is the same for all examples, as an array of this backend."""
+        """Return an operand that all examples share, as an array of this backend."""
         array = lift(data if isinstance(data, Batched) else cls.inner.asarray(data, dtype), cls.rank, cls.inner)
         return array if dtype is None else array.astype(dtype, copy=False)
 
@@ -244,7 +244,7 @@ def built(values: Any, depth: int, inner: Any) -> Any:
 
 
 def lift(array: Any, depth: int, inner: Any) -> Any:
-    """The same for all examples of the levels that it lacks."""
+    """Give an array the levels that it lacks, of length 1: all their examples share it."""
     values, own, hidden, shape = layers(array)
     return array if own >= depth else built(values.reshape(*hidden, *(1,) * (depth - own), *shape), depth, inner)
 

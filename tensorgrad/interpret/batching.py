@@ -25,7 +25,7 @@ from . import batched as batches
 
 
 class Level:
-    """One vmap that is under way: the length of its batch, and what random functions are to do."""
+    """A vmap that is under way: the length of its batch, and what random functions are to do."""
 
     __slots__ = ("size", "randomness")
 
@@ -35,7 +35,7 @@ class Level:
 
 @contextmanager
 def level(size: int, randomness: str = "error") -> Iterator[int]:
-    """One more batch for the length of a `with` block; gives its depth."""
+    """Open a batch for the length of a `with` block; gives its depth."""
     mode.batches = (*mode.batches, Level(size, randomness))
     try:
         yield len(mode.batches)
@@ -182,7 +182,7 @@ def with_memory(tensor: Any, other: Any) -> Any:
 
 
 class VmapInfo(NamedTuple):
-    """What a Function's own rule for batches is told."""
+    """The facts that a Function's own rule for batches is told."""
 
     batch_size: int
     randomness: str

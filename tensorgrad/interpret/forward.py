@@ -263,12 +263,12 @@ class Level:
 
 
 def quiet(node: Any) -> bool:
-    """Whether no gradient goes anywhere from a node."""
+    """Tell whether no gradient goes anywhere from a node."""
     return node is None or not node.requires_grad or (node.node if type(node) is Output else node) in mode.tangents.passing
 
 
 def leads_somewhere(node: Any, before: float = inf) -> bool:
-    """Whether a gradient that is pulled from a node would end anywhere: at a leaf or a stand-in, one from before that time."""
+    """Tell whether a gradient that is pulled from a node would end anywhere: at a leaf or a stand-in, one from before that time."""
     todo = [] if quiet(node) else [node]
     seen = set(todo)
     while todo:
@@ -339,7 +339,7 @@ class See:
         return Level().primal(tensor, before)
 
     def notes(self, tensor: Any) -> list[str]:
-        """What printing shows of a tensor's tangent."""
+        """Return what printing shows of a tensor's tangent."""
         t = mode.tangents.levels[-1][node_of(tensor)] if mode.tangents.levels else None
         return [] if t is None else [f"tangent={t!r}"]
 
