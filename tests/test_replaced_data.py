@@ -116,3 +116,12 @@ def test_targets_that_are_written_to(loss):
             assert ours == theirs
         else:
             assert tg.allclose(tg.tensor(ours), tg.tensor(theirs), atol=1e-6)
+
+
+def test_places_that_became_fewer_are_refused():
+    """NumPy's `add.at` ends the process for values that have more axes than the place they are added at."""
+    a, b = tg.randn(6, 3, requires_grad=True), tg.randint(0, 3, (8, 2))
+    y = a[:, b]
+    b.data = tg.tensor(2)
+    with pytest.raises(RuntimeError, match="cannot use what it saved"):
+        y.sum().backward()

@@ -9,6 +9,17 @@ from ..ops.indexing import filled
 from .arrays import in_arrays
 
 
+def at(ufunc: Any, out: Any, index: Any, value: Any) -> None:
+    """`ufunc.at(out, index, value)`; ValueError for values that have more axes than the place, for which NumPy ends the process."""
+    parts = index if isinstance(index, tuple) else (index,)
+    arrays = [1 if part.dtype.kind == "b" else part.ndim for part in parts if hasattr(part, "dtype")]
+    taken = sum(part.ndim if hasattr(part, "dtype") and part.dtype.kind == "b" else part is not None and part is not Ellipsis for part in parts)
+    axes = out.ndim - taken + sum(part is None or isinstance(part, slice) for part in parts) + max(arrays, default=0)
+    if getattr(value, "ndim", 0) > axes:
+        raise ValueError(f"shape mismatch: values of shape {value.shape} cannot be added at a place with {axes} axes")
+    ufunc.at(out, index, value)
+
+
 @in_arrays("index")
 def index(xp: Any, x: Any, *indices: Any, template: Any) -> Any:
     return x[filled(template, indices)]
@@ -17,7 +28,7 @@ def index(xp: Any, x: Any, *indices: Any, template: Any) -> Any:
 @in_arrays("index_add_into")
 def index_add_into(xp: Any, x: Any, *indices: Any, shape: Any, template: Any) -> Any:
     out = xp.zeros(shape, dtype=x.dtype)
-    xp.add.at(out, filled(template, indices), x)
+    at(xp.add, out, filled(template, indices), x)
     return out
 
 
@@ -25,7 +36,7 @@ def index_add_into(xp: Any, x: Any, *indices: Any, shape: Any, template: Any) ->
 def index_put(xp: Any, x: Any, value: Any, *indices: Any, template: Any, accumulate: bool = False) -> Any:
     out = x.copy()
     if accumulate:
-        xp.add.at(out, filled(template, indices), value)
+        at(xp.add, out, filled(template, indices), value)
     else:
         out[filled(template, indices)] = value
     return out
@@ -67,7 +78,7 @@ def scatter(xp: Any, x: Any, value: Any, index: Any, *, axis: int) -> Any:
 @in_arrays("scatter_add")
 def scatter_add(xp: Any, x: Any, value: Any, index: Any, *, axis: int) -> Any:
     out = x.copy()
-    xp.add.at(out, along(xp, index, axis), value[tuple(map(slice, index.shape))])
+    at(xp.add, out, along(xp, index, axis), value[tuple(map(slice, index.shape))])
     return out
 
 
@@ -77,7 +88,7 @@ def scatter_extreme(xp: Any, x: Any, value: Any, index: Any, *, axis: int, reduc
     value = value[tuple(map(slice, index.shape))]
     if not include_self:
         out[where] = neutral(x.dtype, reduce)
-    {"amax": xp.maximum, "amin": xp.minimum, "prod": xp.multiply}[reduce].at(out, where, value)
+    at({"amax": xp.maximum, "amin": xp.minimum, "prod": xp.multiply}[reduce], out, where, value)
     return out
 
 
