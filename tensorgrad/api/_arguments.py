@@ -97,7 +97,7 @@ def is_hollow(*values: Any) -> bool:
 
 
 def is_unknown(*values: Any) -> bool:
-    """Whether any of these is a tensor whose values are not known here, though results may follow from them: there is nothing to check."""
+    """Tell whether values of a tensor among these are not known here, so that there is nothing to check."""
     return any(isinstance(v, TensorBase) and (v._storage.hollow or getattr(v.array, "unknown", False)) for v in values)
 
 

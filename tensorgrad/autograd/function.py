@@ -95,7 +95,7 @@ class Saved:
         return wrap(tensor.array, tensor._storage, edge)
 
     def read(self, number: int, step: Any, unpack: bool) -> Operand:
-        """What a reading of the step says of it: it is the `number`th that was saved."""
+        """Return it as an operand of the step: the `number`th value that was saved."""
         tensor, name = self.tensor, f"saved {number}"
         changed = not is_packed(tensor) and tensor._storage.version != self.version
         value = tensor if not is_packed(tensor) else tensor.unpacked() if unpack else None

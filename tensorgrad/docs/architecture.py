@@ -16,7 +16,7 @@ MONO, SANS = "ui-monospace, SFMono-Regular, Menlo, monospace", "system-ui, -appl
 
 
 def boxes_of(layer: Layer) -> list[tuple[str, int]]:
-    """What a layer shows: its packages and modules, in their order, each with how many modules it has."""
+    """List what a layer shows: its packages and modules, in their order, each with how many modules it has."""
     names = [name for ranks in layer.ranks for name in ranks.split()]
     found = []
     for name in names:

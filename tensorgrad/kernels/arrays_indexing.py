@@ -93,7 +93,7 @@ def scatter_extreme(xp: Any, x: Any, value: Any, index: Any, *, axis: int, reduc
 
 
 def neutral(dtype: Any, reduce: str) -> Any:
-    """What does not change the reduction."""
+    """Return the neutral element of the reduction."""
     if reduce == "prod":
         return 1
     if dtype.kind == "b":

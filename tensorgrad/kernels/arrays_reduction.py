@@ -8,7 +8,7 @@ from .arrays import in_arrays
 
 
 def wide(x: Any) -> Any:
-    """What to add up in: integers and bools in int64, half precision in float32."""
+    """Return the dtype to add up in: integers and bools in int64, half precision in float32."""
     return "int64" if x.dtype.kind in "biu" else "float32" if x.dtype.itemsize == 2 else None
 
 
