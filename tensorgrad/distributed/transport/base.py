@@ -1,0 +1,99 @@
+"""What a transport does: it moves flat, contiguous arrays of one kind of device among the ranks of one group.
+
+Transports know nothing of tensors, views or autograd: `group.ProcessGroup` flattens tensors, chooses the transport of their device, and copies results to
+where they belong. All ranks call the same collectives in the same order; the `Call` of each is what they have to agree on.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from ..operations import ReduceOp
+from ..work import Work
+
+__all__ = ["Call", "Transport"]
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """One collective as its caller sees it. Ranks must agree on all of it but `later`."""
+
+    kind: str                               # PyTorch's OpType: ALLREDUCE, BROADCAST, …
+    sequence: int                           # the how-manieth collective of the group
+    shapes: tuple[tuple[int, ...], ...]     # of the tensors that must be alike on all ranks
+    dtypes: tuple[str, ...]                 # PyTorch's names: Float, BFloat16, …
+    device: str                             # "cpu" or "cuda"
+    detail: str = ""                        # "op=SUM", "root=0": whatever else must be alike
+    later: bool = False                     # whether the caller goes on and waits later: `async_op`
+
+
+class Transport:
+    """The ranks of one group, as one of them reaches them.
+
+    Arrays are one-dimensional and contiguous, of the transport's device; sizes and counts are numbers of elements. A method begins its work and gives its
+    handle. Where `call.later` is False the caller waits at once, so a transport may do all of it before it returns. Arrays belong to the work until it has
+    ended. Reductions fold in the order of the ranks where the transport can choose, so that all ranks and all runs get equal bits.
+    """
+
+    name = ""           # as PyTorch spells the backend
+    device = "cpu"      # whose arrays it moves
+
+    def __init__(self, rank: int, size: int, timeout: timedelta) -> None:
+        self.rank, self.size, self.timeout = rank, size, timeout
+
+    def allreduce(self, call: Call, array: Any, op: ReduceOp) -> Work:
+        """Replace the array of each rank by the reduction of all."""
+        raise NotImplementedError
+
+    def reduce(self, call: Call, array: Any, root: int, op: ReduceOp) -> Work:
+        """Replace the array of the root by the reduction of all; others keep theirs."""
+        raise NotImplementedError
+
+    def broadcast(self, call: Call, array: Any, root: int) -> Work:
+        """Replace the array of each rank by that of the root."""
+        raise NotImplementedError
+
+    def allgather(self, call: Call, out: Any, array: Any) -> Work:
+        """Fill `out`, `size` times as long as `array`, with the arrays of all ranks, in their order."""
+        raise NotImplementedError
+
+    def gather(self, call: Call, out: Any, array: Any, root: int) -> Work:
+        """As `allgather`, at the root; elsewhere `out` is None."""
+        raise NotImplementedError
+
+    def scatter(self, call: Call, array: Any, parts: Any, root: int) -> Work:
+        """Fill `array` with this rank's part of the root's `parts`, `size` times as long; elsewhere `parts` is None."""
+        raise NotImplementedError
+
+    def reduce_scatter(self, call: Call, out: Any, array: Any, op: ReduceOp) -> Work:
+        """Fill `out` with this rank's part of the reduction of all arrays, each `size` times as long as `out`."""
+        raise NotImplementedError
+
+    def alltoall(self, call: Call, out: Any, array: Any, out_counts: list[int], counts: list[int]) -> Work:
+        """Send `counts[i]` elements of `array`, one part after the other, to rank i, and receive `out_counts[i]` from it."""
+        raise NotImplementedError
+
+    def barrier(self, call: Call) -> Work:
+        """Wait until all ranks are here."""
+        raise NotImplementedError
+
+    def send(self, array: Any, to: int, tag: int, later: bool) -> Work:
+        """Send an array to one rank. Messages between two ranks with one tag arrive in order."""
+        raise NotImplementedError
+
+    def receive(self, array: Any, source: int | None, tag: int, later: bool) -> Work:
+        """Receive an array from one rank, or from whichever sends first; `Work.source_rank()` says which."""
+        raise NotImplementedError
+
+    def split(self, ranks: list[int], name: str) -> Transport:
+        """A transport among some of the ranks. Only those call it, all of them; `name` is alike on them and new."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Give back threads, sockets, memory. No rank waits for another here."""
+        raise NotImplementedError
+
+    def abort(self, reason: str) -> None:
+        """End all work under way, here and on the other ranks, which raise `reason`."""
+        raise NotImplementedError
