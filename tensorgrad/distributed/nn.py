@@ -6,7 +6,7 @@ from typing import Any
 from .. import api as tg
 from .. import distributed as dist
 from ..autograd.function import Function
-from .groups import ReduceOp
+from .operations import ReduceOp
 
 __all__ = ["all_gather", "all_reduce", "broadcast"]
 

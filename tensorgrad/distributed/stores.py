@@ -12,6 +12,8 @@ from datetime import timedelta
 from multiprocessing import connection, util
 from typing import Any
 
+from .errors import DistStoreError
+
 __all__ = ["HashStore", "PrefixStore", "Store", "TCPStore"]
 
 TIMEOUT = timedelta(minutes=30)
@@ -19,10 +21,6 @@ TIMEOUT = timedelta(minutes=30)
 
 def as_bytes(value: Any) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode()
-
-
-class DistStoreError(RuntimeError):
-    """A value did not come in time."""
 
 
 class Store:
