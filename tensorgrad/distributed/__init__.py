@@ -20,10 +20,13 @@ from functools import partial
 from typing import Any
 
 from .. import api as _tg
+from .errors import DistStoreError
+from .file_store import FileStore
 from .groups import ProcessGroup, ReduceOp, Work, from_bytes, packed, to_bytes, unpacked
-from .stores import TIMEOUT, DistStoreError, HashStore, PrefixStore, Store, TCPStore
+from .stores import TIMEOUT, HashStore, PrefixStore, Store
+from .tcp_store import TCPStore
 
-__all__ = ["Backend", "DistError", "DistStoreError", "GroupMember", "HashStore", "PrefixStore", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work",
+__all__ = ["Backend", "DistError", "DistStoreError", "FileStore", "GroupMember", "HashStore", "PrefixStore", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work",
            "all_gather", "all_gather_into_tensor", "all_gather_object", "all_gather_single", "all_reduce", "all_to_all", "all_to_all_single", "barrier",
            "broadcast", "broadcast_object_list", "destroy_process_group", "gather", "gather_object", "get_backend", "get_default_backend_for_device",
            "get_global_rank", "get_group_rank", "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_process_group", "irecv", "is_available",
