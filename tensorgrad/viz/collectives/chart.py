@@ -2,11 +2,14 @@
 from __future__ import annotations
 
 from math import log10
+from typing import TYPE_CHECKING
 
 from ..text import escape
-from .collective import Collective
 from .network import Network, amount, predicted, seconds
 from .schedules import COLLECTIVES, Algorithm
+
+if TYPE_CHECKING:
+    from .collective import Collective
 
 SIZES = (4e3, 64e3, 4e6, 100e6)                     # of the table
 LOW, HIGH = 3, 9                                    # powers of ten of the chart: 1 kB to 1 GB

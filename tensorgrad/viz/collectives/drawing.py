@@ -1,11 +1,14 @@
 """The picture of a step: a column for each rank, a row for each chunk, and an arrow for each chunk that is sent."""
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..text import escape
-from .collective import Cell, Collective, Ran, chunks, plural
 from .schedules import Message
+from .steps import Cell, Ran, chunks, plural
+
+if TYPE_CHECKING:
+    from .collective import Collective
 
 WIDE, HIGH, ACROSS, BETWEEN = 128, 66, 62, 46       # a cell, and the room between two
 LEFT, TOP = 84, 84

@@ -2,13 +2,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .. import html
 from ..text import escape
 from .chart import chart, others, table
-from .collective import Collective, Ran, Sent, chunks, plural
 from .drawing import CARRIED, DOTTED, MARKERS, picture
 from .network import amount, seconds
+from .steps import Ran, Sent, chunks, plural
+
+if TYPE_CHECKING:
+    from .collective import Collective
 
 MOST = 16           # ranks that a picture has room for
 

@@ -10,9 +10,10 @@ from ...api.joining import cat
 from ...core.tape import TensorBase
 from ..text import MINUS, host, short
 from .checking import check
-from .collective import Cell, Collective, Ran, Sent, totals
+from .collective import Collective
 from .network import Network, network_of
 from .schedules import COLLECTIVES, Message, Step
+from .steps import Cell, Ran, Sent, totals
 
 WORDS = 14          # characters of a chunk's values in a box
 MOST = 64           # ranks
