@@ -1,6 +1,7 @@
 """Collectives that can be watched: they run among ranks of one process, on real tensors, and a page shows each message.
 
-`schedules` has the algorithms, `running` performs them, `steps` is what they note, `checking` compares the results, `network` says how long messages take, `page` and `drawing` show them.
+`schedules` has the algorithms, `running` performs them, `steps` is what they note, `checking` compares the results, `network`
+says how long messages take, `page`, `drawing` and `chart` show them.
 """
 from __future__ import annotations
 
