@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from . import backends, flight
+from . import backends
 from .backends import Backend, BackendConfig
 from .group import TIMEOUT, ProcessGroup
 from .rendezvous import launched_by_mpi, rendezvous
