@@ -19,6 +19,7 @@ from .backends import *  # noqa: F403
 from .collectives import *  # noqa: F403
 from .collectives import _all_gather_base, _coalescing_manager, _CoalescingManager, _reduce_scatter_base  # noqa: F401
 from .errors import DistBackendError, DistError, DistNetworkError, DistStoreError, QueueEmptyError
+from .file_store import FileStore
 from .flight import DebugLevel, get_debug_level, set_debug_level, set_debug_level_from_env
 from .group import TIMEOUT as default_pg_timeout
 from .group import ProcessGroup
@@ -26,12 +27,14 @@ from .objects import *  # noqa: F403
 from .operations import ReduceOp, reduce_op, supports_complex
 from .point_to_point import *  # noqa: F403
 from .rendezvous import register_rendezvous_handler, rendezvous  # noqa: F811
-from .stores import HashStore, PrefixStore, Store, TCPStore
+from .stores import HashStore, PrefixStore, Store
+from .tcp_store import TCPStore
 from .work import Work
 from .world import *  # noqa: F403
 from .world import _outside as _rank_not_in_group  # noqa: F401
 
-__all__ = ["DebugLevel", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "HashStore", "PrefixStore", "ProcessGroup", "QueueEmptyError",
+__all__ = ["DebugLevel", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore",
+           "HashStore", "PrefixStore", "ProcessGroup", "QueueEmptyError",
            "ReduceOp", "Store", "TCPStore", "Work", "default_pg_timeout", "get_debug_level", "reduce_op", "register_rendezvous_handler", "rendezvous",
            "set_debug_level", "set_debug_level_from_env", "supports_complex", *backends.__all__, *collectives.__all__, *objects.__all__,
            *point_to_point.__all__, *world.__all__]

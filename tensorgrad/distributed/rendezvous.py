@@ -11,7 +11,8 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlparse
 
-from .stores import HashStore, Store, TCPStore
+from .stores import HashStore, Store
+from .tcp_store import TCPStore
 
 __all__ = ["launched_by_mpi", "register_rendezvous_handler", "rendezvous"]
 
