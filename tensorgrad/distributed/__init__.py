@@ -26,7 +26,8 @@ from .groups import ProcessGroup, ReduceOp, Work, from_bytes, packed, to_bytes, 
 from .stores import TIMEOUT, HashStore, PrefixStore, Store
 from .tcp_store import TCPStore
 
-__all__ = ["Backend", "DistError", "DistStoreError", "FileStore", "GroupMember", "HashStore", "PrefixStore", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work",
+__all__ = ["Backend", "DistError", "DistStoreError", "FileStore",
+           "GroupMember", "HashStore", "PrefixStore", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work",
            "all_gather", "all_gather_into_tensor", "all_gather_object", "all_gather_single", "all_reduce", "all_to_all", "all_to_all_single", "barrier",
            "broadcast", "broadcast_object_list", "destroy_process_group", "gather", "gather_object", "get_backend", "get_default_backend_for_device",
            "get_global_rank", "get_group_rank", "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_process_group", "irecv", "is_available",
