@@ -6,7 +6,6 @@ goes on beside one that does something else. Whoever waits watches all ranks: on
 from __future__ import annotations
 
 import os
-import select
 import socket
 import struct
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from typing import Any
 
 from ..errors import DistBackendError, TimedOut
 from .mesh import Member
+from .watching import HUNG_UP, IN, OUT, watcher
 
 __all__ = ["HEAD", "HEADER", "RING", "Doorbells", "Peer"]
 
@@ -22,7 +22,6 @@ HEADER = struct.Struct("<IHBB")                 # bytes of the body, of these th
 HEAD, RING, ABORT, BYE = range(1, 5)
 BUFFER = 128 << 10                              # bytes of a peer's messages that are read at once
 LONGEST = 96 << 10                              # bytes of a body
-HUNG_UP = getattr(select, "POLLRDHUP", 0)
 
 
 class Peer:
@@ -126,7 +125,7 @@ class Doorbells:
                 if tries > 0:
                     tries -= 1
                 else:
-                    self._pause(peer, select.POLLIN)
+                    self._pause(peer, IN)
                 continue
             except OSError:
                 got = 0
@@ -139,7 +138,7 @@ class Doorbells:
             try:
                 rest = rest[peer.socket.send(rest):]
             except BlockingIOError:
-                self._pause(peer, select.POLLOUT)
+                self._pause(peer, OUT)
             except OSError:
                 self._lost(peer)
 
@@ -164,8 +163,8 @@ class Doorbells:
     def _poll(self, peer: Peer) -> Any:
         """Return what watches one peer's messages, and whether others hang up."""
         if peer.poll is None:
-            peer.poll = select.poll()
-            peer.poll.register(self._woken, select.POLLIN)
+            peer.poll = watcher()
+            peer.poll.register(self._woken, IN)
             for other in self.peers:
                 if not other.gone:
                     peer.poll.register(other.socket, HUNG_UP)
@@ -222,10 +221,10 @@ class Doorbells:
         what = "has left the group" if left else "has died" if _ended(peer.member.pid) else "has closed its connection"
         raise DistBackendError(f"Connection closed by peer: {peer.member} {what} while rank {self.rank} needed it in {self.doing()}.")
 
-    def give_up(self, error: BaseException) -> None:
-        """Say why there is no going on, to this rank and to the others, once."""
+    def give_up(self, error: BaseException) -> bool:
+        """Say why there is no going on, to this rank and to the others, once; False if that was said before."""
         if self.reason is not None:
-            return
+            return False
         text = str(error) or type(error).__name__
         if not isinstance(error, DistBackendError):
             text = f"Rank {self.rank} has given up in {self.doing()}: {type(error).__name__}: {error}"
@@ -235,6 +234,7 @@ class Doorbells:
         for peer in self.peers:
             self._last_message(peer, message)
         self.wake()
+        return True
 
     def _last_message(self, peer: Peer, message: bytes) -> None:
         """Send without waiting; a message that does not fit ends the connection."""
@@ -251,11 +251,16 @@ class Doorbells:
         except OSError:
             pass
 
-    def close(self, bye: bool = True) -> None:
-        """End all connections; with `bye`, as one who leaves."""
+    def say_goodbye(self, reason: str) -> None:
+        """Tell the others that this rank leaves, and its own threads why there is no going on."""
+        self.reason = reason, False
         for peer in self.peers:
-            if bye and self.reason is None:
-                self._last_message(peer, HEADER.pack(0, 0, BYE, 0))
+            self._last_message(peer, HEADER.pack(0, 0, BYE, 0))
+        self.wake()
+
+    def close(self) -> None:
+        """End all connections."""
+        for peer in self.peers:
             peer.socket.close()
             peer.gone = True
         self._woken.close()

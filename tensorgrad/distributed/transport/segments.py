@@ -6,19 +6,21 @@ has copies of the others' slots, which doorbells bring up to date.
 from __future__ import annotations
 
 import socket
+import struct
 from typing import Any
 
 import numpy as np
 
 from ...multiprocessing.reductions import Block
 from .. import wire
-from ..errors import DistNetworkError
+from ..errors import DistBackendError, DistNetworkError
 from . import mesh
 
 __all__ = ["SLOTS", "Segments"]
 
+PIECE = struct.Struct("<II")
 SLOTS = 3               # a rank writes one while others may still read the two before
-COPIED = 64 << 10       # bytes of a slot that is sent through a socket: it fits into the socket's buffer
+COPIED = 32 << 10       # bytes of a slot that is sent through a socket: it fits into the socket's buffer
 
 
 def slot_size(size: int) -> int:
@@ -52,6 +54,24 @@ class Segments:
             found = self._views[dtype] = [[memory[i * self.slot:(i + 1) * self.slot][:count * dtype.itemsize].view(dtype) for i in range(2 * SLOTS)]
                                           for memory in self.memory]
         return found
+
+    def packed(self, arrays: Any) -> bytes:
+        """Return arrays of the own slots as bytes, with their places: for ranks that do not share memory."""
+        start, pieces = self.memory[self.rank].ctypes.data, []
+        for array in arrays:
+            pieces += PIECE.pack(array.ctypes.data - start, array.nbytes), array.view(np.uint8)
+        return b"".join(pieces)
+
+    def unpack(self, other: int, body: memoryview) -> None:
+        """Write to another rank's slots what it has sent of them. Errors: DistBackendError for a place that is none."""
+        memory, at = self.memory[other], 0
+        while at < len(body):
+            place, size = PIECE.unpack_from(body, at)
+            at += PIECE.size
+            if place + size > len(memory) or at + size > len(body):
+                raise DistBackendError(f"Rank {other} sent a damaged message")
+            memory[place:place + size] = np.frombuffer(body[at:at + size], np.uint8)
+            at += size
 
     def close(self) -> None:
         """Give the memory back as soon as no array of it is left."""
