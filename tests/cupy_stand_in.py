@@ -167,8 +167,7 @@ def stand_in(table, version):
 
         def together(self, call, sent, received):
             """A collective: hand over bytes at one address; once all ranks have, put what comes of them at another."""
-            self.order += 1
-            order, size = self.order, types[call.datatype].itemsize * (getattr(call, "count", None) or getattr(call, "recvcount", 0))
+            size = types[call.datatype].itemsize * (getattr(call, "count", None) or getattr(call, "recvcount", 0))
             pieces = {"allGather": (1, self.meeting.size), "reduceScatter": (self.meeting.size, 1)}.get(call.name, (1, 1))
             alike = call.name, size, call.datatype, getattr(call, "op", None), getattr(call, "root", None)
 

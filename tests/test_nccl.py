@@ -1,5 +1,6 @@
 """NCCL's transport: over a stand-in for CuPy, with a device for each of several threads, and on a GPU where there is one."""
 import threading
+import time
 from datetime import timedelta
 
 import pytest
@@ -163,6 +164,10 @@ def test_works_end_by_events_and_keep_their_arrays():
             assert work.wait()
         assert said == [1] and [get(array)[0] for array in arrays] == [3.] * 40
         assert all(work.is_completed() and work.is_success() for work in works)
+        slow = put(np.zeros(3))
+        t.cupy.cuda.get_current_stream().work.put(lambda: (time.sleep(0.02), slow.values.fill(5)))        # computed before, on the current stream
+        t.allreduce(LATER, slow, ReduceOp.SUM).wait()
+        assert (get(slow) == 10).all()
         for _ in range(3):
             t.broadcast(LATER, put(np.ones(5)), 0)              # nobody keeps the handle or the array
         assert t.allreduce(LATER, arrays[0], ReduceOp.MAX).wait(timedelta(seconds=50))
