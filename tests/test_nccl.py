@@ -148,6 +148,10 @@ def test_copies_and_messages(call):
                 second = t.receive(own, 0, 0, call.later) if t.rank else t.send(put(arrays[t.rank]), 1, 0, call.later)
                 assert first.wait() and second.wait() and (first if t.rank == 0 else second).source_rank() == 1 - t.rank
                 np.testing.assert_array_equal(get(own), arrays[1 - t.rank])
+        after, before, own = (t.rank + 1) % t.size, (t.rank - 1) % t.size, put(np.zeros(4, "i4"))
+        with t.batching():          # NCCL ends no send before its receive has begun: one by one, all would wait
+            works = [t.send(put(np.full(4, t.rank, "i4")), after, 0, True), t.receive(own, before, 0, True)]
+        assert all(work.wait() for work in works) and (get(own) == before).all() and works[1].source_rank() == before
         assert t.barrier(call).wait()
         with pytest.raises(RuntimeError, match="Backend nccl does not support recvAnysource"):
             t.receive(put(whole), None, 0, False)

@@ -13,15 +13,13 @@ from urllib.parse import urlparse
 
 from .stores import HashStore, Store
 from .tcp_store import TCPStore
+from .transport.launchers import launched
 
 __all__ = ["launched_by_mpi", "register_rendezvous_handler", "rendezvous"]
 
 TIMEOUT = timedelta(minutes=30)
 Met = Iterator[tuple[Store, int, int]]
 _handlers: dict[str, Callable[..., Met]] = {}
-# (rank, number of ranks) in the variables of launchers that are not torchrun
-LAUNCHERS = (("PMI_RANK", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
-             ("SLURM_PROCID", "SLURM_NTASKS"))
 
 
 def register_rendezvous_handler(scheme: str, handler: Callable[..., Met]) -> None:
@@ -127,4 +125,5 @@ register_rendezvous_handler("file", _file)
 
 def launched_by_mpi() -> bool:
     """Return True if mpiexec or srun started this process as one of several, and no launcher of PyTorch's kind did."""
-    return "RANK" not in os.environ and any(int(os.environ.get(size, "0")) > 1 and rank in os.environ for rank, size in LAUNCHERS)
+    launch = launched()
+    return launch is not None and launch.size != 1 and "RANK" not in os.environ

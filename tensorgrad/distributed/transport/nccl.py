@@ -10,8 +10,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -25,15 +25,14 @@ __all__ = ["NCCLTransport", "create"]
 
 
 def create(store: Any, rank: int, size: int, timeout: timedelta, name: str, ranks: Sequence[int] | None = None) -> Transport:
-    """The transport among the ranks that share the store. They meet at the first collective, whose array says which device is this rank's.
-
-    Errors: ImportError without CuPy; RuntimeError if CuPy has no NCCL.
+    """The transport among the ranks that share the store, or MPI where there is none. They meet at the first collective, whose array says which device is
+    this rank's. Errors: ImportError without CuPy; RuntimeError if CuPy has no NCCL.
     """
     cupy = import_cupy()
     if not cupy.cuda.nccl.available:
         raise RuntimeError("The backend 'nccl' needs NCCL, which CuPy does not find: pip install nvidia-nccl-cu12 (or -cu13, to match CuPy), or "
                            "python -m cupyx.tools.install_library --library nccl --cuda 12.x")
-    return NCCLTransport(cupy, store, rank, size, timeout, name)
+    return NCCLTransport(cupy, store, rank, size, timeout, name, ranks)
 
 
 # ── types ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -129,15 +128,17 @@ class NCCLTransport(Transport):
 
     name, device = "nccl", "cuda"
 
-    def __init__(self, cupy: Any, store: Any, rank: int, size: int, timeout: timedelta, label: str) -> None:
+    def __init__(self, cupy: Any, store: Any, rank: int, size: int, timeout: timedelta, label: str,
+                 ranks: Sequence[int] | None = None) -> None:
         super().__init__(rank, size, timeout)
-        self.cupy, self.nccl, self.store, self.label = cupy, cupy.cuda.nccl, store, label
+        self.cupy, self.nccl, self.store, self.label, self.ranks = cupy, cupy.cuda.nccl, store, label, ranks
         self.communicator: Any = None
         self.index = -1                         # of the device, from the first array on
         self.side: Any = None                   # the stream of asynchronous calls
         self.last: Any = None                   # the event after the last call
         self.error: Exception | None = None     # from then on, every call raises it
         self.under_way: deque[Recorded] = deque()
+        self.batch: list[tuple[tuple[Any, ...], Recorded]] | None = None        # messages that begin together, see `batching`
         self.lock = threading.RLock()
         self.closed = threading.Event()
 
@@ -162,17 +163,22 @@ class NCCLTransport(Transport):
                                    f"cuda:{index}: tensors of one group are on one device of each rank")
             return
         as_bytes = int(self.cupy.__version__.split(".")[0]) >= 14           # before, signed numbers
-        if self.rank == 0:
-            found = self.nccl.get_unique_id()
-            self.store.set("nccl", bytes(found) if as_bytes else bytes(number & 255 for number in found))
-        name = bytes(self.store.get("nccl"))
+        found = self.nccl.get_unique_id() if self.rank == 0 else b""
+        name = found if as_bytes else bytes(number & 255 for number in found)
+        if self.store is None:
+            from . import mpi
+            name = mpi.told(self.ranks, self.label, name)
+        elif self.rank == 0:
+            self.store.set("nccl", name)
+        else:
+            name = bytes(self.store.get("nccl"))
         self.index = index
         with self.device_of_rank():
             self.communicator = self.nccl.NcclCommunicator(self.size, name if as_bytes else tuple((byte ^ 128) - 128 for byte in name), self.rank)
             self.side = self.cupy.cuda.Stream(non_blocking=True)
         threading.Thread(target=self._watch, name="tensorgrad-nccl-watch", daemon=True).start()
 
-    def _run(self, what: str, later: bool, begin: Callable[[int], None], arrays: tuple[Any, ...], blocks: bool = False, source: int = -1) -> Work:
+    def _run(self, what: str, later: bool, begin: Callable[[int], None], arrays: tuple[Any, ...], blocks: bool = False, source: int = -1) -> Recorded:
         """Let `begin(stream)` put calls into a stream; the handle of what it does."""
         self.check()
         with self.lock:
@@ -234,7 +240,7 @@ class NCCLTransport(Transport):
             except self.nccl.NcclError as error:
                 self._end(self._failure(oldest.what, error))
             with suppress(DistError):                   # the store ends with rank 0, perhaps before this rank
-                if self.store.check(["gave up"]):
+                if self.store is not None and self.store.check(["gave up"]):
                     self._end(DistBackendError(bytes(self.store.get("gave up")).decode()))
             if time.monotonic() - oldest.began > limit and self.error is None:
                 self._end(TimedOut(f"Timed out waiting {round(1000 * limit)}ms for {oldest.what} operation to complete"))
@@ -267,13 +273,16 @@ class NCCLTransport(Transport):
             self.under_way.clear()
 
     def abort(self, reason: str) -> None:
-        self.store.set("gave up", f"rank {self.rank} of {self.size} has aborted the group {self.label!r}: {reason}".encode())
+        if self.store is not None:
+            self.store.set("gave up", f"rank {self.rank} of {self.size} has aborted the group {self.label!r}: {reason}".encode())
         self._end(DistBackendError(reason))
 
     def split(self, ranks: list[int], name: str) -> Transport:
         from ..stores import PrefixStore
         self.check()
-        return NCCLTransport(self.cupy, PrefixStore(name, self.store), ranks.index(self.rank), len(ranks), self.timeout, name)
+        store = None if self.store is None else PrefixStore(name, self.store)
+        members = ranks if self.ranks is None else [self.ranks[rank] for rank in ranks]
+        return NCCLTransport(self.cupy, store, ranks.index(self.rank), len(ranks), self.timeout, name, members)
 
     # ── collectives ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -332,12 +341,34 @@ class NCCLTransport(Transport):
     # ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def send(self, array: Any, to: int, tag: int, later: bool) -> Work:
-        return self._run("SEND", later, self._together([(True, array, to)]), (array,))
+        return self._message("SEND", later, (True, array, to))
 
     def receive(self, array: Any, source: int | None, tag: int, later: bool) -> Work:
         if source is None:
             raise RuntimeError("Backend nccl does not support recvAnysource: with NCCL, `src` says which rank to receive from")
-        return self._run("RECV", later, self._together([(False, array, source)]), (array,), source=source)
+        return self._message("RECV", later, (False, array, source), source)
+
+    def _message(self, what: str, later: bool, call: tuple[Any, ...], source: int = -1) -> Work:
+        if self.batch is None:
+            return self._run(what, later, self._together([call]), (call[1],), source=source)
+        self.check()
+        self.batch.append((call, Recorded(self, what, None, (call[1],), False, source)))
+        return self.batch[-1][1]
+
+    @contextmanager
+    def batching(self) -> Iterator[None]:
+        """A block whose messages begin together at its end, in whatever order their ranks have them."""
+        self.batch = []
+        try:
+            yield
+            batch = self.batch
+        finally:
+            self.batch = None
+        if batch:
+            calls = [call for call, _ in batch]
+            whole = self._run("MESSAGES", True, self._together(calls), tuple(array for _, array, _ in calls))
+            for _, work in batch:
+                work.event = whole.event
 
 
 def pointer(array: Any) -> int:
