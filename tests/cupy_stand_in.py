@@ -163,7 +163,7 @@ def stand_in(table, version):
             if here.group is None:
                 stream.work.put(run)
             else:
-                here.group.append((stream, run))
+                here.group.append((stream, run, (call.name, call.peer)))
 
         def together(self, call, sent, received):
             """A collective: hand over bytes at one address; once all ranks have, put what comes of them at another."""
@@ -220,7 +220,12 @@ def stand_in(table, version):
             call = called("send", arguments)
             assert call.peer != self.rank or here.group is not None, "a message to oneself would wait for itself"
             box, size = self.meeting.mail[self.rank, call.peer], call.count * types[call.datatype].itemsize
-            self.begin(call, lambda: self.meeting.change(lambda: box.append(at(call.sendbuf, size, self.device).copy())))
+
+            def run():          # as long as nobody receives
+                message = at(call.sendbuf, size, self.device).copy()
+                self.meeting.change(lambda: box.append(message))
+                self.meeting.until(lambda: not any(waiting is message for waiting in box), self.aborted)
+            self.begin(call, run)
 
         def recv(self, *arguments):
             call = called("recv", arguments)
@@ -228,7 +233,8 @@ def stand_in(table, version):
 
             def run():
                 if self.meeting.until(lambda: box, self.aborted):
-                    data = box.popleft()
+                    data = box[0]
+                    self.meeting.change(box.popleft)
                     if data.size != size:
                         raise NcclError("INVALID_USAGE")
                     at(call.recvbuf, size, self.device)[...] = data
@@ -256,14 +262,15 @@ def stand_in(table, version):
         here.group = []
 
     def groupEnd():
-        group, here.group = here.group, None
-        assert len({id(stream) for stream, _ in group}) < 2
+        group, here.group, works = here.group, None, defaultdict(list)
+        assert len({id(stream) for stream, _, _ in group}) < 2
+        for _, work, place in group:
+            works[place].append(work)           # those of one peer in order, others side by side
         if group:
-            works = sorted((work for _, work in group), key=lambda work: work.__name__ == "run")
-            group[0][0].work.put(lambda: [thread.join() for thread in [started(work) for work in works]])
+            group[0][0].work.put(lambda: [thread.join() for thread in [started(some) for some in works.values()]])
 
-    def started(work):
-        thread = threading.Thread(target=work)
+    def started(works):
+        thread = threading.Thread(target=lambda: [work() for work in works])
         thread.start()
         return thread
     calls = {"get_unique_id": get_unique_id, "groupStart": groupStart, "groupEnd": groupEnd, "NcclCommunicator": NcclCommunicator}
