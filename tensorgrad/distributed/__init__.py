@@ -138,8 +138,8 @@ def _met(url: str, rank: int, world_size: int, timeout: timedelta) -> tuple[Stor
 
 
 def _set_default(world: Any) -> None:
-    from ..nn.parallel import distributed as data_parallel
-    data_parallel.default_group = world
+    from ..nn import processes
+    processes.default_group = world
 
 
 def destroy_process_group(group: Any = None) -> None:
