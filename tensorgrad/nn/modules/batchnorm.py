@@ -173,9 +173,9 @@ class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d, dims=3): cls_to_become = Batch
 class SyncBatchNorm(_BatchNorm):
     """Batch norm whose batch is that of all processes together (torch.nn.SyncBatchNorm).
 
-    Mean and variance are those of the N elements of a channel in all processes: of their means μᵣ, variances σᵣ² and counts nᵣ,
-    `mean = Σ nᵣ μᵣ / N`, `var = Σ nᵣ (σᵣ² + (μᵣ - mean)²) / N`. Gradients are those of one process with the whole batch, to any order. In evaluation, or with one
-    process, it is BatchNorm over any number of axes.
+    Mean and variance are those of the N elements of a channel in all processes: with their means μᵣ, variances σᵣ²
+    and counts nᵣ, `mean = Σ nᵣ μᵣ / N` and `var = Σ nᵣ (σᵣ² + (μᵣ - mean)²) / N`. Gradients are those of one process
+    with the whole batch, to any order. In evaluation, or with one process, it is BatchNorm over any number of axes.
 
     Parameters:
         num_features: int: required, C
