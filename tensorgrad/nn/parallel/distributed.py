@@ -14,6 +14,7 @@ from .buckets import GradBucket
 from .comm import place
 from .reducer import Reducer, finish
 from .scatter_gather import scatter_kwargs
+from .uneven import Join, Joinable, JoinHook
 
 __all__ = ["DistributedDataParallel"]
 
@@ -21,7 +22,7 @@ FIRST_BUCKET = 1 << 20      # bytes: the first bucket is small, so that it trave
 TOGETHER = 250 << 20        # bytes of parameters or buffers that are broadcast at once
 
 
-class DistributedDataParallel(Module):
+class DistributedDataParallel(Module, Joinable):
     """Trains copies of a module in several processes: gradients are averaged over them while backward goes on.
 
     After backward, each `.grad` is Σ over the processes of their gradients, divided by how many they are: with losses that are means over batches of one size,
@@ -65,6 +66,7 @@ class DistributedDataParallel(Module):
                  delay_all_reduce_named_params=None, param_to_hook_all_reduce=None, mixed_precision=None, device_mesh=None,
                  skip_all_reduce_unused_params=False, bucket_cap_mb_list=None, batched_grad_copy=False, forward_sync_buffers=None):
         super().__init__()
+        Joinable.__init__(self)
         if delay_all_reduce_named_params is not None or param_to_hook_all_reduce is not None or mixed_precision is not None:
             raise NotImplementedError("DistributedDataParallel: delay_all_reduce_named_params, param_to_hook_all_reduce and mixed_precision are not "
                                       "implemented; see torch.autocast for mixed precision")
@@ -83,7 +85,7 @@ class DistributedDataParallel(Module):
                           stacklevel=2)
         self.bucket_limits = _limits(bucket_cap_mb, bucket_cap_mb_list)
         self.bucket_bytes_cap = self.bucket_limits[-1]
-        self._comm_hooks, self._join_config = [], None
+        self._comm_hooks = []
         if init_sync:
             check_alike(self.process_group, [p for _, p in self._trained()])
             self._copy_state(0, self.broadcast_buffers_at_start)
@@ -146,7 +148,7 @@ class DistributedDataParallel(Module):
         counted = records and self.require_backward_grad_sync
         if counted:
             self.reducer.check_finished()
-        joined = self._join_config is not None and self._join_config.enable
+        joined = self._join_config.enable
         if joined:
             self._tell_the_joined(self._join_config.notify(self))
         if records:
@@ -256,12 +258,10 @@ class DistributedDataParallel(Module):
             enable: whether the block does anything
             throw_on_early_termination: whether RuntimeError ends all processes once one is done
         """
-        from ...distributed.algorithms.join import Join
         return Join([self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size)
 
     def join_hook(self, **kwargs):
         """What this process does for others when it has no more data."""
-        from ...distributed.algorithms.join import ModuleJoinHook
         return ModuleJoinHook(self, **kwargs)
 
     @property
@@ -285,10 +285,10 @@ class DistributedDataParallel(Module):
 
     def _common_rank(self, candidate):
         """The greatest rank among the candidates, of which all processes know then."""
-        from ...distributed.operations import ReduceOp
-        found = tg.tensor([self.process_group.rank() if candidate else -1], device=self.device)
-        finish(self.process_group.allreduce(found, ReduceOp.MAX))
-        return int(found.item())
+        group = self.process_group
+        flags = list(tg.zeros(group.size(), 1, device=self.device))
+        finish(group.allgather(flags, tg.full((1,), float(candidate), device=self.device)))
+        return max(rank for rank, flag in enumerate(flags) if flag.item())
 
     def _anyone_syncs(self, own):
         """Whether some process will average gradients in this step."""
@@ -310,8 +310,31 @@ class DistributedDataParallel(Module):
     def __setstate__(self, state):
         super().__setstate__(state)
         self.process_group = _group(None, None)
-        self._comm_hooks, self._join_config = [], None
+        self._comm_hooks = []
+        Joinable.__init__(self)
         self._make_reducer()
+
+
+class ModuleJoinHook(JoinHook):
+    """The part of a process without data in the steps of a DistributedDataParallel."""
+
+    def __init__(self, module, divide_by_initial_world_size=True, **others):
+        self.module = module
+        module._divide_by_initial_world_size = divide_by_initial_world_size
+
+    def main_hook(self):
+        module, reducer = self.module, self.module.reducer
+        reducer.rebuild()
+        if module.will_sync_module_buffers():
+            module._copy_buffers(module._common_rank(False))
+        module.require_forward_param_sync = syncs = module._anyone_syncs(False)
+        if syncs:
+            reducer.shadow()
+
+    def post_hook(self, is_last_joiner):
+        """Take over the module of one that was busy last."""
+        module = self.module
+        module._copy_state(module._common_rank(is_last_joiner), module.forward_sync_buffers)
 
 
 def _group(group, mesh):

@@ -255,6 +255,8 @@ class Reducer:
             finish(work)
         if used is not None:
             finish(used[1])
+            if self.static:
+                self.used_anywhere = used[0].tolist()
         if not self.rebuilt and not self.arrivals:
             self.arrivals = [i for bucket in self.buckets for i in bucket.indices]
 
