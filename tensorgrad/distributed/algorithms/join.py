@@ -25,3 +25,7 @@ class Join:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError("tensorgrad has no torch.distributed.algorithms.Join: there is no backend for several processes")
+
+    @staticmethod
+    def notify_join_context(joinable: Joinable) -> None:
+        """Say that this process goes on: nobody waits for it here."""

@@ -1,0 +1,7 @@
+"""torch.distributed.nn: collectives with gradients. https://pytorch.org/docs → torch.distributed.nn"""
+from ..._missing import missing
+from .functional import all_gather, all_reduce, all_to_all, all_to_all_single, broadcast, gather, reduce, reduce_scatter, scatter
+
+__all__ = ["all_gather", "all_reduce", "all_to_all", "all_to_all_single", "broadcast", "gather", "reduce", "reduce_scatter", "scatter"]
+
+__getattr__ = missing(__name__)
