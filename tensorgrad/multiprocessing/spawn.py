@@ -175,7 +175,9 @@ def start_processes(fn: Any, args: Any = (), nprocs: int = 1, join: bool = True,
 
     start_method: "spawn" (new interpreters; fn and args are pickled), "fork" or "forkserver". Without `join`, the result is a ProcessContext. The error of the
     first process that fails is raised, after the others were ended; they are ended, too, if this process leaves the call by another exception, as after
-    Ctrl-C, and if it is killed. Errors: ProcessRaisedException, ProcessExitedException. Source: https://pytorch.org/docs → torch.multiprocessing.start_processes
+    Ctrl-C, and if it is killed. Errors: ProcessRaisedException, ProcessExitedException.
+
+    https://pytorch.org/docs → torch.multiprocessing.start_processes
     """
     context: Any = multiprocessing.get_context(start_method)
     running = ProcessContext([], [])
