@@ -41,6 +41,7 @@ FLAGS = {
     "mnist.cnn.train": "device epochs batch_size truncate_train truncate_test data-dir seed lr out",
     "mnist.vit.train": "device epochs batch_size truncate_train truncate_test data-dir seed lr out "
                        "patch_size embed num_heads num_layers",
+    "mnist.hogwild": "processes epochs batch_size truncate_train truncate_test data-dir seed lr",
     "chargpt.train": "device steps batch_size context embed num_heads num_layers dropout seed lr sample text",
 }
 has_matplotlib = importlib.util.find_spec("matplotlib") is not None
@@ -86,6 +87,12 @@ def test_cnn_learns_digits_and_draws_them(tmp_path):
         assert picture.read_bytes().startswith(b"\x89PNG") and picture.stat().st_size > 20_000
     else:
         assert "tensorgrad-engine[plot]" in printed
+
+
+def test_two_processes_learn_digits_without_locks():
+    printed = run("mnist.hogwild", "--epochs", "1", "--truncate_train", "960", "--truncate_test", "300", "--batch_size", "16")
+    assert "process 0, epoch 1/1" in printed and "process 1, epoch 1/1" in printed
+    assert float(re.search(r"([\d.]+) % of the test images right, after 1 epochs in 2 processes", printed)[1]) > 60
 
 
 def test_vit_runs():
