@@ -1,5 +1,6 @@
 # `make demo` and `make test` do all their own set-up; they need make and Python 3.11 or newer, nothing else.
 #   DEVICE=cuda make test     run the tests on a GPU (CUDA=12 or 13 chooses CuPy's build); without one, on simulated devices
+#   make test-cuda            the same with DEVICE=cuda: tensors of all tests are on the GPU, and NCCL joins it
 #   PYTHON=python3.12 make …  choose the interpreter
 #   WORKERS=0 make test       run the tests in one process
 #   make campaign             hours of random trials, a line of figures for each script of tests/campaign (their docstrings say what each tries);
@@ -16,7 +17,7 @@ RUN     := .venv/bin/python
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 CUPY    := $(if $(GPU),.venv/.cuda$(CUDA))
 
-.PHONY: demo test lint bench docs wheel campaign clean distclean
+.PHONY: demo test test-cuda lint bench docs wheel campaign clean distclean
 
 demo: .venv/.demo
 	@$(RUN) -m examples.mnist.cnn.train --epochs 6
@@ -24,6 +25,9 @@ demo: .venv/.demo
 test: lint $(CUPY)
 	@$(ONE_THREAD) $(RUN) -m pytest -q -n $(WORKERS) --dist worksteal
 	@echo "ruff, mypy and pytest found nothing wrong (device: $(DEVICE))"
+
+test-cuda:
+	@$(MAKE) --no-print-directory test DEVICE=cuda
 
 lint: .venv/.test
 	@$(RUN) -m ruff check .

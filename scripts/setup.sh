@@ -39,6 +39,10 @@ install_beside() {  # without their dependencies, of which PyTorch is one
     install --no-deps $packages || echo "Not all of these could be installed; tests that need them are skipped: $packages"
 }
 
+install_mpi() {
+    install -e '.[mpich]' 2>/dev/null || echo "mpi4py and MPICH cannot be installed here: tests that start ranks of MPI are skipped unless there are others."
+}
+
 if ! fits .venv/bin/python; then
     python=$(find_python)
     echo "Making .venv with $("$python" --version)"
@@ -47,6 +51,6 @@ fi
 echo "Installing what 'make $1' needs"
 case $1 in
     demo) install -e '.[plot]' || { install -e . && echo "matplotlib could not be installed: no picture at the end"; } ;;
-    test) install -e '.[test]' && install_oracle && install_beside ;;
+    test) install -e '.[test]' && install_oracle && install_beside && install_mpi ;;
     *) install -e ".[$1]" ;;
 esac

@@ -9,7 +9,7 @@ import sys
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from ._companions import Companions, forget
@@ -60,6 +60,12 @@ class Loader:
         if module.__name__ != "torch":
             own = sys.modules[module.__name__] = import_module(own_name(module.__name__))     # what stands there is what was imported
             vars(own).setdefault("__path__", [])        # then it is the finders below that are asked for what is not in it
+
+    def get_code(self, name: str) -> CodeType | None:
+        """The code of `torch.x`, for `-m torch.x`."""
+        found: Any = find_spec(own_name(name))
+        code: CodeType | None = found.loader.get_code(found.name)
+        return code
 
 
 def own_name(name: str) -> str:

@@ -23,8 +23,8 @@ WHY = {module: why for modules, why in {
     "cuda.gds cuda.green_contexts cuda.nccl cuda.tunable": "CuPy is what runs on CUDA",
     "distributed.fsdp distributed.pipelining distributed.rpc distributed.tensor":
         "a model is whole in each process; torch.nn.parallel.DistributedDataParallel trains copies of it",
-    "distributed.checkpoint": "torch.save and torch.load write and read models", "distributed.run distributed.launch distributed.elastic":
-        "torch.multiprocessing.spawn starts processes",
+    "distributed.checkpoint": "torch.save and torch.load write and read models",
+    "distributed.elastic distributed.launcher": "python -m torch.distributed.run starts the processes of a job",
     "utils.data.datapipes": "Dataset and IterableDataset are what a DataLoader takes",
 }.items() for module in modules.split()}
 

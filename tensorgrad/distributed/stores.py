@@ -1,219 +1,391 @@
-"""Where processes leave values for each other: a dictionary in this process, or one that the first process serves to the others."""
+"""Where ranks leave values for each other: what every store can do, and stores of one process. https://pytorch.org/docs → torch.distributed.Store
+
+`Values` is the dictionary behind all of them. Its requests have numbers, for a request may come from another process (`tcp_store.py`) or be read from a
+file (`file_store.py`): what is asked for is looked up in a table of functions, never by name.
+"""
 from __future__ import annotations
 
-import os
-import socket
-import struct
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import timedelta
-from multiprocessing import connection, util
+from enum import IntEnum
 from typing import Any
 
-__all__ = ["HashStore", "PrefixStore", "Store", "TCPStore"]
+from .errors import DistStoreError, QueueEmptyError
 
-TIMEOUT = timedelta(minutes=30)
+__all__ = ["HashStore", "PrefixStore", "Request", "Store", "Values"]
+
+TIMEOUT = timedelta(minutes=30)         # of groups
+PATIENCE = timedelta(minutes=5)         # of stores
 
 
-def as_bytes(value: Any) -> bytes:
-    return value if isinstance(value, bytes) else str(value).encode()
+class Request(IntEnum):
+    """What can be asked of a store."""
+
+    SET, GET, ADD, COMPARE_SET, WAIT, CHECK, DELETE, COUNT, KEYS, APPEND, MULTI_GET, MULTI_SET, PUSH, POP, LENGTH = range(1, 16)
 
 
-class DistStoreError(RuntimeError):
-    """A value did not come in time."""
+WAITING = {Request.GET: slice(0, 1), Request.MULTI_GET: slice(None), Request.WAIT: slice(None), Request.POP: slice(0, 1)}      # which fields are keys to wait for
+
+
+class Values:
+    """Values and queues under keys, all of them bytes. `answer` never waits: `missing` says for which keys one has to."""
+
+    def __init__(self) -> None:
+        self._values: dict[bytes, bytes] = {}
+        self._queues: dict[bytes, deque[bytes]] = {}
+
+    def missing(self, request: int, fields: list[bytes]) -> list[bytes]:
+        """Return the keys that have to come before the request can be answered."""
+        if request not in WAITING:
+            return []
+        return [key for key in fields[WAITING[request]] if key not in (self._queues if request == Request.POP else self._values)]
+
+    def answer(self, request: int, fields: list[bytes]) -> list[bytes]:
+        """Return the answer to a request. Errors: ValueError or TypeError if it makes no sense."""
+        if request not in TABLE:
+            raise ValueError(f"a store knows no request {request}")
+        return TABLE[request](self, *fields)
+
+    def _set(self, key: bytes, value: bytes) -> list[bytes]:
+        self._values[key] = value
+        return []
+
+    def _get(self, *keys: bytes) -> list[bytes]:
+        return [self._values[key] for key in keys]
+
+    def _add(self, key: bytes, amount: bytes) -> list[bytes]:
+        old = self._values.get(key, b"0")
+        try:
+            value = self._values[key] = b"%d" % (int(old[:40]) + int(amount[:40]))
+        except ValueError:
+            raise ValueError(f"stoll\nadd() counts up integers, the value of {key.decode(errors='replace')!r} is {old[:40]!r}") from None
+        return [value]
+
+    def _compare_set(self, key: bytes, expected: bytes, desired: bytes) -> list[bytes]:
+        if self._values.get(key, b"") == expected:
+            self._values[key] = desired
+        return [self._values.get(key, expected)]
+
+    def _wait(self, *keys: bytes) -> list[bytes]:
+        return []
+
+    def _check(self, *keys: bytes) -> list[bytes]:
+        return [b"1" if all(key in self._values for key in keys) else b""]
+
+    def _delete(self, key: bytes) -> list[bytes]:
+        return [b"1" if self._values.pop(key, None) is not None else b""]
+
+    def _count(self) -> list[bytes]:
+        return [b"%d" % (len(self._values) + len(self._queues))]
+
+    def _keys(self) -> list[bytes]:
+        return [*self._values, *self._queues]
+
+    def _append(self, key: bytes, value: bytes) -> list[bytes]:
+        self._values[key] = self._values.get(key, b"") + value
+        return []
+
+    def _multi_set(self, *pairs: bytes) -> list[bytes]:
+        self._values.update(zip(pairs[::2], pairs[1::2], strict=True))
+        return []
+
+    def _push(self, key: bytes, value: bytes) -> list[bytes]:
+        self._queues.setdefault(key, deque()).append(value)
+        return []
+
+    def _pop(self, key: bytes) -> list[bytes]:
+        queue = self._queues[key]
+        value = queue.popleft()
+        if not queue:
+            del self._queues[key]
+        return [value]
+
+    def _length(self, key: bytes) -> list[bytes]:
+        return [b"%d" % len(self._queues.get(key, ()))]
+
+
+TABLE: dict[int, Callable[..., list[bytes]]] = {
+    Request.SET: Values._set, Request.GET: Values._get, Request.ADD: Values._add, Request.COMPARE_SET: Values._compare_set, Request.WAIT: Values._wait,
+    Request.CHECK: Values._check, Request.DELETE: Values._delete, Request.COUNT: Values._count, Request.KEYS: Values._keys, Request.APPEND: Values._append,
+    Request.MULTI_GET: Values._get, Request.MULTI_SET: Values._multi_set, Request.PUSH: Values._push, Request.POP: Values._pop, Request.LENGTH: Values._length}
+
+
+def _bytes(value: Any, method: str) -> bytes:
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, bytes):
+        return value
+    raise TypeError(f"{method}(): incompatible function arguments. The following argument types are supported:\n    keys are str, values str or bytes; "
+                    f"got {type(value).__name__}")
+
+
+def _several(keys: Any, method: str) -> list[Any]:
+    if isinstance(keys, (str, bytes)) or not hasattr(keys, "__iter__"):
+        raise TypeError(f"{method}(): incompatible function arguments. The following argument types are supported:\n    a list of str; "
+                        f"got {type(keys).__name__}")
+    return list(keys)
 
 
 class Store:
-    """Values under keys, all of them bytes. https://pytorch.org/docs → torch.distributed.Store"""
+    """Values under keys, all of them bytes, that several ranks see. https://pytorch.org/docs → torch.distributed.Store
 
-    timeout = TIMEOUT
+    A subclass defines these methods, or `ask`, which all of them call here.
+    """
 
-    def ask(self, what: str, key: str, value: bytes = b"", number: float = 0.0) -> bytes:
-        """One request, and its answer."""
-        raise NotImplementedError(f"{type(self).__name__} does not define ask")
+    _timeout = PATIENCE
 
-    def set(self, key: str, value: Any) -> None:
-        """Put a value under a key."""
-        self.ask("set", key, as_bytes(value))
+    def ask(self, request: Request, fields: list[bytes], timeout: timedelta | None = None) -> list[bytes]:
+        """Return the answer to one request. Errors: DistStoreError after the time limit, the store's own if None."""
+        raise NotImplementedError(f"{type(self).__name__} does not define {request.name.lower()}")
 
-    def get(self, key: str) -> bytes:
-        """The value under a key, as soon as there is one."""
-        return self.ask("get", key, number=self.timeout.total_seconds())
-
-    def add(self, key: str, amount: int) -> int:
-        """Count up."""
-        return int(self.ask("add", key, number=amount))
-
-    def compare_set(self, key: str, expected: Any, desired: Any) -> bytes:
-        """Put a value in the place of an expected one; what is there afterwards."""
-        expected = as_bytes(expected)
-        return self.ask("swap", key, struct.pack("!I", len(expected)) + expected + as_bytes(desired))
-
-    def wait(self, keys: Any, timeout: timedelta | None = None) -> None:
-        """Until all keys have values."""
-        for key in keys:
-            self.ask("get", key, number=(timeout or self.timeout).total_seconds())
-
-    def check(self, keys: Any) -> bool:
-        """Whether all keys have values."""
-        return all(self.ask("has", key) for key in keys)
-
-    def delete_key(self, key: str) -> bool:
-        """Forget a value; whether there was one."""
-        return bool(self.ask("delete", key))
-
-    def num_keys(self) -> int:
-        """How many values there are."""
-        return int(self.ask("count", ""))
+    @property
+    def timeout(self) -> timedelta:
+        """How long to wait for values."""
+        return self._timeout
 
     def set_timeout(self, timeout: timedelta) -> None:
-        """How long to wait for values."""
-        self.timeout = timeout
+        """Set how long to wait for values."""
+        if not isinstance(timeout, timedelta):
+            raise TypeError("set_timeout(): incompatible function arguments. The following argument types are supported:\n    a datetime.timedelta; "
+                            f"got {type(timeout).__name__}")
+        self._timeout = timeout
 
-    def post(self, key: str, value: bytes, readers: int) -> None:
-        """Leave a value for so many readers: the last one takes it away."""
-        if readers:
-            self.ask("post", key, value, readers)
+    def set(self, key: str, value: Any) -> None:
+        """Put a value under a key. https://pytorch.org/docs → torch.distributed.Store.set"""
+        self.ask(Request.SET, [_bytes(key, "set"), _bytes(value, "set")])
+
+    def get(self, key: str) -> bytes:
+        """Return the value under a key, as soon as there is one. Errors: DistStoreError after the time limit."""
+        return self.ask(Request.GET, [_bytes(key, "get")])[0]
+
+    def add(self, key: str, amount: int) -> int:
+        """Count up, from 0, and return the sum. https://pytorch.org/docs → torch.distributed.Store.add"""
+        if not hasattr(amount, "__index__"):
+            raise TypeError("add(): incompatible function arguments. The following argument types are supported:\n    a str and an int; "
+                            f"got {type(amount).__name__}")
+        return int(self.ask(Request.ADD, [_bytes(key, "add"), b"%d" % amount])[0])
+
+    def compare_set(self, key: str, expected_value: Any, desired_value: Any) -> bytes:
+        """Put a value in the place of an expected one, or of none if that is empty; return the value that is there then, or the expected one."""
+        return self.ask(Request.COMPARE_SET, [_bytes(field, "compare_set") for field in (key, expected_value, desired_value)])[0]
+
+    def wait(self, keys: Any, timeout: timedelta | None = None) -> None:
+        """Wait until all keys have values. Errors: DistStoreError after the time limit."""
+        self.ask(Request.WAIT, [_bytes(key, "wait") for key in _several(keys, "wait")], timeout)
+
+    def check(self, keys: Any) -> bool:
+        """Return True if all keys have values."""
+        return bool(self.ask(Request.CHECK, [_bytes(key, "check") for key in _several(keys, "check")])[0])
+
+    def delete_key(self, key: str) -> bool:
+        """Forget a value; return True if there was one."""
+        return bool(self.ask(Request.DELETE, [_bytes(key, "delete_key")])[0])
+
+    def num_keys(self) -> int:
+        """Return how many values there are, those the store keeps for itself among them."""
+        return int(self.ask(Request.COUNT, [])[0])
+
+    def list_keys(self) -> list[str]:
+        """Return all keys."""
+        return [key.decode(errors="replace") for key in self.ask(Request.KEYS, [])]
+
+    def append(self, key: str, value: Any) -> None:
+        """Add bytes to the end of a value."""
+        self.ask(Request.APPEND, [_bytes(key, "append"), _bytes(value, "append")])
+
+    def multi_get(self, keys: Any) -> list[bytes]:
+        """Return the values under all keys, as soon as there are some."""
+        return self.ask(Request.MULTI_GET, [_bytes(key, "multi_get") for key in _several(keys, "multi_get")])
+
+    def multi_set(self, keys: Any, values: Any) -> None:
+        """Put values under keys, all at once."""
+        keys, values = _several(keys, "multi_set"), _several(values, "multi_set")
+        if len(keys) != len(values):
+            raise DistStoreError("multiSet keys and values vectors must be of same size")
+        self.ask(Request.MULTI_SET, [_bytes(field, "multi_set") for pair in zip(keys, values) for field in pair])
+
+    def queue_push(self, key: str, value: Any) -> None:
+        """Put a value at the end of a queue."""
+        self.ask(Request.PUSH, [_bytes(key, "queue_push"), _bytes(value, "queue_push")])
+
+    def queue_pop(self, key: str, block: bool = True) -> bytes:
+        """Take the first value of a queue. Errors: QueueEmptyError if there is none and `block` is False, DistStoreError after the time limit."""
+        try:
+            return self.ask(Request.POP, [_bytes(key, "queue_pop")], None if block else timedelta(0))[0]
+        except DistStoreError:
+            if block:
+                raise
+            raise QueueEmptyError("queue is empty") from None
+
+    def queue_len(self, key: str) -> int:
+        """Return how many values a queue has."""
+        return int(self.ask(Request.LENGTH, [_bytes(key, "queue_len")])[0])
+
+    def has_extended_api(self) -> bool:
+        """Return True if there are append, multi_get and multi_set: always."""
+        return True
+
+    def barrier(self, key: str, world_size: int, timeout: timedelta | None = None) -> None:
+        """Wait until so many ranks have called this with the key. Errors: DistStoreError after the time limit."""
+        if self.add(f"{key}/num_members", 1) == world_size:
+            self.set(f"{key}/last_member", "1")
+        self.wait([f"{key}/last_member"], timeout or self.timeout)
+
+    def clone(self) -> Store:
+        """Return a store of the same values that another thread can wait at."""
+        return self
+
+    # The two that `groups.py` needs: a value for one reader.
+
+    def post(self, key: str, value: bytes, readers: int = 1) -> None:
+        self.set(key, value)
 
     def take(self, key: str) -> bytes:
-        """A value that was posted, as soon as it is there."""
-        return self.ask("take", key, number=self.timeout.total_seconds())
+        value = self.get(key)
+        self.delete_key(key)
+        return value
+
+
+def milliseconds(timeout: timedelta) -> int:
+    return round(1000 * timeout.total_seconds())
+
+
+def shown(keys: list[bytes]) -> str:
+    return ", ".join(key.decode(errors="replace") for key in keys[:8]) + (", …" if len(keys) > 8 else "")
 
 
 class HashStore(Store):
-    """A dictionary that the threads of one process share. https://pytorch.org/docs → torch.distributed.HashStore"""
+    """A dictionary that the threads of one process share. https://pytorch.org/docs → torch.distributed.HashStore
+
+    >>> from tensorgrad.distributed import HashStore
+    >>> store = HashStore()
+    >>> store.set("lr", "0.1"); store.add("steps", 3); store.get("lr")
+    3
+    b'0.1'
+    """
 
     def __init__(self) -> None:
-        self._values: dict[str, bytes] = {}
-        self._readers: dict[str, int] = {}
-        self._changed = threading.Condition()
+        self._values, self._changed = Values(), threading.Condition()
 
-    def ask(self, what: str, key: str, value: bytes = b"", number: float = 0.0) -> bytes:
+    def ask(self, request: Request, fields: list[bytes], timeout: timedelta | None = None) -> list[bytes]:
+        timeout = self._timeout if timeout is None else timeout
+        end: float | None = None
         with self._changed:
-            if what in ("get", "take") and not self._changed.wait_for(lambda: key in self._values, number):
-                raise DistStoreError(f"wait timeout after {round(1000 * number)}ms, keys: /{key}")
-            answer: bytes = getattr(self, f"_{what}")(key, value, number)
+            while missing := self._values.missing(request, fields):
+                end = time.monotonic() + timeout.total_seconds() if end is None else end
+                if not self._changed.wait(max(0.0, end - time.monotonic())) and time.monotonic() >= end:
+                    raise DistStoreError(f"Wait timeout\nafter {milliseconds(timeout)}ms, keys: {shown(missing)}")
+            answer = self._values.answer(request, fields)
             self._changed.notify_all()
             return answer
 
-    def _set(self, key: str, value: bytes, number: float) -> bytes:
-        self._values[key] = value
-        return b""
-
-    def _post(self, key: str, value: bytes, number: float) -> bytes:
-        self._values[key], self._readers[key] = value, int(number)
-        return b""
-
-    def _get(self, key: str, value: bytes, number: float) -> bytes:
-        return self._values[key]
-
-    def _take(self, key: str, value: bytes, number: float) -> bytes:
-        self._readers[key] -= 1
-        if self._readers[key]:
-            return self._values[key]
-        del self._readers[key]
-        return self._values.pop(key)
-
-    def _add(self, key: str, value: bytes, number: float) -> bytes:
-        self._values[key] = str(int(self._values.get(key, b"0")) + int(number)).encode()
-        return self._values[key]
-
-    def _swap(self, key: str, value: bytes, number: float) -> bytes:
-        size = 4 + struct.unpack("!I", value[:4])[0]
-        expected, desired = value[4:size], value[size:]
-        if self._values.get(key, b"") == expected:
-            self._values[key] = desired
-        return self._values.get(key, expected)
-
-    def _has(self, key: str, value: bytes, number: float) -> bytes:
-        return b"1" if key in self._values else b""
-
-    def _delete(self, key: str, value: bytes, number: float) -> bytes:
-        return b"1" if self._values.pop(key, None) is not None else b""
-
-    def _count(self, key: str, value: bytes, number: float) -> bytes:
-        return str(len(self._values)).encode()
-
-
-class TCPStore(Store):
-    """A dictionary in one process, the master, that others reach over the network. https://pytorch.org/docs → torch.distributed.TCPStore
-
-    A request is what, key, number and value, with zeros between; an answer begins with "+", or with "-" if it is an error. Nothing is unpickled.
-    """
-
-    def __init__(self, host_name: str, port: int, world_size: int | None = None, is_master: bool = False, timeout: timedelta = TIMEOUT,
-                 wait_for_workers: bool = True, **options: Any) -> None:
-        self.host, self.port, self.timeout, self._local = host_name, port, timeout, threading.local()
-        if is_master:
-            self._values, self._clients = HashStore(), 0
-            listener = connection.Listener((host_name, port), "AF_INET", backlog=64)
-            self.port = listener.address[1]     # type: ignore[index]
-            threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
-            util.Finalize(None, self._linger, exitpriority=10)          # others may still be reading when the master is done
-        if world_size is not None and world_size > 1 and wait_for_workers:
-            self.add("workers", 1)
-            _until(lambda: self.add("workers", 0) >= world_size, timeout, "not all workers came")
-
-    def ask(self, what: str, key: str, value: bytes = b"", number: float = 0.0) -> bytes:
-        if not hasattr(self._local, "line"):
-            self._local.line = _until(self._connected, self.timeout, f"no store at {self.host}:{self.port}")
-        line = self._local.line
-        line.send_bytes(b"\0".join((what.encode(), key.encode(), repr(number).encode(), value)))
-        answer: bytes = line.recv_bytes()
-        if answer[:1] == b"-":
-            raise DistStoreError(answer[1:].decode())
-        return answer[1:]
-
-    def _connected(self) -> Any:
-        with suppress(ConnectionError):
-            return at_once(connection.Client((self.host, self.port), "AF_INET"))
-
-    def _accept(self, listener: Any) -> None:
-        while True:
-            threading.Thread(target=self._serve, args=(at_once(listener.accept()),), daemon=True).start()
-
-    def _serve(self, line: Any) -> None:
-        self._clients += 1
-        with suppress(EOFError, OSError):
-            while True:
-                what, key, number, value = line.recv_bytes().split(b"\0", 3)
-                try:
-                    answer = b"+" + self._values.ask(what.decode(), key.decode(), value, float(number))
-                except DistStoreError as error:
-                    answer = b"-" + str(error).encode()
-                line.send_bytes(answer)
-        self._clients -= 1
-
-    def _linger(self) -> None:
-        own = int(hasattr(self._local, "line"))
-        with suppress(DistStoreError):
-            _until(lambda: self._clients <= own, timedelta(seconds=10), "")
-
-
-def at_once(line: Any) -> Any:
-    """A connection that sends what it is given without waiting for more."""
-    with socket.socket(fileno=os.dup(line.fileno())) as same:
-        same.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return line
-
-
-def _until(found: Callable[[], Any], timeout: timedelta, message: str) -> Any:
-    """What a function gives, as soon as that is something."""
-    end = time.monotonic() + timeout.total_seconds()
-    while not (value := found()):
-        if time.monotonic() > end:
-            raise DistStoreError(message)
-        time.sleep(0.005)
-    return value
-
 
 class PrefixStore(Store):
-    """A store whose keys all begin alike. https://pytorch.org/docs → torch.distributed.PrefixStore"""
+    """A store whose keys all begin alike. https://pytorch.org/docs → torch.distributed.PrefixStore
+
+    >>> from tensorgrad.distributed import HashStore, PrefixStore
+    >>> store = HashStore()
+    >>> PrefixStore("epoch", store).set("1", "done")
+    >>> store.list_keys()
+    ['epoch/1']
+    """
 
     def __init__(self, prefix: str, store: Store) -> None:
-        self.prefix, self.underlying_store, self.timeout = prefix, store, store.timeout
+        if not isinstance(prefix, str) or not isinstance(store, Store):
+            raise TypeError("__init__(): incompatible constructor arguments. The following argument types are supported:\n    a str and a Store; "
+                            f"got {type(prefix).__name__} and {type(store).__name__}")
+        self._prefix, self._store = prefix, store
 
-    def ask(self, what: str, key: str, value: bytes = b"", number: float = 0.0) -> bytes:
-        return self.underlying_store.ask(what, f"{self.prefix}/{key}", value, number)
+    @property
+    def underlying_store(self) -> Store:
+        """The store that has the values."""
+        return self._store
+
+    @property
+    def _underlying_non_prefix_store(self) -> Store:
+        store = self._store
+        while isinstance(store, PrefixStore):
+            store = store._store
+        return store
+
+    @property
+    def timeout(self) -> timedelta:
+        """How long to wait for values."""
+        return self._store.timeout
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """Set how long to wait for values, in the underlying store."""
+        self._store.set_timeout(timeout)
+
+    def _key(self, key: str) -> str:
+        return f"{self._prefix}/{_bytes(key, 'key').decode(errors='replace')}"
+
+    def _keys(self, keys: Any, method: str) -> list[str]:
+        return [self._key(key) for key in _several(keys, method)]
+
+    # Each method calls its namesake, which may be a method in Python of somebody's own store.
+
+    def set(self, key: str, value: Any) -> None:
+        self._store.set(self._key(key), value)
+
+    def get(self, key: str) -> bytes:
+        return self._store.get(self._key(key))
+
+    def add(self, key: str, amount: int) -> int:
+        return self._store.add(self._key(key), amount)
+
+    def compare_set(self, key: str, expected_value: Any, desired_value: Any) -> bytes:
+        return self._store.compare_set(self._key(key), expected_value, desired_value)
+
+    def wait(self, keys: Any, timeout: timedelta | None = None) -> None:
+        if timeout is None:
+            self._store.wait(self._keys(keys, "wait"))
+        else:
+            self._store.wait(self._keys(keys, "wait"), timeout)
+
+    def check(self, keys: Any) -> bool:
+        return self._store.check(self._keys(keys, "check"))
+
+    def delete_key(self, key: str) -> bool:
+        return self._store.delete_key(self._key(key))
+
+    def num_keys(self) -> int:
+        return self._store.num_keys()
+
+    def list_keys(self) -> list[str]:
+        start = self._prefix + "/"
+        return [key[len(start):] for key in self._store.list_keys() if key.startswith(start)]
+
+    def append(self, key: str, value: Any) -> None:
+        self._store.append(self._key(key), value)
+
+    def multi_get(self, keys: Any) -> list[bytes]:
+        return self._store.multi_get(self._keys(keys, "multi_get"))
+
+    def multi_set(self, keys: Any, values: Any) -> None:
+        self._store.multi_set(self._keys(keys, "multi_set"), values)
+
+    def queue_push(self, key: str, value: Any) -> None:
+        self._store.queue_push(self._key(key), value)
+
+    def queue_pop(self, key: str, block: bool = True) -> bytes:
+        return self._store.queue_pop(self._key(key), block)
+
+    def queue_len(self, key: str) -> int:
+        return self._store.queue_len(self._key(key))
+
+    def has_extended_api(self) -> bool:
+        return self._store.has_extended_api()
+
+    def clone(self) -> Store:
+        return PrefixStore(self._prefix, self._store.clone())
+
+
+def __getattr__(name: str) -> Any:
+    if name == "TCPStore":
+        from .tcp_store import TCPStore
+        return TCPStore
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,10 +1,13 @@
 """What a transport does: it moves flat, contiguous arrays of one kind of device among the ranks of one group.
 
 Transports know nothing of tensors, views or autograd: `group.ProcessGroup` flattens tensors, chooses the transport of their device, and copies results to
-where they belong. All ranks call the same collectives in the same order; the `Call` of each is what they have to agree on.
+where they belong. All ranks call the same collectives in the same order; the `Call` of each is what they have to agree on. A transport's module has a
+function `create(store, rank, size, timeout, name, ranks=None)` that gives the transport of a new group; all its ranks call it, and no other.
 """
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -17,7 +20,7 @@ __all__ = ["Call", "Transport"]
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """One collective as its caller sees it. Ranks must agree on all of it but `later`."""
+    """One collective as its caller sees it, and its entry in the log. Ranks must agree on the first six fields."""
 
     kind: str                               # PyTorch's OpType: ALLREDUCE, BROADCAST, …
     sequence: int                           # the how-manieth collective of the group
@@ -26,6 +29,10 @@ class Call:
     device: str                             # "cpu" or "cuda"
     detail: str = ""                        # "op=SUM", "root=0": whatever else must be alike
     later: bool = False                     # whether the caller goes on and waits later: `async_op`
+    group: str = ""                         # the group's name
+    started: float = 0.0                    # time.monotonic()
+    place: Any = None                       # (code, instruction) of the caller's line
+    state: int = 0                          # 0 started, 1 completed, 2 failed
 
 
 class Transport:
@@ -38,9 +45,11 @@ class Transport:
 
     name = ""           # as PyTorch spells the backend
     device = "cpu"      # whose arrays it moves
+    checks = False      # whether it compares fingerprints of calls itself, see flight.py
 
     def __init__(self, rank: int, size: int, timeout: timedelta) -> None:
         self.rank, self.size, self.timeout = rank, size, timeout
+        self.log: Callable[[], str] = str       # gives the last collectives as text: the group sets it
 
     def allreduce(self, call: Call, array: Any, op: ReduceOp) -> Work:
         """Replace the array of each rank by the reduction of all."""
@@ -85,6 +94,10 @@ class Transport:
     def receive(self, array: Any, source: int | None, tag: int, later: bool) -> Work:
         """Receive an array from one rank, or from whichever sends first; `Work.source_rank()` says which."""
         raise NotImplementedError
+
+    def batching(self) -> AbstractContextManager[Any]:
+        """A block whose messages begin together: only the block's end may wait. NCCL needs to know."""
+        return nullcontext()
 
     def split(self, ranks: list[int], name: str) -> Transport:
         """A transport among some of the ranks. Only those call it, all of them; `name` is alike on them and new."""

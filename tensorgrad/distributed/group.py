@@ -1,0 +1,482 @@
+"""Groups of ranks: tensors are flattened here, handed to the transport of their device, and results are put where they belong."""
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from time import monotonic
+from typing import Any
+
+import numpy
+
+from ..core.inplace import check_writeable
+from ..dtype import FROM_NUMPY, SCALAR_TYPES
+from . import flight
+from .errors import DistBackendError, TimedOut
+from .operations import ReduceOp, supports_complex
+from .transport.base import Call, Transport
+from .work import DONE, Work
+
+__all__ = ["ProcessGroup"]
+
+TIMEOUT = timedelta(minutes=30)
+SUM, AVG = ReduceOp.SUM, ReduceOp.AVG
+DETAILS = {op: f"op={op.name}" for op in ReduceOp}
+ANY: tuple[Any, ...] = ("any",)                                 # for tensors whose shapes ranks need not agree on
+LABELS = {"gloo": "Gloo", "mpi": "MPI", "nccl": "NCCL"}         # in PyTorch's messages
+
+
+class _Names(dict[Any, tuple[str]]):
+    """NumPy dtype → a tuple of PyTorch's name for it."""
+
+    def __missing__(self, dtype: Any) -> tuple[str]:
+        self[dtype] = found = (SCALAR_TYPES[FROM_NUMPY[dtype].name],)
+        return found
+
+
+NAMES = _Names()
+
+
+def _first(tensors: Any) -> Any:
+    """A tensor that may come alone or in a list."""
+    return tensors[0] if isinstance(tensors, (list, tuple)) else tensors
+
+
+class ProcessGroup:
+    """Ranks that work together. https://pytorch.org/docs → torch.distributed.ProcessGroup
+
+    Args:
+        rank, size: this rank in the group, and how many there are
+        ranks: the ranks of the members in the world, in the order of the group
+        transports: {kind of device: Transport, or a function that makes it when it is first needed}
+    Each method begins its work and gives a `Work`; with `later=False` it ends it first, and gives nothing to wait for.
+    """
+
+    bound_device_id: Any = None
+    backend: Any = "undefined"          # as it was asked for
+    config: Any = None                  # which backend serves which kind of device
+    store: Any = None
+
+    def __init__(self, rank: int, size: int, ranks: Sequence[int] | None = None,
+                 transports: dict[str, Transport | Callable[[], Transport]] | None = None, name: str = "", timeout: timedelta = TIMEOUT,
+                 desc: str = "undefined", log: flight.Log | None = None) -> None:
+        self._rank, self._size, self.ranks = rank, size, list(range(size)) if ranks is None else list(ranks)
+        self.group_name, self.group_desc, self.timeout = name, desc, timeout
+        self.transports: dict[str, Any] = dict(transports or {})
+        self._ready: dict[str, Transport] = {}
+        self.log = flight.Log(rank) if log is None else log
+        self._sequence, self._ended = 0, ""
+        for kind, transport in self.transports.items():
+            if isinstance(transport, Transport):
+                self._add(kind, transport)
+
+    def __repr__(self) -> str:
+        return f"<torch.distributed.distributed_c10d.ProcessGroup object at {id(self):#x}>"
+
+    def rank(self) -> int:
+        """Return the rank of this process in the group."""
+        return self._rank
+
+    def size(self) -> int:
+        """Return the number of ranks."""
+        return self._size
+
+    def name(self) -> str:
+        """Return the name of the backend: that of the CPU if there are several."""
+        found = self.transports.get("cpu") or next(iter(self.transports.values()), None)
+        return getattr(found, "name", "undefined")
+
+    # ── transports ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _add(self, kind: str, transport: Transport) -> Transport:
+        transport.log = self.log.dump
+        self._ready[kind] = transport
+        return transport
+
+    def transport(self, kind: str = "") -> Transport:
+        """Return the transport of a kind of device, by default the one that needs no tensor. Errors: RuntimeError if there is none."""
+        if self._ended:
+            raise DistBackendError(self._ended)
+        kind = kind or ("cpu" if "cpu" in self.transports else next(iter(self.transports), ""))
+        if kind in self._ready:
+            return self._ready[kind]
+        if kind not in self.transports:
+            raise RuntimeError(f"No backend type associated with device type {kind}")
+        return self._add(kind, self.transports[kind]())
+
+    def _prepared(self, kind: str, tensor: Any, detail: str, later: bool, tensors: Sequence[Any] = ()) -> tuple[Transport, Call]:
+        """The transport for a tensor, and the entry in the log of a collective whose ranks agree on this one tensor, or on several."""
+        array, device = tensor.array, tensor._storage.device.type
+        transport = self._ready.get(device) or self.transport(device)
+        self._sequence += 1
+        call = Call(kind, self._sequence, (array.shape,), NAMES[array.dtype], device, detail, later, self.group_name, monotonic(), flight.place())
+        if tensors is ANY:
+            call.shapes = ()
+        elif tensors:
+            call.shapes, call.dtypes = tuple(t.array.shape for t in tensors), tuple(NAMES[t.array.dtype][0] for t in tensors)
+        self.log.calls.append(call)
+        if flight.checking and not transport.checks:
+            self._agree(transport, call, tensor._storage)
+        return transport, call
+
+    def _agree(self, transport: Transport, call: Call, storage: Any) -> None:
+        """Compare what all ranks are about to do. Errors: DistBackendError naming two sides that differ."""
+        module = numpy if transport.device == "cpu" else storage.module
+        own = flight.fingerprint(call)
+        data = module.asarray(numpy.frombuffer(own.ljust(flight.LONGEST, b"\0"), "u1"))
+        out = module.empty(flight.LONGEST * self._size, "u1")
+        transport.allgather(Call("CHECK", call.sequence, ((flight.LONGEST,),), ("Byte",), call.device, group=self.group_name), out, data).wait()
+        rows = (out if transport.device == "cpu" else storage.host(out)).reshape(self._size, -1)
+        found = {rank: row.tobytes().rstrip(b"\0") for rank, row in enumerate(rows)}
+        error = flight.compare(self._rank, own, found)
+        if error is not None:
+            call.state = 2
+            raise error
+
+    # ── memory ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _read(self, tensor: Any, transport: Transport) -> Any:
+        """A tensor's values, flat, for a transport: its own memory where that is contiguous."""
+        array = tensor.array
+        if transport.device == "cpu" and tensor._storage.device.type != "cpu":
+            array = tensor._storage.host(array)
+        return array if array.ndim == 1 and array.flags.c_contiguous else array.ravel()
+
+    def _memory(self, tensor: Any, transport: Transport) -> tuple[Any, Callable[[], None] | None]:
+        """Flat memory that a transport may write to, and the function, if any, that puts it into the tensor afterwards."""
+        array = tensor.array
+        flags = array.flags
+        if flags.c_contiguous and (transport.device != "cpu" or tensor._storage.device.type == "cpu"):
+            if getattr(flags, "writeable", True):
+                return (array if array.ndim == 1 else array.reshape(-1)), None
+        check_writeable(tensor)
+        flat = self._read(tensor, transport)
+        if not getattr(flat.flags, "writeable", True):
+            flat = flat.copy()
+        return flat, lambda: _put(tensor, flat)
+
+    def _gathered(self, tensors: Sequence[Any], transport: Transport) -> Any:
+        """The values of several tensors, one after the other."""
+        arrays = [self._read(t, transport) for t in tensors]
+        return arrays[0] if len(arrays) == 1 else _module(tensors[0], transport).concatenate(arrays)
+
+    def _room(self, tensors: Sequence[Any], transport: Transport) -> tuple[Any, Callable[[], None] | None]:
+        """Flat memory for several tensors, and the function that puts it into them."""
+        if len(tensors) == 1:
+            return self._memory(tensors[0], transport)
+        for tensor in tensors:
+            check_writeable(tensor)
+        flat = _module(tensors[0], transport).empty(sum(t.array.size for t in tensors), tensors[0].array.dtype)
+        return flat, lambda: _spread(tensors, flat)
+
+    # ── the end of work ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _run(self, call: Call, begin: Callable[..., Work], arguments: tuple[Any, ...], result: Any, back: Callable[[], None] | None = None) -> Work:
+        """Begin the work of a transport. Wait for what is not for later; give the handle of what is."""
+        try:
+            work = begin(call, *arguments)
+            if work is not DONE:
+                if call.later:
+                    work._result = result
+                    if back is not None:
+                        work.then(back)
+                    return work.then(lambda: self._noted(call, work.exception()), always=True)
+                work.wait()
+            if back is not None:
+                back()
+        except Exception as error:
+            self._noted(call, error)
+            raise
+        call.state = 1
+        return Work.done(result) if call.later else DONE
+
+    def _noted(self, call: Call, error: BaseException | None) -> None:
+        """Note in the log how a collective ended. A time-out prints the log, and its error ends with it."""
+        call.state = 1 if error is None else 2
+        if isinstance(error, TimedOut) and "\n" not in str(error):
+            text = self.log.dump()
+            error.args = (f"{error}\n{text}",)
+            with suppress(OSError, ValueError):         # a program may have closed it
+                print(text, file=sys.stderr, flush=True)
+
+    def _op(self, op: Any, array: Any, what: str) -> ReduceOp:
+        """Check a reduction. Errors: PyTorch's for one that the dtype does not have."""
+        op = getattr(op, "reduceOp", op)            # PyTorch's options, such as AllreduceOptions
+        if op.__class__ is not ReduceOp:
+            raise TypeError(f"{what}(): the reduction must be a torch.distributed.ReduceOp, not {op!r}")
+        if op > AVG and array.dtype.kind not in "biu":
+            if op >= ReduceOp.BAND:
+                raise RuntimeError(f"Cannot use ReduceOp.{op.name} with non-integral dtype")
+            if array.dtype.kind == "c" and not supports_complex(op):
+                raise ValueError(f"{what} does not support {op} on complex tensors")
+        return op
+
+    # ── collectives ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def allreduce(self, tensors: Any, op: Any = SUM, later: bool = True) -> Work:
+        """Replace a tensor by the reduction of all ranks'."""
+        tensor = _first(tensors)
+        if op is not SUM:
+            op = self._op(op, tensor.array, "all_reduce")
+        transport, call = self._prepared("ALLREDUCE", tensor, DETAILS[op], later)
+        array, back = self._memory(tensor, transport)
+        return self._run(call, transport.allreduce, (array, op), [tensor], back)
+
+    def allreduce_coalesced(self, tensors: Sequence[Any], op: Any = SUM, later: bool = True) -> Work:
+        """Replace several tensors of one dtype by the reductions of all ranks', in one message."""
+        op = self._op(op, tensors[0].array, "all_reduce")
+        transport, call = self._prepared("ALLREDUCE_COALESCED", tensors[0], DETAILS[op], later, tensors)
+        flat = self._gathered(tensors, transport) if len(tensors) > 1 else self._memory(tensors[0], transport)[0].copy()
+        return self._run(call, transport.allreduce, (flat, op), list(tensors), lambda: _spread(tensors, flat))
+
+    def broadcast(self, tensors: Any, root: Any = 0, later: bool = True) -> Work:
+        """Replace a tensor by the root's."""
+        tensor, root = _first(tensors), self._root(root, "broadcast")
+        transport, call = self._prepared("BROADCAST", tensor, f"root={root}", later)
+        array, back = self._memory(tensor, transport) if root != self._rank else (self._read(tensor, transport), None)
+        return self._run(call, transport.broadcast, (array, root), [tensor], back)
+
+    def reduce(self, tensors: Any, root: Any = 0, op: Any = SUM, later: bool = True) -> Work:
+        """Replace the root's tensor by the reduction of all ranks'."""
+        tensor, op = _first(tensors), self._op(getattr(root, "reduceOp", op), _first(tensors).array, "reduce")
+        root = self._root(root, "reduce")
+        transport, call = self._prepared("REDUCE", tensor, f"{DETAILS[op]}, root={root}", later)
+        array, back = self._memory(tensor, transport) if root == self._rank else (self._read(tensor, transport), None)
+        return self._run(call, transport.reduce, (array, root, op), [tensor], back)
+
+    def allgather(self, outputs: Any, tensors: Any, later: bool = True) -> Work:
+        """Fill a list of tensors with those of all ranks."""
+        tensor, outputs = _first(tensors), outputs[0] if outputs and isinstance(outputs[0], (list, tuple)) else outputs
+        self._fits("allgather", "output", outputs, tensor)
+        transport, call = self._prepared("ALLGATHER", tensor, "", later)
+        out, back = self._room(outputs, transport)
+        return self._run(call, transport.allgather, (out, self._read(tensor, transport)), list(outputs), back)
+
+    def _allgather_base(self, output: Any, tensor: Any, later: bool = True) -> Work:
+        """Fill one tensor with those of all ranks, one after the other."""
+        if output.array.dtype != tensor.array.dtype:
+            raise TypeError("output tensor must have the same type as input tensor")
+        if output.array.size != tensor.array.size * self._size:
+            raise ValueError("output tensor size must be equal to world_size times input tensor size")
+        transport, call = self._prepared("_ALLGATHER_BASE", tensor, "", later)
+        out, back = self._memory(output, transport)
+        return self._run(call, transport.allgather, (out, self._read(tensor, transport)), [output], back)
+
+    all_gather_single = _allgather_base
+
+    def allgather_into_tensor_coalesced(self, outputs: Sequence[Any], tensors: Sequence[Any], later: bool = True) -> Work:
+        """Fill several tensors, each with those of all ranks, one after the other."""
+        return _all([self._allgather_base(out, tensor, later) for out, tensor in zip(outputs, tensors, strict=True)], outputs)
+
+    def allgather_coalesced(self, output_lists: Sequence[Sequence[Any]], tensors: Sequence[Any], later: bool = True) -> Work:
+        """Fill one list of tensors for each rank with the lists of all ranks."""
+        works = [self.allgather([outputs[i] for outputs in output_lists], tensor, later) for i, tensor in enumerate(tensors)]
+        return _all(works, output_lists)
+
+    def gather(self, outputs: Any, tensors: Any, root: Any = 0, later: bool = True) -> Work:
+        """Fill the root's list of tensors with those of all ranks."""
+        tensor, root = _first(tensors), self._root(root, "gather")
+        outputs = outputs[0] if outputs and isinstance(outputs[0], (list, tuple)) else outputs
+        if root == self._rank:
+            self._fits("gather", "output", outputs, tensor)
+        transport, call = self._prepared("GATHER", tensor, f"root={root}", later)
+        out, back = self._room(outputs, transport) if root == self._rank else (None, None)
+        return self._run(call, transport.gather, (out, self._read(tensor, transport), root), list(outputs or []), back)
+
+    def scatter(self, outputs: Any, inputs: Any, root: Any = 0, later: bool = True) -> Work:
+        """Fill a tensor with this rank's part of the root's list."""
+        tensor, root = _first(outputs), self._root(root, "scatter")
+        inputs = inputs[0] if inputs and isinstance(inputs[0], (list, tuple)) else inputs
+        if root == self._rank:
+            self._fits("scatter", "input", inputs, tensor)
+        transport, call = self._prepared("SCATTER", tensor, f"root={root}", later)
+        array, back = self._memory(tensor, transport)
+        parts = self._gathered(inputs, transport) if root == self._rank else None
+        return self._run(call, transport.scatter, (array, parts, root), [tensor], back)
+
+    def reduce_scatter(self, outputs: Any, inputs: Any, op: Any = SUM, later: bool = True) -> Work:
+        """Fill a tensor with this rank's part of the reduction of all ranks' lists."""
+        tensor, inputs = _first(outputs), inputs[0] if inputs and isinstance(inputs[0], (list, tuple)) else inputs
+        self._fits("reduce_scatter", "input", inputs, tensor)
+        op = self._op(op, tensor.array, "reduce_scatter")
+        transport, call = self._prepared("REDUCE_SCATTER", tensor, DETAILS[op], later)
+        array, back = self._memory(tensor, transport)
+        return self._run(call, transport.reduce_scatter, (array, self._gathered(inputs, transport), op), [tensor], back)
+
+    def _reduce_scatter_base(self, output: Any, tensor: Any, op: Any = SUM, later: bool = True) -> Work:
+        """Fill a tensor with this rank's part of the reduction of all ranks' tensors."""
+        if output.array.dtype != tensor.array.dtype:
+            raise TypeError("input tensor must be the same type as the output tensor.")
+        if tensor.array.size != output.array.size * self._size:
+            raise ValueError("input tensor must be the same size as output size times world size")
+        op = self._op(op, tensor.array, "reduce_scatter")
+        transport, call = self._prepared("_REDUCE_SCATTER_BASE", output, DETAILS[op], later)
+        out, back = self._memory(output, transport)
+        return self._run(call, transport.reduce_scatter, (out, self._read(tensor, transport), op), [output], back)
+
+    reduce_scatter_single = _reduce_scatter_base
+
+    def reduce_scatter_tensor_coalesced(self, outputs: Sequence[Any], tensors: Sequence[Any], op: Any = SUM, later: bool = True) -> Work:
+        """Fill several tensors, each with this rank's part of a reduction."""
+        return _all([self._reduce_scatter_base(out, tensor, op, later) for out, tensor in zip(outputs, tensors, strict=True)], outputs)
+
+    def alltoall(self, outputs: Sequence[Any], inputs: Sequence[Any], later: bool = True) -> Work:
+        """Send the i-th tensor of a list to rank i; fill the i-th of another with what rank i sent."""
+        for name, tensors in ("output", outputs), ("input", inputs):
+            if len(tensors) != self._size:
+                raise RuntimeError(f"ProcessGroup{self._label()}::alltoall: invalid {name} tensor list at index 0 "
+                                   f"(expected length {self._size}, got {len(tensors)})")
+        transport, call = self._prepared("ALLTOALL", inputs[0], "", later, ANY)
+        out, back = self._room(outputs, transport)
+        counts = [t.array.size for t in outputs], [t.array.size for t in inputs]
+        return self._run(call, transport.alltoall, (out, self._gathered(inputs, transport), *counts), list(outputs), back)
+
+    def alltoall_base(self, output: Any, tensor: Any, output_split_sizes: Any = None, input_split_sizes: Any = None, later: bool = True) -> Work:
+        """`alltoall` of the rows of one tensor, in equal parts or in parts of so many rows."""
+        counts = [self._splits(t, sizes) for t, sizes in ((output, output_split_sizes), (tensor, input_split_sizes))]
+        transport, call = self._prepared("ALLTOALL_BASE", tensor, "", later, ANY)
+        out, back = self._memory(output, transport)
+        return self._run(call, transport.alltoall, (out, self._read(tensor, transport), *counts), [output], back)
+
+    all_to_all_single = alltoall_base
+
+    def barrier(self, opts: Any = None, later: bool = True) -> Work:
+        """Wait until all ranks are here."""
+        transport = self.transport()
+        self._sequence += 1
+        call = Call("BARRIER", self._sequence, (), (), transport.device, "", later, self.group_name, monotonic(), flight.place())
+        self.log.calls.append(call)
+        return self._run(call, transport.barrier, (), None)
+
+    def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
+        """Wait until all ranks are here. Errors: RuntimeError on the first rank that names who is not; on others that the first did not answer."""
+        self.barrier(later=False)
+
+    # ── from one rank to another ──────────────────────────────────────────────────────────────────────────────────────
+
+    def send(self, tensors: Any, dst: int, tag: int = 0, later: bool = True) -> Work:
+        """Send a tensor to a rank of the group."""
+        tensor = _first(tensors)
+        transport = self.transport(tensor._storage.device.type)
+        return self._message(f"SEND to {dst}", tensor, transport, transport.send, (self._read(tensor, transport), dst, tag, later))
+
+    def recv(self, tensors: Any, src: int | None, tag: int = 0, later: bool = True) -> Work:
+        """Fill a tensor with what a rank of the group sent."""
+        tensor = _first(tensors)
+        transport = self.transport(tensor._storage.device.type)
+        array, back = self._memory(tensor, transport)
+        said = "RECV from any rank" if src is None else f"RECV from {src}"
+        return self._message(said, tensor, transport, transport.receive, (array, src, tag, later), back)
+
+    def recv_anysource(self, tensors: Any, tag: int = 0, later: bool = True) -> Work:
+        """Fill a tensor with what whichever rank sends first."""
+        return self.recv(tensors, None, tag, later)
+
+    def batch(self, messages: Sequence[tuple[bool, Any, int, int]]) -> list[Work]:
+        """Begin several messages at once, each given as (whether it is sent, tensor, rank, tag)."""
+        with self.transport(messages[0][1]._storage.device.type).batching():
+            return [(self.send if sends else self.recv)(tensor, rank, tag) for sends, tensor, rank, tag in messages]
+
+    def _message(self, kind: str, tensor: Any, transport: Transport, begin: Callable[..., Work], arguments: tuple[Any, ...],
+                 back: Callable[[], None] | None = None) -> Work:
+        """Begin a message, and log it: it has no number, for ranks that take no part do not count it."""
+        later, array = arguments[-1], tensor.array
+        call = Call(kind, self._sequence, (array.shape,), NAMES[array.dtype], transport.device, f"tag={arguments[2]}", later, self.group_name,
+                    monotonic(), flight.place())
+        self.log.calls.append(call)
+        try:
+            work = begin(*arguments)
+            if back is not None:
+                work.then(back)
+            if not later:
+                work.wait()
+        except Exception as error:
+            self._noted(call, error)
+            raise
+        if work is DONE:
+            call.state = 1
+            return Work.done([tensor])
+        work._result = [tensor]
+        return work.then(lambda: self._noted(call, work.exception()), always=True)
+
+    # ── its end ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def abort(self) -> None:
+        """End all work under way, here and on the other ranks."""
+        self._close("aborted", lambda transport: transport.abort("the process group was aborted"))
+
+    def shutdown(self) -> None:
+        """Give back what the transports hold."""
+        self._close("shut down", lambda transport: transport.close())
+
+    def _close(self, said: str, how: Callable[[Transport], None]) -> None:
+        if not self._ended:
+            self._ended = f"the process group {self.group_name} was {said}"
+            ready, self._ready = self._ready, {}
+            for transport in dict.fromkeys(ready.values()):
+                how(transport)
+
+    # ── checks ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _label(self) -> str:
+        return LABELS.get(self.name(), self.name())
+
+    def _root(self, root: Any, kind: str) -> int:
+        root = getattr(root, "rootRank", root)
+        if not 0 <= root < self._size:
+            raise RuntimeError(f"ProcessGroup{self._label()}::{kind}: invalid root rank: {root}")
+        return root  # type: ignore[no-any-return]
+
+    def _fits(self, kind: str, name: str, tensors: Any, like: Any) -> None:
+        """Check a list of one tensor per rank. Errors: RuntimeError for another length, shape or dtype."""
+        begins = f"ProcessGroup{self._label()}::{kind}: invalid"
+        if len(tensors) != self._size:
+            raise RuntimeError(f"{begins} {name} tensor list at index 0 (expected length {self._size}, got {len(tensors)})")
+        for i, tensor in enumerate(tensors):
+            if tensor.array.shape != like.array.shape:
+                said = [", ".join(map(str, t.array.shape)) for t in (like, tensor)]
+                raise RuntimeError(f"{begins} tensor size at index {i} (expected ({said[0]}), got ({said[1]}))")
+            if tensor.array.dtype != like.array.dtype:
+                raise RuntimeError(f"{begins} tensor type at index {i} (expected {NAMES[like.array.dtype][0]}, got {NAMES[tensor.array.dtype][0]})")
+
+    def _splits(self, tensor: Any, sizes: Any) -> list[int]:
+        """The numbers of elements of the parts of a tensor. Errors: RuntimeError if the sizes do not add up."""
+        array = tensor.array
+        rows = array.shape[0] if array.ndim else 0
+        if not sizes:
+            if rows % self._size:
+                raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
+            return [array.size // self._size] * self._size
+        if len(sizes) != self._size:
+            raise RuntimeError("Number of tensor splits not equal to group size")
+        if sum(sizes) != rows:
+            raise RuntimeError("Split sizes doesn't match total dim 0 size")
+        return [size * (array.size // rows if rows else 0) for size in sizes]
+
+
+def _module(tensor: Any, transport: Transport) -> Any:
+    """What makes arrays for a transport: NumPy, or the module of the tensor's device."""
+    return numpy if transport.device == "cpu" else tensor._storage.module
+
+
+def _all(works: Sequence[Work], result: Any) -> Work:
+    """The handle of several."""
+    def finish(seconds: float | None) -> None:
+        for work in works:
+            work.wait(None if seconds is None else timedelta(seconds=seconds))
+    return Work(finish, list(result))
+
+
+def _put(tensor: Any, flat: Any) -> None:
+    """Copy flat values into a tensor's memory, from the host if need be."""
+    storage, values = tensor._storage, flat.reshape(tensor.array.shape)
+    storage.assign(tensor.array, values if type(values) is type(tensor.array) else type(storage).asarray(values))
+
+
+def _spread(tensors: Sequence[Any], flat: Any) -> None:
+    """Copy flat values into several tensors, one after the other."""
+    start = 0
+    for tensor in tensors:
+        _put(tensor, flat[start:start + tensor.array.size])
+        start += tensor.array.size

@@ -1,0 +1,130 @@
+"""How ranks meet: a URL, or variables of a launcher, say where their store is, which rank this is, and how many there are.
+
+https://pytorch.org/docs/stable/distributed.html#initialization
+"""
+from __future__ import annotations
+
+import numbers
+import os
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlparse
+
+from .stores import HashStore, Store
+from .tcp_store import TCPStore
+
+__all__ = ["launched_by_mpi", "register_rendezvous_handler", "rendezvous"]
+
+TIMEOUT = timedelta(minutes=30)
+Met = Iterator[tuple[Store, int, int]]
+_handlers: dict[str, Callable[..., Met]] = {}
+# (rank, number of ranks) in the variables of launchers that are not torchrun
+LAUNCHERS = (("PMI_RANK", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+             ("SLURM_PROCID", "SLURM_NTASKS"))
+
+
+def register_rendezvous_handler(scheme: str, handler: Callable[..., Met]) -> None:
+    """Register a generator function `handler(url, **options)` that yields (store, rank, world_size) for URLs of a scheme.
+
+    https://pytorch.org/docs → torch.distributed.rendezvous.register_rendezvous_handler
+    """
+    if scheme in _handlers:
+        raise RuntimeError(f"Rendezvous handler for {scheme}:// already registered")
+    _handlers[scheme] = handler
+
+
+def rendezvous(url: str, rank: int = -1, world_size: int = -1, **options: Any) -> Met:
+    """Return an iterator over (store, rank, world_size) at a URL. https://pytorch.org/docs → torch.distributed.rendezvous
+
+    >>> from tensorgrad.distributed.rendezvous import rendezvous
+    >>> store, rank, world_size = next(rendezvous("tcp://127.0.0.1:0?rank=0&world_size=1"))
+    >>> rank, world_size
+    (0, 1)
+    """
+    if not isinstance(url, (str, bytes)):
+        raise RuntimeError(f"`url` must be a string. {type(url)}: {url}")
+    for name, value in ("rank", rank), ("world_size", world_size):
+        if not isinstance(value, numbers.Integral):
+            raise RuntimeError(f"`{name}` must be an integer. {value}")
+    given = urlparse(url if isinstance(url, str) else url.decode())
+    if rank != -1 or world_size != -1:
+        query = _query(given.query)
+        if "rank" in query or "world_size" in query:
+            raise AssertionError(f"The url: {given.geturl()} has node-specific arguments(rank, world_size) already.")
+        query |= {name: str(value) for name, value in (("rank", rank), ("world_size", world_size)) if value != -1}
+        given = given._replace(query="&".join(f"{name}={value}" for name, value in query.items()))
+    if given.scheme not in _handlers:
+        raise RuntimeError(f"No rendezvous handler for {given.scheme}://")
+    return _handlers[given.scheme](given.geturl(), **options)
+
+
+def _query(text: str) -> dict[str, str]:
+    return dict(part.split("=", 1) for part in text.split("&") if part)
+
+
+def _numbers(scheme: str, query: dict[str, str]) -> tuple[int, int]:
+    """The rank and the number of ranks that a URL names."""
+    for name in ("rank", "world_size"):
+        if name not in query:
+            raise _error(scheme, f"{name.replace('_', ' ')} parameter missing")
+    return int(query["rank"]), int(query["world_size"])
+
+
+def _error(scheme: str, message: str) -> ValueError:
+    return ValueError(f"Error initializing torch.distributed using {scheme}:// rendezvous: {message}")
+
+
+def _store(host: str, port: int, rank: int, world_size: int, timeout: timedelta) -> Store:
+    """The store that the first rank serves, or the launcher if it says so."""
+    if not 0 <= port < 2**16:
+        raise ValueError(f"port must have value from 0 to 65535 but was {port}.")
+    if world_size == 1:
+        return HashStore()
+    served = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    return TCPStore(host, port, world_size, rank == 0 and not served, timeout)
+
+
+def _tcp(url: str, timeout: timedelta = TIMEOUT, **options: Any) -> Met:
+    found = urlparse(url)
+    if found.port is None:
+        raise _error("tcp", "port number missing")
+    rank, world_size = _numbers("tcp", _query(found.query))
+    yield _store(found.hostname or "", found.port, rank, world_size, timeout), rank, world_size
+    raise RuntimeError("Unable to perform re-rendezvous using tcp:// method")
+
+
+def _file(url: str, timeout: timedelta = TIMEOUT, **options: Any) -> Met:
+    from .file_store import FileStore
+    found = urlparse(url)
+    if not found.path:
+        raise _error("file", "path missing")
+    rank, world_size = _numbers("file", _query(found.query))
+    yield FileStore(found.path, world_size), rank, world_size
+    raise RuntimeError("Unable to perform rerendezvous using file:// method")
+
+
+def _variable(name: str) -> str:
+    value = os.environ.get(name)
+    if not value:
+        raise _error("env", f"environment variable {name} expected, but not set")
+    return value
+
+
+def _env(url: str, timeout: timedelta = TIMEOUT, **options: Any) -> Met:
+    query = _query(urlparse(url).query)
+    rank = int(query["rank"] if "rank" in query else _variable("RANK"))
+    world_size = int(query["world_size"] if "world_size" in query else _variable("WORLD_SIZE"))
+    host, port = _variable("MASTER_ADDR"), int(_variable("MASTER_PORT"))
+    yield _store(host, port, rank, world_size, timeout), rank, world_size
+    raise RuntimeError("Unable to perform re-rendezvous using env:// method")
+
+
+register_rendezvous_handler("tcp", _tcp)
+register_rendezvous_handler("env", _env)
+register_rendezvous_handler("file", _file)
+
+
+def launched_by_mpi() -> bool:
+    """Return True if mpiexec or srun started this process as one of several, and no launcher of PyTorch's kind did."""
+    return "RANK" not in os.environ and any(int(os.environ.get(size, "0")) > 1 and rank in os.environ for rank, size in LAUNCHERS)

@@ -1,0 +1,144 @@
+"""What keeps a job of MPI from hanging: a time limit for blocking calls, and an end of all ranks where one of them fails.
+
+A rank that waits in MPI cannot be interrupted from Python, and a rank that leaves with an exception would let the others wait for it forever. While there is
+a group, a thread looks at the calls under way: one that outlasts its time limit makes every rank print the last collectives that it saw, and ends the job.
+An exception that nobody catches ends the job as well, as `python -m mpi4py` does. Both messages name the rank.
+"""
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+import time
+from typing import Any
+
+__all__ = ["guard"]
+
+TAG = 1         # of messages between these threads, on a communicator that carries no others with this tag
+GRACE = 2.0     # seconds that the other ranks have to print what they saw
+
+
+class Guard:
+    """The calls that this process waits in, the groups that they belong to, and the thread that looks at them."""
+
+    def __init__(self) -> None:
+        self.calls: dict[int, tuple[float, Any, str]] = {}      # by thread: since when it waits, in which group, for what
+        self.groups: list[Any] = []
+        self.lock = threading.RLock()
+        self.stop: threading.Event | None = None
+        self.forks_known = False
+        self.hooks: tuple[Any, Any] = (None, None)
+        self.threads = 0                                        # how many threads computed before the ranks of this machine shared its cores
+
+    # ── groups ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def add(self, group: Any) -> None:
+        """Watch the calls of one more group."""
+        with self.lock:
+            self.groups.append(group)
+            if len(self.groups) == 1:
+                self.hooks = sys.excepthook, threading.excepthook
+                sys.excepthook, threading.excepthook = self._uncaught, self._uncaught_in_a_thread
+                self.stop = threading.Event()
+                if not self.forks_known and hasattr(os, "register_at_fork"):
+                    os.register_at_fork(after_in_child=self._in_a_fork)
+                    self.forks_known = True
+                threading.Thread(target=self._watch, args=(self.stop,), name="tensorgrad-mpi-watch", daemon=True).start()
+
+    def remove(self, group: Any) -> None:
+        """Forget a group. After the last one, the process is as it was before the first."""
+        with self.lock:
+            if group not in self.groups:
+                return
+            self.groups.remove(group)
+            if not self.groups and self.stop is not None:
+                self.stop.set()
+                if sys.excepthook == self._uncaught:
+                    sys.excepthook = self.hooks[0]
+                if threading.excepthook == self._uncaught_in_a_thread:
+                    threading.excepthook = self.hooks[1]
+                if self.threads:
+                    from ... import threads
+                    threads.set_num_threads(self.threads)
+                    self.threads = 0
+
+    def share_cores(self, world: Any) -> None:
+        """Let ranks that may use the same cores compute with their part of them, unless the user has said how many threads there are. All ranks call this."""
+        from ... import threads
+        if not hasattr(os, "sched_getaffinity"):
+            return
+        own = sorted(os.sched_getaffinity(0))
+        beside = world.allgather((socket.gethostname(), own)).count((socket.gethostname(), own))
+        chosen = any(os.environ.get(name) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"))
+        if beside > 1 and not chosen and (before := threads.get_num_threads()) == len(own) > 1:
+            threads.set_num_threads(max(len(own) // beside, 1))
+            self.threads = before
+
+    def _in_a_fork(self) -> None:
+        """Leave the groups: a fork, such as a worker of a DataLoader, is no rank, and must not call MPI."""
+        self.lock = threading.RLock()
+        self.calls.clear()
+        for group in list(self.groups):
+            group.closed = True
+            self.remove(group)
+
+    # ── time limits ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _watch(self, stop: threading.Event) -> None:
+        """Until the last group is gone, look for calls that take too long, here and, through their message, elsewhere."""
+        while True:
+            with self.lock:
+                groups = list(self.groups)
+            limits = [group.timeout.total_seconds() for group in groups]
+            if stop.wait(min([1.0, *(max(limit / 4, 0.02) for limit in limits)])):
+                return
+            now = time.monotonic()
+            for began, group, kind in list(self.calls.values()):
+                if now - began > group.timeout.total_seconds():
+                    self._too_late(group, kind)
+            for group in groups:
+                with self.lock:             # not closed meanwhile
+                    said = group in self.groups and group.heard()
+                if said:
+                    print_now(f"{place(group)}: another rank's time limit is over. {group.log()}")
+
+    def _too_late(self, group: Any, kind: str) -> None:
+        limit = group.timeout.total_seconds()
+        print_now(f"{place(group)}: {kind} has waited for longer than the time limit of {limit:g} s: the job is aborted. {group.log()}")
+        group.tell()
+        time.sleep(GRACE)
+        group.end_job()
+
+    # ── exceptions ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _uncaught(self, kind: type[BaseException], error: BaseException, trace: Any) -> None:
+        self.hooks[0](kind, error, trace)
+        self._failed(kind, error, "")
+
+    def _uncaught_in_a_thread(self, args: Any) -> None:
+        self.hooks[1](args)
+        if args.exc_type is not SystemExit:
+            self._failed(args.exc_type, args.exc_value, f" in the thread {args.thread.name}" if args.thread else " in a thread")
+
+    def _failed(self, kind: type[BaseException], error: BaseException | None, where: str) -> None:
+        if not self.groups:
+            return
+        group = self.groups[0]
+        print_now(f"{place(group)} failed with {kind.__name__}{where}: the job is aborted.\n{kind.__name__}: {error}")
+        group.end_job()
+
+
+guard = Guard()
+
+
+def place(group: Any) -> str:
+    """Which process this is."""
+    return f"rank {group.rank} of {group.size} in the group {group.label!r} (pid {os.getpid()} on {socket.gethostname()})"
+
+
+def print_now(text: str) -> None:
+    """Write to the standard error in one piece, since the other ranks write there, too."""
+    sys.stdout.flush()
+    sys.stderr.write(text.rstrip() + "\n")
+    sys.stderr.flush()

@@ -1,0 +1,141 @@
+"""Works that MPI has under way: stages of non-blocking calls, each begun when the one before has ended."""
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+from ..errors import TimedOut
+from ..work import Work
+
+__all__ = ["Order", "Requests", "Stages"]
+
+Stages = Iterator[list[tuple[Any, ...]]]        # lists of (name of a blocking method, argument, …) that may run side by side
+
+
+class Order:
+    """The works of several stages, oldest first.
+
+    All ranks begin collectives of one communicator in one order. First stages begin with the call of the user; later ones whenever this rank looks, which
+    need not be when others look. These run on a communicator of their own, in the order of the works.
+    """
+
+    def __init__(self) -> None:
+        self.works: deque[Requests] = deque()
+
+    def reached(self, work: Requests, block: bool) -> bool:
+        """Bring the works before this one so far that its next stage may begin; False if that would take waiting."""
+        while self.works[0] is not work:
+            first = self.works[0]
+            with first.lock:
+                if self.works[0] is first and not first.advance(block):
+                    return False
+        return True
+
+
+class Requests(Work):
+    """One collective or message under way in MPI. It moves on while this process is in MPI: in `wait`, `is_completed`, or any other call.
+
+    `start(call, later)` begins a call on the first or on the second communicator. `received(status)` gives the rank a message came from.
+    """
+
+    def __init__(self, what: str, stages: Stages, start: Callable[[tuple[Any, ...], bool], Any], transport: Any, order: Order | None = None,
+                 received: Callable[[Any], int] | None = None) -> None:
+        super().__init__()
+        self.what, self.stages, self.start, self.transport, self.order, self.received = what, stages, start, transport, order, received
+        self.lock = threading.RLock()       # a request is tested by one thread at a time
+        self.requests: list[Any] = []
+        self.begun = 0
+        if order is not None:
+            order.works.append(self)
+        transport.pending.add(self)         # MPI writes into its arrays even if the user forgets the handle
+        try:
+            self._begin()
+        except BaseException:
+            self._leave()
+            raise
+
+    def _begin(self) -> bool:
+        """Begin the next stage; False if there is none."""
+        for stage in self.stages:
+            self.requests = [self.start(call, self.begun > 0) for call in stage]
+            self.begun += 1
+            return True
+        return False
+
+    def step(self, block: bool) -> bool:
+        """End the stage under way and begin the next, or the end; False if that would take waiting. The caller has the lock."""
+        requests = self.requests
+        statuses = [self.transport.MPI.Status()] if self.received is not None else None
+        if block:
+            type(requests[0]).Waitall(requests, statuses)
+        elif not type(requests[0]).Testall(requests, statuses):
+            return False
+        if self.order is not None and self.begun == 1:
+            if not self.order.reached(self, block):
+                return False
+            try:
+                more = self._begin()
+            finally:
+                self.order.works.popleft()
+        else:
+            more = self._begin()
+        if not more:
+            self._leave()
+            self.complete(self.received(statuses[0]) if self.received is not None and statuses else -1)
+        return True
+
+    def _leave(self) -> None:
+        self.transport.pending.discard(self)
+        if self.order is not None and self in self.order.works:
+            self.order.works.remove(self)
+
+    def advance(self, block: bool) -> bool:
+        """As `step`; an error ends the work. The caller has the lock."""
+        try:
+            return self.step(block)
+        except Exception as error:
+            self._leave()
+            self.fail(self.transport.failure(self.what, error))
+            return True
+
+    def _go(self, block: bool) -> None:
+        """Step until it has ended, or, without `block`, as far as it goes at once."""
+        while not super().is_completed() and self.advance(block):
+            pass
+
+    def is_completed(self) -> bool:
+        if not super().is_completed() and self.lock.acquire(blocking=False):
+            try:
+                self._go(block=False)
+            finally:
+                self.lock.release()
+        return super().is_completed()
+
+    def is_success(self) -> bool:
+        return self.is_completed() and self._error is None
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        if not super().is_completed():
+            if timeout is None:
+                with self.transport.waiting(self.what), self.lock:
+                    self._go(block=True)
+            else:
+                self._poll(timeout.total_seconds())
+        if self._error is not None:
+            raise self._error
+        return True
+
+    synchronize = wait
+
+    def _poll(self, seconds: float) -> None:
+        """Look again and again, less and less often, until the time is over."""
+        end, pause = time.monotonic() + seconds, 1e-5
+        while not self.is_completed():
+            if time.monotonic() > end:
+                raise TimedOut(f"Timed out waiting {round(1000 * seconds)}ms for {self.what} operation to complete")
+            time.sleep(pause)
+            pause = min(2 * pause, 1e-3)

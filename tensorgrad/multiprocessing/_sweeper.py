@@ -1,0 +1,74 @@
+"""End all processes of a job, however deep they are: those that a launcher started, and those that they started in turn.
+
+Each process of a job has the job's mark in the environment that it was started with, and hands it on to its children. Run as a program, this file waits
+for the launcher to end, even by SIGKILL, and then ends what is left of the job. It needs Python's library alone, so that it starts in milliseconds.
+"""
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+
+MARK = "TENSORGRAD_JOBS"        # the jobs that a process belongs to, with colons between: a launcher may be started by a launcher
+GRACE = 5.0                     # seconds between the request to end and the end
+IN_PROC = os.path.exists("/proc/self/environ")
+
+
+def marked(environment: dict[str, str], job: str) -> dict[str, str]:
+    """The mark for a process of a job, as a variable of its environment."""
+    above = environment.get(MARK)
+    return {MARK: f"{above}:{job}" if above else job}
+
+
+def members(job: str) -> list[int]:
+    """The processes of a job, as far as the system tells: none on those without /proc."""
+    found = []
+    for name in os.listdir("/proc") if IN_PROC else ():
+        if name.isdigit() and int(name) != os.getpid():
+            with suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
+                given = (b"\0" + file.read()).partition(b"\0" + MARK.encode() + b"=")[2].partition(b"\0")[0]
+                if job.encode() in given.split(b":"):
+                    found.append(int(name))
+    return found
+
+
+def send(number: int, job: str, groups: Iterable[int] = ()) -> bool:
+    """Send a signal to what there is of a job, and to process groups that are known to be its own; whether anything was there."""
+    there = False
+    for call, targets in ((os.killpg, groups), (os.kill, members(job))):
+        for target in targets:
+            with suppress(ProcessLookupError, PermissionError):
+                call(target, number)
+                there = True
+    return there
+
+
+def sweep(job: str, groups: Iterable[int] = (), grace: float = GRACE) -> None:
+    """Ask all processes of a job to end, and end those that are still there after `grace` seconds."""
+    groups, end = list(groups), time.monotonic() + grace
+    there = send(signal.SIGTERM, job, groups)
+    while there and time.monotonic() < end:
+        time.sleep(0.02)
+        there = send(0, job, groups)
+    for _ in range(100):                            # a process may start others while the list is made
+        if not there or not send(signal.SIGKILL, job, groups):
+            break
+        time.sleep(0.02)
+
+
+def main() -> None:
+    """Read the job and, line by line, +pid and -pid of process groups that begin and end; at the end of the input, end what is left."""
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
+    groups: set[int] = set()
+    job = sys.stdin.readline().strip()
+    for line in sys.stdin:
+        (groups.add if line[0] == "+" else groups.discard)(int(line[1:]))
+    sweep(job, groups)
+
+
+if __name__ == "__main__":
+    main()
