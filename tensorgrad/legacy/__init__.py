@@ -1,0 +1,1 @@
+"""The first PyTorch, of 2016."""
