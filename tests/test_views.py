@@ -143,3 +143,16 @@ def test_gradient_of_as_strided_where_elements_share_memory():
         (y.as_strided((3, 2), (1, 1)).as_strided((2, 2), (1, 2)) * torch.tensor([[1., 2.], [3., 5.]])).sum().backward()
         return x.grad, y.grad
     same(program)
+
+
+@pytest.mark.parametrize("ask", [lambda other: other.requires_grad_(), lambda other: other.requires_grad_().view_as(other),
+                                 lambda other: other.mul_(tensorgrad.ones(3, requires_grad=True).exp().log())])
+def test_a_view_keeps_its_history_when_another_tensor_in_its_memory_gets_one(ask):
+    x = tensorgrad.arange(3.0)
+    leaf = x.detach().requires_grad_()
+    view = leaf.view_as(leaf)
+    step = view.grad_fn
+    loss = (view * 2).sum()
+    kept = ask(x.detach())
+    assert view.grad_fn is step and kept is not None
+    assert tensorgrad.autograd.grad(loss, view)[0].tolist() == [2, 2, 2]

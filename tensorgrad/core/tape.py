@@ -205,6 +205,8 @@ def _rederived(tensor: Any) -> Any:
         if type(node) is Leaf and view._node is None:      # the base was asked to require grad after the view was made
             view._node = Leaf(view)
             continue
+        if view._node is not None and type(view._node) is not Leaf and view._node.edges[:1] == (node,):
+            continue            # another tensor in this memory got a history: this view's is as it was
         view._node = None
         if node is not None and view.array.dtype.kind in "fcV":
             record(plans_of(origin.op).of(1, origin.args), origin.args, (node, *[None] * (len(origin.args) - 1)), origin.params, view)
