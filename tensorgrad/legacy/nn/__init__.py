@@ -9,13 +9,15 @@ A module keeps its last output and gradInput, and its weights beside their gradi
 >>> for _ in range(200):
 ...     value = loss.forward(model.forward(x), y)
 ...     model.zeroGradParameters()
-...     model.backward(x, loss.backward(model.output, y))
+...     _ = model.backward(x, loss.backward(model.output, y))
 ...     model.updateParameters(0.3)
 >>> value < 1e-4
 True
 
 Every class is a row of a table, or a container: a function of today, with arguments in Lua's order. Nothing has a backward of its own.
 """
+from . import containers as _containers
+from . import criterions as _criterions
 from .containers import *
 from .criterions import *
 from .module import Criterion, Module
@@ -23,6 +25,5 @@ from .table import *
 from .table import __all__ as _plain
 from .weighted import *
 from .weighted import __all__ as _weighted
-from . import containers as _containers, criterions as _criterions
 
 __all__ = sorted(["Criterion", "Module", *_containers.__all__, *_criterions.__all__, *_plain, *_weighted])

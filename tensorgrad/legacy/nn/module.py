@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ... import api as tg
+from .node import Node, nodes_of
 from .tape import HandWritten, Tape, flat, grad_name, mapped
 
 __all__ = ["Criterion", "Module"]
@@ -58,17 +59,13 @@ class Module:
         """The output for an input: a tensor, or a list of them where the module takes or gives a table."""
         return self.updateOutput(input)
 
-    def __call__(self, input: Any, gradOutput: Any = None) -> Any:
-        """`forward`; with gradOutput, the output and gradInput. A node of a graph gives a node (`legacy.nngraph`)."""
-        if hasattr(input, "_called"):
-            return input._called(self)
-        if isinstance(input, (list, tuple)) and input and all(hasattr(i, "_called") for i in input):
-            return input[0]._called(self, *input[1:])
-        self.forward(input)
-        if gradOutput is None:
-            return self.output
-        self.backward(input, gradOutput)
-        return self.output, self.gradInput
+    def __call__(self, *given: Any) -> Any:
+        """`forward(input)`; with a second argument, gradOutput, the output and gradInput. Of nodes, or of nothing, a node (`legacy.nngraph`)."""
+        nodes = nodes_of(given)
+        if nodes is not None:
+            return Node(self, *nodes)
+        self.forward(given[0])
+        return (self.output, self.backward(*given)) if len(given) > 1 else self.output
 
     def _recorded(self, input: Any) -> Tape:
         if self._tape is None or not self._tape.of(input):

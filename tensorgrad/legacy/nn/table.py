@@ -215,7 +215,7 @@ LAYERS: dict[str, Row] = {
                lambda m, x: (x.mean if m.sizeAverage else x.sum)(negative(m, m.dimension, x))),
     "Transpose": Row("*permutations", "x with pairs of axes exchanged", transposed),
     "Unsqueeze": Row("dim", "x with one more axis, of length 1", lambda m, x: x.unsqueeze(m.dim)),
-    "View": Row("*sizes", "x with other sizes", viewed, lambda m: None, methods={"resetSize": reset_size}),
+    "View": Row("*sizes", "x with other sizes", viewed, methods={"resetSize": reset_size}),
 }
 
 __all__ = classes(LAYERS, RowModule, globals())
