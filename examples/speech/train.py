@@ -40,7 +40,7 @@ def main(argv=None):
     torch.manual_seed(args.seed)
     sounds, digits = said(args.words + args.words // 5)
     x, y = spectrograms(sounds).to(args.device), digits.to(args.device)
-    learned, held_out = slice(args.words), slice(args.words, None)
+    held_out = slice(args.words, None)
     model = Listener().to(args.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=args.lr)
     print(f"{args.words} words of {sounds.shape[1]} samples, {x.shape[1]} bands by {x.shape[2]} moments, on {args.device}")

@@ -18,6 +18,7 @@ from typing import Any
 from ..graph import Graph
 from .nn.module import Module
 from .nn.node import Node
+from .nn.table import SelectTable
 from .nn.tape import Tape
 
 __all__ = ["Node", "gModule"]
@@ -43,11 +44,12 @@ class gModule(Module):
                 continue
             if not node.sources:
                 raise ValueError(f"{node!r} reads nothing, and is not among the inputs of the graph")
-            known = next((i for i, m in enumerate(self.modules) if m is node.module), len(self.modules))
+            module = SelectTable(node.entry) if node.module is None else node.module
+            known = next((i for i, m in enumerate(self.modules) if m is module), len(self.modules))
             if known == len(self.modules):
-                self.modules.append(node.module)
+                self.modules.append(module)
             made[id(node)] = self.graph.create_node("call_module", f"modules.{known}", tuple(made[id(s)] for s in node.sources), {},
-                                                    node.name or type(node.module).__name__.lower())
+                                                    node.name or type(module).__name__.lower())
         for i, node in enumerate(inputs):
             if id(node) not in used:
                 raise ValueError(f"no output needs input {i} of the graph")

@@ -32,8 +32,9 @@ def _checked(config: Any, state: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return config, config if state is None else state
 
 
-def _over(kind: Any, options: Callable[[dict[str, Any]], dict[str, Any]], rate: float, doc: str, name: str) -> Step:
-    """A method that is an optimizer of today. `options` gives its settings from those of 2016, `rate` is the learning rate by default."""
+def _over(kind: Any, options: Callable[[dict[str, Any]], dict[str, Any]], rate: float | None, doc: str, name: str) -> Step:
+    """A method that is an optimizer of today. `options` gives its settings from those of 2016, `rate` is the learning rate by
+    default, None where a method sets its own."""
     def step(opfunc: Callable[[Any], Any], x: Any, config: Any, state: Any = None) -> Any:
         config, state = _checked(config, state)
         fx, gradient = opfunc(x)
@@ -44,7 +45,7 @@ def _over(kind: Any, options: Callable[[dict[str, Any]], dict[str, Any]], rate: 
         if held is not x:
             held.set_(x.detach())
         steps = state.get("evalCounter", 0)
-        if "lr" in optimizer.param_groups[0]:
+        if rate is not None:
             optimizer.param_groups[0]["lr"] = config.get("learningRate", rate) / (1 + steps * config.get("learningRateDecay", 0))
         held.grad = gradient.detach().to(x.dtype)
         optimizer.step()
@@ -64,11 +65,11 @@ adamax = _over(today.Adamax, lambda c: {"betas": (c.get("beta1", 0.9), c.get("be
                                         "weight_decay": c.get("weightDecay", 0)}, 2e-3,
                "Adam with the greatest gradient in the place of their squares: `learningRate`, `beta1`, `beta2`, `epsilon`.", "adamax")
 asgd = _over(today.ASGD, lambda c: {"lr": c.get("eta0", 1e-4), "lambd": c.get("lambda", 1e-4), "alpha": c.get("alpha", 0.75), "t0": c.get("t0", 1e6)},
-             1e-4, "Averaged descent, `(x, fx, mean of x)`: `eta0`, `lambda`, `alpha`, `t0`.", "asgd")
+             None, "Averaged descent, `(x, fx, mean of x)`: `eta0`, `lambda`, `alpha`, `t0`.", "asgd")
 rmsprop = _over(today.RMSprop, lambda c: {"alpha": c.get("alpha", 0.99), "eps": c.get("epsilon", 1e-8), "weight_decay": c.get("weightDecay", 0)}, 1e-2,
                 "Steps over the root of a running mean of squared gradients: `learningRate`, `alpha`, `epsilon`, `weightDecay`.", "rmsprop")
 rprop = _over(today.Rprop, lambda c: {"lr": c.get("stepsize", 0.1), "etas": (c.get("etaminus", 0.5), c.get("etaplus", 1.2)),
-                                      "step_sizes": (c.get("stepsizemin", 1e-6), c.get("stepsizemax", 50.0))}, 0.1,
+                                      "step_sizes": (c.get("stepsizemin", 1e-6), c.get("stepsizemax", 50.0))}, None,
               "Steps by signs of gradients: `stepsize`, `etaplus`, `etaminus`, `stepsizemax`, `stepsizemin`.", "rprop")
 
 

@@ -7,16 +7,18 @@ __all__ = ["Node"]
 
 
 class Node:
-    """One call of a module in a graph that is being written: `module`, and the nodes it reads. A node without any is an input."""
+    """One call of a module in a graph that is being written: `module`, and the nodes it reads. A node without any is an input.
 
-    def __init__(self, module: Any, *sources: Node) -> None:
-        self.module, self.sources = module, sources
+    `entry` is the index of the entry that a node without a module picks from the table before it.
+    """
+
+    def __init__(self, module: Any, *sources: Node, entry: int = 0) -> None:
+        self.module, self.sources, self.entry = module, sources, entry
         self.name = ""
 
     def split(self, count: int) -> list[Node]:
         """Nodes for the first `count` entries of the table that this one gives."""
-        from .table import SelectTable
-        return [Node(SelectTable(i), self) for i in range(count)]
+        return [Node(None, self, entry=i) for i in range(count)]
 
     def annotate(self, **notes: Any) -> Node:
         """Give it a name, which pictures show: `annotate(name="hidden")`."""
