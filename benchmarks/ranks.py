@@ -8,7 +8,6 @@ import gc
 import os
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Client, Connection
 from typing import Any
@@ -104,7 +103,9 @@ class Rank:
             x = [draw(2 * batch) for _ in range(steps)]
             y = [self.targets(one, classes).reshape(2 * batch, -1) for one in x]
             if together:
-                model = self.wrapped(engine.nn.SyncBatchNorm.convert_sync_batchnorm(model))
+                if any(isinstance(module, engine.nn.BatchNorm2d) for module in model.modules()):
+                    model = engine.nn.SyncBatchNorm.convert_sync_batchnorm(model)
+                model = self.wrapped(model)
             step = self.step_of(model, optimizer, classes)
             mine = slice(self.rank * batch, (self.rank + 1) * batch) if together else slice(None)
             return [step(a[mine], b[mine].reshape(-1)).item() for a, b in zip(x, y)]
@@ -169,7 +170,6 @@ def serve(rank: Rank, requests: Connection) -> None:
         try:
             requests.send((getattr(rank, request)(*arguments), ""))
         except Exception as error:
-            traceback.print_exc()
             requests.send((None, f"{type(error).__name__}: {error}"))
 
 
