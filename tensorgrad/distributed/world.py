@@ -65,8 +65,8 @@ group = GroupMember
 
 def _set_default(found: ProcessGroup | None) -> None:
     """Make a group the default one, for `nn.parallel` too."""
-    from ..nn.parallel import distributed as data_parallel
-    _world.default = data_parallel.default_group = found
+    from ..nn import processes
+    _world.default = processes.default_group = found
 
 
 def is_initialized() -> bool:
