@@ -152,6 +152,8 @@ class Letters:
             if rest <= 0:
                 self._late(letter, limit, timeout is None)
             with self._state:
+                if letter.is_completed():           # meanwhile, by the thread
+                    return
                 mine, self._served = not self._served, True
                 if not mine:
                     if not letter.is_completed():
