@@ -19,7 +19,7 @@ OLD_NAMES = {"tcp": "gloo"}                                     # what older pro
 MODULES = {"gloo": "shared", "mpi": "mpi", "nccl": "nccl"}      # in transport/
 MISSING = {"mpi": "Distributed package doesn't have MPI built in: install the extra, pip install 'tensorgrad-engine[mpi]'",
            "nccl": "Distributed package doesn't have NCCL built in: it needs CuPy with NCCL, pip install 'tensorgrad-engine[cuda]'",
-           "ucc": "Distributed package doesn't have UCC built in", "xccl": "Distributed package doesn't have XCCL built in"}
+           "xccl": "Distributed package doesn't have XCCL built in"}
 Plugin = namedtuple("Plugin", ["creator_fn", "extended_api"])
 
 

@@ -330,8 +330,8 @@ class ProcessGroup:
             raise self._unlike("reduce_scatter", 0, output, tensor)
         if tensor.array.size != output.array.size * self._size:
             sizes = [t.array.shape[0] if t.array.ndim else 1 for t in (output, tensor)]
-            raise RuntimeError(f"Check failed: outputShape[0] * worldSize == inputShape[0] ({sizes[0] * self._size} vs. {sizes[1]}): "
-                               f"an input of shape {list(tensor.array.shape)} does not have {self._size} parts of shape {list(output.array.shape)}")
+            raise RuntimeError(f"Check failed: outputShape[0] * worldSize == inputShape[0] ({sizes[0] * self._size} vs. {sizes[1]}). \n"
+                               f"An input of shape {list(tensor.array.shape)} does not have {self._size} parts of shape {list(output.array.shape)}")
         op = self._op(op, tensor.array, "reduce_scatter")
         transport = self._of(output)
         out, back = self._memory(output, transport)
@@ -351,7 +351,7 @@ class ProcessGroup:
             if len(tensors) != self._size:
                 raise RuntimeError(f"{begins} {name} tensor list size {len(tensors)} does not match world size {self._size}")
         if outputs[self._rank].array.size != inputs[self._rank].array.size:
-            raise RuntimeError(f"{begins} input and output tensors must have the same size, those of this rank itself are unlike")
+            raise RuntimeError(f"{begins} input and output tensors must have the same size\nthose of this rank itself are unlike")
         transport = self._of(inputs[0])
         out, back = self._room(outputs, transport)
         counts = [t.array.size for t in outputs], [t.array.size for t in inputs]
@@ -492,7 +492,7 @@ class ProcessGroup:
             begins, count = f"ProcessGroup{self._label()}::{kind}:", len(tensors)
             raise RuntimeError(
                 f"{begins} invalid output tensor list at index 0 (expected length {self._size}, got {count})" if kind == "allgather" else
-                f"invalid {name} tensor list size, must be world size: {self._size}, not {count}" if kind == "reduce_scatter" else
+                f"invalid {name} tensor list size, must be world size\nIt has {count} tensors for {self._size} ranks" if kind == "reduce_scatter" else
                 f"{begins} Incorrect {name} list size {count}. {name.capitalize()} list size should be {self._size}, same as size of the process group.")
         for i, tensor in enumerate(tensors):
             if tensor.array.shape != like.array.shape or tensor.array.dtype != like.array.dtype:

@@ -53,7 +53,7 @@ def rendezvous(url: str, rank: int = -1, world_size: int = -1, **options: Any) -
     if rank != -1 or world_size != -1:
         query = _query(given.query)
         if "rank" in query or "world_size" in query:
-            raise AssertionError(f"The url: {given.geturl()} has node-specific arguments(rank, world_size) already.")
+            raise AssertionError(f"The url: {url!s} has node-specific arguments(rank, world_size) already.")
         query |= {name: str(value) for name, value in (("rank", rank), ("world_size", world_size)) if value != -1}
         given = given._replace(query="&".join(f"{name}={value}" for name, value in query.items()))
     if given.scheme not in _handlers:
