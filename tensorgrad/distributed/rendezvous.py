@@ -124,6 +124,5 @@ register_rendezvous_handler("file", _file)
 
 
 def launched_by_mpi() -> bool:
-    """Return True if mpiexec or srun started this process as one of several, and no launcher of PyTorch's kind did."""
-    launch = launched()
-    return launch is not None and launch.size != 1 and "RANK" not in os.environ
+    """Return True if mpiexec or srun started this process, and no launcher of PyTorch's kind did."""
+    return launched() is not None and "RANK" not in os.environ

@@ -4,6 +4,8 @@ Blocking calls go straight to MPI with the memory of the arrays. Asynchronous on
 """
 from __future__ import annotations
 
+import os
+import socket
 import time
 import zlib
 from collections.abc import Sequence
@@ -13,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from .. import flight
 from ..errors import DistBackendError
 from ..operations import ReduceOp
 from ..work import Work
 from . import mpi_types
 from .alone import Alone
 from .base import Call, Transport
-from .mpi_guard import TAG, guard
+from .mpi_guard import TAG, guard, place, print_now
 from .mpi_library import load
 from .mpi_types import average, fold, message, native
 from .mpi_work import Order, Requests, Stages
@@ -41,7 +44,16 @@ def create(store: Any, rank: int, size: int, timeout: timedelta, name: str, rank
                            f"ranks that mpiexec or srun give. Start the program with `mpiexec -n {max(size, 1)} python …`, without RANK and WORLD_SIZE.")
     if world.size > 1:
         guard.share_cores(world)
+        _say_who_is_who(world)
     return _over(MPI, world.Dup() if world.size > 1 else world, timeout, name)
+
+
+def _say_who_is_who(world: Any) -> None:
+    """With TORCH_DISTRIBUTED_DEBUG, print the process of each rank: where one is killed, the message of some launchers names the process alone."""
+    if flight.get_debug_level():
+        found = world.gather(f"pid {os.getpid()} on {socket.gethostname()}")
+        for rank, where in enumerate(found or ()):
+            print_now(f"rank {rank} of {world.size} is {where}")
 
 
 def told(ranks: Sequence[int] | None, name: str, value: bytes | None) -> bytes:
@@ -329,7 +341,6 @@ class MPITransport(Transport):
         abandoned.extend(self.pending)
 
     def abort(self, reason: str) -> None:
-        from .mpi_guard import place, print_now
         print_now(f"{place(self)}: {reason}: the job is aborted.")
         self.end_job()
 

@@ -1,0 +1,21 @@
+"""Programs for PyTorch in which one rank fails while the others wait for it: `mpiexec … python -m tensorgrad failing.py HOW`."""
+import os
+import sys
+import time
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+how = sys.argv[1]
+dist.init_process_group("mpi", timeout=timedelta(seconds=1 if how == "late" else 60))
+rank, last = dist.get_rank(), dist.get_world_size() - 1
+dist.all_reduce(torch.ones(3))
+if rank == last:
+    if how == "raises":
+        raise ValueError("no such thing")
+    if how == "dies":
+        os._exit(3)
+    time.sleep(60)                      # also if it is late
+dist.broadcast(torch.ones(2, 2), last)
+print("never")
