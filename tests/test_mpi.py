@@ -67,7 +67,7 @@ def test_at_a_time_limit_each_rank_prints_what_it_has_seen():
     assert ran.returncode and "never" not in ran.stdout
     assert "rank 0 of 2" in ran.stderr and "BROADCAST has waited for longer than the time limit of 1 s: the job is aborted" in ran.stderr, ran.stderr
     assert "[rank 0]   group 0 #2 BROADCAST root=1 [2, 2] Float cpu, started" in ran.stderr, ran.stderr
-    assert "another rank's time limit is over. [rank 1] the last 1 collectives" in ran.stderr, ran.stderr
+    assert "the time limit of rank 0 is over.\n[rank 1] the last 1 collectives" in ran.stderr, ran.stderr
 
 
 class Ranks:
@@ -78,7 +78,8 @@ class Ranks:
     def __init__(self):
         self.ended = threading.Event()
 
-    heard = tell = staticmethod(bool)
+    def heard(self):
+        return None
 
     def end_job(self):
         self.ended.set()

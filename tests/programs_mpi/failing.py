@@ -7,13 +7,18 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
+from tensorgrad.distributed.transport import mpi_guard
+
 how = sys.argv[1]
 dist.init_process_group("mpi", timeout=timedelta(seconds=1 if how == "late" else 60))
+mpi_guard.PATIENCE = mpi_guard.GRACE = 0.5
 rank, last = dist.get_rank(), dist.get_world_size() - 1
 dist.all_reduce(torch.ones(3))
 if rank == last:
     if how == "raises":
         raise ValueError("no such thing")
+    if how == "leaves":
+        sys.exit(1)
     if how == "dies":
         os._exit(3)
     time.sleep(60)                      # also if it is late

@@ -10,7 +10,8 @@ import time
 import zlib
 from collections.abc import Sequence
 from datetime import timedelta
-from threading import get_ident
+from itertools import islice
+from threading import get_ident, main_thread
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,11 @@ def told(ranks: Sequence[int] | None, name: str, value: bytes | None) -> bytes:
 
 def _over(MPI: Any, comm: Any, timeout: timedelta, name: str) -> Transport:
     """A transport over a communicator of its own, which it frees in the end."""
-    return MPITransport(MPI, comm, timeout, name) if comm.size > 1 else Alone("mpi", "cpu", timeout)
+    if comm.size > 1:
+        return MPITransport(MPI, comm, timeout, name)
+    if comm != MPI.COMM_WORLD:
+        comm.Free()
+    return Alone("mpi", "cpu", timeout)
 
 
 def _subset(comm: Any, ranks: Sequence[int], name: str) -> Any:
@@ -108,6 +113,7 @@ class MPITransport(Transport):
         super().__init__(comm.rank, comm.size, timeout)
         self.MPI, self.comm, self.aside, self.label = MPI, comm, comm.Dup(), label
         self.last_tag = int(comm.Get_attr(MPI.TAG_UB))          # of large messages; users have those below
+        self.free_threads = MPI.Query_thread() == MPI.THREAD_MULTIPLE     # else the guard's thread does not call MPI
         self.pending: set[Requests] = set()
         self.order = Order()
         self.closed = False
@@ -152,10 +158,9 @@ class MPITransport(Transport):
             raise DistBackendError(f"The group {self.label!r} has been destroyed, or this process is a fork of one of its ranks")
 
     def _forget_ended(self) -> None:
-        """Let go of works that have ended although nobody waited for them."""
-        if len(self.pending) >= 32:
-            for work in list(self.pending):
-                work.is_completed()
+        """Move some works on, and let go of those that have ended although nobody waited for them."""
+        for work in list(islice(self.pending, 8)):
+            work.is_completed()
 
     def _exchange(self, parts: dict[int, Any], places: dict[int, Any]) -> list[tuple[Any, ...]]:
         """Calls that send a part to each rank of `parts` and receive one from each rank of `places`: for what MPI's collectives cannot count."""
@@ -346,20 +351,25 @@ class MPITransport(Transport):
 
     # ── for the guard ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def tell(self) -> None:
-        """Tell the guards of the other ranks that a time limit is over."""
-        self.told = [self.aside.Isend((bytearray(1), 1, self.MPI.BYTE), other, TAG) for other in range(self.size) if other != self.rank]
+    def tell(self, news: int, ranks: int) -> None:
+        """Tell the guards of the next `ranks` ranks something."""
+        if self.free_threads or get_ident() == main_thread().ident:
+            others = [(self.rank + step) % self.size for step in range(1, min(ranks + 1, self.size))]
+            self.told = [self.aside.Isend((bytearray([news]), 1, self.MPI.BYTE), other, TAG) for other in others]
 
-    def heard(self) -> bool:
-        """Whether another rank has told so."""
-        if not self.aside.Iprobe(self.MPI.ANY_SOURCE, TAG):
-            return False
-        self.aside.Recv((bytearray(1), 1, self.MPI.BYTE), self.MPI.ANY_SOURCE, TAG)
-        return True
+    def heard(self) -> tuple[int, int] | None:
+        """What the guard of another rank has told: (news, rank)."""
+        if not self.free_threads or not self.aside.Iprobe(self.MPI.ANY_SOURCE, TAG):
+            return None
+        news, status = bytearray(1), self.MPI.Status()
+        self.aside.Recv((news, 1, self.MPI.BYTE), self.MPI.ANY_SOURCE, TAG, status)
+        return news[0], status.source
 
     def end_job(self) -> None:
         """End all ranks of the job, those outside the group, too."""
-        self.MPI.COMM_WORLD.Abort(1)
+        if self.free_threads or get_ident() == main_thread().ident:
+            self.MPI.COMM_WORLD.Abort(1)
+        os._exit(1)                 # which the launcher notices
 
 
 abandoned: list[Requests] = []      # what was under way when its group was destroyed
