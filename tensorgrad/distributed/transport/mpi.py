@@ -8,7 +8,7 @@ import os
 import socket
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from itertools import islice
 from threading import get_ident, main_thread
@@ -351,11 +351,10 @@ class MPITransport(Transport):
 
     # ── for the guard ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def tell(self, news: int, ranks: int) -> None:
-        """Tell the guards of the next `ranks` ranks something."""
+    def tell(self, news: int, ranks: Iterable[int]) -> None:
+        """Tell the guards of other ranks something."""
         if self.free_threads or get_ident() == main_thread().ident:
-            others = [(self.rank + step) % self.size for step in range(1, min(ranks + 1, self.size))]
-            self.told = [self.aside.Isend((bytearray([news]), 1, self.MPI.BYTE), other, TAG) for other in others]
+            self.told = [self.aside.Isend((bytearray([news]), 1, self.MPI.BYTE), other, TAG) for other in ranks]
 
     def heard(self) -> tuple[int, int] | None:
         """What the guard of another rank has told: (news, rank)."""

@@ -18,8 +18,8 @@ from typing import Any
 __all__ = ["guard"]
 
 TAG = 1         # of messages between these threads, on a communicator that carries no others with this tag
-GRACE = 2.0     # seconds that the other ranks have to print what they saw
-OVER, LEFT = 1, 2           # what the threads tell each other: a time limit is over; the program of the sender has ended
+GRACE = 10.0    # seconds that the other ranks have to print what they saw
+OVER, SEEN, LEFT = 1, 2, 3  # what the threads tell each other: a time limit is over; the sender has printed its log; the program of the sender has ended
 PATIENCE = 20.0             # seconds that a collective may still take after a rank has left, for what that had sent before
 NEIGHBOURS = 8              # ranks that are told so: sooner or later one of them waits
 
@@ -88,7 +88,7 @@ class Guard:
         """The program ends, perhaps with groups that it has not destroyed."""
         with self.lock:
             for group in self.groups:
-                group.tell(LEFT, NEIGHBOURS)
+                group.tell(LEFT, [(group.rank + step) % group.size for step in range(1, min(NEIGHBOURS + 1, group.size))])
 
     def _in_a_fork(self) -> None:
         """Leave the groups: a fork, such as a worker of a DataLoader, is no rank, and must not call MPI."""
@@ -120,13 +120,22 @@ class Guard:
                     said = group.heard() if group in self.groups else None
                 if said is not None and said[0] == LEFT:
                     self.left.append((now, group, said[1]))
-                elif said is not None:
+                elif said is not None and said[0] == OVER:
                     print_now(f"{place(group)}: the time limit of rank {said[1]} is over.\n{group.log()}")
+                    group.tell(SEEN, [said[1]])
 
     def _end(self, group: Any, why: str) -> None:
+        """Say why the job ends, let the others say what they have seen, and end it."""
         print_now(f"{place(group)}: {why}: the job is aborted.\n{group.log()}")
-        group.tell(OVER, group.size)
-        time.sleep(GRACE)
+        others = {other for other in range(group.size) if other != group.rank} - {rank for _, left, rank in self.left if left is group}
+        group.tell(OVER, others)
+        end = time.monotonic() + GRACE
+        while others and time.monotonic() < end:
+            said = group.heard()
+            if said is None:
+                time.sleep(0.02)
+            else:
+                others.discard(said[1])
         group.end_job()
 
     # ── exceptions ────────────────────────────────────────────────────────────────────────────────────────────────────
