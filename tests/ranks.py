@@ -3,28 +3,41 @@ import threading
 import time
 
 from tensorgrad import distributed as dist
+from tensorgrad.distributed import world
 
 
-def as_threads(size, program, timeout=60):
-    """What `program(rank, group)` gives on each of so many ranks, each a thread; the first error that a rank raised."""
+class PerThread(threading.local, world.World):
+    """The groups that a thread is in: each is a rank."""
+
+
+def as_threads(size, program, timeout=60, backend="gloo", **options):
+    """What `program(rank, group)` gives on each of so many ranks, each a thread in which `group` is the default one; the first error that a rank raised."""
     store, results, errors = dist.HashStore(), [None] * size, {}
 
     def run(rank):
         try:
-            results[rank] = program(rank, group_of(store, rank, size))
+            dist.init_process_group(backend, store=store, rank=rank, world_size=size, **options)
+            results[rank] = program(rank, dist.group.WORLD)
         except BaseException as error:
             errors[rank] = error
-    threads = [threading.Thread(target=run, args=(rank,), daemon=True) for rank in range(size)]
-    for thread in threads:
-        thread.start()
-    end = time.monotonic() + timeout
-    while any(thread.is_alive() for thread in threads) and not errors and time.monotonic() < end:
-        next(thread for thread in threads if thread.is_alive()).join(0.05)
+        finally:
+            if dist.is_initialized():
+                dist.destroy_process_group()
+    before, world._world = world._world, PerThread()
+    try:
+        _run([threading.Thread(target=run, args=(rank,), daemon=True) for rank in range(size)], errors, time.monotonic() + timeout)
+    finally:
+        world._world = before
     for error in errors.values():           # the first one first
         raise error
-    assert not any(thread.is_alive() for thread in threads), "ranks wait for each other"
     return results
 
 
-def group_of(store, rank, size):
-    return dist.ProcessGroup(dist.PrefixStore("ranks", store), rank, size)
+def _run(threads, errors, end):
+    for thread in threads:
+        thread.start()
+    while alive := [thread for thread in threads if thread.is_alive()]:
+        alive[0].join(0.05)
+        if errors:
+            end = min(end, time.monotonic() + 10)       # those that wait for a rank that failed
+        assert time.monotonic() < end, f"ranks wait for each other: {errors}"
