@@ -152,7 +152,7 @@ def test_many_tensors_leave_no_descriptors_behind(context):
 
     def add_one():
         counts = []
-        for number, batch in enumerate(iter(inbox.get, None)):
+        for batch in iter(inbox.get, None):
             outbox.put([t.add_(1) for t in batch[:1]])
             del batch
             counts.append(descriptors())
