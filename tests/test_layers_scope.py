@@ -354,7 +354,18 @@ time.sleep(50)
             os.kill(number, 0)
 
 
-COLLECTIVES = """
+PARTS = """
+def sgd_parts(torch):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 3))
+    x, y = torch.randn(8, 3), torch.randn(8, 3)
+    return model, x, y
+
+
+def sgd_loss(model, x, y):
+    return (model(model(x)) - y).square().mean()            # each parameter is used twice
+"""
+COLLECTIVES = PARTS + """
 manager.entry()
 scale, rank, ranks, t = manager.parse_args().scale, dist.get_rank(), range(4), torch.full((1,), float(dist.get_rank() + 1))
 found = {"local": manager.local_rank()}
@@ -392,6 +403,27 @@ with manager.device_scope(use_cpu=True):
     x = torch.full((4, 3), float(rank + 1)) * torch.tensor([10., 14., 20.])
     (model(x).sum() * 10 * scale).backward()
 found["gradient"] = model.module.weight.grad.tolist()
+
+
+def early(p):                   # reduces a gradient while backward goes on to the others
+    works.append(dist.all_reduce(p.grad, async_op=True))
+
+
+model, x, y = sgd_parts(torch)
+optimizer, counts = torch.optim.SGD(model.parameters(), 0.1), []
+for p in model.parameters():
+    p.register_post_accumulate_grad_hook(early)
+for step in range(3):
+    works = []
+    optimizer.zero_grad()
+    sgd_loss(model, x[rank::4], y[rank::4]).backward()
+    counts.append(len(works))
+    for work, p in zip(works, model.parameters()):
+        work.wait()
+    for p in model.parameters():
+        p.grad /= 4
+    optimizer.step()
+found["hooks"], found["weights"] = counts, [round(v, 5) for p in model.parameters() for v in p.flatten().tolist()]
 objects = [None] * 4
 dist.all_gather_object(objects, found)
 if rank == 0:
@@ -401,7 +433,7 @@ if rank == 0:
 
 @pytest.mark.parametrize("backend", ["tcp", "mpi"])
 def test_what_processes_do_together(tmp_path, backend):
-    """The numbers of the demo, and the mean of gradients."""
+    """The numbers of the demo, and training in step: by means of gradients, and by sums that begin while backward goes on; as one process does it."""
     if backend == "mpi":
         pytest.importorskip("mpi4py")
     done = run_script(tmp_path, COLLECTIVES, "--scale", "2", backend=backend)
@@ -409,12 +441,22 @@ def test_what_processes_do_together(tmp_path, backend):
         pytest.skip("mpiexec is not there")
     assert done.returncode == 0, done.stderr
     *found, name = done.stdout.splitlines()
+    exec(PARTS, parts := {})
+    model, x, y = parts["sgd_parts"](torch)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        parts["sgd_loss"](model, x, y).backward()
+        optimizer.step()
+    weights = [v for p in model.parameters() for v in p.flatten().tolist()]
     alike = {"broadcast": 1.0, "sum": 10.0, "product": 24.0, "all_gather": [1.0, 2.0, 3.0, 4.0], "gradient": [[2000.0, 2800.0, 4000.0]]}
     assert name == {"tcp": "gloo", "mpi": "mpi"}[backend]
     for rank, line in enumerate(found):
         first = {"reduce": 10.0, "gather": [1.0, 2.0, 3.0, 4.0]} if rank == 0 else {"reduce": None, "gather": None}
         pair = {0: {"from": (1, 7.0)}, 1: {"from": (0, 5.0)}}.get(rank, {})
-        assert ast.literal_eval(line) == {**alike, **first, **pair, "local": rank, "scatter": rank + 1.0}
+        told = ast.literal_eval(line)
+        assert told.pop("hooks") == [4, 4, 4] and told.pop("weights") == pytest.approx(weights, abs=2e-5)
+        assert told == {**alike, **first, **pair, "local": rank, "scatter": rank + 1.0}
 
 
 def test_several_machines_are_for_mpi(monkeypatch):
