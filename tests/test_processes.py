@@ -167,8 +167,13 @@ def test_many_tensors_leave_no_descriptors_behind(context):
         del batch
         counts.append(descriptors())
     inbox.put(None)
-    assert max(outbox.get()[5:]) <= counts[5] + 105 and counts[5] == counts[-1]
+    there = outbox.get()
     process.join()
+    deadline = time.monotonic() + 60        # a thread closes what it has handed over just after that
+    while descriptors() > min(counts[5:10]):
+        assert time.monotonic() < deadline, (counts, descriptors())
+        time.sleep(0.01)
+    assert max(there[5:]) <= min(there[5:]) + 2 and max(counts[5:]) <= min(counts[5:]) + 2
 
 
 def descriptors():
@@ -318,9 +323,12 @@ def interrupts(i, parent):
 
 
 def test_an_interrupt_here_ends_them():
-    before = set(multiprocessing.active_children())
-    with pytest.raises(KeyboardInterrupt):
-        mp.start_processes(interrupts, (os.getpid(),), nprocs=2, start_method="fork")
+    before, handler = set(multiprocessing.active_children()), signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            mp.start_processes(interrupts, (os.getpid(),), nprocs=2, start_method="fork")
+    finally:
+        signal.signal(signal.SIGINT, handler)
     assert set(multiprocessing.active_children()) <= before
     with pytest.raises((AttributeError, pickle.PicklingError)):             # what cannot be sent
         mp.start_processes(lambda i: None, nprocs=2, start_method="spawn")
