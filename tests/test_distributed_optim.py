@@ -86,7 +86,7 @@ def test_a_state_of_some_ranks_goes_on_with_others():
         own = len(zero.state)
         assert equal(train(made, zero, 2, 4), whole)
         return own
-    assert as_threads(3, program) == [2, 2, 2] and list(saved[1]["state"]) == list(range(6))
+    assert as_threads(3, program) == [1, 1, 4] and list(saved[1]["state"]) == list(range(6))
 
 
 def test_losses_of_closures_and_parameters_of_several_kinds():
