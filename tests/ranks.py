@@ -1,52 +1,43 @@
-"""Ranks as threads of one process, each with a default group of its own: programs of several ranks that need no processes."""
+"""Ranks as threads of one process: the programs of tests that need groups, but no processes."""
 import threading
 import time
-from contextlib import contextmanager, suppress
 
-from tensorgrad.distributed import HashStore, destroy_process_group, init_process_group, world
-
-
-class Worlds(threading.local):
-    """The groups that each thread is in, as `world.World` keeps those of a process."""
-
-    def __init__(self):
-        self.clear()
-
-    clear = world.World.clear
+from tensorgrad import distributed as dist
+from tensorgrad.distributed import world
 
 
-@contextmanager
-def threads_are_ranks():
-    before, world._world = world._world, Worlds()
-    try:
-        yield
-    finally:
-        world._world = before
+class PerThread(threading.local, world.World):
+    """The groups that a thread is in: each is a rank."""
 
 
-def as_threads(size, program, timeout=60):
-    """What `program(rank)` gives on each of so many ranks; the first error that a rank raised."""
-    store, results, errors = HashStore(), [None] * size, {}
+def as_threads(size, program, timeout=60, backend="gloo", **options):
+    """What `program(rank, group)` gives on each of so many ranks, each a thread in which `group` is the default one; the first error that a rank raised."""
+    store, results, errors = dist.HashStore(), [None] * size, {}
 
     def run(rank):
         try:
-            init_process_group("gloo", rank=rank, world_size=size, store=store)
-            results[rank] = program(rank)
+            dist.init_process_group(backend, store=store, rank=rank, world_size=size, **options)
+            results[rank] = program(rank, dist.group.WORLD)
         except BaseException as error:
             errors[rank] = error
         finally:
-            with suppress(Exception):           # the others see that this rank has left
-                destroy_process_group()
-    with threads_are_ranks():
-        threads = [threading.Thread(target=run, args=(rank,), daemon=True) for rank in range(size)]
-        for thread in threads:
-            thread.start()
-        end = time.monotonic() + timeout
-        while (waiting := [thread for thread in threads if thread.is_alive()]) and time.monotonic() < end:
-            waiting[0].join(0.05)
-            if errors:
-                end = min(end, time.monotonic() + 5)
-        for error in errors.values():           # the first one first
-            raise error
-        assert not waiting, "ranks wait for each other"
+            if dist.is_initialized():
+                dist.destroy_process_group()
+    before, world._world = world._world, PerThread()
+    try:
+        _run([threading.Thread(target=run, args=(rank,), daemon=True) for rank in range(size)], errors, time.monotonic() + timeout)
+    finally:
+        world._world = before
+    for error in errors.values():           # the first one first
+        raise error
     return results
+
+
+def _run(threads, errors, end):
+    for thread in threads:
+        thread.start()
+    while alive := [thread for thread in threads if thread.is_alive()]:
+        alive[0].join(0.05)
+        if errors:
+            end = min(end, time.monotonic() + 10)       # those that wait for a rank that failed
+        assert time.monotonic() < end, f"ranks wait for each other: {errors}"

@@ -49,7 +49,7 @@ def total(rank, group):
 
 
 def test_rows_columns_and_blocks():
-    def program(rank):
+    def program(rank, group):
         mesh = init_device_mesh("cpu", (2, 2, 2), mesh_dim_names=("pp", "dp", "tp"))
         block, line = mesh["pp", "tp"], mesh["dp"]
         flat = block._flatten()
@@ -67,7 +67,7 @@ def test_rows_columns_and_blocks():
 
 
 def test_some_of_the_ranks_in_an_order_of_their_own():
-    def program(rank):
+    def program(rank, group):
         mesh = DeviceMesh("cpu", torch.tensor([[3, 1]]), mesh_dim_names=("a", "b"))
         again = DeviceMesh.from_group([dist.group.WORLD, dist.group.WORLD], "cpu", [[0, 1], [2, 3]], mesh_dim_names=("a", "b"))
         with pytest.raises(ValueError, match="the ranks of a mesh must differ"):

@@ -83,7 +83,7 @@ def test_gradients_are_those_of_the_sum_of_all_losses():
     """Along directions that move the tensors of all ranks at a time."""
     step, count = 1e-6, 3
 
-    def program(rank):
+    def program(rank, group):
         found = {}
         directions = tensorgrad.arange(6. * count, dtype=tensorgrad.float64).mul(2.3).add(5 * rank).cos().reshape(count, 6)
         for name in COLLECTIVES:
@@ -133,7 +133,7 @@ def test_gradients_beside_pytorch():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)          # PyTorch's, of some of the functions
         theirs = oracle_as_threads(oracle, SIZE, lambda rank: {name: gradient(oracle, name, rank) for name in BESIDE})
-    ours = as_threads(SIZE, lambda rank: {name: gradient(tensorgrad, name, rank) for name in BESIDE})
+    ours = as_threads(SIZE, lambda rank, _: {name: gradient(tensorgrad, name, rank) for name in BESIDE})
     assert sorted(theirs) == list(range(SIZE))
     for rank, found in theirs.items():
         for name, (total, grad) in found.items():
@@ -144,7 +144,7 @@ def test_gradients_beside_pytorch():
 def test_gradients_of_gradients_cross_ranks():
     torch = tensorgrad
 
-    def program(rank):
+    def program(rank, group):
         x = of_rank(torch, rank).requires_grad_()
         g, = torch.autograd.grad(functional.all_reduce(x ** 3).sum() * (rank + 1), x, create_graph=True)
         h, = torch.autograd.grad((g * torch.arange(6.)).sum(), x)
@@ -157,7 +157,7 @@ def test_gradients_of_gradients_cross_ranks():
 def test_the_memory_that_was_given_is_filled():
     torch = tensorgrad
 
-    def program(rank):
+    def program(rank, group):
         x, out, outs = of_rank(torch, rank).requires_grad_(), empty(torch, 12), [empty(torch, 3), empty(torch, 3)]
         functional._all_gather_base(out, x)
         functional.all_to_all(outs, list(x.split(3)))
@@ -168,7 +168,7 @@ def test_the_memory_that_was_given_is_filled():
 
 
 def test_reductions_without_a_gradient():
-    def program(rank):
+    def program(rank, group):
         with pytest.raises(RuntimeError, match="RedOpType.BAND has no gradient"):
             functional.all_reduce(tensorgrad.ones(2), tensorgrad.distributed.ReduceOp.BAND)
     as_threads(1, program)

@@ -25,6 +25,19 @@ def values(tensors):
     return [None if t is None else t.detach().numpy(force=True) for t in tensors]
 
 
+@pytest.mark.parametrize("op", [
+    lambda torch, x: torch.nn.functional.scaled_dot_product_attention(x, x * 2, x.sin()),
+    lambda torch, x: torch.nn.functional.layer_norm(x, (4,), x.sum((0, 1, 2)), x.mean((0, 1, 2))),
+])
+def test_inputs_that_come_from_each_other(op):
+    """A recorded gradient ends at the inputs of an op, though it could go on from one of them to another."""
+    def program(torch):
+        x = wave(torch, torch.empty(1, 2, 5, 4)).requires_grad_()
+        return values(torch.autograd.grad((op(torch, x) * wave(torch, x, 1.0)).sum(), x, create_graph=True))
+    compare(program(tensorgrad), program(oracle), 1e-9, 1e-10, "gradients")
+    assert tensorgrad.autograd.gradgradcheck(lambda x: op(tensorgrad, x), wave(tensorgrad, tensorgrad.empty(1, 2, 2, 4)).requires_grad_())
+
+
 # ── gradients of gradients ────────────────────────────────────────────────────────────────────────────────────────────
 
 LINE = [[-7.0, -2.0, -0.3, 0.4, 1.5, 8.0]]

@@ -17,10 +17,12 @@ class ComposedStep(FusedStep):
     __slots__ = ()
 
     def pull_tensors(self, g: Any, useful: Any) -> Any:
-        y = composed(self)
+        places: list[Any] = []
+        y = composed(self, places)
         roots = {o._node: gi for o, gi in zip(y, g if self.op.several else [g], strict=True) if o._node is not None}
-        wanted = frozenset(e for e in self.edges if e is not None and (useful is None or e in useful))
-        return list(sweep(roots, create_graph=mode.grad, retain_graph=True, wanted=wanted).items())
+        wanted = [(e, place) for e, place in zip(self.edges, places, strict=True) if e is not None and (useful is None or e in useful)]
+        found = sweep(roots, create_graph=mode.grad, retain_graph=True, wanted=frozenset(place for _, place in wanted))
+        return [(e, found[place]) for e, place in wanted if place in found]
 
     pull_anew = pull_tensors
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .dispatch import defined, wrap
+from .dispatch import defined, wrap, xp
 from .fitting import fitted
 from .mode import mode
 from .plan import kind
@@ -81,8 +81,11 @@ def current(kept: Any, watched: Any) -> Any:
     return values
 
 
-def composed(step: Any) -> Any:
-    """The results of a step once more, on the tape, from the ops that define it."""
+def composed(step: Any, apart: list[Any] | None = None) -> Any:
+    """The results of a step once more, on the tape, from the ops that define it.
+
+    `apart` collects the nodes that arguments have in it: steps of their own, so that a gradient ends there though one argument may come from another.
+    """
     if step.saved is FREED:
         raise second_time()
     op, before = step.op, mode.grad
@@ -91,6 +94,9 @@ def composed(step: Any) -> Any:
         step._check(tensor)
     mode.set_grad(True)
     try:
+        if apart is not None:
+            args = [a if e is None else xp.reshape(a, a.array.shape) for a, e in zip(args, step.edges, strict=True)]
+            apart += [a if e is None else a._node for a, e in zip(args, step.edges, strict=True)]
         y = defined(op, type(step._storage), args, step.edges, step.params)
     finally:
         mode.set_grad(before)

@@ -55,7 +55,7 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
         create_graph = True
         if (detour := batches.detour(grads, order)).needed:
             grads = detour.begin(grads)
-    mode.sweep, watched = Sweep(order, {*last, *grads}, useful, wanted or ()), mode.watching.anomaly
+    mode.sweep, watched = Sweep(order, {*last, *grads}, useful, wanted or (), outer), mode.watching.anomaly
     usual = useful is None and not (create_graph or watched)
     plain = usual and lanes is not None
     if usual and lanes is None:
@@ -162,10 +162,13 @@ def _fresh(ge: Any, g: Any, saved: Any) -> bool:
 class Sweep:
     """A backward that is under way: which steps it will pull, and what hooks note about it."""
 
-    __slots__ = ("order", "leaves", "useful", "wanted", "notes", "callbacks", "aside")
+    __slots__ = ("order", "leaves", "useful", "wanted", "outer", "notes", "callbacks", "aside")
 
-    def __init__(self, order: list[Any], leaves: Any, useful: set[Any] | None, wanted: Any) -> None:
-        self.order, self.leaves, self.useful, self.wanted, self.notes, self.callbacks, self.aside = order, leaves, useful, wanted, {}, [], None
+    def __init__(self, order: list[Any], leaves: Any, useful: set[Any] | None, wanted: Any, outer: Any = None) -> None:
+        self.order, self.leaves, self.useful, self.wanted, self.outer = order, leaves, useful, wanted, outer
+        self.notes, self.callbacks, self.aside = {}, [], None
+
+    outer: Any                # the backward in one of whose steps this one began
 
     notes: dict[Any, Any]
     callbacks: list[Any]      # what a hook asked to be called in the end
@@ -211,7 +214,8 @@ def _hook_results(node: Any, g: list[Any], create_graph: bool) -> None:
 
 
 def _arrive(leaf: Leaf, g: Any, owned: set[Any], create_graph: bool, wanted: Any, found: dict[Any, Any]) -> None:
-    if leaf.hooks is not None:
+    hooks = leaf.hooks
+    if hooks is not None and (hooks.tensor or hooks.retained is not None or hooks.before or hooks.after):      # whoever sees the gradient may keep it
         owned.discard(leaf)
         g = hooked(leaf, g, create_graph)
     if wanted is not None:
@@ -222,16 +226,16 @@ def _arrive(leaf: Leaf, g: Any, owned: set[Any], create_graph: bool, wanted: Any
     if tensor is not None and tensor._node is not None:
         if type(tensor._node) is not Leaf:
             raise RuntimeError("leaf variable has been moved into the graph interior")
-        if leaf.hooks is not None and leaf.hooks.before:
+        if hooks is not None and hooks.before:
             g = hooked_before(leaf, g, create_graph)
             if g is None:
                 return
         accumulate(tensor, g, leaf in owned)
-        if leaf.hooks is not None:
-            for hook in list(leaf.hooks.accumulated.values()):
+        if hooks is not None:
+            for hook in list(hooks.accumulated.values()):
                 if (result := outside(hook, tensor)) is not None:
                     raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
-            if leaf.hooks.after:
+            if hooks.after:
                 hooked_after(leaf, [], g, create_graph)
 
 

@@ -14,7 +14,8 @@ errors are PyTorch's; `nn.parallel.DistributedDataParallel` averages gradients w
 """
 from __future__ import annotations
 
-from . import backends, collectives, errors, objects, operations, point_to_point, rendezvous, stores, world
+from ..nn.parallel.buckets import GradBucket
+from . import backends, collectives, objects, options, point_to_point, world
 from .backends import *  # noqa: F403
 from .collectives import *  # noqa: F403
 from .collectives import _all_gather_base, _coalescing_manager, _CoalescingManager, _reduce_scatter_base  # noqa: F401
@@ -25,22 +26,24 @@ from .group import TIMEOUT as default_pg_timeout
 from .group import ProcessGroup
 from .objects import *  # noqa: F403
 from .operations import ReduceOp, reduce_op, supports_complex
+from .options import *  # noqa: F403
 from .point_to_point import *  # noqa: F403
-from .rendezvous import register_rendezvous_handler, rendezvous  # noqa: F811
+from .rendezvous import register_rendezvous_handler, rendezvous
 from .stores import HashStore, PrefixStore, Store
 from .tcp_store import TCPStore
 from .work import Work
 from .world import *  # noqa: F403
 from .world import _outside as _rank_not_in_group  # noqa: F401
 
-__all__ = ["DebugLevel", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore",
-           "HashStore", "PrefixStore", "ProcessGroup", "QueueEmptyError",
-           "ReduceOp", "Store", "TCPStore", "Work", "default_pg_timeout", "get_debug_level", "reduce_op", "register_rendezvous_handler", "rendezvous",
-           "set_debug_level", "set_debug_level_from_env", "supports_complex", *backends.__all__, *collectives.__all__, *objects.__all__,
-           *point_to_point.__all__, *world.__all__]
+GroupName = str
+__all__ = ["DebugLevel", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "GradBucket", "GroupName", "HashStore",
+           "PrefixStore",
+           "ProcessGroup", "QueueEmptyError", "ReduceOp", "Store", "TCPStore", "Work", "default_pg_timeout", "get_debug_level", "reduce_op",
+           "register_rendezvous_handler", "rendezvous", "set_debug_level", "set_debug_level_from_env", "supports_complex", *backends.__all__,
+           *collectives.__all__, *objects.__all__, *options.__all__, *point_to_point.__all__, *world.__all__]
 
 set_debug_level_from_env()
 
-from . import _names, algorithms, device_mesh, rpc  # noqa: E402, F401
+from . import _names, algorithms, device_mesh, distributed_c10d, rpc  # noqa: E402, F401
 
 _names.make()

@@ -14,7 +14,6 @@ from .._unsupported import unsupported
 _REASON = "a model is whole in each process; torch.nn.parallel.DistributedDataParallel trains copies of it"
 MODULES = """tensor tensor.placement_types tensor.parallel tensor.experimental tensor._utils _tensor _functional_collectives
 fsdp fsdp.fully_sharded_data_parallel fsdp.wrap fsdp.api fsdp.sharded_grad_scaler _composable _composable.fsdp
-algorithms.ddp_comm_hooks algorithms.ddp_comm_hooks.default_hooks algorithms.model_averaging algorithms.model_averaging.averagers
 algorithms._checkpoint algorithms._checkpoint.checkpoint_wrapper""".split()
 
 

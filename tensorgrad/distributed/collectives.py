@@ -293,7 +293,7 @@ def barrier(group: ProcessGroup | None = None, async_op: bool = False, device_id
         raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
     if _outside(group):
         return _warn_outside("barrier")
-    work = _group(group).barrier(later=async_op)
+    work = _group(group).barrier(later=async_op, timeout=timeout)
     return work if async_op else None  # type: ignore[no-any-return]
 
 

@@ -127,9 +127,9 @@ def fingerprint(call: Call) -> bytes:
 
 
 def _fields(call: Call) -> bytes:
-    shapes, dtypes = ";".join(",".join(map(str, shape)) for shape in call.shapes), ",".join(call.dtypes)
-    if len(set(call.dtypes)) == 1:
-        dtypes = f"{call.dtypes[0]}*{len(call.dtypes)}"
+    shapes, dtypes = ", ".join(str(list(shape)) for shape in call.shapes), ", ".join(call.dtypes)
+    if len(call.dtypes) > 1 and len(set(call.dtypes)) == 1:
+        dtypes = call.dtypes[0]
     fields = [call.kind, shapes, dtypes, call.device, call.detail]
     text = "|".join(fields).encode()
     if len(text) > LONGEST - 24:
@@ -142,10 +142,7 @@ def _fields(call: Call) -> bytes:
 def _read(data: bytes) -> dict[str, str]:
     names = ("SequenceNumber", "OpType", "TensorShape", "TensorDtypes", "TensorDeviceTypes", "Detail")
     values = data.decode(errors="replace").split("|")
-    read = dict(zip(names, values + [""] * (len(names) - len(values))))
-    read["TensorShape"] = "[" + "], [".join(read["TensorShape"].split(";")).replace(",", ", ") + "]"
-    read["TensorDtypes"] = read["TensorDtypes"].removesuffix("*1")
-    return read
+    return dict(zip(names, values + [""] * (len(names) - len(values))))
 
 
 def _said(read: dict[str, str]) -> str:
@@ -156,13 +153,15 @@ def _said(read: dict[str, str]) -> str:
 def compare(rank: int, own: bytes, others: dict[int, bytes]) -> DistBackendError | None:
     """Return the error that names both sides if another rank's fingerprint is unlike one's own, else None.
 
-    All ranks that see both sides of a pair get equal words: the lower rank is named first.
+    >>> from tensorgrad.distributed.flight import compare
+    >>> str(compare(0, b"7|ALLREDUCE|[2]|Float|cpu|op=SUM", {1: b"7|ALLREDUCE|[3]|Float|cpu|op=SUM"})).partition("aspects: ")[2]
+    'TensorShape: [2] vs [3]'
     """
     for other in sorted(others):
         if others[other] != own:
-            (first, one), (second, two) = sorted([(rank, _read(own)), (other, _read(others[other]))], key=lambda side: side[0])
-            unlike = [f"{name}: {one[name]} vs {two[name]}" for name in one if one[name] != two[name]]
+            one, two = _read(own), _read(others[other])
+            unlike = [f"{name}: {one[name] or 'none'} vs {two[name] or 'none'}" for name in one if one[name] != two[name]]
             return DistBackendError(
-                f"Detected mismatch between collectives on ranks. Rank {first} is running collective: {_said(one)}, but Rank {second} is running "
-                f"collective: {_said(two)}.Collectives differ in the following aspects: " + "".join(f"\t {line}" for line in unlike))
+                f"Detected mismatch between collectives on ranks. Rank {rank} is running collective: {_said(one)}, but Rank {other} is running "
+                f"collective: {_said(two)}. Collectives differ in the following aspects: {', '.join(unlike)}")
     return None

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy
 
-from ..core.inplace import check_writeable
+from ..core.inplace import address, check_writeable
+from ..device import device as Device
 from ..dtype import FROM_NUMPY, SCALAR_TYPES
 from . import flight
 from .errors import DistBackendError, TimedOut
+from .monitoring import monitored_barrier
 from .operations import ReduceOp, supports_complex
 from .transport.base import Call, Transport
 from .work import DONE, Work
@@ -24,6 +26,7 @@ TIMEOUT = timedelta(minutes=30)
 SUM, AVG = ReduceOp.SUM, ReduceOp.AVG
 DETAILS = {op: f"op={op.name}" for op in ReduceOp}
 ANY: tuple[Any, ...] = ("any",)                                 # for tensors whose shapes ranks need not agree on
+ENOUGH = 16 << 10                                               # bytes from which on it pays to look whether a copy can be saved
 LABELS = {"gloo": "Gloo", "mpi": "MPI", "nccl": "NCCL"}         # in PyTorch's messages
 
 
@@ -38,7 +41,7 @@ class _Names(dict[Any, tuple[str]]):
 NAMES = _Names()
 
 
-def _first(tensors: Any) -> Any:
+def first(tensors: Any) -> Any:
     """A tensor that may come alone or in a list."""
     return tensors[0] if isinstance(tensors, (list, tuple)) else tensors
 
@@ -66,7 +69,7 @@ class ProcessGroup:
         self.transports: dict[str, Any] = dict(transports or {})
         self._ready: dict[str, Transport] = {}
         self.log = flight.Log(rank) if log is None else log
-        self._sequence, self._ended = 0, ""
+        self._sequence, self._ended = -1, ""
         for kind, transport in self.transports.items():
             if isinstance(transport, Transport):
                 self._add(kind, transport)
@@ -167,6 +170,8 @@ class ProcessGroup:
             return self._memory(tensors[0], transport)
         for tensor in tensors:
             check_writeable(tensor)
+        if transport.device == "cpu" and (whole := _adjacent(tensors)) is not None:
+            return whole, None
         flat = _module(tensors[0], transport).empty(sum(t.array.size for t in tensors), tensors[0].array.dtype)
         return flat, lambda: _spread(tensors, flat)
 
@@ -204,7 +209,9 @@ class ProcessGroup:
         """Check a reduction. Errors: PyTorch's for one that the dtype does not have."""
         op = getattr(op, "reduceOp", op)            # PyTorch's options, such as AllreduceOptions
         if op.__class__ is not ReduceOp:
-            raise TypeError(f"{what}(): the reduction must be a torch.distributed.ReduceOp, not {op!r}")
+            raise TypeError(f"{what}(): incompatible function arguments. The reduction must be a torch.distributed.ReduceOp, not {op!r}")
+        if op is AVG and array.dtype.kind in "biu" and isinstance(array, numpy.ndarray):
+            raise RuntimeError(f"result type Float can't be cast to the desired output type {NAMES[array.dtype][0]}")
         if op > AVG and array.dtype.kind not in "biu":
             if op >= ReduceOp.BAND:
                 raise RuntimeError(f"Cannot use ReduceOp.{op.name} with non-integral dtype")
@@ -216,7 +223,7 @@ class ProcessGroup:
 
     def allreduce(self, tensors: Any, op: Any = SUM, later: bool = True) -> Work:
         """Replace a tensor by the reduction of all ranks'."""
-        tensor = _first(tensors)
+        tensor = first(tensors)
         if op is not SUM:
             op = self._op(op, tensor.array, "all_reduce")
         transport, call = self._prepared("ALLREDUCE", tensor, DETAILS[op], later)
@@ -232,14 +239,14 @@ class ProcessGroup:
 
     def broadcast(self, tensors: Any, root: Any = 0, later: bool = True) -> Work:
         """Replace a tensor by the root's."""
-        tensor, root = _first(tensors), self._root(root, "broadcast")
+        tensor, root = first(tensors), self._root(root, "broadcast")
         transport, call = self._prepared("BROADCAST", tensor, f"root={root}", later)
         array, back = self._memory(tensor, transport) if root != self._rank else (self._read(tensor, transport), None)
         return self._run(call, transport.broadcast, (array, root), [tensor], back)
 
     def reduce(self, tensors: Any, root: Any = 0, op: Any = SUM, later: bool = True) -> Work:
         """Replace the root's tensor by the reduction of all ranks'."""
-        tensor, op = _first(tensors), self._op(getattr(root, "reduceOp", op), _first(tensors).array, "reduce")
+        tensor, op = first(tensors), self._op(getattr(root, "reduceOp", op), first(tensors).array, "reduce")
         root = self._root(root, "reduce")
         transport, call = self._prepared("REDUCE", tensor, f"{DETAILS[op]}, root={root}", later)
         array, back = self._memory(tensor, transport) if root == self._rank else (self._read(tensor, transport), None)
@@ -247,7 +254,7 @@ class ProcessGroup:
 
     def allgather(self, outputs: Any, tensors: Any, later: bool = True) -> Work:
         """Fill a list of tensors with those of all ranks."""
-        tensor, outputs = _first(tensors), outputs[0] if outputs and isinstance(outputs[0], (list, tuple)) else outputs
+        tensor, outputs = first(tensors), outputs[0] if outputs and isinstance(outputs[0], (list, tuple)) else outputs
         self._fits("allgather", "output", outputs, tensor)
         transport, call = self._prepared("ALLGATHER", tensor, "", later)
         out, back = self._room(outputs, transport)
@@ -276,7 +283,7 @@ class ProcessGroup:
 
     def gather(self, outputs: Any, tensors: Any, root: Any = 0, later: bool = True) -> Work:
         """Fill the root's list of tensors with those of all ranks."""
-        tensor, root = _first(tensors), self._root(root, "gather")
+        tensor, root = first(tensors), self._root(root, "gather")
         outputs = outputs[0] if outputs and isinstance(outputs[0], (list, tuple)) else outputs
         if root == self._rank:
             self._fits("gather", "output", outputs, tensor)
@@ -286,7 +293,7 @@ class ProcessGroup:
 
     def scatter(self, outputs: Any, inputs: Any, root: Any = 0, later: bool = True) -> Work:
         """Fill a tensor with this rank's part of the root's list."""
-        tensor, root = _first(outputs), self._root(root, "scatter")
+        tensor, root = first(outputs), self._root(root, "scatter")
         inputs = inputs[0] if inputs and isinstance(inputs[0], (list, tuple)) else inputs
         if root == self._rank:
             self._fits("scatter", "input", inputs, tensor)
@@ -297,7 +304,7 @@ class ProcessGroup:
 
     def reduce_scatter(self, outputs: Any, inputs: Any, op: Any = SUM, later: bool = True) -> Work:
         """Fill a tensor with this rank's part of the reduction of all ranks' lists."""
-        tensor, inputs = _first(outputs), inputs[0] if inputs and isinstance(inputs[0], (list, tuple)) else inputs
+        tensor, inputs = first(outputs), inputs[0] if inputs and isinstance(inputs[0], (list, tuple)) else inputs
         self._fits("reduce_scatter", "input", inputs, tensor)
         op = self._op(op, tensor.array, "reduce_scatter")
         transport, call = self._prepared("REDUCE_SCATTER", tensor, DETAILS[op], later)
@@ -341,8 +348,12 @@ class ProcessGroup:
 
     all_to_all_single = alltoall_base
 
-    def barrier(self, opts: Any = None, later: bool = True) -> Work:
+    def barrier(self, opts: Any = None, later: bool = True, timeout: timedelta | None = None) -> Work:
         """Wait until all ranks are here."""
+        timeout = getattr(opts, "timeout", timeout)
+        if timeout is not None and not later:
+            self.barrier().wait(timeout)
+            return DONE
         transport = self.transport()
         self._sequence += 1
         call = Call("BARRIER", self._sequence, (), (), transport.device, "", later, self.group_name, monotonic(), flight.place())
@@ -351,19 +362,19 @@ class ProcessGroup:
 
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
         """Wait until all ranks are here. Errors: RuntimeError on the first rank that names who is not; on others that the first did not answer."""
-        self.barrier(later=False)
+        monitored_barrier(self.transport("cpu" if "cpu" in self.transports else ""), self.ranks, timeout or self.timeout, wait_all_ranks)
 
     # ── from one rank to another ──────────────────────────────────────────────────────────────────────────────────────
 
     def send(self, tensors: Any, dst: int, tag: int = 0, later: bool = True) -> Work:
         """Send a tensor to a rank of the group."""
-        tensor = _first(tensors)
+        tensor = first(tensors)
         transport = self.transport(tensor._storage.device.type)
         return self._message(f"SEND to {dst}", tensor, transport, transport.send, (self._read(tensor, transport), dst, tag, later))
 
     def recv(self, tensors: Any, src: int | None, tag: int = 0, later: bool = True) -> Work:
         """Fill a tensor with what a rank of the group sent."""
-        tensor = _first(tensors)
+        tensor = first(tensors)
         transport = self.transport(tensor._storage.device.type)
         array, back = self._memory(tensor, transport)
         said = "RECV from any rank" if src is None else f"RECV from {src}"
@@ -399,6 +410,28 @@ class ProcessGroup:
             return Work.done([tensor])
         work._result = [tensor]
         return work.then(lambda: self._noted(call, work.exception()), always=True)
+
+    # ── what PyTorch's class has besides ──────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _device_types(self) -> list[Any]:
+        return [Device(kind) for kind in self.transports]
+
+    def _get_backend_name(self) -> str:
+        return self.name()
+
+    def _get_sequence_number_for_group(self) -> int:
+        return self._sequence
+
+    def get_group_store(self) -> Any:
+        """Return the store that the ranks met at; None if they met without one."""
+        return self.store
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """Set how long a collective may take from now on."""
+        self.timeout = timeout
+        for transport in self._ready.values():
+            transport.timeout = timeout
 
     # ── its end ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -458,6 +491,22 @@ class ProcessGroup:
 def _module(tensor: Any, transport: Transport) -> Any:
     """What makes arrays for a transport: NumPy, or the module of the tensor's device."""
     return numpy if transport.device == "cpu" else tensor._storage.module
+
+
+def _adjacent(tensors: Sequence[Any]) -> Any:
+    """The memory of tensors that follow each other in one block, such as the parts of `split`; None if they do not, or are too small to matter."""
+    head = tensors[0].array
+    block = tensors[0]._storage.memory
+    if block is None or head.nbytes < ENOUGH or type(block) is not numpy.ndarray or block.dtype != head.dtype or not block.flags.c_contiguous:
+        return None
+    flat, start = block.reshape(-1), address(head) - address(block)
+    place = start = start // head.itemsize
+    for tensor in tensors:
+        array = tensor.array
+        if not array.flags.c_contiguous or tensor._storage.memory is not block or address(array) != address(block) + place * head.itemsize:
+            return None
+        place += array.size
+    return flat[start:place]
 
 
 def _all(works: Sequence[Work], result: Any) -> Work:

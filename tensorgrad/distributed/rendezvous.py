@@ -8,20 +8,22 @@ import numbers
 import os
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
+from . import wire
+from .file_store import FileStore
 from .stores import HashStore, Store
 from .tcp_store import TCPStore
+from .transport.launchers import Launch, launched
 
 __all__ = ["launched_by_mpi", "register_rendezvous_handler", "rendezvous"]
 
 TIMEOUT = timedelta(minutes=30)
 Met = Iterator[tuple[Store, int, int]]
 _handlers: dict[str, Callable[..., Met]] = {}
-# (rank, number of ranks) in the variables of launchers that are not torchrun
-LAUNCHERS = (("PMI_RANK", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
-             ("SLURM_PROCID", "SLURM_NTASKS"))
+_met = 0                # how often this process has met others beside it: each time is a new place
 
 
 def register_rendezvous_handler(scheme: str, handler: Callable[..., Met]) -> None:
@@ -82,7 +84,7 @@ def _store(host: str, port: int, rank: int, world_size: int, timeout: timedelta)
     if world_size == 1:
         return HashStore()
     served = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    return TCPStore(host, port, world_size, rank == 0 and not served, timeout)
+    return TCPStore(host, port, world_size, rank == 0 and not served, timeout, multi_tenant=True)
 
 
 def _tcp(url: str, timeout: timedelta = TIMEOUT, **options: Any) -> Met:
@@ -95,7 +97,6 @@ def _tcp(url: str, timeout: timedelta = TIMEOUT, **options: Any) -> Met:
 
 
 def _file(url: str, timeout: timedelta = TIMEOUT, **options: Any) -> Met:
-    from .file_store import FileStore
     found = urlparse(url)
     if not found.path:
         raise _error("file", "path missing")
@@ -113,10 +114,16 @@ def _variable(name: str) -> str:
 
 def _env(url: str, timeout: timedelta = TIMEOUT, **options: Any) -> Met:
     query = _query(urlparse(url).query)
+    launch = None if "RANK" in os.environ or "rank" in query else launched()
+    if launch is not None and launch.size > 0:
+        query |= {"rank": str(launch.rank), "world_size": str(launch.size)}
     rank = int(query["rank"] if "rank" in query else _variable("RANK"))
     world_size = int(query["world_size"] if "world_size" in query else _variable("WORLD_SIZE"))
-    host, port = _variable("MASTER_ADDR"), int(_variable("MASTER_PORT"))
-    yield _store(host, port, rank, world_size, timeout), rank, world_size
+    if launch is not None and "MASTER_ADDR" not in os.environ:
+        yield _beside(launch, world_size), rank, world_size
+    else:
+        host, port = _variable("MASTER_ADDR"), int(_variable("MASTER_PORT"))
+        yield _store(host, port, rank, world_size, timeout), rank, world_size
     raise RuntimeError("Unable to perform re-rendezvous using env:// method")
 
 
@@ -125,6 +132,49 @@ register_rendezvous_handler("env", _env)
 register_rendezvous_handler("file", _file)
 
 
+# ── ranks that mpiexec or srun started ────────────────────────────────────────────────────────────────────────────────
+
+
 def launched_by_mpi() -> bool:
     """Return True if mpiexec or srun started this process as one of several, and no launcher of PyTorch's kind did."""
-    return "RANK" not in os.environ and any(int(os.environ.get(size, "0")) > 1 and rank in os.environ for rank, size in LAUNCHERS)
+    launch = launched()
+    return launch is not None and launch.size != 1 and "RANK" not in os.environ
+
+
+def _beside(launch: Launch, world_size: int) -> Store:
+    """The store of ranks that one launcher started on this machine: a file of theirs. Errors: RuntimeError if there are other machines."""
+    global _met
+    nodes = os.environ.get("SLURM_STEP_NUM_NODES", "1") if "srun" in launch.launcher else "1"
+    if launch.local_size not in (-1, world_size) or nodes != "1":
+        raise RuntimeError(wire.ELSEWHERE.format(host=f"the machine of some of the {world_size} ranks that {launch.launcher} started"))
+    if world_size == 1:
+        return HashStore()
+    _met += 1
+    return FileStore(str(wire.private_directory() / f"ranks-{_job()}-{_met}"), world_size)
+
+
+def _job() -> str:
+    """A name that the ranks of one start have in common, and no other process has."""
+    if "SLURM_JOB_ID" in os.environ and "SLURM_STEP_ID" in os.environ:
+        return f"slurm-{os.environ['SLURM_JOB_ID']}-{os.environ['SLURM_STEP_ID']}"
+    parent = os.getppid()
+    while parent > 1 and _has_rank(parent):         # a shell between the launcher and this process
+        parent = int(_status(parent)[1])
+    return f"{parent}-{_status(parent)[19]}"
+
+
+def _has_rank(pid: int) -> bool:
+    """Whether a process was itself started as a rank."""
+    try:
+        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:                                 # another system, or another user's
+        return False
+    return launched(dict(line.decode(errors="replace").partition("=")[::2] for line in variables)) is not None
+
+
+def _status(pid: int) -> list[str]:
+    """The state of a process, its parent, …; at 19 the time it started."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return ["0"] * 20

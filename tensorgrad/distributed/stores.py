@@ -27,7 +27,8 @@ class Request(IntEnum):
     SET, GET, ADD, COMPARE_SET, WAIT, CHECK, DELETE, COUNT, KEYS, APPEND, MULTI_GET, MULTI_SET, PUSH, POP, LENGTH = range(1, 16)
 
 
-WAITING = {Request.GET: slice(0, 1), Request.MULTI_GET: slice(None), Request.WAIT: slice(None), Request.POP: slice(0, 1)}      # which fields are keys to wait for
+# Requests that wait for keys, and which of their fields are keys.
+WAITING = {Request.GET: slice(0, 1), Request.MULTI_GET: slice(None), Request.WAIT: slice(None), Request.POP: slice(0, 1)}
 
 
 class Values:

@@ -24,7 +24,7 @@ from .stores import PATIENCE, WAITING, Request, Store, Values, milliseconds, sho
 __all__ = ["Server", "TCPStore"]
 
 HOST = "127.0.0.1"
-GRACE = 10.0                            # seconds that a client waits beyond a time limit which the server keeps, and that a server waits at exit for its clients
+GRACE = 10.0                            # seconds that a client waits beyond the time limit, and a server at exit for its clients
 ANSWER, LATE, WRONG = range(3)          # kinds of frames from the server
 JOINED = b"init/"                       # how many ranks have come; other keys begin with "/"
 

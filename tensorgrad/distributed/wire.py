@@ -28,8 +28,8 @@ LONGEST = 64 << 20                      # bytes of a frame
 VARIABLE = "TENSORGRAD_SECRET"
 SIZE = struct.Struct("!I")
 
-ELSEWHERE = ("the backend \"gloo\" joins the ranks of one machine only, {host!r} is not this one. Between machines, use init_process_group(\"mpi\") in a program "
-             "that mpiexec or srun starts (pip install tensorgrad[mpi]), or \"nccl\" for GPUs.")
+ELSEWHERE = ('the backend "gloo" joins the ranks of one machine only, {host!r} is not this one. Between machines, use init_process_group("mpi") in a '
+             'program that mpiexec or srun starts (pip install "tensorgrad-engine[mpi]"), or "nccl" for GPUs.')
 
 
 def is_this_machine(host: str) -> bool:
@@ -64,19 +64,14 @@ class Secret:
 
     @property
     def path(self) -> Path:
-        base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
-        owner = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
-        return Path(base) / f"tensorgrad-{owner}" / f"store-{self.port}"
+        return _directory() / f"store-{self.port}"
 
     def make(self) -> bytes:
         """Return a secret that others can read from now on."""
         given = _from_environment()
         if given is not None:
             return given
-        path, value = self.path, os.urandom(NONCE)
-        with suppress(FileExistsError):
-            path.parent.mkdir(mode=0o700)
-        _check_directory(path.parent)
+        path, value = private_directory() / self.path.name, os.urandom(NONCE)
         with suppress(FileNotFoundError):
             path.unlink()                           # of a server that was killed
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
@@ -122,6 +117,21 @@ def _from_environment() -> bytes | None:
     if len(value) < 16:
         raise ValueError(f"{VARIABLE} must be at least 32 hexadecimal digits")
     return value
+
+
+def _directory() -> Path:
+    base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
+    owner = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+    return Path(base) / f"tensorgrad-{owner}"
+
+
+def private_directory() -> Path:
+    """Return the directory of this user's secrets and sockets, made if there is none. Errors: DistNetworkError if others can enter it."""
+    path = _directory()
+    with suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    _check_directory(path)
+    return path
 
 
 def _check_directory(path: Path) -> None:
@@ -174,7 +184,7 @@ class Gate:
         return True
 
     def advance(self, descriptor: int) -> tuple[bool, socket.socket]:
-        """Read what a stranger says; (True, socket) with its proof, (False, socket) if the socket was closed. Errors: BlockingIOError while there is more to come."""
+        """Read what a stranger says; (True, socket) with its proof, (False, socket) if it was closed. Errors: BlockingIOError until then."""
         stranger = self._strangers[descriptor]
         try:
             said = stranger.socket.recv(2 * NONCE - len(stranger.said))
@@ -240,12 +250,17 @@ def receive_exactly(connection: socket.socket, size: int, deadline: float) -> by
     data = bytearray(size)
     view, have = memoryview(data), 0
     while have < size:
-        connection.settimeout(max(0.001, deadline - time.monotonic()))
+        set_deadline(connection, deadline)
         got = connection.recv_into(view[have:])
         if not got:
             raise DistNetworkError(f"Failed to recv, got {have} bytes. Connection was likely closed. Did the remote server shutdown or crash?")
         have += got
     return bytes(data)
+
+
+def set_deadline(connection: socket.socket, deadline: float) -> None:
+    """Let the next call end by then, with TimeoutError."""
+    connection.settimeout(max(0.001, deadline - time.monotonic()))
 
 
 # ── frames ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -2,15 +2,19 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
+import sys
+import threading
 import warnings
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from . import backends
+from . import backends, flight
 from .backends import Backend, BackendConfig
 from .group import TIMEOUT, ProcessGroup
+from .plugins import Plugged
 from .rendezvous import launched_by_mpi, rendezvous
 from .stores import PrefixStore
 from .transport.alone import Alone
@@ -33,6 +37,7 @@ class World:
         self.count = 0                                      # groups made so far, by all ranks: names of new ones
         self.local: dict[str, int] = {}                     # how often the members alone made a group of these ranks
         self.coalescing: dict[ProcessGroup, list[Any]] = {}
+        self.hook: _Hook | None = None
 
 
 _world = World()
@@ -60,8 +65,8 @@ group = GroupMember
 
 def _set_default(found: ProcessGroup | None) -> None:
     """Make a group the default one, for `nn.parallel` too."""
-    from ..nn.parallel import distributed as data_parallel
-    _world.default = data_parallel.default_group = found
+    from ..nn import processes
+    _world.default = processes.default_group = found
 
 
 def is_initialized() -> bool:
@@ -121,7 +126,9 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
             store, rank, world_size = next(rendezvous(init_method or "env://", rank, world_size, timeout=timeout))
         if not rank < world_size:
             raise RuntimeError(f"rank {rank} of {world_size} cannot be: ranks count from 0")
-        store = PrefixStore("default_pg", store)
+        store.set_timeout(timeout)
+        again = (store.add("default_pg", 1) - 1) // world_size if world_size > 1 else 0     # a store may outlive the group that ranks met at it for
+        store = PrefixStore(f"default_pg/{again}", store)
     name = str(_world.count)
     found = _made(config, store, rank, world_size, timeout, name, None, "default_pg")
     found.backend, found.config, found.store = named, config, store
@@ -129,6 +136,39 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
     _world.count += 1
     _world.groups[name] = found
     _set_default(found)
+    if Backend.MPI not in config.device_backend_map.values():       # whose transport says more, and ends the job
+        _world.hook = _Hook.put(found.rank())
+
+
+class _Hook:
+    """Names the rank in each line of an uncaught error, for the ranks of a job write to one terminal."""
+
+    def __init__(self, rank: int, before: Any) -> None:
+        self.rank, self.before = rank, before
+
+    @classmethod
+    def put(cls, rank: int) -> _Hook | None:
+        """Put it in the place of `sys.excepthook`, unless a thread is the rank."""
+        if threading.current_thread() is not threading.main_thread():
+            return None
+        hook = sys.excepthook = cls(rank, sys.excepthook)
+        return hook
+
+    def __call__(self, *error: Any) -> None:
+        said, stderr = io.StringIO(), sys.stderr
+        sys.stderr = said
+        try:
+            self.before(*error)
+        finally:
+            sys.stderr = stderr
+        lines = said.getvalue().split("\n")
+        stderr.write("\n".join(f"[rank{self.rank}]: {line}" if line else "" for line in lines))
+        stderr.flush()
+
+    def remove(self) -> None:
+        """Put back what was there, unless somebody else has come after it."""
+        if sys.excepthook is self:
+            sys.excepthook = self.before
 
 
 def _checked(timeout: Any) -> timedelta:
@@ -139,36 +179,39 @@ def _checked(timeout: Any) -> timedelta:
 
 def _made(config: BackendConfig, store: Any, rank: int, size: int, timeout: timedelta, name: str, ranks: list[int] | None, desc: str) -> ProcessGroup:
     """A group with a transport for each kind of device. That of CUDA is made when a CUDA tensor first comes."""
-    made: dict[str, Transport] = {}
+    made: dict[str, Any] = {}
     transports: dict[str, Any] = {}
     for kind, backend in config.device_backend_map.items():
         if backend in made:
             transports[kind] = made[backend]
         elif backend != Backend.NCCL:
             found = _alone_or(backend, kind, store, rank, size, timeout, name, ranks)
+            if not isinstance(found, Transport):
+                return Plugged(found, rank, size, ranks, {}, name, timeout, desc, _log(rank))
             rank, size = found.rank, found.size
             transports[kind] = made[backend] = found
     for kind, backend in config.device_backend_map.items():
         if backend == Backend.NCCL:
             transports[kind] = lambda kind=kind, backend=backend: _alone_or(backend, kind, store, rank, size, timeout, name, ranks)
-    log = None if _world.default is None else _world.default.log
-    return ProcessGroup(rank, size, ranks, transports, name, timeout, desc, log)
+    return ProcessGroup(rank, size, ranks, transports, name, timeout, desc, _log(rank))
 
 
-def _alone_or(backend: str, kind: str, store: Any, rank: int, size: int, timeout: timedelta, name: str, ranks: list[int] | None) -> Transport:
+def _log(rank: int) -> flight.Log:
+    """The log that all groups of this process share."""
+    return flight.Log(rank) if _world.default is None else _world.default.log
+
+
+def _alone_or(backend: str, kind: str, store: Any, rank: int, size: int, timeout: timedelta, name: str, ranks: list[int] | None) -> Any:
     """The transport of a backend for a new group; of one rank it needs nothing."""
     parent = _world.default
-    if size == 1:
-        return Alone(backend, kind, timeout)
+    if size == 1 and backend in backends.MODULES:
+        return Alone(backend, "cpu" if backend != Backend.NCCL else kind, timeout)
     if ranks is not None and parent is not None and kind in parent._ready and parent._ready[kind].name == backend:
         found = parent._ready[kind].split(ranks, name)
         found.timeout = timeout
         return found
     prefixed = None if store is None else PrefixStore(f"{name}/{kind}", store)
     found = backends.creator(backend)(prefixed, rank, size, timeout, name, ranks)
-    if found.size == 1:
-        found.close()
-        return Alone(backend, kind, timeout)
     return found
 
 
@@ -184,6 +227,8 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     if found is _world.default:
         for one in reversed(_world.groups.values()):
             one.shutdown()
+        if _world.hook is not None:
+            _world.hook.remove()
         _world.clear()
         _set_default(None)
     else:
@@ -305,6 +350,15 @@ def split_group(parent_pg: ProcessGroup | None = None, split_ranks: Any = None, 
     config = BackendConfig(named) if backend else parent.config
     desc = group_desc or f"{parent.group_desc}:split"
     return _among(members, named, config, _checked(timeout or TIMEOUT), _new_name(members, local=True), desc)
+
+
+def group_over(store: Any, rank: int, size: int, backend: str = "gloo", timeout: timedelta = TIMEOUT, name: str = "own") -> ProcessGroup:
+    """Make a group of one's own, which is neither the default group nor known to any function that asks about groups."""
+    config = BackendConfig(Backend(backend))
+    backends.check(config)
+    found = _made(config, store, rank, size, timeout, name, None, "undefined")
+    found.backend, found.config, found.store = Backend(backend), config, store
+    return found
 
 
 # ── asked about ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,1 +1,4 @@
-"""torch.distributed.algorithms: names that packages import before they ask whether there are other processes."""
+"""torch.distributed.algorithms: uneven inputs, communication hooks, averages of models. https://pytorch.org/docs/stable/distributed.algorithms.join.html"""
+from .join import Join, Joinable, JoinHook
+
+__all__ = ["Join", "JoinHook", "Joinable"]

@@ -51,49 +51,52 @@ class Transport:
         self.rank, self.size, self.timeout = rank, size, timeout
         self.log: Callable[[], str] = str       # gives the last collectives as text: the group sets it
 
+    def _undefined(self, method: str) -> NotImplementedError:
+        return NotImplementedError(f"{type(self).__name__} does not define {method}")
+
     def allreduce(self, call: Call, array: Any, op: ReduceOp) -> Work:
         """Replace the array of each rank by the reduction of all."""
-        raise NotImplementedError
+        raise self._undefined("allreduce")
 
     def reduce(self, call: Call, array: Any, root: int, op: ReduceOp) -> Work:
         """Replace the array of the root by the reduction of all; others keep theirs."""
-        raise NotImplementedError
+        raise self._undefined("reduce")
 
     def broadcast(self, call: Call, array: Any, root: int) -> Work:
         """Replace the array of each rank by that of the root."""
-        raise NotImplementedError
+        raise self._undefined("broadcast")
 
     def allgather(self, call: Call, out: Any, array: Any) -> Work:
         """Fill `out`, `size` times as long as `array`, with the arrays of all ranks, in their order."""
-        raise NotImplementedError
+        raise self._undefined("allgather")
 
     def gather(self, call: Call, out: Any, array: Any, root: int) -> Work:
         """As `allgather`, at the root; elsewhere `out` is None."""
-        raise NotImplementedError
+        raise self._undefined("gather")
 
     def scatter(self, call: Call, array: Any, parts: Any, root: int) -> Work:
         """Fill `array` with this rank's part of the root's `parts`, `size` times as long; elsewhere `parts` is None."""
-        raise NotImplementedError
+        raise self._undefined("scatter")
 
     def reduce_scatter(self, call: Call, out: Any, array: Any, op: ReduceOp) -> Work:
         """Fill `out` with this rank's part of the reduction of all arrays, each `size` times as long as `out`."""
-        raise NotImplementedError
+        raise self._undefined("reduce_scatter")
 
     def alltoall(self, call: Call, out: Any, array: Any, out_counts: list[int], counts: list[int]) -> Work:
         """Send `counts[i]` elements of `array`, one part after the other, to rank i, and receive `out_counts[i]` from it."""
-        raise NotImplementedError
+        raise self._undefined("alltoall")
 
     def barrier(self, call: Call) -> Work:
         """Wait until all ranks are here."""
-        raise NotImplementedError
+        raise self._undefined("barrier")
 
     def send(self, array: Any, to: int, tag: int, later: bool) -> Work:
         """Send an array to one rank. Messages between two ranks with one tag arrive in order."""
-        raise NotImplementedError
+        raise self._undefined("send")
 
     def receive(self, array: Any, source: int | None, tag: int, later: bool) -> Work:
         """Receive an array from one rank, or from whichever sends first; `Work.source_rank()` says which."""
-        raise NotImplementedError
+        raise self._undefined("receive")
 
     def batching(self) -> AbstractContextManager[Any]:
         """A block whose messages begin together: only the block's end may wait. NCCL needs to know."""
@@ -101,12 +104,12 @@ class Transport:
 
     def split(self, ranks: list[int], name: str) -> Transport:
         """A transport among some of the ranks. Only those call it, all of them; `name` is alike on them and new."""
-        raise NotImplementedError
+        raise self._undefined("split")
 
     def close(self) -> None:
         """Give back threads, sockets, memory. No rank waits for another here."""
-        raise NotImplementedError
+        raise self._undefined("close")
 
     def abort(self, reason: str) -> None:
         """End all work under way, here and on the other ranks, which raise `reason`."""
-        raise NotImplementedError
+        raise self._undefined("abort")

@@ -44,6 +44,16 @@ def create(store: Any, rank: int, size: int, timeout: timedelta, name: str, rank
     return _over(MPI, world.Dup() if world.size > 1 else world, timeout, name)
 
 
+def told(ranks: Sequence[int] | None, name: str, value: bytes | None) -> bytes:
+    """What the first of some ranks of MPI, or of all, has as `value`, on each of them: the rendezvous of a backend that has no store. All of them call this."""
+    world = load().COMM_WORLD
+    comm = world if ranks is None else _subset(world, ranks, name)
+    found: bytes = comm.bcast(value, 0)
+    if ranks is not None:
+        comm.Free()
+    return found
+
+
 def _over(MPI: Any, comm: Any, timeout: timedelta, name: str) -> Transport:
     """A transport over a communicator of its own, which it frees in the end."""
     return MPITransport(MPI, comm, timeout, name) if comm.size > 1 else Alone("mpi", "cpu", timeout)

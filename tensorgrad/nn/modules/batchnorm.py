@@ -2,8 +2,9 @@
 
 from ... import api as tg
 from .. import functional as F
-from .. import init
+from .. import init, processes
 from ..parameter import UninitializedBuffer
+from ._functions import batch_norm_of_all
 from .lazy import LazyModuleMixin, declare_later
 from .module import Module
 from .utils import PerDimension, check_dims, declare, named
@@ -154,6 +155,10 @@ class _BatchNorm(_NormBase):
         known = updates or not self.training
         mean, var = (self.running_mean, self.running_var) if known else (None, None)
         by_batch = self.training or (mean is None and var is None)
+        return self._normalized(input, mean, var, by_batch, momentum)
+
+    def _normalized(self, input, mean, var, by_batch, momentum):
+        """The input by the statistics of the batch, or by the running ones."""
         return F.batch_norm(input, mean, var, self.weight, self.bias, by_batch, momentum, self.eps)
 
 
@@ -168,7 +173,9 @@ class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d, dims=3): cls_to_become = Batch
 class SyncBatchNorm(_BatchNorm):
     """Batch norm whose batch is that of all processes together (torch.nn.SyncBatchNorm).
 
-    In one process it is BatchNorm over any number of axes.
+    Mean and variance are those of the N elements of a channel in all processes: with their means μᵣ, variances σᵣ²
+    and counts nᵣ, `mean = Σ nᵣ μᵣ / N` and `var = Σ nᵣ (σᵣ² + (μᵣ - mean)²) / N`. Gradients are those of one process
+    with the whole batch, to any order. In evaluation, or with one process, it is BatchNorm over any number of axes.
 
     Parameters:
         num_features: int: required, C
@@ -198,6 +205,12 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
         if input.size(1) == 0:
             raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    def _normalized(self, input, mean, var, by_batch, momentum):
+        group = processes.default_group if self.process_group is None else self.process_group
+        if not (by_batch and self.training) or group is None or group.size() == 1:
+            return super()._normalized(input, mean, var, by_batch, momentum)
+        return batch_norm_of_all(input, mean, var, self.weight, self.bias, momentum, self.eps, group)
 
     @classmethod
     def convert_sync_batchnorm(cls, module, process_group=None):

@@ -1,0 +1,214 @@
+"""How the ranks of one machine connect: a socket for each purpose between each two of them, after both have proved that they know the group's secret.
+
+Rank 0 leaves the secret in the store, each rank leaves its process and its address there. Where the system has abstract sockets nothing is left in the file
+system, however a rank ends.
+"""
+from __future__ import annotations
+
+import os
+import secrets
+import selectors
+import socket
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from .. import wire
+from ..errors import DistNetworkError, DistStoreError, TimedOut
+from ..stores import Store
+
+__all__ = ["Member", "meet"]
+
+LOCAL = hasattr(socket, "AF_UNIX")          # sockets without a network, which can pass descriptors of files
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One rank of a group, as the others know it."""
+
+    rank: int
+    pid: int
+    host: str
+    machine: str            # the machine since it was started
+    address: str
+
+    def __str__(self) -> str:
+        return f"rank {self.rank} (pid {self.pid} on {self.host})"
+
+
+@cache
+def machine() -> str:
+    """Return what tells this machine from others, and from itself before it was started again."""
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return socket.gethostname()
+
+
+def meet(store: Store, rank: int, size: int, timeout: timedelta, purposes: list[str]) -> tuple[list[Member], dict[str, dict[int, socket.socket]]]:
+    """Return the members, and for each purpose a connection to each other rank. Errors: RuntimeError for a rank elsewhere, TimedOut if ranks do not come."""
+    deadline = time.monotonic() + timeout.total_seconds()
+    listener, address = _listener()
+    try:
+        if rank == 0:
+            store.set("secret", secrets.token_bytes(wire.NONCE))
+        store.set(f"rank/{rank}", "\n".join((str(os.getpid()), socket.gethostname(), machine(), address)))
+        members = _members(store, size, timeout, deadline)
+        secret = store.get("secret")
+        links: dict[str, dict[int, socket.socket]] = {purpose: {} for purpose in purposes}
+        try:
+            for other in members[:rank]:
+                for purpose in purposes:
+                    links[purpose][other.rank] = _dial(other, rank, purpose, secret, deadline)
+            _accept(listener, links, range(rank + 1, size), secret, deadline, members)
+        except BaseException:
+            for found in links.values():
+                for link in found.values():
+                    link.close()
+            raise
+        return members, links
+    finally:
+        listener.close()
+        if address.startswith("unix:/"):
+            with suppress(OSError):
+                os.unlink(address.removeprefix("unix:"))
+
+
+def _listener() -> tuple[socket.socket, str]:
+    """Return a socket that listens, and its address as text."""
+    if not LOCAL:
+        found = socket.create_server(("127.0.0.1", 0), backlog=256)
+        return found, f"port:{found.getsockname()[1]}"
+    found, name = socket.socket(socket.AF_UNIX), secrets.token_hex(16)
+    if sys.platform == "linux":
+        address = f"abstract:tensorgrad-{name}"
+    else:
+        directory = wire.private_directory()
+        address = f"unix:{directory / name[:12]}"
+    try:
+        found.bind(_where(address)[1])
+        found.listen(256)
+    except BaseException:
+        found.close()
+        raise
+    return found, address
+
+
+def _where(address: str) -> tuple[int, Any]:
+    """Return the family and the address that a text means."""
+    kind, _, rest = address.partition(":")
+    if kind == "port":
+        return socket.AF_INET, ("127.0.0.1", int(rest))
+    return socket.AF_UNIX, "\0" + rest if kind == "abstract" else rest
+
+
+def _members(store: Store, size: int, timeout: timedelta, deadline: float) -> list[Member]:
+    keys = [f"rank/{rank}" for rank in range(size)]
+    try:
+        store.wait(keys, timeout)
+    except DistStoreError as error:
+        late = [rank for rank, key in enumerate(keys) if not store.check([key])]
+        raise TimedOut(f"Timed out waiting {round(1000 * timeout.total_seconds())}ms for all ranks: {late} of {size} did not come. {error}") from None
+    members = []
+    for rank, key in enumerate(keys):
+        pid, host, where, address = store.get(key).decode().split("\n")
+        members.append(Member(rank, int(pid), host, where, address))
+        if where != machine():
+            raise RuntimeError(wire.ELSEWHERE.format(host=host))
+    return members
+
+
+def _hello(purpose: str, rank: int) -> bytes:
+    return f"{purpose:<16}{rank:>8}".encode()
+
+
+def _dial(other: Member, rank: int, purpose: str, secret: bytes, deadline: float) -> socket.socket:
+    """Connect to a rank."""
+    family, address = _where(other.address)
+    while True:
+        try:
+            link = wire.connect(family, address, secret, _place(other.rank), deadline)
+        except OSError as error:                    # its queue is full, or it has other things to do, or it has gone
+            if not _alive(other):
+                raise DistNetworkError(f"Connection closed by peer: {other} has ended before it connected ({error}).") from None
+            if time.monotonic() > deadline:
+                raise TimedOut(f"Timed out waiting for {other}, which does not answer ({error}).") from None
+            time.sleep(0.005)
+            continue
+        try:
+            link.sendall(_hello(purpose, rank))
+        except BaseException:
+            link.close()
+            raise
+        return link
+
+
+def _place(rank: int) -> bytes:
+    return b"rank %d" % rank
+
+
+def _alive(member: Member) -> bool:
+    try:
+        os.kill(member.pid, 0) if os.name == "posix" else None
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def _accept(listener: socket.socket, links: dict[str, dict[int, socket.socket]], ranks: range, secret: bytes, deadline: float, members: list[Member]) -> None:
+    """Take the connections of all higher ranks. Strangers may come as well: nothing waits for them."""
+    own = _place(ranks.start - 1)
+    gate, selector = wire.Gate(secret, own), selectors.DefaultSelector()
+    listener.setblocking(False)
+    selector.register(listener, selectors.EVENT_READ)
+    try:
+        while any(rank not in found for found in links.values() for rank in ranks):
+            for key, _ in selector.select(0.2):
+                if key.fileobj is listener:
+                    with suppress(OSError):
+                        connection, _ = listener.accept()
+                        if gate.admit(connection):
+                            selector.register(connection, selectors.EVENT_READ)
+                    continue
+                with suppress(BlockingIOError):
+                    proved, connection = gate.advance(key.fd)
+                    selector.unregister(key.fd)
+                    if proved:
+                        _place_link(connection, links, ranks, deadline)
+            for descriptor in gate.expired():
+                selector.unregister(descriptor)
+                gate.dismiss(descriptor)
+            _check_missing(links, ranks, deadline, members)
+    finally:
+        gate.close()
+        selector.close()
+
+
+def _place_link(connection: socket.socket, links: dict[str, dict[int, socket.socket]], ranks: range, deadline: float) -> None:
+    """Read who a proved peer is."""
+    try:
+        said = wire.receive_exactly(connection, 24, min(deadline, time.monotonic() + wire.SECONDS)).decode()
+        purpose, rank = said[:16].strip(), int(said[16:])
+        if rank not in ranks or purpose not in links or rank in links[purpose]:
+            raise ValueError(said)
+    except (OSError, ValueError, DistNetworkError):
+        connection.close()
+        return
+    if connection.family == socket.AF_INET:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    links[purpose][rank] = connection
+
+
+def _check_missing(links: dict[str, dict[int, socket.socket]], ranks: range, deadline: float, members: list[Member]) -> None:
+    missing = [members[rank] for rank in ranks if any(rank not in found for found in links.values())]
+    for member in missing:
+        if not _alive(member):
+            raise DistNetworkError(f"Connection closed by peer: {member} has ended before it connected.")
+    if missing and time.monotonic() > deadline:
+        raise TimedOut(f"Timed out waiting for {', '.join(map(str, missing))} to connect.")

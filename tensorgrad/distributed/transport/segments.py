@@ -1,0 +1,87 @@
+"""The memory that the ranks of one machine share: each rank writes to its own slots, all read them.
+
+Between Linux processes it is memory without a name, gone with the last process that has it. Where descriptors cannot be passed between processes, each rank
+has copies of the others' slots, which doorbells bring up to date.
+"""
+from __future__ import annotations
+
+import socket
+import struct
+from typing import Any
+
+import numpy as np
+
+from ...multiprocessing.reductions import Block
+from .. import wire
+from ..errors import DistBackendError, DistNetworkError
+from . import mesh
+
+__all__ = ["SLOTS", "Segments"]
+
+PIECE = struct.Struct("<II")
+SLOTS = 3               # a rank writes one while others may still read the two before
+COPIED = 32 << 10       # bytes of a slot that is sent through a socket: it fits into the socket's buffer
+
+
+def slot_size(size: int) -> int:
+    """Return the bytes of a slot: chunks stay in the cores' caches."""
+    return 1 << 20 if size <= 2 else 512 << 10 if size <= 16 else 256 << 10
+
+
+class Segments:
+    """The slots of all ranks of a group. `slot` is the size of one in bytes; `shared` says whether others see what is written."""
+
+    def __init__(self, rank: int, size: int, links: dict[int, socket.socket], deadline: float) -> None:
+        self.shared = mesh.LOCAL
+        self.rank, self.slot = rank, slot_size(size) if self.shared else COPIED
+        length = 2 * SLOTS * self.slot
+        if not self.shared:
+            self.memory = [np.empty(length, np.uint8) for _ in range(size)]
+        else:
+            own = Block(length)
+            for link in links.values():
+                socket.send_fds(link, [b"memory"], [own.descriptor])
+            blocks = [own if other == rank else _received(links[other], length, deadline) for other in range(size)]
+            self.memory = [block.array for block in blocks]
+            self._blocks = blocks
+        self._views: dict[Any, list[list[Any]]] = {}
+
+    def views(self, dtype: Any) -> list[list[Any]]:
+        """Return the slots of each rank as arrays: `SLOTS` for what a rank gives, `SLOTS` for what it has worked out."""
+        found = self._views.get(dtype)
+        if found is None:
+            count = self.slot // dtype.itemsize
+            found = self._views[dtype] = [[memory[i * self.slot:(i + 1) * self.slot][:count * dtype.itemsize].view(dtype) for i in range(2 * SLOTS)]
+                                          for memory in self.memory]
+        return found
+
+    def packed(self, arrays: Any) -> bytes:
+        """Return arrays of the own slots as bytes, with their places: for ranks that do not share memory."""
+        start, pieces = self.memory[self.rank].ctypes.data, []
+        for array in arrays:
+            pieces += PIECE.pack(array.ctypes.data - start, array.nbytes), array.view(np.uint8)
+        return b"".join(pieces)
+
+    def unpack(self, other: int, body: memoryview) -> None:
+        """Write to another rank's slots what it has sent of them. Errors: DistBackendError for a place that is none."""
+        memory, at = self.memory[other], 0
+        while at < len(body):
+            place, size = PIECE.unpack_from(body, at)
+            at += PIECE.size
+            if place + size > len(memory) or at + size > len(body):
+                raise DistBackendError(f"Rank {other} sent a damaged message")
+            memory[place:place + size] = np.frombuffer(body[at:at + size], np.uint8)
+            at += size
+
+    def close(self) -> None:
+        """Give the memory back as soon as no array of it is left."""
+        self._views, self.memory, self._blocks = {}, [], []
+
+
+def _received(link: socket.socket, length: int, deadline: float) -> Any:
+    """Return the memory of another rank."""
+    wire.set_deadline(link, deadline)
+    said, descriptors, _, _ = socket.recv_fds(link, 6, 1)
+    if said != b"memory" or len(descriptors) != 1:
+        raise DistNetworkError("Connection closed by peer: it has ended before it shared its memory.")
+    return Block(length, descriptors[0])

@@ -1,0 +1,165 @@
+"""Buckets: the gradients of several parameters in one flat piece of memory, which travels between processes as one."""
+from ...core.dispatch import wrap
+from ...guest import compute
+
+__all__ = ["Bucket", "GradBucket", "assigned"]
+
+
+def assigned(parameters, order, limits):
+    """Return lists of indices of parameters, one for each bucket, in the order in which buckets are full.
+
+    Parameters are taken in `order`. Those of one dtype and device share a bucket until it has as many bytes as its limit; from the last of `limits` on,
+    that is the limit of all.
+    """
+    filling, closed, full = {}, {}, []
+    for index in order:
+        parameter = parameters[index]
+        kind = parameter.dtype, parameter.device
+        indices, size = filling.pop(kind, ([], 0))
+        indices.append(index)
+        size += parameter.array.nbytes
+        count = closed.get(kind, 0)
+        if size >= limits[min(count, len(limits) - 1)]:
+            closed[kind] = count + 1
+            full.append(indices)
+        else:
+            filling[kind] = indices, size
+    rank = {index: place for place, index in enumerate(order)}
+    return sorted([*full, *(indices for indices, _ in filling.values())], key=lambda indices: rank[indices[-1]])
+
+
+class Bucket:
+    """Parameters whose gradients travel together, and the memory for these: `flat`, of which `views` are the pieces, each laid out as its parameter.
+
+    A gradient moves into its view when it is complete, and has its memory there from then on. With `lasting` memory the next backward finds the views where
+    they were, as `gradient_as_bucket_view` says; else it gets memory of its own, for programs may keep gradients.
+    """
+
+    __slots__ = ("indices", "parameters", "flat", "views", "lasting", "fresh", "pending", "copied", "work", "_storage")
+
+    def __init__(self, indices, parameters, lasting):
+        self.indices, self.parameters, self.lasting = indices, parameters, lasting
+        self._storage = parameters[0]._storage.nowhere          # whose guard makes the device the current one, see core.sweep.on
+        self.flat, self.views, self.work = None, [None] * len(parameters), None
+        self.fresh, self.copied, self.pending = False, [], len(parameters)
+
+    def begin(self):
+        """Get ready for another backward."""
+        self.pending, self.copied, self.work, self.fresh = len(self.parameters), [], None, False
+
+    def prepare(self):
+        """Make the memory, unless all gradients are in it already, or it lasts."""
+        self.fresh = True
+        if self.flat is not None and (self.lasting or all(p._grad is not None and p._grad.array is view
+                                                          for p, view in zip(self.parameters, self.views, strict=True))):
+            return
+        arrays = [p.array for p in self.parameters]
+        self.flat = compute(type(self._storage).xp.empty, sum(a.size for a in arrays), dtype=arrays[0].dtype)
+        start = 0
+        for place, array in enumerate(arrays):
+            self.views[place] = laid_out(self.flat[start:start + array.size], array)
+            start += array.size
+
+    def take(self, place, factor, used=True):
+        """Move the gradient of a parameter into its view, times `factor`; zeros if there is none.
+
+        A gradient whose memory belongs to something else, such as a buffer of the program's own, is copied, and copied back in the end.
+        """
+        if not self.fresh:
+            self.prepare()
+        grad, view = self.parameters[place]._grad, self.views[place]
+        if grad is None:
+            view[...] = 0
+            return
+        array = grad.array
+        if factor != 1:
+            compute(type(self._storage).module.multiply, array, factor, view)
+        elif array is not view:
+            view[...] = array
+        if array is view or not used:
+            return
+        if grad.origin is None and array.base is None:
+            settle(grad, view)
+        else:
+            self.copied.append((grad, view))
+
+    def release(self):
+        """Give gradients memory of their own again."""
+        for parameter, view in zip(self.parameters, self.views, strict=True):
+            if parameter._grad is not None and parameter._grad.array is view:
+                settle(parameter._grad, view.copy())
+
+    def tensor(self):
+        """The whole memory as a tensor."""
+        if not self.fresh:
+            self.prepare()
+        return wrap(self.flat, type(self._storage)())
+
+    def finish(self):
+        """Wait for the sum of all processes; gradients have it then."""
+        work, self.work = self.work, None
+        if work is not None:
+            work.wait()
+        for grad, view in self.copied:
+            grad.array[...] = view
+            grad._storage.wrote()
+        self.copied = []
+
+
+def settle(grad, view):
+    """Let a gradient have its memory at a place in a bucket, where its values are."""
+    grad.array, grad._storage = view, type(grad._storage)()
+
+
+def laid_out(piece, array):
+    """A flat piece of memory in the shape of an array, its axes in the array's order if that fills its memory."""
+    shape = array.shape
+    if array.flags.c_contiguous or len(shape) < 2:
+        return piece.reshape(shape)
+    order = sorted(range(len(shape)), key=lambda axis: -array.strides[axis])
+    if not array.transpose(order).flags.c_contiguous:
+        return piece.reshape(shape)
+    back = [order.index(axis) for axis in range(len(shape))]
+    return piece.reshape([shape[axis] for axis in order]).transpose(back)
+
+
+class GradBucket:
+    """What a communication hook is given: a bucket of gradients of this process, to be made those of all.
+
+    https://pytorch.org/docs → torch.distributed.GradBucket
+    """
+
+    def __init__(self, bucket, index, last):
+        self._bucket, self._index, self._last, self._buffer = bucket, index, last, bucket.tensor()
+
+    def index(self):
+        """The number of the bucket, in the order in which they travel."""
+        return self._index
+
+    def buffer(self):
+        """The gradients as one flat tensor."""
+        return self._buffer
+
+    def set_buffer(self, buffer):
+        """Put another tensor in the place of the flat one."""
+        self._buffer = buffer
+
+    def gradients(self):
+        """The gradient of each parameter: views of the buffer."""
+        found, start = [], 0
+        for parameter, view in zip(self._bucket.parameters, self._bucket.views, strict=True):
+            size = parameter.array.size
+            if self._buffer.array is self._bucket.flat:
+                found.append(wrap(view, type(self._bucket._storage)()))
+            else:
+                found.append(self._buffer[start:start + size].view(parameter.shape))
+            start += size
+        return found
+
+    def parameters(self):
+        """The parameters, in the order of their gradients."""
+        return list(self._bucket.parameters)
+
+    def is_last(self):
+        """Whether no other bucket of this backward comes after it."""
+        return self._last
