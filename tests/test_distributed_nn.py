@@ -88,7 +88,8 @@ def test_gradients_are_those_of_the_sum_of_all_losses():
         directions = tensorgrad.arange(6. * count, dtype=tensorgrad.float64).mul(2.3).add(5 * rank).cos().reshape(count, 6)
         for name in COLLECTIVES:
             with tensorgrad.no_grad():
-                moved = [loss(tensorgrad, name, of_rank(tensorgrad, rank) + sign * step * direction, rank).item() for direction in directions for sign in (1, -1)]
+                moved = [loss(tensorgrad, name, of_rank(tensorgrad, rank) + sign * step * direction, rank).item()
+                         for direction in directions for sign in (1, -1)]
             found[name] = directions.numpy() @ gradient(tensorgrad, name, rank)[1], np.subtract(moved[::2], moved[1::2]) / (2 * step)
         return found
     found = as_threads(SIZE, lambda rank, _: program(rank))
