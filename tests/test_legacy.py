@@ -399,7 +399,7 @@ def test_T33_graphs_of_modules():
     assert torch.allclose(found, leaf.grad, atol=1e-6) and torch.allclose(left.gradWeight, a.weight.grad, atol=1e-5)
     assert [node.op for node in model.graph.nodes] == ["placeholder"] + ["call_module"] * 4 + ["output"] and "hidden" in str(model.graph)
     drawn = torch.viz.graph(model)
-    assert "CAddTable" in drawn.svg() and "hidden: Tanh" in drawn.dot() and "(5, 4)" in drawn.svg()
+    assert "CAddTable" in drawn.svg() and "hidden: Tanh" in drawn.dot() and "5×4" in drawn.svg()
     parts = nn.SplitTable(1)(x).split(3)
     sums = nngraph.gModule([x], [nn.CAddTable()(*parts)])
     assert torch.allclose(sums.forward(data), data.sum(1)) and torch.equal(sums.backward(data, torch.ones(5)), torch.ones(5, 3))

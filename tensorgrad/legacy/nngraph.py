@@ -107,13 +107,14 @@ def picture(module: gModule, *, shapes: bool = True, fold: bool = True, title: s
         elif node.op == "call_module":
             part = module.modules[int(node.target.rpartition(".")[2])]
             kind = type(part).__name__
-            title = kind if node.name.rstrip("_0123456789") == kind.lower() else f"{node.name}: {kind}"
-            made[node] = model.add("step", title, about=repr(part), shape=tuple(getattr(part.output, "shape", ())))
+            label = kind if node.name.rstrip("_0123456789") == kind.lower() else f"{node.name}: {kind}"
+            made[node] = model.add("step", label, about=repr(part), shape=tuple(getattr(part.output, "shape", ())))
             for position, source in enumerate(node.args):
                 model.link(made[source], made[node], position=position)
         else:
             for number, source in enumerate(node.args[0], 1):
-                model.link(made[source], model.add("value", f"output {number}" if len(node.args[0]) > 1 else "output"))
+                end = model.add("value", f"output {number}" if len(node.args[0]) > 1 else "output", shape=made[source].shape)
+                model.link(made[source], end)
     steps = sum(node.op == "call_module" for node in module.graph.nodes)
     return viz.Graph(model, Shows(shapes), fold, title or f"gModule of {steps} steps")
 
