@@ -24,6 +24,8 @@ def first_line(thing: Any) -> str:
 def signature_of(thing: Any, method: bool = False) -> str:
     if isinstance(thing, EnumType):         # Python's own signature of these, and of callable modules, differs between its versions
         return "(value)"
+    if isinstance(thing, type) and issubclass(thing, Exception):
+        return "(message)"
     if isinstance(thing, ModuleType):
         thing = thing.__call__
     try:
@@ -118,7 +120,7 @@ def namespaces_section() -> Iterator[str]:
         module = import_module(f"tensorgrad.{title}")
         yield f"## tensorgrad.{title}\n"
         yield intro + "\n"
-        names = [n for n in module.__all__ if callable(getattr(module, n))]
+        names = [n for n in module.__all__ if callable(member := getattr(module, n)) and member is not str]
         yield from table([(f"`{n}{signature_of(getattr(module, n))}`", first_line(getattr(module, n))) for n in sorted(names)], "name", "what it is")
 
 

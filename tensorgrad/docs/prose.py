@@ -367,7 +367,8 @@ no variable needs to be set, and `init_process_group()` takes `mpi` by itself. `
 `make test-cuda` tests it where there are GPUs. CUDA tensors over `gloo` and `mpi` go through host memory. `gloo` refuses a rank on another machine and says
 what to use. Its rendezvous listens on the loopback alone, and reads nothing from a peer that has not proved that it knows the job's secret.
 
-* One machine, CPU: `gloo`. As many ranks as cores, a thread each, if the batch can be split that far; one process with all threads is simpler and often as fast.
+* One machine, CPU: `gloo`. As many ranks as cores, a thread each, if the batch can be split that far; one process with all threads is simpler, and often
+  as fast.
 * A cluster: `mpi`, with as many ranks on a node as it has cores or sockets. Asynchronous messages of MPI move on only inside calls of MPI, so less
   of them overlaps with the backward than with `gloo`; `MPICH_ASYNC_PROGRESS=1` changes that for a core.
 * GPUs: `nccl`.
@@ -388,14 +389,16 @@ raises on all ranks, with both sides: "Detected mismatch between collectives on 
 
 | | |
 |---|---|
-| `nn.parallel.DistributedDataParallel` | a copy of the model on each rank; gradients are averaged in buckets while the backward goes on; `no_sync`, `find_unused_parameters`, `static_graph`, `gradient_as_bucket_view`, communication hooks |
+| `nn.parallel.DistributedDataParallel` | a copy of the model on each rank; gradients are averaged in buckets while the backward goes on |
 | `nn.SyncBatchNorm` | statistics over the batches of all ranks: with it two ranks have the losses of one with the whole batch |
 | `utils.data.distributed.DistributedSampler` | each rank's part of a data set; `set_epoch` for another order in each epoch |
 | `distributed.optim.ZeroRedundancyOptimizer` | each rank keeps, and updates, the optimizer's state of a part of the parameters |
 | `distributed.algorithms.join.Join` | ranks with unlike numbers of batches: those that are done answer for the others until all are |
 | `distributed.checkpoint` | each rank writes its part of a state, and any number of ranks reads it |
 | `distributed.device_mesh.init_device_mesh` | named groups of ranks |
-| `multiprocessing`, `Tensor.share_memory_()` | parameters in memory that processes share, without any messages (hogwild): [examples/mnist/hogwild.py](examples/mnist/hogwild.py) |
+| `Module.share_memory()`, `multiprocessing` | parameters in memory that processes share (hogwild): [examples/mnist/hogwild.py](examples/mnist/hogwild.py) |
+
+`DistributedDataParallel` has PyTorch's options: `no_sync`, `find_unused_parameters`, `static_graph`, `gradient_as_bucket_view`, communication hooks.
 
 **A lesson.** `viz.collectives` runs the algorithms of all-reduce and its kin among ranks of one process, and makes a page of it: who sends what to whom in each
 step, how many bytes and how long that takes, by counting and by formula, and which algorithm is best at which size. The pages work offline.
