@@ -364,8 +364,8 @@ no variable needs to be set, and `init_process_group()` takes `mpi` by itself. `
 | `nccl` | CUDA tensors | GPUs | CuPy with NCCL |
 
 `nccl` **has not run on hardware yet**: its logic is tested over a stand-in for CuPy's module, and its calls against that module's names and arguments;
-`make test-cuda` tests it where there are GPUs. CUDA tensors over `gloo` and `mpi` go through host memory. `gloo` refuses a rank on another machine and says
-what to use. Its rendezvous listens on the loopback alone, and reads nothing from a peer that has not proved that it knows the job's secret.
+`make test-cuda` includes its tests where there are GPUs. CUDA tensors over `gloo` and `mpi` go through host memory. `gloo` refuses a rank on another machine
+and says what to use. Its rendezvous listens on the loopback alone, and reads nothing from a peer that has not proved that it knows the job's secret.
 
 * One machine, CPU: `gloo`. As many ranks as cores, a thread each, if the batch can be split that far; one process with all threads is simpler, and often
   as fast.
@@ -373,7 +373,16 @@ what to use. Its rendezvous listens on the loopback alone, and reads nothing fro
   of them overlaps with the backward than with `gloo`; `MPICH_ASYNC_PROGRESS=1` changes that for a core.
 * GPUs: `nccl`.
 * Where all-reduces take longer than the backward: average less often (`no_sync` for all but the last of several batches), compress gradients
-  (`bf16_compress_hook`), enlarge the batch of each rank, and only then buy a network. At which number of ranks that is, see below.
+  (`bf16_compress_hook`), enlarge the batch of each rank, and only then buy a network.
+
+**From how many ranks on** communication takes longer than computing follows from three numbers: the bytes m of the gradients, the time that a rank
+computes, and the bandwidth β of a node's connection. The best all-reduces reduce within a node first, so that all its ranks together send
+2(n − 1)/n · m to other nodes, n being the nodes: about 2 m / β, hidden behind the backward as long as it is shorter. More nodes change little after the step
+from one to several. [BENCHMARK.md](BENCHMARK.md#several-processes) has 2 to 4,096 ranks, 16 on each node, simulated bucket by bucket from measured time
+lines. The gradients of a small GPT (3 MB, 67 ms of computing on one core) are hidden at all numbers of ranks with 10 Gb/s; those of a ResNet-18 (45 MB,
+100 ms) take longer than computing from two nodes on with 1 Gb/s, and from 256 ranks on with 10 Gb/s if a batch of 4,096 is shared out among all. Ranks that
+compute 50 times as fast, as GPUs do, outrun each of these networks, the GPT 100 Gb/s at 512 ranks.
+`python -m benchmarks.distributed --simulate --latency 5e-6 --bandwidth 3e9 --per-node 8` does it for yours.
 
 **When something hangs or fails.** Ranks must call the same collectives, in one order, with the same shapes and dtypes. `gloo` compares that in every call and
 raises on all ranks, with both sides: "Detected mismatch between collectives on ranks. Rank 1 is running collective: …, but Rank 0 is running collective: …".
