@@ -380,8 +380,8 @@ computes, and the bandwidth β of a node's connection. The best all-reduces redu
 2(n − 1)/n · m to other nodes, n being the nodes: about 2 m / β, hidden behind the backward as long as it is shorter. More nodes change little after the step
 from one to several. [BENCHMARK.md](BENCHMARK.md#several-processes) has 2 to 4,096 ranks, 16 on each node, simulated bucket by bucket from measured time
 lines. The gradients of a small GPT (3 MB, 67 ms of computing on one core) are hidden at all numbers of ranks with 10 Gb/s; those of a ResNet-18 (45 MB,
-100 ms) take longer than computing from two nodes on with 1 Gb/s, and from 256 ranks on with 10 Gb/s if a batch of 4,096 is shared out among all. Ranks that
-compute 50 times as fast, as GPUs do, outrun each of these networks, the GPT 100 Gb/s at 512 ranks.
+100 ms) take longer than computing from two nodes on with 1 Gb/s, and from some hundred ranks on with 10 Gb/s if a batch of 4,096 is shared out among all. Ranks
+that compute 50 times as fast, as GPUs do, outrun each of these networks.
 `python -m benchmarks.distributed --simulate --latency 5e-6 --bandwidth 3e9 --per-node 8` does it for yours.
 
 **When something hangs or fails.** Ranks must call the same collectives, in one order, with the same shapes and dtypes. `gloo` compares that in every call and
