@@ -63,7 +63,8 @@ def wrong_arguments(torch):
             lambda: d.all_gather_object([None], 1, group=outside), lambda: d.barrier(group=outside), lambda: d.get_rank(outside),
             lambda: d.get_world_size(outside), lambda: d.get_backend(outside), lambda: d.new_group([0, 0])[0], lambda: d.new_group([0, 1]),
             lambda: d.new_group([0], timeout=3), lambda: d.isend(x, 0, group=outside), lambda: d.irecv(x, 0, group=outside),
-            lambda: d.recv(x, 0, group=outside), lambda: d.send(x, 0), lambda: d.P2POp(d.send, x, 0), lambda: [str(p2p), p2p.peer, p2p.group_peer, p2p.tag],
+            lambda: d.recv(x, 0, group=outside), lambda: d.send(x, 0), lambda: d.P2POp(d.send, x, 0),
+            lambda: [str(p2p), p2p.peer, p2p.group_peer, p2p.tag],
             lambda: d.batch_isend_irecv([1]), lambda: str(d.reduce_op.SUM), lambda: d.reduce_op.X, lambda: d.monitored_barrier(timeout=3),
             lambda: d.get_node_local_rank(), lambda: d.get_node_local_rank(3), lambda: d.get_global_rank(world, 5), lambda: d.get_group_rank(3, 5),
             lambda: d.get_default_backend_for_device("meta"), lambda: d.get_default_backend_for_device("cpu"), lambda: d.new_subgroups(2),
@@ -74,8 +75,10 @@ def wrong_arguments(torch):
             lambda: d.scatter_object_list([], [1]), lambda: d.scatter_object_list([None], None), lambda: d.scatter_object_list([None], [1, 2]),
             lambda: d.gather_object(1, None), lambda: d.all_gather_object([], 1), lambda: d.broadcast_object_list([], 0),
             lambda: d.destroy_process_group(3), lambda: d.destroy_process_group(outside), lambda: d.recv_object_list([None], 0),
-            lambda: d.send_object_list([None], 0), lambda: d.scatter(x), lambda: d.gather(x), lambda: d.all_reduce(torch.ones(1, dtype=torch.int64), d.ReduceOp.AVG),
-            lambda: d.all_reduce(x.to(torch.complex64), d.ReduceOp.MAX), lambda: d.all_reduce(x, d.ReduceOp.AVG), lambda: d.get_backend_config(),
+            lambda: d.send_object_list([None], 0), lambda: d.scatter(x), lambda: d.gather(x),
+            lambda: d.all_reduce(torch.ones(1, dtype=torch.int64), d.ReduceOp.AVG),
+            lambda: d.all_reduce(x.to(torch.complex64), d.ReduceOp.MAX), lambda: d.all_reduce(x, d.ReduceOp.AVG),
+            lambda: d.get_backend_config(),
             lambda: [world.name(), world.group_name, world.group_desc, world.size(), world.rank()], lambda: d.reduce_scatter(x, [x, x]),
             lambda: d.supports_complex(d.ReduceOp.MAX), lambda: [d.ReduceOp.SUM == 0, int(d.ReduceOp.BXOR), list(d.ReduceOp.RedOpType.__members__)[:8]],
             lambda: d.all_gather_into_tensor(out, x), lambda: d.reduce_scatter_tensor(out, x), lambda: d.all_reduce_coalesced([x, out]),
@@ -94,8 +97,9 @@ def ways_to_meet(torch):
     store = d.HashStore()
     found = []
     alone = {"store": store, "rank": 0, "world_size": 1}
-    for options in ({"backend": "ucc"} | alone, {"backend": "cpu:words"} | alone, {"init_method": "x"}, {"init_method": "foo://x"}, {"init_method": 3}, {"timeout": 3},
-                    {"store": store}, {"store": store, "world_size": 1}, {"store": store, "init_method": "env://"}, {"init_method": "tcp://127.0.0.1"},
+    for options in ({"backend": "ucc"} | alone, {"backend": "cpu:words"} | alone, {"init_method": "x"}, {"init_method": "foo://x"}, {"init_method": 3},
+                    {"timeout": 3}, {"store": store}, {"store": store, "world_size": 1}, {"store": store, "init_method": "env://"},
+                    {"init_method": "tcp://127.0.0.1"},
                     {"init_method": "tcp://127.0.0.1:1"}, {"init_method": "tcp://127.0.0.1:1?rank=0"}, {"init_method": "file://"},
                     {"init_method": "file:///tmp/x"}, {"init_method": "file:///tmp/x?rank=0"}, {"init_method": "env://?rank=0", "rank": 0, "world_size": 1},
                     {"rank": "0"}):

@@ -172,4 +172,4 @@ def creator(name: str) -> Callable[..., Any]:
     if name.upper() in Backend._plugins:
         plugin = Backend._plugins[name.upper()]
         return lambda store, rank, size, timeout, name, ranks=None: plugin.creator_fn(store, rank, size, timeout)
-    return import_module(f"{__package__}.transport.{MODULES[name]}").create  # type: ignore[no-any-return]
+    return import_module(f"{__package__}.transport.{MODULES[name]}").create

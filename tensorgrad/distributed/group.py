@@ -484,7 +484,7 @@ class ProcessGroup:
         root = getattr(root, "rootRank", root)
         if not 0 <= root < self._size:
             raise RuntimeError(f"ProcessGroup{self._label()}::{kind}: invalid root rank: {root}")
-        return root  # type: ignore[no-any-return]
+        return root
 
     def _fits(self, kind: str, name: str, tensors: Any, like: Any) -> None:
         """Check a list of one tensor per rank. Errors: RuntimeError for another length, shape or dtype."""

@@ -50,7 +50,7 @@ def _sizes(data: Any, group: Any, device: str) -> list[int]:
     """How many bytes each rank has."""
     out = tg.empty(_group(group).size(), dtype=tg.int64, device=device)
     all_gather(list(out.split(1)), _tensor(np.array([len(data)]), device), group)
-    return out.tolist()  # type: ignore[no-any-return]
+    return out.tolist()
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: ProcessGroup | None = None) -> None:
@@ -186,7 +186,7 @@ def recv_object_list(object_list: list[Any], src: int | None = None, group: Proc
             batch_isend_irecv([P2POp(irecv, tensor, group=found, group_peer=place)]).pop().wait()
             return place
         source = recv(tensor, group=found, group_src=place)
-        return found.ranks.index(source)  # type: ignore[no-any-return]
+        return found.ranks.index(source)
     sizes = tg.empty(len(object_list), dtype=tg.int64, device=device)
     place = received(sizes, place)
     data = tg.empty(int(sizes.sum()), dtype=tg.uint8, device=device)

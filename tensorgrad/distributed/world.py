@@ -385,7 +385,7 @@ def _group(group: Any) -> Any:
 def _registered(group: Any) -> ProcessGroup:
     if group is not _world.default and (not isinstance(group, ProcessGroup) or _world.groups.get(group.group_name) is not group):
         raise ValueError(f"Group {group} is not registered, please create group with torch.distributed.new_group API")
-    return group  # type: ignore[no-any-return]
+    return group
 
 
 def get_rank(group: ProcessGroup | None = None) -> int:
@@ -393,12 +393,12 @@ def get_rank(group: ProcessGroup | None = None) -> int:
     if _outside(group):
         return -1
     default = _group(None)
-    return default.rank() if group is None else get_group_rank(group, default.rank())  # type: ignore[no-any-return]
+    return default.rank() if group is None else get_group_rank(group, default.rank())
 
 
 def get_world_size(group: ProcessGroup | None = None) -> int:
     """Return the number of ranks in a group; -1 if this one is not in it. https://pytorch.org/docs → torch.distributed.get_world_size"""
-    return -1 if _outside(group) else _group(group).size()  # type: ignore[no-any-return]
+    return -1 if _outside(group) else _group(group).size()
 
 
 def _member(group: Any) -> ProcessGroup:
