@@ -1,5 +1,6 @@
 """Processes that work together: one alone beside PyTorch, two that train one model, stores."""
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -172,7 +173,6 @@ if __name__ == "__main__":
 
 
 def test_two_processes(tmp_path):
-    import socket
     path = tmp_path / "two.py"
     path.write_text(TWO, encoding="utf-8")
     with socket.socket() as free:
@@ -208,3 +208,45 @@ def test_other_ways_to_meet():
     dist.init_process_group(init_method="tcp://127.0.0.1:1?rank=0&world_size=1")
     assert dist.get_rank() == 0
     dist.destroy_process_group()
+
+
+MEETINGS = """
+import os, sys, tensorgrad.distributed as dist, tensorgrad as torch
+path, port = sys.argv[1:]
+rank = int(os.environ["PMI_RANK"])                     # as mpiexec sets it, and nothing else
+for options in {}, {"init_method": f"file://{path}", "rank": rank, "world_size": 2}, {"init_method": f"tcp://127.0.0.1:{port}?rank={rank}&world_size=2"}, {}:
+    dist.init_process_group("gloo", **options)
+    x = torch.tensor(rank + 1)
+    dist.all_reduce(x)
+    dist.barrier()
+    assert x.item() == 3 and dist.get_rank() == rank
+    dist.destroy_process_group()
+os.environ.update(RANK=str(rank), WORLD_SIZE="2", LOCAL_WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+try:
+    dist.init_process_group("gloo")
+except RuntimeError as error:
+    assert "one machine only, but of 2 ranks 1 are on this one. Between machines, use init_process_group(\\"mpi\\")" in str(error)
+    print("met", rank)
+os.environ.pop("LOCAL_WORLD_SIZE")
+dist.init_process_group("gloo")
+raise ValueError("a rank says who it is")
+"""
+
+
+def test_ways_of_two_processes_to_meet(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    settings = {**os.environ, "PYTHONPATH": str(ROOT), "PMI_SIZE": "2", "MPI_LOCALNRANKS": "2", "XDG_RUNTIME_DIR": str(tmp_path)}
+    started = [subprocess.Popen([sys.executable, "-W", "error", "-c", MEETINGS, str(tmp_path / "store"), port], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                text=True, env=settings | {"PMI_RANK": str(rank), "MPI_LOCALRANKID": str(rank)}) for rank in range(2)]
+    try:
+        for rank, process in enumerate(started):
+            out, err = process.communicate(timeout=110)
+            assert process.returncode == 1 and out == f"met {rank}\n", err
+            assert err.splitlines()[0] == f"[rank{rank}]: Traceback (most recent call last):", err
+            assert f"[rank{rank}]: ValueError: a rank says who it is" in err.splitlines(), err
+    finally:
+        for process in started:
+            process.kill()
+    assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == []       # neither stores nor secrets
