@@ -101,8 +101,10 @@ def ways_to_meet(torch):
     for options in ({"backend": "ucc"} | alone, {"backend": "cpu:words"} | alone, {"init_method": "x"}, {"init_method": "foo://x"}, {"init_method": 3},
                     {"timeout": 3}, {"store": store}, {"store": store, "world_size": 1}, {"store": store, "init_method": "env://"},
                     {"init_method": "tcp://127.0.0.1"},
-                    {"init_method": "tcp://127.0.0.1:1"}, {"init_method": "tcp://127.0.0.1:1?rank=0"}, {"init_method": "file://"},
-                    {"init_method": "file:///tmp/x"}, {"init_method": "file:///tmp/x?rank=0"}, {"init_method": "env://?rank=0", "rank": 0, "world_size": 1},
+                    {"init_method": "tcp://127.0.0.1:1"},
+                    {"init_method": "tcp://127.0.0.1:1?rank=0"}, {"init_method": "file://"},
+                    {"init_method": "file:///nowhere/x"}, {"init_method": "file:///nowhere/x?rank=0"},
+                    {"init_method": "env://?rank=0", "rank": 0, "world_size": 1},
                     {"rank": "0"}):
         found.append(attempt(lambda options=options: d.init_process_group(**{"backend": "gloo"} | options)))
     return found, [attempt(call) for call in (d.get_rank, d.get_backend, d.barrier, lambda: d.new_group([0]), d.destroy_process_group,

@@ -14,6 +14,9 @@ errors are PyTorch's; `nn.parallel.DistributedDataParallel` averages gradients w
 """
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from ..nn.parallel.buckets import GradBucket
 from . import backends, collectives, objects, options, point_to_point, world
 from .backends import *  # noqa: F403
@@ -36,14 +39,21 @@ from .world import *  # noqa: F403
 from .world import _outside as _rank_not_in_group  # noqa: F401
 
 GroupName = str
-__all__ = ["DebugLevel", "DeviceMesh", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "GradBucket", "GroupName",
+__all__ = ["DebugLevel", "DeviceMesh", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "GradBucket", "GroupName",  # noqa: F405
            "HashStore", "PrefixStore", "ProcessGroup", "QueueEmptyError", "ReduceOp", "Store", "TCPStore", "Work", "default_pg_timeout", "get_debug_level",
-           "init_device_mesh", "reduce_op", "register_rendezvous_handler", "rendezvous", "set_debug_level", "set_debug_level_from_env", "supports_complex",
+           "init_device_mesh", "reduce_op", "register_rendezvous_handler", "rendezvous", "set_debug_level", "set_debug_level_from_env", "supports_complex",  # noqa: F405
            *backends.__all__, *collectives.__all__, *objects.__all__, *options.__all__, *point_to_point.__all__, *world.__all__]
 
 set_debug_level_from_env()
+_LATER = {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "device_mesh": ""}       # of a module that stands on all of this one
 
 from . import _names, algorithms, distributed_c10d, rpc  # noqa: E402, F401
-from .device_mesh import DeviceMesh, init_device_mesh  # noqa: E402
 
 _names.make()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f"{__name__}.{_LATER[name] or name}")
+    return getattr(module, name) if _LATER[name] else module

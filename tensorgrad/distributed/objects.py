@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import api as tg
+from .checks import label
 from .collectives import _check_owner, all_gather, broadcast, gather, scatter
 from .group import ProcessGroup
 from .point_to_point import P2POp, _check_other, batch_isend_irecv, irecv, isend, recv, send
@@ -136,7 +137,7 @@ def scatter_object_list(scatter_object_output_list: list[Any], scatter_object_in
         if scatter_object_input_list is None:
             raise ValueError("source rank must provide non-None scatter_object_input_list")
         if len(scatter_object_input_list) != size:
-            raise RuntimeError(f"ProcessGroup{found._label()}::scatter: Incorrect input list size {len(scatter_object_input_list)}. "
+            raise RuntimeError(f"ProcessGroup{label(found)}::scatter: Incorrect input list size {len(scatter_object_input_list)}. "
                                f"Input list size should be {size}, same as size of the process group.")
         data = [_to_bytes(value) for value in scatter_object_input_list]
         longest[0] = max(map(len, data))
