@@ -19,7 +19,6 @@ PACKAGE = __package__
 # Where the names are that PyTorch has in a module of its own.
 ELSEWHERE = {name: module for module, names in {
     "accelerator": "accelerator.memory", "cuda.amp": "cuda.amp.autocast_mode cuda.amp.common cuda.amp.grad_scaler", "jit": "jit._script jit._trace",
-    "distributed": "distributed.constants",
     "multiprocessing": "multiprocessing.pool multiprocessing.queue", "optim.adafactor": "optim._adafactor", "optim.muon": "optim._muon",
     "profiler": "profiler.profiler autograd.profiler_util autograd.profiler_legacy", "signal.windows": "signal.windows.windows",
     "testing.comparison": "testing._comparison", "testing.creation": "testing._creation",

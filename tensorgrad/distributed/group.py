@@ -111,6 +111,8 @@ class ProcessGroup:
             call.shapes = ()
         elif tensors:
             call.shapes, call.dtypes = tuple(t.array.shape for t in tensors), tuple(NAMES[t.array.dtype][0] for t in tensors)
+        if flight.naming.title:
+            call.title = flight.naming.title
         self.log.calls.append(call)
         if flight.checking and not transport.checks:
             self._agree(transport, call)
