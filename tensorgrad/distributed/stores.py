@@ -322,7 +322,7 @@ class PrefixStore(Store):
         self._store.set_timeout(timeout)
 
     def _key(self, key: str) -> str:
-        return f"{self._prefix}/{_bytes(key, 'key').decode(errors='replace')}"
+        return f"{self._prefix}/{key}" if isinstance(key, str) else key         # the store says what is wrong with it
 
     def _keys(self, keys: Any, method: str) -> list[str]:
         return [self._key(key) for key in _several(keys, method)]
