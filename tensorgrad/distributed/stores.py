@@ -239,16 +239,6 @@ class Store:
         """Return a store of the same values that another thread can wait at."""
         return self
 
-    # The two that `groups.py` needs: a value for one reader.
-
-    def post(self, key: str, value: bytes, readers: int = 1) -> None:
-        self.set(key, value)
-
-    def take(self, key: str) -> bytes:
-        value = self.get(key)
-        self.delete_key(key)
-        return value
-
 
 def milliseconds(timeout: timedelta) -> int:
     return round(1000 * timeout.total_seconds())
@@ -383,10 +373,3 @@ class PrefixStore(Store):
 
     def clone(self) -> Store:
         return PrefixStore(self._prefix, self._store.clone())
-
-
-def __getattr__(name: str) -> Any:
-    if name == "TCPStore":
-        from .tcp_store import TCPStore
-        return TCPStore
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

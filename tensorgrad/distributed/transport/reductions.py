@@ -8,7 +8,7 @@ import numpy as np
 
 from ..operations import ReduceOp, combine
 from .rounds import INLINE, Rounds, copied
-from .segments import SLOTS
+from .segments import AHEAD, SLOTS
 
 __all__ = ["allreduce", "reduce", "reduce_scatter"]
 
@@ -42,16 +42,16 @@ def _exchange(rounds: Rounds, array: Any, op: ReduceOp) -> None:
 
 
 def _share_out(rounds: Rounds, array: Any, op: ReduceOp) -> None:
-    """Each rank reduces its part of each chunk, and reads the other parts a round later."""
+    """Each rank reduces its part of each chunk, and reads the other parts as soon as a ring has announced them."""
     views, join, size, rank = rounds.views(array.dtype), combine(op), rounds.size, rounds.rank
-    own = views[rank]
+    own, lag = views[rank], 1 + AHEAD
     length = len(own[0])
 
     def bounds(part: Any, other: int) -> slice:
         return slice(len(part) * other // size, len(part) * (other + 1) // size)
 
     def write(chunk: int, slot: int) -> tuple[Any, ...]:
-        part = array[chunk * length:(chunk + 1) * length]       # of no length in the last round
+        part = array[chunk * length:(chunk + 1) * length]       # of no length in the last rounds
         mine, target = bounds(part, rank), own[slot]
         target[:mine.start] = part[:mine.start]
         target[mine.stop:len(part)] = part[mine.stop:]
@@ -65,13 +65,14 @@ def _share_out(rounds: Rounds, array: Any, op: ReduceOp) -> None:
             _fold(join, [part[mine] if other == rank else views[other][slot][mine] for other in range(size)], result)
             part[mine] = result
             written = (result,)
-        if chunk:
-            part = array[(chunk - 1) * length:chunk * length]
+        before = chunk - lag
+        if before >= 0:
+            part = array[before * length:(before + 1) * length]
             for other in rounds.others:
                 theirs = bounds(part, other)
-                part[theirs] = views[other][SLOTS + (slot - 1) % SLOTS][theirs]
+                part[theirs] = views[other][SLOTS + (slot - lag) % SLOTS][theirs]
         return written
-    rounds.run(-(-len(array) // length) + 1, write, read)
+    rounds.run(-(-len(array) // length) + lag, write, read)
 
 
 def reduce(rounds: Rounds, array: Any, root: int, op: ReduceOp) -> None:

@@ -1,7 +1,8 @@
 """Rounds of all ranks of one machine: each rank writes a chunk to a slot of its own, rings, waits for the others' rings, and reads their slots.
 
-Whatever is written for a round has been read when its reader rings for the next one, so three slots in turn allow writing one chunk ahead, within a collective
-and from one to the next. The first ring carries the fingerprint of the collective. Small arrays ride in it, and no slot is needed.
+A rank is `AHEAD` chunks ahead: it rings for chunk n as soon as it has read chunk n − AHEAD − 1, and then reads chunk n − AHEAD. So who hears the ring for n
+knows what has been read, and which slots may be written again, within a collective and from one to the next. The first ring of a collective carries its
+fingerprint. Small arrays ride in it, and no slot is needed.
 """
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ from .. import flight
 from ..errors import DistBackendError
 from .base import Call
 from .doorbells import HEAD, HEADER, RING, Doorbells, Peer
-from .segments import SLOTS, Segments
+from .segments import AHEAD, SLOTS, Segments
 
 __all__ = ["INLINE", "Rounds"]
 
-INLINE = 8 << 10                # bytes of an array that rides in a ring
+INLINE = 16 << 10               # bytes of an array that rides in a ring
 
 
 class Rounds:
@@ -82,20 +83,19 @@ class Rounds:
     # ── chunks ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def run(self, count: int, write: Callable[[int, int], tuple[Any, ...]], read: Callable[[int, int], Any], begun: bool = False) -> None:
-        """Do so many rounds: `write(chunk, slot)` before a ring, one chunk ahead, `read(chunk, slot)` after the others'. Both give what they have written.
+        """Do so many rounds: `write(chunk, slot)` before a ring, `read(chunk, slot)` after the others'. Both give what they have written.
 
-        `begun`: the collective has had a round before.
+        What `read(n)` writes is announced by the ring for n + 1 + AHEAD. `begun`: the collective has had a round before.
         """
-        base, read_written = self.round, ()         # type: int, tuple[Any, ...]
+        base, results = self.round, ()              # type: int, tuple[Any, ...]
         self.round += count
-        written = write(0, base % SLOTS)
-        for chunk in range(count):
-            first = chunk == 0 and not begun
-            self._ring(first, *written, *read_written)
-            if chunk + 1 < count:
-                written = write(chunk + 1, (base + chunk + 1) % SLOTS)
-            self._wait(first)
-            read_written = read(chunk, (base + chunk) % SLOTS) or ()
+        for step in range(count + AHEAD):
+            if step < count:
+                self._ring(step == 0 and not begun, *write(step, (base + step) % SLOTS), *results)
+            chunk = step - AHEAD
+            if chunk >= 0:
+                self._wait(chunk == 0 and not begun)
+                results = read(chunk, (base + chunk) % SLOTS) or ()
 
     def _ring(self, first: bool, *written: Any) -> None:
         """Tell all that a chunk has been written. `written`: the arrays, to send along where memory is not shared."""
