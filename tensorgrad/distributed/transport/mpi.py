@@ -25,7 +25,7 @@ from .alone import Alone
 from .base import Call, Transport
 from .mpi_guard import TAG, guard, place, print_now
 from .mpi_library import load
-from .mpi_types import average, fold, message, native
+from .mpi_types import average, fold, free_types, message, native
 from .mpi_work import Order, Requests, Stages
 
 __all__ = ["MPITransport", "create"]
@@ -333,6 +333,8 @@ class MPITransport(Transport):
                 self._give_up()
             self.comm.Free()
             self.aside.Free()
+            if not guard.groups:
+                free_types()
 
     def _give_up(self) -> None:
         """Cancel what waits for messages. Others end by themselves; their arrays live until then."""
