@@ -9,8 +9,10 @@ import socket
 import time
 import zlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from itertools import islice
+from pathlib import Path
 from threading import get_ident, main_thread
 from typing import Any
 
@@ -368,9 +370,19 @@ class MPITransport(Transport):
 
     def end_job(self) -> None:
         """End all ranks of the job, those outside the group, too."""
+        remove_segments()
         if self.free_threads or get_ident() == main_thread().ident:
             self.MPI.COMM_WORLD.Abort(1)
         os._exit(1)                 # which the launcher notices
+
+
+def remove_segments() -> None:
+    """Remove the names of the shared memory that MPI has mapped here: MPI does so when it is finalized, and not when a job is aborted."""
+    with suppress(OSError):
+        for line in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines():
+            file = Path(line.split(maxsplit=5)[-1])
+            if file.parent == Path("/dev/shm") and file.name.startswith(("mpich_shm_", "sm_segment", "vader_segment", "Intel_MPI")):
+                file.unlink(missing_ok=True)
 
 
 abandoned: list[Requests] = []      # what was under way when its group was destroyed
