@@ -148,6 +148,12 @@ class UntypedStorage:
         """Whether other processes see the memory."""
         return self.is_cuda or any(storage.shared is not None for _, storage in self._blocks.values())
 
+    def share_memory_(self) -> UntypedStorage:
+        """Move it, and tensors in it, to memory that processes share. https://pytorch.org/docs → torch.UntypedStorage.share_memory_"""
+        if self.device.type == "cpu":
+            wrap(*self.block(DTYPES["uint8"])).share_memory_()
+        return self
+
     def is_pinned(self, device: Any = "cuda") -> bool:
         """Whether the memory is pinned: never."""
         return False
@@ -291,9 +297,11 @@ class UntypedStorage:
         """(array, storage) of the bytes as elements of a dtype."""
         if dtype not in self._blocks:
             storage = self._backend()
-            storage.memory = self._elements(dtype)
+            storage.memory, storage.bytes = self._elements(dtype), weakref.ref(self)
             if self._owner is None:
-                self._owner, storage.bytes = storage, weakref.ref(self)
+                self._owner = storage
+            else:
+                storage.shared = self._owner.shared
             self._blocks[dtype] = storage.memory, storage
         return self._blocks[dtype]
 
@@ -385,6 +393,11 @@ class TypedStorage:
     def is_shared(self) -> bool:
         """Whether other processes see the memory."""
         return self._untyped_storage.is_shared()
+
+    def share_memory_(self) -> TypedStorage:
+        """Move it, and tensors in it, to memory that processes share."""
+        self._untyped_storage.share_memory_()
+        return self
 
     def is_pinned(self, device: Any = "cuda") -> bool:
         """Whether the memory is pinned: never."""

@@ -1,87 +1,152 @@
-"""Collectives with gradients: against central differences over all ranks, as threads, and beside PyTorch, as two processes."""
+"""Collectives with gradients, on ranks that are threads: against central differences over all ranks, and beside PyTorch."""
+import importlib
+import threading
+import warnings
+from functools import partial
+
+import numpy as np
 import pytest
 from ranks import as_threads
 from support import cpu_only
 
-import tensorgrad as torch
-from tensorgrad.distributed import ReduceOp
-from tensorgrad.distributed.nn import functional as together
+import tensorgrad
+from tensorgrad.distributed.nn import functional
 
 pytestmark = cpu_only
 SIZE = 3
 
 
-def empty(*shape):
+def empty(torch, *shape):
     return torch.empty(shape, dtype=torch.float64)
 
 
-def split(x, group):
+def split(x):
     return list(x.reshape(SIZE, -1).unbind())
 
 
+# name: what is done with a tensor x on rank r, by the functions f and the reductions op of torch
 COLLECTIVES = {
-    "broadcast": lambda x, r, g: together.broadcast(x, 1, g),
-    "gather": lambda x, r, g: together.gather(x, 2, g),
-    "scatter": lambda x, r, g: together.scatter(split(x, g), 1, g),
-    "reduce": lambda x, r, g: together.reduce(x, 1, group=g) if r == 1 else 0 * together.reduce(x, 1, group=g),
-    "reduce_avg": lambda x, r, g: together.reduce(x, 1, ReduceOp.AVG, g) if r == 1 else 0 * together.reduce(x, 1, ReduceOp.AVG, g),
-    "reduce_max": lambda x, r, g: together.reduce(x, 0, ReduceOp.MAX, g),
-    "reduce_scatter": lambda x, r, g: together.reduce_scatter(empty(2), split(x, g), group=g),
-    "reduce_scatter_avg": lambda x, r, g: together.reduce_scatter(empty(2), split(x, g), ReduceOp.AVG, g),
-    "reduce_scatter_min": lambda x, r, g: together.reduce_scatter(empty(2), split(x, g), ReduceOp.MIN, g),
-    "all_gather": lambda x, r, g: together.all_gather(x, g),
-    "all_gather_base": lambda x, r, g: together._all_gather_base(empty(18), x, g),
-    "all_to_all": lambda x, r, g: together.all_to_all([empty(2) for _ in range(SIZE)], split(x, g), g),
-    "all_to_all_single": lambda x, r, g: together.all_to_all_single(empty(6), x, group=g),
-    "all_to_all_uneven": lambda x, r, g: together.all_to_all_single(empty(3 * (r + 1)), x, [r + 1] * SIZE, [1, 2, 3], g),
-    "all_reduce": lambda x, r, g: together.all_reduce(x, group=g),
-    "all_reduce_avg": lambda x, r, g: together.all_reduce(x, ReduceOp.AVG, g),
-    "all_reduce_min": lambda x, r, g: together.all_reduce(x, ReduceOp.MIN, g),
-    "all_reduce_max": lambda x, r, g: together.all_reduce(x, ReduceOp.MAX, g),
-    "all_reduce_product": lambda x, r, g: together.all_reduce(x, ReduceOp.PRODUCT, g),
-    "twice": lambda x, r, g: together.all_reduce(together.all_gather(x, g)[r] * together.broadcast(x, 0, g), group=g),
+    "broadcast": lambda torch, f, op, x, r: f.broadcast(x, 1),
+    "gather": lambda torch, f, op, x, r: f.gather(x, 2),
+    "scatter": lambda torch, f, op, x, r: f.scatter(split(x), 1),
+    "reduce": lambda torch, f, op, x, r: f.reduce(x, 1) * (r == 1),
+    "reduce_avg": lambda torch, f, op, x, r: f.reduce(x, 1, op.AVG) * (r == 1),
+    "reduce_max": lambda torch, f, op, x, r: f.reduce(x, 0, op.MAX),
+    "reduce_scatter": lambda torch, f, op, x, r: f.reduce_scatter(empty(torch, 2), split(x)),
+    "reduce_scatter_avg": lambda torch, f, op, x, r: f.reduce_scatter(empty(torch, 2), split(x), op.AVG),
+    "reduce_scatter_min": lambda torch, f, op, x, r: f.reduce_scatter(empty(torch, 2), split(x), op.MIN),
+    "all_gather": lambda torch, f, op, x, r: f.all_gather(x),
+    "all_gather_base": lambda torch, f, op, x, r: f._all_gather_base(empty(torch, 18), x),
+    "all_to_all": lambda torch, f, op, x, r: f.all_to_all([empty(torch, 2) for _ in range(SIZE)], split(x)),
+    "all_to_all_single": lambda torch, f, op, x, r: f.all_to_all_single(empty(torch, 6), x),
+    "all_to_all_uneven": lambda torch, f, op, x, r: f.all_to_all_single(empty(torch, 3 * (r + 1)), x, [r + 1] * SIZE, [1, 2, 3]),
+    "all_reduce": lambda torch, f, op, x, r: f.all_reduce(x),
+    "all_reduce_avg": lambda torch, f, op, x, r: f.all_reduce(x, op.AVG),
+    "all_reduce_min": lambda torch, f, op, x, r: f.all_reduce(x, op.MIN),
+    "all_reduce_max": lambda torch, f, op, x, r: f.all_reduce(x, op.MAX),
+    "all_reduce_product": lambda torch, f, op, x, r: f.all_reduce(x, op.PRODUCT),
+    "twice": lambda torch, f, op, x, r: f.all_reduce(f.all_gather(x)[r] * f.broadcast(x, 0)),
 }
+# PyTorch's test backend of threads lacks reduce and what needs it; its reductions but SUM have gradients of other functions
+BESIDE = "gather scatter reduce_scatter all_gather all_to_all all_to_all_single all_reduce".split()
 
 
-def of_rank(rank):
+def of_rank(torch, rank):
     return torch.arange(6, dtype=torch.float64).mul(1.7).add(rank).sin().add(0.1 * rank)
 
 
-def loss(collective, x, rank, group):
+class OverWorld:
+    """The functions with the default group of the thread: PyTorch's have that of the thread which imported them."""
+
+    def __init__(self, torch):
+        self.module, self.group = importlib.import_module(torch.__name__ + ".distributed.nn.functional"), torch.distributed.group.WORLD
+
+    def __getattr__(self, name):
+        return partial(getattr(self.module, name), group=self.group)
+
+
+def loss(torch, name, x, rank):
     """A number made of all that a collective gives, each value with a weight of its own."""
-    given = collective(x * x, rank, group)
+    given = COLLECTIVES[name](torch, OverWorld(torch), torch.distributed.ReduceOp, x * x, rank)
     values = torch.cat([part.reshape(-1) for part in (given if isinstance(given, tuple) else (given,))])
     return (values.sin() * torch.arange(1., len(values) + 1, dtype=torch.float64).cos() * (rank + 1)).sum()
 
 
-@pytest.mark.parametrize("name", COLLECTIVES)
-def test_gradients_are_those_of_the_sum_of_all_losses(name):
-    collective, step = COLLECTIVES[name], 1e-6
+def gradient(torch, name, rank):
+    x = of_rank(torch, rank).requires_grad_()
+    total = loss(torch, name, x, rank)
+    total.backward()
+    return total.item(), x.grad.numpy()
+
+
+def test_gradients_are_those_of_the_sum_of_all_losses():
+    """Along directions that move the tensors of all ranks at a time."""
+    step, count = 1e-6, 3
 
     def program(rank, group):
-        x = of_rank(rank).requires_grad_()
-        loss(collective, x, rank, group).backward()
-        moved = []
-        with torch.no_grad():
-            for other in range(SIZE):                       # all ranks compute again for each element of each rank
-                for i in range(6):
-                    for sign in (step, -step):
-                        y = of_rank(rank)
-                        if rank == other:
-                            y[i] += sign
-                        moved.append(loss(collective, y, rank, group).item())
-        return x.grad, torch.tensor(moved, dtype=torch.float64)
+        found = {}
+        directions = tensorgrad.arange(6. * count, dtype=tensorgrad.float64).mul(2.3).add(5 * rank).cos().reshape(count, 6)
+        for name in COLLECTIVES:
+            with tensorgrad.no_grad():
+                here = of_rank(tensorgrad, rank)
+                moved = [loss(tensorgrad, name, here + sign * step * direction, rank).item() for direction in directions for sign in (1, -1)]
+            found[name] = directions.numpy() @ gradient(tensorgrad, name, rank)[1], np.subtract(moved[::2], moved[1::2]) / (2 * step)
+        return found
     found = as_threads(SIZE, program)
-    total = sum(moved for _, moved in found).reshape(SIZE, 6, 2)
-    numeric = (total[..., 0] - total[..., 1]) / (2 * step)
-    for rank, (grad, _) in enumerate(found):
-        torch.testing.assert_close(grad, numeric[rank], rtol=1e-6, atol=1e-8)
+    for name in COLLECTIVES:
+        by_gradients, by_differences = (sum(of[name][i] for of in found) for i in (0, 1))
+        np.testing.assert_allclose(by_gradients, by_differences, rtol=1e-6, atol=1e-8, err_msg=name)
+
+
+def oracle_as_threads(oracle, size, program):
+    """What `program(rank)` gives on each rank of PyTorch's test backend, whose ranks are threads."""
+    threaded = pytest.importorskip("torch.testing._internal.distributed.multi_threaded_pg")
+    isolate = oracle._C._distributed_c10d._set_thread_isolation_mode
+    store, results = oracle.distributed.HashStore(), {}
+
+    def run(rank):
+        oracle.distributed.init_process_group("threaded", rank=rank, world_size=size, store=store)
+        try:
+            results[rank] = program(rank)
+        except BaseException as error:
+            threaded.ProcessLocalGroup.exception_handle(error)
+            raise
+        finally:
+            oracle.distributed.destroy_process_group()
+    threaded._install_threaded_pg()
+    isolate(True)
+    try:
+        threads = [threading.Thread(target=run, args=(rank,), daemon=True) for rank in range(size)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    finally:
+        isolate(False)
+        threaded.ProcessLocalGroup.reset()
+        threaded._uninstall_threaded_pg()
+    return results
+
+
+def test_gradients_beside_pytorch():
+    oracle = pytest.importorskip("torch")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)          # PyTorch's, of some of the functions
+        theirs = oracle_as_threads(oracle, SIZE, lambda rank: {name: gradient(oracle, name, rank) for name in BESIDE})
+    ours = as_threads(SIZE, lambda rank, _: {name: gradient(tensorgrad, name, rank) for name in BESIDE})
+    assert sorted(theirs) == list(range(SIZE))
+    for rank, found in theirs.items():
+        for name, (total, grad) in found.items():
+            assert ours[rank][name][0] == pytest.approx(total, rel=1e-12), name
+            assert ours[rank][name][1] == pytest.approx(grad, rel=1e-12), name
 
 
 def test_gradients_of_gradients_cross_ranks():
+    torch = tensorgrad
+
     def program(rank, group):
-        x = of_rank(rank).requires_grad_()
-        g, = torch.autograd.grad(together.all_reduce(x ** 3, group=group).sum() * (rank + 1), x, create_graph=True)
+        x = of_rank(torch, rank).requires_grad_()
+        g, = torch.autograd.grad(functional.all_reduce(x ** 3).sum() * (rank + 1), x, create_graph=True)
         h, = torch.autograd.grad((g * torch.arange(6.)).sum(), x)
         return g.detach(), h, x.detach()
     for g, h, x in as_threads(2, program):                # the weights of the two losses sum to 3
@@ -90,12 +155,14 @@ def test_gradients_of_gradients_cross_ranks():
 
 
 def test_the_memory_that_was_given_is_filled():
+    torch = tensorgrad
+
     def program(rank, group):
-        x, out, outs = of_rank(rank).requires_grad_(), empty(12), [empty(3), empty(3)]
-        together._all_gather_base(out, x, group)
-        together.all_to_all(outs, list(x.split(3)), group)
+        x, out, outs = of_rank(torch, rank).requires_grad_(), empty(torch, 12), [empty(torch, 3), empty(torch, 3)]
+        functional._all_gather_base(out, x)
+        functional.all_to_all(outs, list(x.split(3)))
         return out, outs
-    whole = torch.cat([of_rank(0), of_rank(1)])
+    whole = torch.cat([of_rank(torch, 0), of_rank(torch, 1)])
     for rank, (out, outs) in enumerate(as_threads(2, program)):
         assert torch.equal(out, whole) and torch.equal(torch.stack(outs), whole.reshape(2, 2, 3)[:, rank])
 
@@ -103,5 +170,5 @@ def test_the_memory_that_was_given_is_filled():
 def test_reductions_without_a_gradient():
     def program(rank, group):
         with pytest.raises(RuntimeError, match="RedOpType.BAND has no gradient"):
-            together.all_reduce(torch.ones(2), ReduceOp.BAND, group)
+            functional.all_reduce(tensorgrad.ones(2), tensorgrad.distributed.ReduceOp.BAND)
     as_threads(1, program)

@@ -34,6 +34,8 @@ TINY = {
     "mnist.cnn.train": [*TINY_MNIST, "--out", ""],
     "mnist.vit.train": [*TINY_MNIST, "--out", "", "--embed", "16"],
     "chargpt.train": [*DEVICE, *"--steps 3 --context 8 --embed 16 --num_layers 1 --sample 12".split()],
+    "speech.train": [*DEVICE, "--words", "30", "--epochs", "1"],
+    "cartpole": ["--rounds", "2", "--carts", "4"],
 }
 FLAGS = {
     "xor": "steps seed",
@@ -41,6 +43,9 @@ FLAGS = {
     "mnist.cnn.train": "device epochs batch_size truncate_train truncate_test data-dir seed lr out",
     "mnist.vit.train": "device epochs batch_size truncate_train truncate_test data-dir seed lr out "
                        "patch_size embed num_heads num_layers",
+    "mnist.hogwild": "processes epochs batch_size truncate_train truncate_test data-dir seed lr",
+    "speech.train": "device batch_size lr epochs words seed",
+    "cartpole": "rounds carts seed",
     "chargpt.train": "device steps batch_size context embed num_heads num_layers dropout seed lr sample text",
 }
 has_matplotlib = importlib.util.find_spec("matplotlib") is not None
@@ -88,9 +93,26 @@ def test_cnn_learns_digits_and_draws_them(tmp_path):
         assert "tensorgrad-engine[plot]" in printed
 
 
+def test_two_processes_learn_digits_without_locks():
+    printed = run("mnist.hogwild", "--epochs", "1", "--truncate_train", "960", "--truncate_test", "300", "--batch_size", "16")
+    assert "process 0, epoch 1/1" in printed and "process 1, epoch 1/1" in printed
+    assert float(re.search(r"([\d.]+) % of the test images right, after 1 epochs in 2 processes", printed)[1]) > 60
+
+
 def test_vit_runs():
     printed = run("mnist.vit.train", *TINY["mnist.vit.train"])
     assert "epoch 2/2 3/3 loss" in printed and "% of the test images right" in printed
+
+
+def test_spoken_digits_are_learned():
+    printed = run("speech.train", *DEVICE, "--words", "150", "--epochs", "8")
+    assert float(re.search(r"([\d.]+) % of the test words understood", printed)[1]) > 80
+    assert "150 words of 5120 samples, 32 bands by 41 moments" in printed
+
+
+def test_poles_are_balanced_longer_and_longer():
+    lengths = [float(number) for number in re.findall(r"stayed up ([\d.]+) steps", run("cartpole", "--rounds", "30"))]
+    assert len(lengths) == 3 and lengths[-1] > 100 > lengths[0]
 
 
 def test_chargpt_writes():
@@ -141,7 +163,7 @@ def swapped(tmp_path_factory):
 @pytest.mark.parametrize("example", TINY)
 def test_swapping_the_import_for_pytorch_gives_the_same(example, swapped):
     ours, theirs = run(example, *TINY[example]), run(example, *TINY[example], folder=swapped)
-    if example == "xor":
+    if example in ("xor", "cartpole"):
         assert ours == theirs
     else:
         assert losses(ours) == pytest.approx(losses(theirs), rel=1e-3) and len(losses(ours)) > 0

@@ -115,6 +115,11 @@ def test_circles_of_all_imports_become_fewer():
     assert circles(edges(lazy=True)) == CIRCLES
 
 
+def test_nothing_imports_what_was_removed_from_pytorch():
+    outside = [module for module in MODULES if not within(module, "legacy")]
+    assert len(outside) < len(MODULES) and not [m for m in outside if any(within(inner(name) or "", "legacy") for name, _, _ in imports(MODULES[m]))]
+
+
 # ── who defines what ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -15,14 +15,19 @@ from tensorgrad.utils.data import DataLoader
 
 def digit_options(description, lr, out):
     """The options of a digit reader."""
-    parser = training_options(description, lr)
-    parser.add_argument("--epochs", type=positive, default=20, metavar="N", help="passes over the training images")
+    parser = data_options(training_options(description, lr), epochs=20)
+    parser.add_argument("--out", default=out, metavar="PNG", help="where the picture goes; '' for none")
+    return parser
+
+
+def data_options(parser, epochs):
+    """The parser, with the options that say which images to take, and how often."""
+    parser.add_argument("--epochs", type=positive, default=epochs, metavar="N", help="passes over the training images")
     parser.add_argument("--truncate_train", type=positive, default=10000, metavar="N",
                         help="train on at most so many images (9,000 come with the examples)")
     parser.add_argument("--truncate_test", type=positive, default=1000, metavar="N",
                         help="test on at most so many images (1,000 come with the examples)")
     parser.add_argument("--data-dir", metavar="FOLDER", help="take the IDX files of the full MNIST from here")
-    parser.add_argument("--out", default=out, metavar="PNG", help="where the picture goes; '' for none")
     return parser
 
 

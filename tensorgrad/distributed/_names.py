@@ -14,8 +14,6 @@ from .._unsupported import unsupported
 _REASON = "a model is whole in each process; torch.nn.parallel.DistributedDataParallel trains copies of it"
 MODULES = """tensor tensor.placement_types tensor.parallel tensor.experimental tensor._utils _tensor _functional_collectives
 fsdp fsdp.fully_sharded_data_parallel fsdp.wrap fsdp.api fsdp.sharded_grad_scaler _composable _composable.fsdp
-checkpoint checkpoint.state_dict checkpoint.default_planner checkpoint.optimizer checkpoint.format_utils checkpoint.state_dict_loader
-checkpoint.hf_storage checkpoint._consolidate_hf_safetensors
 algorithms._checkpoint algorithms._checkpoint.checkpoint_wrapper""".split()
 
 

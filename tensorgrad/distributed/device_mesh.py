@@ -49,13 +49,12 @@ class DeviceMesh:
             _choose_device()
         strides = tuple(stride // ranks.itemsize for stride in np.ascontiguousarray(ranks).strides)
         self._set_up(device_type, ranks[None], strides, None if mesh_dim_names is None else tuple(mesh_dim_names), None)
-        self._groups = [self._line_group(axis, backend) for axis, backend in enumerate(backend_override or [None] * ranks.ndim)]
+        self._groups: list[Any] = [self._line_group(axis, backend) for axis, backend in enumerate(backend_override or [None] * ranks.ndim)]
 
     def _set_up(self, device_type: str, blocks: Any, strides: tuple[int, ...], names: tuple[str, ...] | None, root: DeviceMesh | None) -> None:
         """blocks: this mesh and those beside it, which other ranks are in, along a first axis."""
         self.device_type, self._blocks, self._strides, self.mesh_dim_names, self._root = device_type, blocks, strides, names, root
         self._flattened: dict[str, DeviceMesh] = {}
-        self._groups: list[Any] = []
         where = np.argwhere(blocks == dist.get_rank())
         self._block = blocks[int(where[0, 0])] if len(where) else blocks[0] if len(blocks) == 1 else None
         self._coordinate = tuple(where[0, 1:].tolist()) if len(where) else None

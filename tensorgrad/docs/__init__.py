@@ -13,7 +13,7 @@ from typing import Any
 from . import architecture
 from .decisions import DECISIONS
 from .names import ABSENT, is_static, made_of
-from .prose import BUILDING, DIFFERENCES, EXPERIMENTS, EXTENDING, HEAD
+from .prose import BUILDING, DIFFERENCES, EXPERIMENTS, EXTENDING, HEAD, LEGACY
 
 
 def first_line(thing: Any) -> str:
@@ -194,7 +194,7 @@ def docs() -> str:
     for section in (differences_section, decisions_section, tensor_section, functions_section, nn_section, optim_section, autograd_section,
                     namespaces_section, op_section):
         parts.extend(section())
-    return "\n".join([*parts, BUILDING, EXPERIMENTS, EXTENDING])
+    return "\n".join([*parts, BUILDING, EXPERIMENTS, LEGACY, EXTENDING])
 
 
 def stub() -> str:

@@ -49,7 +49,7 @@ LAYERS = [
     Layer("tools", "pictures, symbolic models, exports, experiments, PyTorch's further modules", [
         "_VF array_api viz docs testing symbolic layers experiment distributed jit backends version compiler "
         "_jit_annotations _ops _custom_ops _subclasses _tensor_str "
-        "_dynamo _jit_internal _utils ao cpu export fx library mps mtia nested onnx profiler quantization sparse xpu utils.collect_env"]),
+        "_dynamo _jit_internal _utils ao cpu export fx library mps mtia nested onnx profiler quantization sparse xpu utils.collect_env", "legacy"]),
     Layer("package", "`import tensorgrad as torch`", ["_as_torch __init__ __main__ __config__"]),
 ]
 RANK = {name: rank for rank, names in enumerate(names for layer in LAYERS for names in layer.ranks) for name in names.split()}

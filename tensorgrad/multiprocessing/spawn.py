@@ -8,21 +8,27 @@ import sys
 import threading
 import time
 import traceback
+import warnings
+from contextlib import suppress
 from multiprocessing.connection import wait
 from typing import Any
 
 __all__ = ["ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException", "SpawnContext", "spawn", "start_processes"]
 
+PIECE = 4000        # bytes of a message: less than what a pipe takes in one piece, so that a process that is killed leaves no half of one
+
 
 class ProcessException(Exception):
     """A process failed: which one, and its pid."""
 
-    def __init__(self, msg: str, error_index: int, pid: int) -> None:
+    def __init__(self, msg: str, error_index: int, error_pid: int) -> None:
         super().__init__(msg)
-        self.msg, self.error_index, self.pid = msg, error_index, pid
+        self.msg, self.error_index, self.error_pid = msg, error_index, error_pid
+
+    pid = property(lambda self: self.error_pid)
 
     def __reduce__(self) -> Any:
-        return type(self), (self.msg, self.error_index, self.pid)
+        return type(self), (self.msg, self.error_index, self.error_pid)
 
 
 class ProcessRaisedException(ProcessException):
@@ -37,15 +43,15 @@ class ProcessExitedException(ProcessException):
         self.exit_code, self.signal_name = exit_code, signal_name
 
     def __reduce__(self) -> Any:
-        return type(self), (self.msg, self.error_index, self.pid, self.exit_code, self.signal_name)
+        return type(self), (self.msg, self.error_index, self.error_pid, self.exit_code, self.signal_name)
 
 
 def _end_with_the_parent() -> None:
     """An interrupt can be ignored, or come just before a call that then waits: what is still there after it is ended."""
     parent: Any = multiprocessing.parent_process()
     wait([parent.sentinel])
-    for what in (signal.SIGINT, signal.SIGTERM):
-        os.kill(os.getpid(), what)
+    for name in ("SIGINT", "SIGTERM", "SIGKILL"):
+        os.kill(os.getpid(), getattr(signal, name, signal.SIGTERM))
         time.sleep(2)
 
 
@@ -56,71 +62,150 @@ def _run(fn: Any, i: int, args: Any, errors: Any) -> None:
     except KeyboardInterrupt:
         pass                # the parent got it, too
     except Exception:
-        errors.put(traceback.format_exc())
+        text = f"{time.time_ns()}\n{traceback.format_exc()}".encode("utf-8", "backslashreplace")
+        with suppress(OSError):         # nobody may be there who reads
+            for start in range(0, len(text), PIECE):
+                errors.send_bytes(text[start:start + PIECE])
         sys.exit(1)
 
 
 class ProcessContext:
-    """Processes that run. https://pytorch.org/docs → torch.multiprocessing.spawn"""
+    """Processes that run, and the ends of pipes through which they tell of errors. https://pytorch.org/docs → torch.multiprocessing.spawn"""
 
     def __init__(self, processes: list[Any], errors: list[Any]) -> None:
-        self.processes, self.error_queues = processes, errors
+        self.processes, self.errors = processes, errors
         self.sentinels = {process.sentinel: index for index, process in enumerate(processes)}
+        self._told: dict[int, bytes] = {}
+
+    def add(self, process: Any, errors: Any) -> None:
+        """Take charge of one more."""
+        self.sentinels[process.sentinel] = len(self.processes)
+        self.processes.append(process)
+        self.errors.append(errors)
 
     def pids(self) -> list[int]:
         """Their numbers."""
-        return [process.pid for process in self.processes]
+        return [int(process.pid) for process in self.processes]
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
-        """Wait for one of them, or until all are done: True. If one failed, the others are ended, and its error is raised."""
+        """Wait up to `timeout` seconds for one of them to end: whether all have.
+
+        If one failed, the others are ended, and its error is raised: ProcessRaisedException or ProcessExitedException. Others have `grace_period` seconds
+        to end by themselves, then as long (30 s without a grace period) to follow SIGTERM; then they are killed.
+        """
         if not self.sentinels:
             return True
-        failed = None
-        for sentinel in wait(list(self.sentinels), timeout):
-            index = self.sentinels.pop(sentinel)        # type: ignore[arg-type]
-            self.processes[index].join()
-            if self.processes[index].exitcode:
-                failed = index
-                break
-        if failed is None:
+        failed = self._ended(timeout)
+        if not failed:
             return not self.sentinels
+        if grace_period is not None:
+            self._join_procs_with_timeout(grace_period)
+        self.end(30 if grace_period is None else grace_period)
+        raise self._error(min(failed, key=self._when))
+
+    def _ended(self, timeout: float | None) -> list[int]:
+        """Wait for processes to end: those of them that failed. What they tell is read meanwhile, lest they wait for room in a pipe."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            pipes = [pipe for pipe in self.errors if pipe is not None]
+            ready = wait([*self.sentinels, *pipes], None if end is None else max(0.0, end - time.monotonic()))
+            self._read()
+            ended = [self.sentinels.pop(one) for one in ready if one in self.sentinels]     # type: ignore[call-overload]
+            for index in ended:
+                self.processes[index].join()
+            if ended or not ready:
+                return [index for index in ended if self.processes[index].exitcode]
+
+    def _read(self) -> None:
+        """Read what there is to read of errors."""
+        for index, pipe in enumerate(self.errors):
+            try:
+                while pipe is not None and pipe.poll():
+                    self._told[index] = self._told.get(index, b"") + pipe.recv_bytes()
+            except (EOFError, OSError):
+                pipe.close()
+                self.errors[index] = None
+
+    def _when(self, index: int) -> int:
+        """When a process failed; those that were ended from outside come first, since that is why others fail."""
+        return int(self._told.get(index, b"").partition(b"\n")[0] or 0)
+
+    def _join_procs_with_timeout(self, timeout: float) -> None:
+        end = time.monotonic() + timeout
+        for process in self.processes:
+            process.join(max(0.0, end - time.monotonic()))
+
+    def end(self, seconds: float = 30) -> None:
+        """End all that still run: by SIGTERM, and by SIGKILL those that are there `seconds` later."""
         for process in self.processes:
             if process.is_alive():
                 process.terminate()
+        self._join_procs_with_timeout(seconds)
+        for process in self.processes:
+            if process.is_alive():
+                process.kill()
             process.join()
-        raise self._error(failed)
+        self._read()
 
     def _error(self, index: int) -> Exception:
-        process, errors = self.processes[index], self.error_queues[index]
-        if not errors.empty():
-            return ProcessRaisedException(f"\n\n-- Process {index} terminated with the following error:\n{errors.get()}", index, process.pid)
+        process, told = self.processes[index], self._told.get(index, b"")
+        self.sentinels.clear()
+        if told:
+            text = told.partition(b"\n")[2].decode("utf-8", "replace")
+            return ProcessRaisedException(f"\n\n-- Process {index} terminated with the following error:\n{text}", index, process.pid)
         if process.exitcode < 0:
-            name = signal.Signals(-process.exitcode).name
+            try:
+                name = signal.Signals(-process.exitcode).name
+            except ValueError:
+                name = f"<Unknown signal {-process.exitcode}>"
             return ProcessExitedException(f"process {index} terminated with signal {name}", index, process.pid, process.exitcode, name)
         return ProcessExitedException(f"process {index} terminated with exit code {process.exitcode}", index, process.pid, process.exitcode)
 
 
-SpawnContext = ProcessContext
+class SpawnContext(ProcessContext):
+    """The old name of ProcessContext."""
+
+    def __init__(self, processes: list[Any], errors: list[Any]) -> None:
+        warnings.warn("SpawnContext is renamed to ProcessContext since 1.4 release.", stacklevel=2)
+        super().__init__(processes, errors)
 
 
 def start_processes(fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, daemon: bool = False, start_method: str = "spawn") -> ProcessContext | None:
-    """Start processes that call fn(i, *args). https://pytorch.org/docs → torch.multiprocessing.start_processes"""
+    """Start processes that call fn(i, *args), and with `join` wait for them.
+
+    start_method: "spawn" (new interpreters; fn and args are pickled), "fork" or "forkserver". Without `join`, the result is a ProcessContext. The error of the
+    first process that fails is raised, after the others were ended; they are ended, too, if this process leaves the call by another exception, as after
+    Ctrl-C, and if it is killed. Errors: ProcessRaisedException, ProcessExitedException.
+
+    https://pytorch.org/docs → torch.multiprocessing.start_processes
+    """
     context: Any = multiprocessing.get_context(start_method)
-    processes, errors = [], []
-    for i in range(nprocs):
-        queue = context.SimpleQueue()
-        process = context.Process(target=_run, args=(fn, i, args, queue), daemon=daemon)
-        process.start()
-        processes.append(process)
-        errors.append(queue)
-    running = ProcessContext(processes, errors)
-    if not join:
-        return running
-    while not running.join():
-        pass
-    return None
+    running = ProcessContext([], [])
+    try:
+        for i in range(nprocs):
+            reader, writer = context.Pipe(duplex=False)
+            try:
+                process = context.Process(target=_run, args=(fn, i, args, writer), daemon=daemon)
+                process.start()
+            except BaseException:
+                reader.close()
+                raise
+            finally:
+                writer.close()
+            running.add(process, reader)
+        while join and not running.join():
+            pass
+    except ProcessException:
+        raise
+    except BaseException:
+        running.end(5)
+        raise
+    return None if join else running
 
 
 def spawn(fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, daemon: bool = False, start_method: str = "spawn") -> ProcessContext | None:
     """Start processes that begin afresh and call fn(i, *args). https://pytorch.org/docs → torch.multiprocessing.spawn"""
-    return start_processes(fn, args, nprocs, join, daemon, start_method)
+    if start_method != "spawn":
+        warnings.warn(f"This method only supports start_method=spawn (got: {start_method}).\nTo use a different start_method use:\n\t\t "
+                      "torch.multiprocessing.start_processes(...)", FutureWarning, stacklevel=2)
+    return start_processes(fn, args, nprocs, join, daemon)

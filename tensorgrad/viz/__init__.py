@@ -3,8 +3,11 @@
 `tape` reads all that is known of some steps, once. `model` is the plain graph that is drawn of it: `fold` groups it,
 `layout` and `scene` place it, `svg`, `dot` and `html` write it, and `graph` offers it. `telling` puts the steps into words,
 with `formulas` from the source of the ops (`reading`, `notation`): `report` lists them, `lesson` and `frames` walk through
-them, and `explain` offers them. `watch` notes where steps are made, `running` the last loss of a program.
+them, and `explain` offers them. `watch` notes where steps are made, `running` the last loss of a program. `collectives` shows what ranks send to each other.
 """
+from importlib import import_module
+from typing import Any
+
 from .explain import Exercise, Explanation, explain
 from .formulas import Formulas, formulas
 from .graph import Graph, graph
@@ -12,5 +15,13 @@ from .plots import plot_grad_flow, plot_loss, plot_weights
 from .render import dot, render
 from .watch import watch
 
-__all__ = ["Exercise", "Explanation", "Formulas", "Graph", "dot", "explain", "formulas", "graph", "plot_grad_flow", "plot_loss", "plot_weights",
+
+def __getattr__(name: str) -> Any:
+    """The module `collectives`, when it is asked for."""
+    if name != "collectives":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(".collectives", __name__)
+
+
+__all__ = ["Exercise", "Explanation", "Formulas", "Graph", "collectives", "dot", "explain", "formulas", "graph", "plot_grad_flow", "plot_loss", "plot_weights",
            "render", "watch"]

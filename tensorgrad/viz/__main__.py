@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 
 USAGE = """usage: python -m tensorgrad.viz program.py [--out FILE] [--explain] [argument ...]
        python -m tensorgrad.viz [--out FILE] [--explain] (program.py | -m module | -c command) [argument ...]
+       python -m tensorgrad.viz --collective NAME [--help] [option ...]
 
 Run a PyTorch program with tensorgrad in the place of torch, then draw the graph of the last tensor that it called backward() on; or, if it never did,
 of the last single number that it computed from tensors that require grad. If the program fails, the picture shows how far it got.
 
   --out FILE    where the picture goes, as its suffix says: .html (a page to open and close groups in), .svg, .dot or .png; graph.html if not given
   --explain     a page, or .txt, that goes through the backward step by step
+  --collective NAME  in place of a program: a collective such as all_reduce, message by message, as a page
   --            what follows are arguments of the program, even if they are called as these are
   -h, --help    before the program: this text"""
 PICTURES, PAGES = (".html", ".svg", ".dot", ".png"), (".html", ".txt")
@@ -35,6 +37,9 @@ class Wanted(NamedTuple):
 
 def main(arguments: list[str]) -> int:
     """Run the program, draw, and return the exit status: that of the program, or 1 if there is nothing to draw, or 2 if the command line is wrong."""
+    if arguments[:1] == ["--collective"]:
+        from .collectives.command import main as collective
+        return collective(arguments[1:])
     try:
         wanted = parsed(arguments)
     except ValueError as wrong:

@@ -87,6 +87,10 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
             _copy_options(self.optim.param_groups, self.param_groups)
             self._plan_messages()
 
+    def owns(self, param: Any) -> bool:
+        """Return True if this rank updates a parameter and keeps its state."""
+        return self._owners[param] == self.rank
+
     def _own_part(self, group: dict[str, Any]) -> dict[str, Any]:
         """A parameter group with this rank's parameters only, the largest first, as they were shared out."""
         order = sorted(range(len(group["params"])), key=lambda i: group["params"][i].numel(), reverse=True)
@@ -142,7 +146,10 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     # uneven numbers of batches
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """The hook for `Join`: a rank that has no more batches goes on to update and send its parameters."""
+        """The hook for `Join`: a rank that has no more batches goes on to update and send its parameters, by the gradients that these have.
+
+        `Join([model, optimizer])` with DistributedDataParallel(…, gradient_as_bucket_view=True) gives them the others' gradients first.
+        """
         return _StepsOn(self)
 
     @property

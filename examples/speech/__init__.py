@@ -1,0 +1,1 @@
+"""Spoken digits: sounds that a small synthesizer makes, and a network that tells them apart."""

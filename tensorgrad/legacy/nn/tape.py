@@ -1,0 +1,127 @@
+"""The record of one `updateOutput`: what autograd needs so that no class of `legacy.nn` has a backward of its own.
+
+A class says how its output comes from its input and its weights, with functions of today. `Tape` runs this on leaves of the graph, keeps for each module what
+it was given and what it gave, and finds all gradients in one backward: those of every module's input, which become `gradInput`, and those of weights, which
+wait until `accGradParameters` adds them.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ... import api as tg
+from ...autograd import grad
+from ...autograd.function import Function
+
+__all__ = ["Tape", "flat", "mapped"]
+
+
+def mapped(function: Callable[[Any], Any], value: Any) -> Any:
+    """`function` of each tensor in nested lists and tuples; other values as they are."""
+    if isinstance(value, (list, tuple)):
+        return [mapped(function, v) for v in value]
+    return function(value) if isinstance(value, tg.Tensor) else value
+
+
+def flat(value: Any) -> list[Any]:
+    """The tensors in nested lists and tuples, in order."""
+    if isinstance(value, (list, tuple)):
+        return [t for v in value for t in flat(v)]
+    return [value] if isinstance(value, tg.Tensor) else []
+
+
+def _differentiable(tensor: Any) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()  # type: ignore[no-any-return]
+
+
+class Tape:
+    """One run of a module on `input`, as `updateOutput` makes it. `target` is what a criterion compares with."""
+
+    def __init__(self, module: Any, input: Any, *target: Any) -> None:
+        self.input = input
+        self.leaves: dict[tuple[int, str], tuple[Any, str, Any]] = {}          # (module, name of a weight) → module, name, leaf
+        self.runs: list[tuple[Any, Any]] = []                                  # modules and the inputs they were given, in order
+        self.late: list[tuple[Any, Any, Any]] = []                             # hand-written modules, their input and gradOutput
+        self.found: tuple[Any, list[tuple[Any, str, Any]]] | None = None       # gradOutput, and the gradients of weights for it
+        with tg.enable_grad():
+            self.root = mapped(lambda t: t.detach().requires_grad_(_differentiable(t)), input)
+            self.output = module.record(self, self.root, *target)
+        self.versions = [t._version for t in flat(input)]                      # after the run: a module may write over its input
+
+    def of(self, input: Any) -> bool:
+        """Whether this is the record of a run on `input` as it is now."""
+        given, own = flat(input), flat(self.input)
+        return len(given) == len(own) and all(a is b for a, b in zip(given, own)) and [t._version for t in given] == self.versions
+
+    def weight(self, module: Any, name: str) -> Any:
+        """A weight of a module as a leaf of this graph; None if the module has none of this name."""
+        value = getattr(module, name)
+        if value is None:
+            return None
+        key = id(module), name
+        if key not in self.leaves:
+            self.leaves[key] = module, name, value.detach().requires_grad_(_differentiable(value))
+        return self.leaves[key][2]
+
+    def enter(self, module: Any, input: Any) -> Any:
+        """The input of a module under names of its own, so that a tensor which several modules read has a gradient for each of them."""
+        own = mapped(lambda t: t.view_as(t) if t.requires_grad else t, input)
+        self.runs.append((module, own))
+        return own
+
+    def backward(self, gradOutput: Any) -> None:
+        """Find all gradients for that of the output: set each module's `gradInput`, keep those of weights."""
+        outputs = [(o, g) for o, g in zip(flat(self.output), flat(gradOutput)) if o.requires_grad]
+        inputs = [(module, own, [t for t in flat(own) if t.requires_grad]) for module, own in self.runs]
+        leaves = [entry for entry in self.leaves.values() if entry[2].requires_grad]
+        wanted = [t for _, _, tensors in inputs for t in tensors] + [leaf for _, _, leaf in leaves]
+        self.late.clear()
+        gradients: list[Any] = [None] * len(wanted)
+        if outputs and wanted:
+            gradients = list(grad([o for o, _ in outputs], wanted, [g for _, g in outputs], retain_graph=True, allow_unused=True))
+        arrived = iter(gradients)
+        for module, own, _ in inputs:
+            module.gradInput = mapped(lambda t: _or_zeros(next(arrived) if t.requires_grad else None, t), own)
+        self.found = gradOutput, [(module, name, g) for (module, name, _), g in zip(leaves, arrived) if g is not None]
+
+    def accumulate(self, scale: float) -> None:
+        """Add gradients of weights, `scale` times, to where their modules keep them."""
+        assert self.found is not None
+        for module, name, gradient in self.found[1]:
+            getattr(module, grad_name(name)).add_(gradient, alpha=scale)
+        for module, input, gradOutput in self.late:
+            module.accGradParameters(input, gradOutput, scale)
+
+
+def grad_name(name: str) -> str:
+    """Where a module keeps the gradient of a weight.
+
+    >>> grad_name("weight")
+    'gradWeight'
+    """
+    return f"grad{name[0].upper()}{name[1:]}"
+
+
+def _or_zeros(gradient: Any, tensor: Any) -> Any:
+    return tg.zeros_like(tensor) if gradient is None else gradient.detach()
+
+
+class HandWritten(Function):
+    """A module with an `updateOutput` and `updateGradInput` of its own as one step of the tape."""
+
+    @staticmethod
+    def forward(ctx: Any, tape: Tape, module: Any, input: Any, *tensors: Any) -> Any:
+        ctx.tape, ctx.module = tape, module
+        given = iter(tensors)
+        ctx.input = mapped(lambda t: next(given).detach(), input)
+        ctx.set_materialize_grads(True)
+        output = module.updateOutput(ctx.input)
+        if isinstance(output, (list, tuple)):
+            raise NotImplementedError(f"{type(module).__name__}.updateOutput gives a table: inside a container, a module written by hand gives one tensor")
+        return output.clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        found = ctx.module.updateGradInput(ctx.input, gradient)
+        ctx.tape.late.append((ctx.module, ctx.input, gradient))
+        return None, None, None, *flat(found)
