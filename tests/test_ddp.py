@@ -11,8 +11,9 @@ import tensorgrad as torch
 from tensorgrad import distributed as dist
 from tensorgrad import nn
 from tensorgrad.distributed import backends
-from tensorgrad.distributed.algorithms.ddp_comm_hooks import DDPCommHookType, default_hooks, register_ddp_comm_hook
+from tensorgrad.distributed.algorithms.ddp_comm_hooks import DDPCommHookType, default_hooks, post_localSGD_hook, powerSGD_hook, register_ddp_comm_hook
 from tensorgrad.distributed.algorithms.join import Join, Joinable, JoinHook
+from tensorgrad.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 from tensorgrad.nn import functional as F
 from tensorgrad.nn import parallel, processes
 from tensorgrad.nn.parallel import DistributedDataParallel as DDP
@@ -592,6 +593,60 @@ def test_a_hook_of_the_programs_own():
     assert_close(model.weight.grad, 2 * X.sum(0).expand(2, 3) + 1)
 
 
+def test_powers_of_full_rank_are_the_means():
+    """Products of as many columns as a matrix has leave nothing out, also with several buckets; of one column, errors travel later."""
+    start, x = net().double(), X.double()
+
+    def program(rank, group):
+        found = []
+        for hook in (powerSGD_hook.powerSGD_hook, powerSGD_hook.batched_powerSGD_hook):
+            state = powerSGD_hook.PowerSGDState(group, 8, start_powerSGD_iter=2, min_compression_rate=0.01, orthogonalization_epsilon=1e-30)
+            ddp, plain = DDP(copy.deepcopy(start), process_group=group, bucket_cap_mb=TINY), DDP(copy.deepcopy(start), process_group=group)
+            ddp.register_comm_hook(state, hook)
+            for i in range(4):
+                for module in (ddp, plain):
+                    module.zero_grad()
+                    loss(module, x[rank::2] + i).backward()
+                assert all(torch.allclose(p.grad, q.grad, rtol=1e-7, atol=1e-7) for p, q in zip(ddp.parameters(), plain.parameters(), strict=True))
+            assert state.iter == 4 and state.compression_stats()[1] == 2 * 28
+            state = pickle.loads(pickle.dumps(state))
+            assert state.process_group is None and state.iter == 4
+        ddp = DDP(copy.deepcopy(start), process_group=group)
+        register_ddp_comm_hook(DDPCommHookType.POWER_SGD, ddp, group)
+        loss(ddp, x[rank::2]).backward()
+        return found, gradients(ddp)
+    (_, first), (_, second) = ranks(2, program)
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+    with pytest.raises(ValueError, match="Expect `start_powerSGD_iter` > 1"):
+        powerSGD_hook.PowerSGDState(None, start_powerSGD_iter=1)
+
+
+def test_local_steps_and_averages_of_models():
+    start = net()
+
+    def program(rank, group):
+        state = post_localSGD_hook.PostLocalSGDState(group, None, start_localSGD_iter=2, post_local_gradient_allreduce=False)
+        ddp = DDP(copy.deepcopy(start), process_group=group)
+        ddp.register_comm_hook(state, post_localSGD_hook.post_localSGD_hook)
+        optimizer, averager = torch.optim.SGD(ddp.parameters(), lr=0.1), PeriodicModelAverager(2, warmup_steps=2, process_group=group)
+        steps = []
+        for _ in range(6):
+            optimizer.zero_grad()
+            loss(ddp, X[rank::2]).backward()
+            optimizer.step()
+            averager.average_parameters(optimizer.param_groups)
+            steps.append(ddp.module.first.weight.detach().clone())
+        return steps
+    first, second = ranks(2, program)
+    assert [torch.equal(a, b) for a, b in zip(first, second, strict=True)] == [True, True, True, False, True, False]
+    with pytest.raises(ValueError, match="``period`` must be a positive"):
+        PeriodicModelAverager(0)
+    with pytest.warns(UserWarning, match="When period is 1"):
+        averager = PeriodicModelAverager(1, process_group=Alone())
+    with pytest.raises(NotImplementedError, match="is not supported"):
+        averager.average_parameters([torch.ones(1)])
+
+
 def test_hooks_that_are_refused():
     ddp = DDP(nn.Linear(3, 2), process_group=Alone(2))
     with pytest.raises(TypeError, match="Communication hook must be callable."):
@@ -625,10 +680,11 @@ def test_uneven_inputs():
                 with torch.no_grad():
                     torch_model.weight -= torch_model.weight.grad
                 ddp.zero_grad()
-        return seen, torch_model.weight.item()
-    (short, a), (long, b) = ranks(2, program)
+        return seen, torch_model.weight.item(), torch_model.weight.grad
+    (short, a, shadow), (long, b, _) = ranks(2, program)
     assert short == [1., 2.] and long == [1., 2., 1.5] and a == b
-    (short, a), (long, b) = ranks(2, lambda rank, group: program(rank, group, divide_by_initial_world_size=False))
+    assert shadow.item() == 1.5, "what the others had in the last step"
+    (short, a, _), (long, b, _) = ranks(2, lambda rank, group: program(rank, group, divide_by_initial_world_size=False))
     assert long == [1., 2., 3.] and a == b
 
     def early(rank, group):
