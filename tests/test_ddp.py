@@ -32,7 +32,7 @@ def ranks(size, program):
     def run(rank):
         try:
             transport = backends.creator("gloo")(dist.PrefixStore("ranks", store), rank, size, limit, "ranks", None)
-            groups[rank] = dist.ProcessGroup(rank, size, None, {"cpu": transport}, "ranks", limit)
+            groups[rank] = dist.ProcessGroup(rank, size, None, {"cpu": transport, "cuda": transport}, "ranks", limit)
             results[rank] = program(rank, groups[rank])
         except BaseException as error:
             errors.append(error)
@@ -498,6 +498,35 @@ def test_what_cannot_be_wrapped():
         module = parallel.DistributedDataParallelCPU(nn.Linear(1, 1), process_group=Alone())
     module(torch.ones(1, 1)).sum().backward()
     assert module.module.weight.grad.tolist() == [[1.]]
+
+
+@pytest.mark.parametrize("view", [False, True])
+def test_modules_on_devices_of_their_own(two_devices, view):
+    """Each rank has a device, to which inputs are moved; norms and unused parameters there, too."""
+    class Module(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net, self.norm = net(), nn.BatchNorm1d(3)
+
+        def forward(self, x, way="both"):
+            return self.net(self.norm(x), way)
+    start = Module()
+
+    def program(rank, group):
+        model = nn.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(start), group).cuda(rank)
+        ddp = DDP(model, device_ids=[rank], process_group=group, gradient_as_bucket_view=view, find_unused_parameters=True, bucket_cap_mb=TINY)
+        assert ddp.device == torch.device("cuda", rank) and ddp.device_ids == [rank] and ddp.output_device == rank
+        alone = copy.deepcopy(start)
+        for way in ("both", "left"):
+            (ddp(X[rank::2], way) * torch.tensor([1., -2.]).cuda(rank)).pow(2).mean().backward()
+            loss(alone, X, way).backward()
+        return gradients(ddp), gradients(alone), [b.cpu() for b in ddp.buffers()], list(alone.buffers())
+    for rank, (ours, theirs, buffers, others) in enumerate(ranks(2, program)):
+        for p, q in zip(ours, theirs, strict=True):
+            assert p.device == torch.device("cuda", rank)
+            assert_close(p.cpu(), q)
+        for p, q in zip(buffers, others, strict=True):
+            assert_close(p, q)
 
 
 def test_what_is_left_out():
