@@ -557,6 +557,34 @@ def test_copies_and_pickles():
     assert data["world_size"] == 2 and data["bucket_sizes"] == "112" and data["module_name"] == "Net"
 
 
+def test_errors_in_backward():
+    """A dtype that changed, and communication that fails: forward goes on after it."""
+    ddp = DDP(net(), process_group=Alone(2), gradient_as_bucket_view=True)
+    for _ in range(2):
+        loss(ddp, X).backward()
+    ddp.double()
+    ddp.zero_grad()
+    with pytest.raises(RuntimeError, match="Expected torch.float32 on cpu, got torch.float64 on cpu"):
+        loss(ddp, X.double()).backward()
+    group = Alone(2)
+    ddp = DDP(net(), process_group=group, bucket_cap_mb=TINY)
+    allreduce = group.allreduce
+
+    def failing(tensor):
+        work = dist.Work()
+        work.fail(dist.DistBackendError("Connection closed by peer: rank 1"))
+        return work
+    group.allreduce = failing
+    with pytest.raises(dist.DistBackendError, match="rank 1"):
+        loss(ddp, X).backward()
+    group.allreduce = allreduce
+    ddp.zero_grad()
+    loss(ddp, X).backward()
+    alone = net()
+    loss(alone, X).backward()
+    same_gradients(ddp, alone)
+
+
 def test_nothing_is_kept():
     """A wrapper that is gone lets its module be; backward keeps no graph."""
     model, group = net(), Alone(2)

@@ -173,13 +173,17 @@ class Reducer:
             self._start_full_ones()
 
     def _start_full_ones(self):
-        while self.next < len(self.buckets) and self.buckets[self.next].pending == 0:
-            bucket, index = self.buckets[self.next], self.next
-            self.next += 1
-            if self.travels and not (self.skips_unused and set(bucket.indices) <= set(self.idle)):
-                bucket.work = on(bucket, self.start)(bucket, index)
-        if self.next == len(self.buckets) and self._asks_who_used():
-            self.counts = self.exchange_used()
+        try:
+            while self.next < len(self.buckets) and self.buckets[self.next].pending == 0:
+                bucket, index = self.buckets[self.next], self.next
+                self.next += 1
+                if self.travels and not (self.skips_unused and set(bucket.indices) <= set(self.idle)):
+                    bucket.work = on(bucket, self.start)(bucket, index)
+            if self.next == len(self.buckets) and self._asks_who_used():
+                self.counts = self.exchange_used()
+        except BaseException:
+            self.expecting = self.unfinished = False        # this backward is over
+            raise
 
     def start(self, bucket, index):
         """Let a bucket travel: by the communication hook, or by an all-reduce. What to wait for."""
