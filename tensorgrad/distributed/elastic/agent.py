@@ -175,7 +175,7 @@ class Workers:
             streams = {name: self._target(i, name, folder) for name in STREAMS}
             try:
                 process = subprocess.Popen(self.job.command(i), env=variables | own, stdin=None if i == 0 else subprocess.DEVNULL,
-                                           start_new_session=os.name == "posix", **streams)       # type: ignore[call-overload]
+                                           start_new_session=os.name == "posix", **streams)
             finally:
                 for stream in streams.values():
                     if hasattr(stream, "close"):
