@@ -83,15 +83,16 @@ def test_gradients_are_those_of_the_sum_of_all_losses():
     """Along directions that move the tensors of all ranks at a time."""
     step, count = 1e-6, 3
 
-    def program(rank):
+    def program(rank, group):
         found = {}
         directions = tensorgrad.arange(6. * count, dtype=tensorgrad.float64).mul(2.3).add(5 * rank).cos().reshape(count, 6)
         for name in COLLECTIVES:
             with tensorgrad.no_grad():
-                moved = [loss(tensorgrad, name, of_rank(tensorgrad, rank) + sign * step * direction, rank).item() for direction in directions for sign in (1, -1)]
+                here = of_rank(tensorgrad, rank)
+                moved = [loss(tensorgrad, name, here + sign * step * direction, rank).item() for direction in directions for sign in (1, -1)]
             found[name] = directions.numpy() @ gradient(tensorgrad, name, rank)[1], np.subtract(moved[::2], moved[1::2]) / (2 * step)
         return found
-    found = as_threads(SIZE, lambda rank, _: program(rank))
+    found = as_threads(SIZE, program)
     for name in COLLECTIVES:
         by_gradients, by_differences = (sum(of[name][i] for of in found) for i in (0, 1))
         np.testing.assert_allclose(by_gradients, by_differences, rtol=1e-6, atol=1e-8, err_msg=name)
@@ -143,12 +144,12 @@ def test_gradients_beside_pytorch():
 def test_gradients_of_gradients_cross_ranks():
     torch = tensorgrad
 
-    def program(rank):
+    def program(rank, group):
         x = of_rank(torch, rank).requires_grad_()
         g, = torch.autograd.grad(functional.all_reduce(x ** 3).sum() * (rank + 1), x, create_graph=True)
         h, = torch.autograd.grad((g * torch.arange(6.)).sum(), x)
         return g.detach(), h, x.detach()
-    for g, h, x in as_threads(2, lambda rank, _: program(rank)):                # the weights of the two losses sum to 3
+    for g, h, x in as_threads(2, program):                # the weights of the two losses sum to 3
         torch.testing.assert_close(g, 3 * 3 * x ** 2)
         torch.testing.assert_close(h, 3 * 6 * x * torch.arange(6., dtype=torch.float64))
 
@@ -156,18 +157,18 @@ def test_gradients_of_gradients_cross_ranks():
 def test_the_memory_that_was_given_is_filled():
     torch = tensorgrad
 
-    def program(rank):
+    def program(rank, group):
         x, out, outs = of_rank(torch, rank).requires_grad_(), empty(torch, 12), [empty(torch, 3), empty(torch, 3)]
         functional._all_gather_base(out, x)
         functional.all_to_all(outs, list(x.split(3)))
         return out, outs
     whole = torch.cat([of_rank(torch, 0), of_rank(torch, 1)])
-    for rank, (out, outs) in enumerate(as_threads(2, lambda rank, _: program(rank))):
+    for rank, (out, outs) in enumerate(as_threads(2, program)):
         assert torch.equal(out, whole) and torch.equal(torch.stack(outs), whole.reshape(2, 2, 3)[:, rank])
 
 
 def test_reductions_without_a_gradient():
-    def program(rank):
+    def program(rank, group):
         with pytest.raises(RuntimeError, match="RedOpType.BAND has no gradient"):
             functional.all_reduce(tensorgrad.ones(2), tensorgrad.distributed.ReduceOp.BAND)
-    as_threads(1, lambda rank, _: program(rank))
+    as_threads(1, program)

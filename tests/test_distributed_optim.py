@@ -7,6 +7,7 @@ from support import cpu_only
 import tensorgrad as torch
 from tensorgrad import distributed as dist
 from tensorgrad.distributed import optim
+from tensorgrad.distributed.algorithms.join import Join
 from tensorgrad.distributed.checkpoint.staging import staged
 from tensorgrad.distributed.optim import PostLocalSGDOptimizer, ZeroRedundancyOptimizer
 
@@ -57,7 +58,7 @@ def test_it_does_what_the_plain_optimizer_does(size, cls, options):
     plain.add_param_group({"params": list(plain_model[3].parameters())})
     whole = train(plain_model, plain, 2, 5)
 
-    def program(rank):
+    def program(rank, group):
         made = model()
         zero = ZeroRedundancyOptimizer(groups(made), cls, parameters_as_bucket_view=size == 2, **options)
         assert equal(train(made, zero, 0, 2), half)
@@ -66,7 +67,7 @@ def test_it_does_what_the_plain_optimizer_does(size, cls, options):
         zero.add_param_group({"params": list(made[3].parameters())})
         assert equal(train(made, zero, 2, 5), whole)
         return len(zero.state)
-    counts = as_threads(size, lambda rank, _: program(rank))
+    counts = as_threads(size, program)
     assert sum(counts) == 6 and (size < 7 or max(counts) == 1)       # each state is kept once
 
 
@@ -78,7 +79,7 @@ def test_a_state_of_some_ranks_goes_on_with_others():
     saved = staged((weights, state))
     whole = train(plain_model, plain, 2, 4)
 
-    def program(rank):
+    def program(rank, group):
         made = model()
         made.load_state_dict(saved[0])
         zero = ZeroRedundancyOptimizer(made.parameters(), torch.optim.Adam, lr=0.5)
@@ -86,11 +87,11 @@ def test_a_state_of_some_ranks_goes_on_with_others():
         own = len(zero.state)
         assert equal(train(made, zero, 2, 4), whole)
         return own
-    assert as_threads(3, lambda rank, _: program(rank)) == [2, 2, 2] and list(saved[1]["state"]) == list(range(6))
+    assert as_threads(3, program) == [1, 1, 4] and list(saved[1]["state"]) == list(range(6))
 
 
 def test_losses_of_closures_and_parameters_of_several_kinds():
-    def program(rank):
+    def program(rank, group):
         params = [torch.ones(3, requires_grad=True), torch.ones(2, dtype=torch.float64, requires_grad=True), torch.ones(0, requires_grad=True),
                   torch.ones(700, 500, requires_grad=True), torch.ones(3, 2).t().requires_grad_()]
 
@@ -102,14 +103,29 @@ def test_losses_of_closures_and_parameters_of_several_kinds():
         zero = ZeroRedundancyOptimizer(params, torch.optim.SGD, lr=0.5)
         assert closure().item() == zero.step(closure).item()
         return [param.flatten()[:1].tolist() for param in params]
-    assert as_threads(2, lambda rank, _: program(rank)) == [[[0.5], [0.], [], [-1.], [-1.5]]] * 2
+    assert as_threads(2, program) == [[[0.5], [0.], [], [-1.], [-1.5]]] * 2
+
+
+def test_ranks_with_unlike_numbers_of_batches():
+    def program(rank, group):
+        made = torch.nn.Linear(2, 1, bias=False)
+        torch.nn.init.ones_(made.weight)
+        parallel = torch.nn.parallel.DistributedDataParallel(made, process_group=group)
+        zero = ZeroRedundancyOptimizer(parallel.parameters(), torch.optim.SGD, lr=1.)
+        with Join([parallel, zero]):
+            for _ in range(2 - rank):
+                zero.zero_grad()
+                parallel(torch.ones(1, 2)).sum().backward()
+                zero.step()
+        return made.weight.tolist()
+    assert as_threads(2, program) == [[[-0.5, -0.5]]] * 2
 
 
 def test_a_state_that_was_not_consolidated():
-    def program(rank):
+    def program(rank, group):
         zero = ZeroRedundancyOptimizer([torch.ones(2, requires_grad=True)], torch.optim.Adam)
         return attempt(zero.state_dict)
-    kind, said = as_threads(2, lambda rank, _: program(rank))[1]
+    kind, said = as_threads(2, program)[1]
     assert kind == "RuntimeError" and said.startswith("Optimizer state has not been consolidated on this rank. Please call `consolidate_state_dict(to=1)`")
 
 
@@ -124,7 +140,7 @@ def test_averages_instead_of_gradients():
                     for param in group["params"]:
                         dist.all_reduce(param.data, dist.ReduceOp.AVG)
 
-    def program(rank):
+    def program(rank, group):
         weight, seen = torch.tensor([float(rank)], requires_grad=True), []
         optimizer = PostLocalSGDOptimizer(torch.optim.SGD([weight], lr=0.5), EverySecond())
         for _ in range(2):
@@ -138,7 +154,7 @@ def test_averages_instead_of_gradients():
         with pytest.warns(UserWarning, match="does not contain a step counter"):
             optimizer.load_state_dict({key: value for key, value in state.items() if key != "step"})
         return seen, state["step"], optimizer.averager.step, repr(optimizer)[:3]
-    assert as_threads(2, lambda rank, _: program(rank)) == [([-0.5, -1.], 2, 0, "SGD"), ([0., -1.], 2, 0, "SGD")]
+    assert as_threads(2, program) == [([-0.5, -1.], 2, 0, "SGD"), ([0., -1.], 2, 0, "SGD")]
 
 
 @pytest.mark.parametrize("given, error", [
@@ -151,9 +167,9 @@ def test_averages_instead_of_gradients():
     ([torch.ones(2, requires_grad=True) * 2], "ValueError: can't optimize a non-leaf Tensor"),
 ])
 def test_what_is_refused(given, error):
-    def program(rank):
+    def program(rank, group):
         return ": ".join(attempt(lambda: ZeroRedundancyOptimizer(given, torch.optim.SGD)))
-    assert as_threads(1, lambda rank, _: program(rank)) == [error]
+    assert as_threads(1, program) == [error]
 
 
 def test_names():

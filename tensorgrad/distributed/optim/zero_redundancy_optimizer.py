@@ -146,7 +146,10 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     # uneven numbers of batches
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """The hook for `Join`: a rank that has no more batches goes on to update and send its parameters."""
+        """The hook for `Join`: a rank that has no more batches goes on to update and send its parameters, by the gradients that these have.
+
+        `Join([model, optimizer])` with DistributedDataParallel(…, gradient_as_bucket_view=True) gives them the others' gradients first.
+        """
         return _StepsOn(self)
 
     @property
