@@ -76,7 +76,7 @@ def test_unchanged_programs_run_and_a_killed_worker_leaves_nothing(tmp_path):
     before = shared_memory()
     program = tmp_path / "program.py"
     program.write_text("""
-import os, signal, sys
+import os, signal, sys, time
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
@@ -85,7 +85,12 @@ if __name__ == "__main__":
     x = torch.ones(2).share_memory_() * (dist.get_rank() + 1)
     dist.all_reduce(x)
     print(torch.__name__, x.tolist(), sys.argv[1:])
-    if dist.get_rank() == 1:
+    told = __file__ + ".told"
+    if dist.get_rank() == 0:
+        open(told, "w").close()
+    else:
+        while not os.path.exists(told):
+            time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGKILL)
     dist.barrier()
     raise SystemExit("a dead rank was not noticed")
