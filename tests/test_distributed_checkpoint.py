@@ -229,6 +229,21 @@ def test_saves_that_go_on_behind_training(tmp_path):
     assert threading.active_count() < 20
 
 
+def test_stagers(tmp_path):
+    for options, both in [({}, True), ({"use_async_staging": False}, False)]:
+        stager = dcp.staging.DefaultStager(dcp.staging.StagingOptions(**options))
+        weight = torch.ones(2)
+        response = dcp.async_save({"w": weight}, checkpoint_id=tmp_path, async_stager=stager, no_dist=True,
+                                  async_checkpointer_type=dcp.state_dict_saver.AsyncCheckpointerType.PROCESS)
+        if both:
+            response.staging_completion.result(60)
+            response = response.upload_completion
+        weight.zero_()
+        assert isinstance(response.result(60), dcp.Metadata) and isinstance(stager, dcp.staging.AsyncStager)
+        stager.close()
+        assert load({"w": torch.zeros(2)}, tmp_path)["w"].tolist() == [1., 1.]
+
+
 def test_rank_0_has_the_state_and_the_others_get_it():
     def program(rank, group):
         made = model()
