@@ -201,7 +201,6 @@ def chart(report: Report, path: Path) -> bool:
         return False
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-    from PIL import Image
     parts = columns_of(headed, 1 + (sum(map(len, headed.values())) > 40))
     tallest = max(map(len, parts))
     figure = Figure(figsize=(6.4 * len(parts), 0.165 * tallest + 1.2), dpi=80, layout="constrained")
@@ -215,10 +214,16 @@ def chart(report: Report, path: Path) -> bool:
     legend = [f"{COLUMNS[columns[0]]}: dark, light the backward pass of operations", *(f"{(COLUMNS | OTHERS)[name]}: {MARKS[name][0]}" for name in columns[1:])]
     figure.supxlabel("; ".join(legend), fontsize=9)
     figure.savefig(path)
-    with Image.open(path) as image:
-        small = image.convert("RGB").quantize(10, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)         # few colours take few bytes
-    small.save(path, optimize=True)
+    few_colours(path)
     return True
+
+
+def few_colours(path: Path) -> None:
+    """Write a picture again with few colours, which take few bytes."""
+    from PIL import Image
+    with Image.open(path) as image:
+        small = image.convert("RGB").quantize(10, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    small.save(path, optimize=True)
 
 
 def draw(axes: Any, part: list[Line], columns: list[str]) -> None:

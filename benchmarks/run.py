@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from .distributed import kept
 from .processes import Process
 from .report import COLUMNS, OTHERS, Report, cell, chart, markdown
 from .timing import Budget
@@ -67,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         print("There are no compiled kernels here, or they are older than their source: build native/ first.", file=sys.stderr)
     picture = arguments.out.with_suffix(".png")
     drawn = installed("matplotlib") and chart(report, picture)
-    arguments.out.write_text(markdown(report, picture.name if drawn else ""), encoding="utf-8")
+    arguments.out.write_text(markdown(report, picture.name if drawn else "") + kept(arguments.out), encoding="utf-8")
 
 
 if __name__ == "__main__":

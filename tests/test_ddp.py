@@ -793,3 +793,22 @@ def test_sync_batch_norm_in_a_distributed_model():
     assert abs((a + b) / 2 - whole) < 1e-5
     for p, q in zip(first, values, strict=True):
         assert_close(p, q, rtol=1e-4, atol=1e-5)
+
+
+def test_a_language_model_has_the_losses_of_one_process():
+    from examples.chargpt.model import GPT
+    torch.manual_seed(0)
+    start, text = GPT(13, 12, 16, 2, 2), torch.arange(8 * 13).mul(7).remainder(13).reshape(8, 13)
+
+    def train(model, text):
+        optimizer, losses = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), []
+        for _ in range(6):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten())
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        return torch.tensor(losses)
+    first, second = ranks(2, lambda rank, group: train(DDP(copy.deepcopy(start), process_group=group, bucket_cap_mb=0.01), text[rank::2]))
+    assert_close((first + second) / 2, train(start, text), rtol=1e-6, atol=1e-6)
+    assert first[-1] < first[0]

@@ -142,43 +142,86 @@ def test_E20_E38_gpus_and_replicas_end_alike():
     assert len({line.split(maxsplit=1)[1] for line in lines}) == 1, lines
 
 
-LAUNCHED = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import tensorgrad as torch
-from experiment_parts import Line, loader
-from tensorgrad.experiment import Trainer
-torch.manual_seed(0)
-trainer, module = Trainer(max_epochs=1, accelerator="cpu", strategy="ddp", devices=2), Line()
-trainer.fit(module, loader(4, shuffle=False), loader())
-print(trainer.global_step, [round(x, 4) for x in module.line.weight.flatten().tolist()],
-torch.distributed.is_initialized())
-"""
+@pytest.fixture
+def project(tmp_path):
+    from tests import experiment_project
+
+    return experiment_project.write(tmp_path)
 
 
-def test_E38_processes_of_a_launcher_join(tmp_path):
-    from tensorgrad.distributed import TCPStore
+def launched(project, *command):
+    """How `experiment run` ends under a launcher of two processes."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE")}
+    environment |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    words = [*command, "-m", "tensorgrad.experiment", "run", "configs/trainer.yaml", "--gpu", "cpu"]
+    return lambda *more: subprocess.run(
+        [*words, *more], cwd=project, env=environment, capture_output=True, text=True, timeout=120
+    )
 
-    port = TCPStore("127.0.0.1", 0, 1, True).port + 1
-    environment = os.environ | {
-        "WORLD_SIZE": "2",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": str(ROOT),
-    }
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", LAUNCHED, str(Path(__file__).parent)],
-            env=environment | {"RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    said = [process.communicate(timeout=60) for process in started]
-    assert said[0] == said[1] and said[0][0].startswith("3 [") and said[0][0].endswith("] False\n"), said
+
+def test_E38_launched_processes_train_together_and_one_writes(project):
+    """The launcher of this package and MPI's bring the same rows; one training is interrupted, and says how to go on."""
+    pytest.importorskip("yaml")
+    run = launched(project, sys.executable, "-W", "error", "-m", "tensorgrad.distributed.run", "--nproc-per-node", "2")
+    done = run("--name", "whole")
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    lines = done.stdout.splitlines()
+    assert all(line.startswith("[rank0]: ") for line in lines) and lines[-1] == "[rank0]: The run is in save/whole."
+    state = torch.load(project / "save/whole/ckpt/last.ckpt", weights_only=True)
+    assert len(state["ranks"]) == 2 and state["global_step"] == 9
+    mpiexec = launcher_of_mpi()
+    run = launched(project, mpiexec, "-n", "2", sys.executable, "-W", "error")
+    done = run("--name", "part", "callbacks=[{name: at-step, args: {step: 4, what: SIGINT}}]")
+    assert done.returncode == 130, done.stderr
+    assert "Interrupted after step 4" in done.stdout and done.stdout.count("Epoch 1/3 ") == 1
+    assert rows(project / "save/part") == rows(project / "save/whole")[: len(rows(project / "save/part"))]
+
+
+def test_E38_processes_begin_if_all_can(project, monkeypatch, capsys):
+    from tensorgrad.experiment import launch, parallel
+
+    class Group(parallel.Alone):
+        """One of two processes, of which the other does as this one."""
+
+        world, told = 2, None
+
+        def first(self, value):
+            return self.told or value
+
+    monkeypatch.chdir(project)
+    request = launch.Request(Path("configs/trainer.yaml"), ["trainer_params.max_epochs=x"])
+    for rank, said in ((0, 1), (1, 0)):
+        group = Group()
+        group.rank, group.told = rank, "told" if rank else None
+        assert launch._together(request, group) == 2
+        assert capsys.readouterr().err.count("max_epochs") == said
+
+
+def launcher_of_mpi():
+    from tensorgrad.layers.manager import _mpiexec
+
+    pytest.importorskip("mpi4py")
+    try:
+        return _mpiexec()
+    except RuntimeError as error:
+        pytest.skip(str(error))
+
+
+def test_E38_who_this_process_is(monkeypatch):
+    from tensorgrad.experiment.parallel import launched, place
+
+    for name in os.environ:
+        if name.startswith(("PMI_", "OMPI_", "SLURM_", "MPI_")) or name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
+            monkeypatch.delenv(name)
+    assert not launched() and place() == (0, 0)
+    for variables, expected in (
+        ({"PMI_RANK": "3", "PMI_SIZE": "4", "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2"}, (3, 1)),
+        ({"RANK": "5", "WORLD_SIZE": "8"}, (5, 5)),
+        ({"LOCAL_RANK": "2"}, (5, 2)),
+    ):
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        assert launched() and place() == expected
 
 
 def test_E38_rank_zero_only(monkeypatch):
@@ -201,4 +244,4 @@ def test_E38_the_backend_has_one_place(monkeypatch):
     for backend in ("mpi", None):
         with joined(backend, torch.device("cpu")) as group:
             assert (group.rank, group.world) == (1, 3)
-    assert asked == [(("mpi",), {}), (("gloo",), {})]
+    assert asked == [(("mpi",), {}), ((None,), {})]

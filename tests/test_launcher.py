@@ -45,7 +45,7 @@ def until(found, what):
 
 def is_running(pid):
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z" if os.path.exists("/proc/self/stat") else not os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z" if os.path.exists("/proc/self/stat") else not os.kill(int(pid), 0)
     except OSError:
         return False
 
@@ -294,53 +294,53 @@ def test_commands_of_workers():
 
 FAMILY = f"""if 1:
     import os, signal, subprocess, sys, time
-    child = "import os, time; print('child', os.getpid(), flush=True); time.sleep({LIMIT})"
-    if sys.argv[1] == "1":
-        def told(number, frame):
-            print("told", number, flush=True)
-            sys.exit(0)
-        for number in (2, 15):
-            signal.signal(number, told)
-    subprocess.Popen([sys.executable, "-I", "-S", "-c", child])
-    subprocess.Popen([sys.executable, "-I", "-S", "-c", child], start_new_session=True)        # one that goes out of its way
-    print("worker", os.getpid(), flush=True)
+    folder, launcher, number = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    def told(number, frame):
+        print("told", number, flush=True)
+        sys.exit(0)
+    if launcher:
+        for each in (2, 15):
+            signal.signal(each, told)
+    child = "import os, sys, time; open(sys.argv[1] + '/' + str(os.getpid()), 'w').close(); time.sleep({LIMIT})"
+    for apart in (False, True):         # one of the children goes out of its way
+        subprocess.Popen([sys.executable, "-I", "-S", "-c", child, folder], start_new_session=apart)
+    open(folder + "/" + str(os.getpid()), "w").close()
+    if launcher and os.environ["RANK"] == "0":
+        while len(os.listdir(folder)) < 6:
+            time.sleep(0.01)
+        os.kill(launcher, number)
     time.sleep({LIMIT})
 """
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_are_passed_on(tmp_path, capfd, number):
+    """The handlers that this process had are there again afterwards."""
+    def handler(number, frame):
+        raise AssertionError("the launcher did not take the signal")
+    before = signal.signal(number, handler), signal.getsignal(signal.SIGCHLD)
+    try:
+        with pytest.raises(Stopped, match=f"got signal: {number.name}") as stopped:
+            run.main(["--nproc-per-node", "2", *python(FAMILY), str(tmp_path), str(os.getpid()), str(int(number))])
+    finally:
+        after = signal.signal(number, before[0]), signal.getsignal(signal.SIGCHLD)
+    assert after == (handler, before[1]) and stopped.value.number == number
+    assert sorted(capfd.readouterr().out.splitlines()) == [f"[rank{i}]: told {int(number)}" for i in range(2)]
+    assert len(os.listdir(tmp_path)) == 6 and not any(is_running(pid) for pid in os.listdir(tmp_path))
 
 
 def started(*words):
     return subprocess.Popen([sys.executable, "-m", "tensorgrad.distributed.run", *words], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def family(listens):
-    """A launcher with two workers that each have two children, and the pids of these six."""
-    launcher = started("--nproc-per-node", "2", *python(FAMILY), listens)
-    return launcher, [int(launcher.stdout.readline().split()[2]) for _ in range(6)]
-
-
-def test_signals_are_passed_on():
-    launcher, pids = family("1")
-    os.kill(launcher.pid, signal.SIGINT)
-    out, err = launcher.communicate(timeout=LIMIT)
-    assert launcher.returncode == 130 and sorted(out.splitlines()) == ["[rank0]: told 2", "[rank1]: told 2"] and "got signal: SIGINT" in err
-    assert not any(map(is_running, pids))
-
-
-def test_nothing_is_left_when_the_launcher_is_killed():
+def test_nothing_is_left_when_the_launcher_is_killed(tmp_path):
     before = shared_memory()
-    launcher, pids = family("0")
+    launcher = started("--nproc-per-node", "2", *python(FAMILY), str(tmp_path), "0", "0")
+    until(lambda: len(os.listdir(tmp_path)) == 6, "six processes start")
     os.kill(launcher.pid, signal.SIGKILL)
     launcher.communicate(timeout=LIMIT)
-    until(lambda: not any(map(is_running, pids)), pids)
+    until(lambda: not any(map(is_running, os.listdir(tmp_path))), "they end")
     assert shared_memory() == before
-
-
-def test_signals_in_this_process():
-    """As where a program calls the launcher: the handlers it had are there again."""
-    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGCHLD)
-    with pytest.raises(Stopped, match="got signal: SIGTERM"):
-        run.main(python(f"import os, time; os.kill({os.getpid()}, 15); time.sleep({LIMIT})"))
-    assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGCHLD)) == before
 
 
 @pytest.mark.skipif(not _sweeper.IN_PROC, reason="needs /proc")

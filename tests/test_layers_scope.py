@@ -1,7 +1,7 @@
 """The device scope: what it sets and puts back, in which thread; its helpers; modules on several devices and in several processes."""
+import ast
 import contextlib
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -304,12 +304,6 @@ def test_each_process_has_one_device(two_devices):
 # ── several processes ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
 def script(tmp_path, text, *arguments, backend="tcp", procs=4):
     """The command for a script with a manager in front, and its environment."""
     path = tmp_path / "script.py"
@@ -319,39 +313,16 @@ import tensorgrad as torch
 import tensorgrad.distributed as dist
 from tensorgrad.layers.manager import DistributedManager
 from tensorgrad.layers.parallel import DistributedDataParallel
-manager = DistributedManager({backend!r}, {procs}, master_port={free_port()})
+manager = DistributedManager({backend!r}, {procs}, master_port=0)
 manager.parser.add_argument('--scale', type=float, default=1.0)
 """ + text, encoding="utf-8")
-    environment = {name: value for name, value in os.environ.items() if name not in ("LOCAL_RANK", "RANK", "WORLD_SIZE")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("LOCAL_RANK", "RANK", "WORLD_SIZE", "PMI_"))}
     return {"args": [sys.executable, "-W", "error", str(path), *arguments], "env": environment | {"PYTHONPATH": str(ROOT)}, "text": True}
 
 
 def run_script(*args, **kwargs):
     """What a script prints, and how it ends."""
     return subprocess.run(**script(*args, **kwargs), capture_output=True, timeout=60)
-
-
-AVERAGED = """
-manager.entry()
-scale, rank = manager.parse_args().scale, dist.get_rank()
-model = torch.nn.Linear(3, 1, bias=False)
-with torch.no_grad():
-    model.weight.fill_(1.0)
-with manager.device_scope(use_cpu=True):
-    model = DistributedDataParallel(model)
-    x = torch.full((4, 3), float(rank + 1)) * torch.tensor([10., 14., 20.])
-    (model(x).sum() * 10 * scale).backward()
-gathered = [None] * 4
-dist.all_gather_object(gathered, (manager.local_rank(), model.module.weight.grad.tolist()))
-if rank == 0:
-    print(*gathered, sep="\\n")
-"""
-
-
-def test_gradients_are_averaged_over_processes(tmp_path):
-    done = run_script(tmp_path, AVERAGED, "--scale", "2")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [f"({rank}, [[2000.0, 2800.0, 4000.0]])" for rank in range(4)]
 
 
 def test_one_failing_process_fails_the_command(tmp_path):
@@ -383,15 +354,29 @@ time.sleep(50)
             os.kill(number, 0)
 
 
-COLLECTIVES = """
+PARTS = """
+def sgd_parts(torch):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 3))
+    x, y = torch.randn(8, 3), torch.randn(8, 3)
+    return model, x, y
+
+
+def sgd_loss(model, x, y):
+    return (model(model(x)) - y).square().mean()            # each parameter is used twice
+"""
+COLLECTIVES = PARTS + """
 manager.entry()
-rank, ranks, t = dist.get_rank(), range(4), torch.full((1,), float(dist.get_rank() + 1))
-found = {}
-for name, call in {"broadcast": lambda x: dist.broadcast(x, 0), "reduce": lambda x: dist.reduce(x, 0), "sum": dist.all_reduce,
+scale, rank, ranks, t = manager.parse_args().scale, dist.get_rank(), range(4), torch.full((1,), float(dist.get_rank() + 1))
+found = {"local": manager.local_rank()}
+for name, call in {"broadcast": lambda x: dist.broadcast(x, 0), "sum": dist.all_reduce,
                    "product": lambda x: dist.all_reduce(x, dist.ReduceOp.PRODUCT)}.items():
     x = t.clone()
     call(x)
     found[name] = x.item()
+x = t.clone()
+dist.reduce(x, 0)
+found["reduce"] = x.item() if rank == 0 else None       # elsewhere, what comes is not said
 lists = [torch.zeros(1) for _ in ranks]
 dist.all_gather(lists, t)
 found["all_gather"] = torch.cat(lists).tolist()
@@ -403,24 +388,85 @@ dist.scatter(x, [torch.full((1,), i + 1.) for i in ranks] if rank == 0 else None
 found["scatter"] = x.item()
 if rank < 2:
     x = torch.full((1,), 5. if rank == 0 else 7.)
-    dist.send(x, 1 - rank)
-    found["from"] = dist.recv(x, 1 - rank), x.item()
+    if rank == 0:
+        dist.send(x, 1)
+        found["from"] = dist.recv(x), x.item()          # from whom, recv says
+    else:
+        y = torch.zeros(1)
+        found["from"] = dist.recv(y), y.item()
+        dist.send(x, 0)
+model = torch.nn.Linear(3, 1, bias=False)
+with torch.no_grad():
+    model.weight.fill_(1.0)
+with manager.device_scope(use_cpu=True):
+    model = DistributedDataParallel(model)
+    x = torch.full((4, 3), float(rank + 1)) * torch.tensor([10., 14., 20.])
+    (model(x).sum() * 10 * scale).backward()
+found["gradient"] = model.module.weight.grad.tolist()
+
+
+def early(p):                   # reduces a gradient while backward goes on to the others
+    works.append(dist.all_reduce(p.grad, async_op=True))
+
+
+model, x, y = sgd_parts(torch)
+optimizer, counts = torch.optim.SGD(model.parameters(), 0.1), []
+for p in model.parameters():
+    p.register_post_accumulate_grad_hook(early)
+for step in range(3):
+    works = []
+    optimizer.zero_grad()
+    sgd_loss(model, x[rank::4], y[rank::4]).backward()
+    counts.append(len(works))
+    for work, p in zip(works, model.parameters()):
+        work.wait()
+    for p in model.parameters():
+        p.grad /= 4
+    optimizer.step()
+found["hooks"], found["weights"] = counts, [round(v, 5) for p in model.parameters() for v in p.flatten().tolist()]
 objects = [None] * 4
 dist.all_gather_object(objects, found)
 if rank == 0:
-    print(0, objects[0])
-    print(1, objects[1])
+    print(*objects, dist.get_backend(), sep="\\n")
 """
 
 
-def test_what_processes_do_together(tmp_path):
-    done = run_script(tmp_path, COLLECTIVES)
+@pytest.mark.parametrize("backend", ["tcp", "mpi"])
+def test_what_processes_do_together(tmp_path, backend):
+    """The numbers of the demo, and training in step: by means of gradients, and by sums that begin while backward goes on; as one process does it."""
+    if backend == "mpi":
+        pytest.importorskip("mpi4py")
+    done = run_script(tmp_path, COLLECTIVES, "--scale", "2", backend=backend)
+    if backend == "mpi" and "needs mpiexec, which is not there" in done.stderr:
+        pytest.skip("mpiexec is not there")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
-        "0 {'broadcast': 1.0, 'reduce': 10.0, 'sum': 10.0, 'product': 24.0, 'all_gather': [1.0, 2.0, 3.0, 4.0], 'gather': [1.0, 2.0, 3.0, 4.0], "
-        "'scatter': 1.0, 'from': (1, 7.0)}",
-        "1 {'broadcast': 1.0, 'reduce': 2.0, 'sum': 10.0, 'product': 24.0, 'all_gather': [1.0, 2.0, 3.0, 4.0], 'gather': None, 'scatter': 2.0, "
-        "'from': (0, 5.0)}"]
+    *found, name = done.stdout.splitlines()
+    exec(PARTS, parts := {})
+    model, x, y = parts["sgd_parts"](torch)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        parts["sgd_loss"](model, x, y).backward()
+        optimizer.step()
+    weights = [v for p in model.parameters() for v in p.flatten().tolist()]
+    alike = {"broadcast": 1.0, "sum": 10.0, "product": 24.0, "all_gather": [1.0, 2.0, 3.0, 4.0], "gradient": [[2000.0, 2800.0, 4000.0]]}
+    assert name == {"tcp": "gloo", "mpi": "mpi"}[backend]
+    for rank, line in enumerate(found):
+        first = {"reduce": 10.0, "gather": [1.0, 2.0, 3.0, 4.0]} if rank == 0 else {"reduce": None, "gather": None}
+        pair = {0: {"from": (1, 7.0)}, 1: {"from": (0, 5.0)}}.get(rank, {})
+        told = ast.literal_eval(line)
+        assert told.pop("hooks") == [4, 4, 4] and told.pop("weights") == pytest.approx(weights, abs=2e-5)
+        assert told == {**alike, **first, **pair, "local": rank, "scatter": rank + 1.0}
+
+
+def test_several_machines_are_for_mpi(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["script", "--num-nodes", "2", "--lr", "1"])
+    manager = DistributedManager("gloo", 4)
+    manager.parser.add_argument("--lr")
+    for name in ("RANK", "LOCAL_RANK", "PMI_RANK"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ValueError, match="mpiexec -n 8 -ppn 4 -hosts host0,host1 python script --num-nodes 2 --lr 1"):
+        manager.entry()
 
 
 def test_before_the_processes_are_there(monkeypatch):

@@ -398,6 +398,8 @@ def test_T33_graphs_of_modules():
     loss.backward()
     assert torch.allclose(found, leaf.grad, atol=1e-6) and torch.allclose(left.gradWeight, a.weight.grad, atol=1e-5)
     assert [node.op for node in model.graph.nodes] == ["placeholder"] + ["call_module"] * 4 + ["output"] and "hidden" in str(model.graph)
+    drawn = torch.viz.graph(model)
+    assert "CAddTable" in drawn.svg() and "hidden: Tanh" in drawn.dot() and "5×4" in drawn.svg()
     parts = nn.SplitTable(1)(x).split(3)
     sums = nngraph.gModule([x], [nn.CAddTable()(*parts)])
     assert torch.allclose(sums.forward(data), data.sum(1)) and torch.equal(sums.backward(data, torch.ones(5)), torch.ones(5, 3))
@@ -418,7 +420,7 @@ def test_T34_installs_by_pip():
     assert 'build-backend = "hatchling.build"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")          # tests/test_repository.py builds the wheel
 
 
-def test_T35_models_become_todays():
+def test_T35_models_become_todays():            # and tests/test_legacy_t7.py reads files of Lua
     old = nn.Sequential(nn.Linear(3, 4), nn.BatchNormalization(4), nn.ReLU(), nn.Concat(1, nn.Linear(4, 2), nn.Linear(4, 1)))
     for _ in range(3):
         old.forward(torch.randn(6, 3) + 2)

@@ -4,13 +4,12 @@ import time
 from datetime import timedelta
 
 import pytest
-from cupy_stand_in import Array, Stream, stand_in
 from support import has_gpu, needed
 
-needed("ml_dtypes")
+ml_dtypes = needed("ml_dtypes")
 
-import ml_dtypes  # noqa: E402
 import numpy as np  # noqa: E402
+from cupy_stand_in import Array, Stream, stand_in  # noqa: E402
 
 from tensorgrad.distributed.errors import DistBackendError, TimedOut  # noqa: E402
 from tensorgrad.distributed.operations import ReduceOp  # noqa: E402

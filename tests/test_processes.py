@@ -1,16 +1,22 @@
 """Tensors in several processes: shared memory, queues and pipes, spawn's errors, and the loader's way to send large batches."""
+import errno
 import faulthandler
+import multiprocessing
 import os
+import pickle
 import signal
+import socket
 import subprocess
 import sys
 import time
+from multiprocessing.reduction import ForkingPickler
 
 import pytest
-from support import ROOT, cpu_only, fresh_process
+from support import ROOT, Programs, cpu_only, fresh_process
 
 import tensorgrad as tg
 import tensorgrad.multiprocessing as mp
+from tensorgrad.multiprocessing import _handing
 from tensorgrad.multiprocessing.reductions import share
 from tensorgrad.utils.data import DataLoader, Dataset
 from tensorgrad.utils.data._utils import channel
@@ -85,6 +91,124 @@ def test_files_are_closed():
     assert count() == before
 
 
+program = Programs()
+
+
+@program
+def what_is_shared_with_what(torch):
+    """Views, other dtypes, storages, gradients and attributes move together."""
+    x = torch.arange(4.)
+    row, bits, line = x[1:], x.view(torch.int32), x.untyped_storage()
+    assert line.share_memory_() is line
+    row[0], line[3] = 3., 64
+    found = [x, row, bits, [each.is_shared() for each in (x, row, bits, line, x.untyped_storage())]]
+    model = torch.nn.Linear(2, 1)
+    model(torch.ones(1, 2)).sum().backward()
+    model.share_memory()
+    y = torch.ones(2)
+    y.untyped_storage().share_memory_()
+    empty = torch.UntypedStorage(0)
+    return found, model.weight.grad.is_shared(), y.is_shared(), y, empty.share_memory_().nbytes(), torch.UntypedStorage(3).share_memory_().is_shared()
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_typed_storages_are_shared():
+    x = tg.ones(2)
+    typed = x.storage()
+    assert typed.share_memory_() is typed and typed.is_shared() and x.is_shared()
+    queue = mp.SimpleQueue()
+    queue.put(typed)
+    there = queue.get()
+    there[1] = 4.0
+    assert x.tolist() == [1, 4] and there.dtype is tg.float32
+
+
+@program
+def what_comes_back(torch):
+    def sent(value):
+        queue.put(value)
+        return queue.get()
+    queue = torch.multiprocessing.SimpleQueue()
+    half = torch.ones(3, dtype=torch.bfloat16)
+    there = sent(half)
+    there += 1
+    x = torch.zeros(6)
+    left, right = sent((x[:3], x[2:]))
+    left[2] = 5
+    line = x.untyped_storage()
+    sent(line)[0] = 7
+    weight = torch.nn.Parameter(torch.ones(2))
+    weight.grad = torch.ones(2)
+    again = sent(weight)
+    return half.float(), str(there.dtype), there.is_shared(), x, right, line[0], again, again.grad, type(again) is torch.nn.Parameter, sent(torch.Size([1, 2]))
+
+
+test_programs = program.test()
+
+
+def test_many_tensors_leave_no_descriptors_behind(context):
+    """Ten thousand come back from another process, in messages of a hundred; the count of open files is as before, in both."""
+    inbox, outbox = context.SimpleQueue(), context.SimpleQueue()
+
+    def add_one():
+        counts = []
+        for batch in iter(inbox.get, None):
+            outbox.put([t.add_(1) for t in batch[:1]])
+            del batch
+            counts.append(descriptors())
+        outbox.put(counts)
+    process = context.Process(target=add_one)
+    process.start()
+    counts = []
+    for number in range(100):
+        batch = [tg.full((8,), float(number)) for _ in range(100)]
+        inbox.put(batch)
+        assert outbox.get()[0].data_ptr() == batch[0].data_ptr() and batch[0].tolist() == [number + 1.0] * 8
+        del batch
+        counts.append(descriptors())
+    inbox.put(None)
+    there = outbox.get()
+    process.join()
+    deadline = time.monotonic() + 60        # a thread closes what it has handed over just after that
+    while descriptors() > min(counts[5:10]):
+        assert time.monotonic() < deadline, (counts, descriptors())
+        time.sleep(0.01)
+    assert max(there[5:]) <= min(there[5:]) + 2 and max(counts[5:]) <= min(counts[5:]) + 2
+
+
+def descriptors():
+    """How many files this process has open."""
+    if not os.path.exists("/proc/self/fd"):
+        pytest.skip("needs /proc")
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_too_many_open_files_say_what_to_do(monkeypatch):
+    def full(name):
+        raise OSError(errno.EMFILE, "full")
+    monkeypatch.setattr(os, "memfd_create", full, raising=False)
+    x = tg.ones(2)
+    with pytest.raises(OSError, match="ulimit -n"):
+        x.share_memory_()
+    assert not x.is_shared() and x.tolist() == [1, 1]
+
+
+def test_what_nobody_offers_cannot_be_received(context):
+    if not _handing.here:
+        pytest.skip("needs sockets without a name")
+    x = tg.ones(2).share_memory_()
+    sent = pickle.loads(ForkingPickler.dumps(_handing.handed(x._storage.shared.descriptor)))
+    os.close(sent.detach())
+    with pytest.raises(ConnectionError, match="cannot be received"):
+        sent.detach()
+    with pytest.raises(ConnectionError, match="has ended"):
+        _handing.Handed("\0tensorgrad-nobody", bytes(16)).detach()
+    with socket.socket(socket.AF_UNIX) as stranger:             # with a ticket that was never given
+        stranger.connect(sent.name)
+        stranger.sendall(b"?" * 16)
+        assert stranger.recv(1) == b""
+
+
 # ── processes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -149,9 +273,96 @@ def test_what_goes_wrong_is_told(how, error, text):
     assert mp.start_processes(fails, ("end",), nprocs=2, start_method="fork") is None
 
 
+def fails_at_length(i, text):
+    raise ValueError(text * (1 + i * 100_000))
+
+
+def test_errors_of_any_length_and_the_first_of_them():
+    """A message longer than a pipe holds; of two processes that have failed, the first one's error is told."""
+    running = mp.start_processes(fails_at_length, ("é",), nprocs=2, join=False, start_method="fork")
+    for process in running.processes[:1]:
+        process.join()
+    while running.processes[1].is_alive():
+        running._read()
+    with pytest.raises(mp.ProcessRaisedException, match="ValueError: é") as caught:
+        running.join()
+    first = min((0, 1), key=running._when)
+    assert caught.value.error_index == first and caught.value.pid == running.pids()[first] and running.join()
+    with pytest.raises(mp.ProcessRaisedException) as caught:
+        mp.start_processes(fails_at_length, ("é" * 100_000,), start_method="fork")
+    assert str(caught.value).endswith("é" * 100_000 + "\n")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (again.msg, again.error_index, again.error_pid) == (caught.value.msg, 0, caught.value.error_pid)
+
+
+def stubborn(i, file):
+    if i == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        open(file, "w").close()
+        time.sleep(60)
+    while not os.path.exists(file):
+        time.sleep(0.01)
+    if i == 1:
+        raise ValueError("enough")
+
+
+def test_who_does_not_listen_is_killed(tmp_path):
+    running = mp.start_processes(stubborn, (str(tmp_path / "ready"),), nprocs=3, join=False, daemon=True, start_method="fork")
+    assert all(process.daemon for process in running.processes)
+    with pytest.raises(mp.ProcessRaisedException, match="enough"):
+        while not running.join(grace_period=0.05):
+            pass
+    assert [process.exitcode for process in running.processes] == [-signal.SIGKILL, 1, 0]
+
+
+def interrupts(i, parent):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if i == 1:
+        os.kill(parent, signal.SIGINT)
+    time.sleep(60)
+
+
+def test_an_interrupt_here_ends_them():
+    before, handler = set(multiprocessing.active_children()), signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            mp.start_processes(interrupts, (os.getpid(),), nprocs=2, start_method="fork")
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert set(multiprocessing.active_children()) <= before
+    with pytest.raises((AttributeError, pickle.PicklingError)):             # what cannot be sent
+        mp.start_processes(lambda i: None, nprocs=2, start_method="spawn")
+    assert set(multiprocessing.active_children()) <= before
+
+
+def test_the_other_ways_to_start():
+    assert mp.start_processes(os.kill, (0,), nprocs=0, start_method="spawn") is None
+    running = mp.start_processes(divmod, (0,), join=False, start_method="forkserver")
+    with pytest.raises(mp.ProcessRaisedException, match="ZeroDivisionError"):
+        while not running.join():
+            pass
+    with pytest.warns(FutureWarning, match="This method only supports start_method=spawn"):
+        assert mp.spawn(print, nprocs=0, start_method="fork") is None
+    with pytest.warns(UserWarning, match="SpawnContext is renamed to ProcessContext"):
+        assert mp.SpawnContext([], []).join()
+
+
+def doubled(t):
+    return t.mul_(2)
+
+
+def test_pools(context):
+    with context.Pool(2) as pool:
+        x = [tg.ones(2).share_memory_() for _ in range(4)]
+        assert [t.tolist() for t in pool.map(doubled, x)] == [[2, 2]] * 4 == [t.tolist() for t in x]
+
+
 def test_children_of_a_killed_process_end():
-    program = ("import tensorgrad.multiprocessing as mp, os, time\ndef f(i): time.sleep(60)\n"
-               "c = mp.start_processes(f, nprocs=2, join=False, start_method='fork')\nprint(*c.pids(), flush=True)\nos.kill(os.getpid(), 9)")
+    before = shared_memory()
+    program = ("import tensorgrad as tg, tensorgrad.multiprocessing as mp, os, time\ndef f(i, x, queue): queue.put(x + i); time.sleep(60)\n"
+               "queue = mp.get_context('fork').Queue()\n"
+               "c = mp.start_processes(f, (tg.ones(2).share_memory_(), queue), nprocs=2, join=False, start_method='fork')\nqueue.get()\n"
+               "os.kill(c.pids()[0], 9)\nqueue.put(tg.ones(3))\nprint(*c.pids(), flush=True)\nos.kill(os.getpid(), 9)")
     ran = subprocess.Popen([sys.executable, "-W", "ignore", "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     pids = [int(pid) for pid in ran.stdout.readline().split()]
     ran.wait()
@@ -159,7 +370,11 @@ def test_children_of_a_killed_process_end():
     deadline = time.monotonic() + 10
     while any(map(is_running, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert len(pids) == 2 and not any(map(is_running, pids))
+    assert len(pids) == 2 and not any(map(is_running, pids)) and shared_memory() == before
+
+
+def shared_memory():
+    return sorted(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else []
 
 
 def is_running(pid):

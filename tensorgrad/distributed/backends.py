@@ -19,7 +19,7 @@ OLD_NAMES = {"tcp": "gloo"}                                     # what older pro
 MODULES = {"gloo": "shared", "mpi": "mpi", "nccl": "nccl"}      # in transport/
 MISSING = {"mpi": "Distributed package doesn't have MPI built in: install the extra, pip install 'tensorgrad-engine[mpi]'",
            "nccl": "Distributed package doesn't have NCCL built in: it needs CuPy with NCCL, pip install 'tensorgrad-engine[cuda]'",
-           "ucc": "Distributed package doesn't have UCC built in", "xccl": "Distributed package doesn't have XCCL built in"}
+           "xccl": "Distributed package doesn't have XCCL built in"}
 Plugin = namedtuple("Plugin", ["creator_fn", "extended_api"])
 
 
@@ -172,5 +172,4 @@ def creator(name: str) -> Callable[..., Any]:
     if name.upper() in Backend._plugins:
         plugin = Backend._plugins[name.upper()]
         return lambda store, rank, size, timeout, name, ranks=None: plugin.creator_fn(store, rank, size, timeout)
-    module = MODULES[name] if find_spec(f"{__package__}.transport.{MODULES[name]}") else "exchange"
-    return import_module(f"{__package__}.transport.{module}").create  # type: ignore[no-any-return]
+    return import_module(f"{__package__}.transport.{MODULES[name]}").create  # type: ignore[no-any-return]

@@ -85,6 +85,9 @@ class DebugLevel(IntEnum):
 
     OFF, INFO, DETAIL = range(3)
 
+    def __str__(self) -> str:
+        return f"DebugLevel.{self.name}"
+
 
 checking = False                        # whether ranks compare collectives on transports that do not
 _level = DebugLevel.OFF

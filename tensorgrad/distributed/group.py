@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy
 
+from .. import api as tg
 from ..core.inplace import address, check_writeable
 from ..device import device as Device
 from ..dtype import FROM_NUMPY, SCALAR_TYPES
@@ -108,31 +109,36 @@ class ProcessGroup:
             raise RuntimeError(f"No backend type associated with device type {kind}")
         return self._add(kind, self.transports[kind]())
 
-    def _prepared(self, kind: str, tensor: Any, detail: str, later: bool, tensors: Sequence[Any] = ()) -> tuple[Transport, Call]:
-        """The transport for a tensor, and the entry in the log of a collective whose ranks agree on this one tensor, or on several."""
-        array, device = tensor.array, tensor._storage.device.type
-        transport = self._ready.get(device) or self.transport(device)
+    def _of(self, tensor: Any) -> Transport:
+        """The transport for a tensor."""
+        device = tensor._storage.device.type
+        return self._ready.get(device) or self.transport(device)
+
+    def _begin(self, kind: str, transport: Transport, tensor: Any, detail: str, later: bool, tensors: Sequence[Any] = ()) -> Call:
+        """Count and log a collective whose ranks agree on one tensor, or on several. Nothing may fail between this and the transport's own method."""
+        array = tensor.array
         self._sequence += 1
-        call = Call(kind, self._sequence, (array.shape,), NAMES[array.dtype], device, detail, later, self.group_name, monotonic(), flight.place())
+        call = Call(kind, self._sequence, (array.shape,), NAMES[array.dtype], tensor._storage.device.type, detail, later, self.group_name, monotonic(),
+                    flight.place())
         if tensors is ANY:
             call.shapes = ()
         elif tensors:
             call.shapes, call.dtypes = tuple(t.array.shape for t in tensors), tuple(NAMES[t.array.dtype][0] for t in tensors)
         self.log.calls.append(call)
         if flight.checking and not transport.checks:
-            self._agree(transport, call, tensor._storage)
-        return transport, call
+            self._agree(transport, call)
+        return call
 
-    def _agree(self, transport: Transport, call: Call, storage: Any) -> None:
+    def _agree(self, transport: Transport, call: Call) -> None:
         """Compare what all ranks are about to do. Errors: DistBackendError naming two sides that differ."""
-        module = numpy if transport.device == "cpu" else storage.module
         own = flight.fingerprint(call)
-        data = module.asarray(numpy.frombuffer(own.ljust(flight.LONGEST, b"\0"), "u1"))
-        out = module.empty(flight.LONGEST * self._size, "u1")
-        transport.allgather(Call("CHECK", call.sequence, ((flight.LONGEST,),), ("Byte",), call.device, group=self.group_name), out, data).wait()
-        rows = (out if transport.device == "cpu" else storage.host(out)).reshape(self._size, -1)
-        found = {rank: row.tobytes().rstrip(b"\0") for rank, row in enumerate(rows)}
-        error = flight.compare(self._rank, own, found)
+        words = numpy.frombuffer(own.ljust(flight.LONGEST, b"\0"), numpy.uint8).copy()
+        data = tg.from_numpy(words).to(transport.device)
+        out = tg.empty(flight.LONGEST * self._size, dtype=tg.uint8, device=transport.device)
+        check = Call("CHECK", call.sequence, ((flight.LONGEST,),), ("Byte",), call.device, group=self.group_name)
+        transport.allgather(check, out.array, data.array).wait()
+        rows = out.cpu().numpy().reshape(self._size, -1)
+        error = flight.compare(self._rank, own, {rank: row.tobytes().rstrip(b"\0") for rank, row in enumerate(rows)})
         if error is not None:
             call.state = 2
             raise error
@@ -226,48 +232,52 @@ class ProcessGroup:
         tensor = first(tensors)
         if op is not SUM:
             op = self._op(op, tensor.array, "all_reduce")
-        transport, call = self._prepared("ALLREDUCE", tensor, DETAILS[op], later)
+        transport = self._of(tensor)
         array, back = self._memory(tensor, transport)
+        call = self._begin("ALLREDUCE", transport, tensor, DETAILS[op], later)
         return self._run(call, transport.allreduce, (array, op), [tensor], back)
 
     def allreduce_coalesced(self, tensors: Sequence[Any], op: Any = SUM, later: bool = True) -> Work:
         """Replace several tensors of one dtype by the reductions of all ranks', in one message."""
         op = self._op(op, tensors[0].array, "all_reduce")
-        transport, call = self._prepared("ALLREDUCE_COALESCED", tensors[0], DETAILS[op], later, tensors)
+        transport = self._of(tensors[0])
         flat = self._gathered(tensors, transport) if len(tensors) > 1 else self._memory(tensors[0], transport)[0].copy()
+        call = self._begin("ALLREDUCE_COALESCED", transport, tensors[0], DETAILS[op], later, tensors)
         return self._run(call, transport.allreduce, (flat, op), list(tensors), lambda: _spread(tensors, flat))
 
     def broadcast(self, tensors: Any, root: Any = 0, later: bool = True) -> Work:
         """Replace a tensor by the root's."""
         tensor, root = first(tensors), self._root(root, "broadcast")
-        transport, call = self._prepared("BROADCAST", tensor, f"root={root}", later)
+        transport = self._of(tensor)
         array, back = self._memory(tensor, transport) if root != self._rank else (self._read(tensor, transport), None)
+        call = self._begin("BROADCAST", transport, tensor, f"root={root}", later)
         return self._run(call, transport.broadcast, (array, root), [tensor], back)
 
     def reduce(self, tensors: Any, root: Any = 0, op: Any = SUM, later: bool = True) -> Work:
         """Replace the root's tensor by the reduction of all ranks'."""
         tensor, op = first(tensors), self._op(getattr(root, "reduceOp", op), first(tensors).array, "reduce")
         root = self._root(root, "reduce")
-        transport, call = self._prepared("REDUCE", tensor, f"{DETAILS[op]}, root={root}", later)
+        transport = self._of(tensor)
         array, back = self._memory(tensor, transport) if root == self._rank else (self._read(tensor, transport), None)
+        call = self._begin("REDUCE", transport, tensor, f"{DETAILS[op]}, root={root}", later)
         return self._run(call, transport.reduce, (array, root, op), [tensor], back)
 
     def allgather(self, outputs: Any, tensors: Any, later: bool = True) -> Work:
         """Fill a list of tensors with those of all ranks."""
         tensor, outputs = first(tensors), outputs[0] if outputs and isinstance(outputs[0], (list, tuple)) else outputs
         self._fits("allgather", "output", outputs, tensor)
-        transport, call = self._prepared("ALLGATHER", tensor, "", later)
+        transport = self._of(tensor)
         out, back = self._room(outputs, transport)
+        call = self._begin("ALLGATHER", transport, tensor, "", later)
         return self._run(call, transport.allgather, (out, self._read(tensor, transport)), list(outputs), back)
 
     def _allgather_base(self, output: Any, tensor: Any, later: bool = True) -> Work:
         """Fill one tensor with those of all ranks, one after the other."""
-        if output.array.dtype != tensor.array.dtype:
-            raise TypeError("output tensor must have the same type as input tensor")
-        if output.array.size != tensor.array.size * self._size:
-            raise ValueError("output tensor size must be equal to world_size times input tensor size")
-        transport, call = self._prepared("_ALLGATHER_BASE", tensor, "", later)
+        if output.array.dtype != tensor.array.dtype or output.array.size != tensor.array.size * self._size:
+            raise self._unlike("allgather", 0, tensor, output)
+        transport = self._of(tensor)
         out, back = self._memory(output, transport)
+        call = self._begin("_ALLGATHER_BASE", transport, tensor, "", later)
         return self._run(call, transport.allgather, (out, self._read(tensor, transport)), [output], back)
 
     all_gather_single = _allgather_base
@@ -287,8 +297,9 @@ class ProcessGroup:
         outputs = outputs[0] if outputs and isinstance(outputs[0], (list, tuple)) else outputs
         if root == self._rank:
             self._fits("gather", "output", outputs, tensor)
-        transport, call = self._prepared("GATHER", tensor, f"root={root}", later)
+        transport = self._of(tensor)
         out, back = self._room(outputs, transport) if root == self._rank else (None, None)
+        call = self._begin("GATHER", transport, tensor, f"root={root}", later)
         return self._run(call, transport.gather, (out, self._read(tensor, transport), root), list(outputs or []), back)
 
     def scatter(self, outputs: Any, inputs: Any, root: Any = 0, later: bool = True) -> Work:
@@ -297,9 +308,10 @@ class ProcessGroup:
         inputs = inputs[0] if inputs and isinstance(inputs[0], (list, tuple)) else inputs
         if root == self._rank:
             self._fits("scatter", "input", inputs, tensor)
-        transport, call = self._prepared("SCATTER", tensor, f"root={root}", later)
+        transport = self._of(tensor)
         array, back = self._memory(tensor, transport)
         parts = self._gathered(inputs, transport) if root == self._rank else None
+        call = self._begin("SCATTER", transport, tensor, f"root={root}", later)
         return self._run(call, transport.scatter, (array, parts, root), [tensor], back)
 
     def reduce_scatter(self, outputs: Any, inputs: Any, op: Any = SUM, later: bool = True) -> Work:
@@ -307,19 +319,23 @@ class ProcessGroup:
         tensor, inputs = first(outputs), inputs[0] if inputs and isinstance(inputs[0], (list, tuple)) else inputs
         self._fits("reduce_scatter", "input", inputs, tensor)
         op = self._op(op, tensor.array, "reduce_scatter")
-        transport, call = self._prepared("REDUCE_SCATTER", tensor, DETAILS[op], later)
+        transport = self._of(tensor)
         array, back = self._memory(tensor, transport)
+        call = self._begin("REDUCE_SCATTER", transport, tensor, DETAILS[op], later)
         return self._run(call, transport.reduce_scatter, (array, self._gathered(inputs, transport), op), [tensor], back)
 
     def _reduce_scatter_base(self, output: Any, tensor: Any, op: Any = SUM, later: bool = True) -> Work:
         """Fill a tensor with this rank's part of the reduction of all ranks' tensors."""
         if output.array.dtype != tensor.array.dtype:
-            raise TypeError("input tensor must be the same type as the output tensor.")
+            raise self._unlike("reduce_scatter", 0, output, tensor)
         if tensor.array.size != output.array.size * self._size:
-            raise ValueError("input tensor must be the same size as output size times world size")
+            sizes = [t.array.shape[0] if t.array.ndim else 1 for t in (output, tensor)]
+            raise RuntimeError(f"Check failed: outputShape[0] * worldSize == inputShape[0] ({sizes[0] * self._size} vs. {sizes[1]}). \n"
+                               f"An input of shape {list(tensor.array.shape)} does not have {self._size} parts of shape {list(output.array.shape)}")
         op = self._op(op, tensor.array, "reduce_scatter")
-        transport, call = self._prepared("_REDUCE_SCATTER_BASE", output, DETAILS[op], later)
+        transport = self._of(output)
         out, back = self._memory(output, transport)
+        call = self._begin("_REDUCE_SCATTER_BASE", transport, output, DETAILS[op], later)
         return self._run(call, transport.reduce_scatter, (out, self._read(tensor, transport), op), [output], back)
 
     reduce_scatter_single = _reduce_scatter_base
@@ -330,20 +346,27 @@ class ProcessGroup:
 
     def alltoall(self, outputs: Sequence[Any], inputs: Sequence[Any], later: bool = True) -> Work:
         """Send the i-th tensor of a list to rank i; fill the i-th of another with what rank i sent."""
+        begins = f"ProcessGroup{self._label()}::alltoall:"
         for name, tensors in ("output", outputs), ("input", inputs):
             if len(tensors) != self._size:
-                raise RuntimeError(f"ProcessGroup{self._label()}::alltoall: invalid {name} tensor list at index 0 "
-                                   f"(expected length {self._size}, got {len(tensors)})")
-        transport, call = self._prepared("ALLTOALL", inputs[0], "", later, ANY)
+                raise RuntimeError(f"{begins} {name} tensor list size {len(tensors)} does not match world size {self._size}")
+        if outputs[self._rank].array.size != inputs[self._rank].array.size:
+            raise RuntimeError(f"{begins} input and output tensors must have the same size\nthose of this rank itself are unlike")
+        transport = self._of(inputs[0])
         out, back = self._room(outputs, transport)
         counts = [t.array.size for t in outputs], [t.array.size for t in inputs]
+        call = self._begin("ALLTOALL", transport, inputs[0], "", later, ANY)
         return self._run(call, transport.alltoall, (out, self._gathered(inputs, transport), *counts), list(outputs), back)
 
     def alltoall_base(self, output: Any, tensor: Any, output_split_sizes: Any = None, input_split_sizes: Any = None, later: bool = True) -> Work:
         """`alltoall` of the rows of one tensor, in equal parts or in parts of so many rows."""
         counts = [self._splits(t, sizes) for t, sizes in ((output, output_split_sizes), (tensor, input_split_sizes))]
-        transport, call = self._prepared("ALLTOALL_BASE", tensor, "", later, ANY)
+        if counts[0][self._rank] != counts[1][self._rank]:
+            raise RuntimeError(f"ProcessGroup{self._label()}::alltoall_base: the part that this rank keeps has {counts[1][self._rank]} elements, and its "
+                               f"place in the output {counts[0][self._rank]}")
+        transport = self._of(tensor)
         out, back = self._memory(output, transport)
+        call = self._begin("ALLTOALL_BASE", transport, tensor, "", later, ANY)
         return self._run(call, transport.alltoall, (out, self._read(tensor, transport), *counts), [output], back)
 
     all_to_all_single = alltoall_base
@@ -358,6 +381,8 @@ class ProcessGroup:
         self._sequence += 1
         call = Call("BARRIER", self._sequence, (), (), transport.device, "", later, self.group_name, monotonic(), flight.place())
         self.log.calls.append(call)
+        if flight.checking and not transport.checks:
+            self._agree(transport, call)
         return self._run(call, transport.barrier, (), None)
 
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
@@ -369,13 +394,13 @@ class ProcessGroup:
     def send(self, tensors: Any, dst: int, tag: int = 0, later: bool = True) -> Work:
         """Send a tensor to a rank of the group."""
         tensor = first(tensors)
-        transport = self.transport(tensor._storage.device.type)
+        transport = self._of(tensor)
         return self._message(f"SEND to {dst}", tensor, transport, transport.send, (self._read(tensor, transport), dst, tag, later))
 
     def recv(self, tensors: Any, src: int | None, tag: int = 0, later: bool = True) -> Work:
         """Fill a tensor with what a rank of the group sent."""
         tensor = first(tensors)
-        transport = self.transport(tensor._storage.device.type)
+        transport = self._of(tensor)
         array, back = self._memory(tensor, transport)
         said = "RECV from any rank" if src is None else f"RECV from {src}"
         return self._message(said, tensor, transport, transport.receive, (array, src, tag, later), back)
@@ -463,15 +488,22 @@ class ProcessGroup:
 
     def _fits(self, kind: str, name: str, tensors: Any, like: Any) -> None:
         """Check a list of one tensor per rank. Errors: RuntimeError for another length, shape or dtype."""
-        begins = f"ProcessGroup{self._label()}::{kind}: invalid"
         if len(tensors) != self._size:
-            raise RuntimeError(f"{begins} {name} tensor list at index 0 (expected length {self._size}, got {len(tensors)})")
+            begins, count = f"ProcessGroup{self._label()}::{kind}:", len(tensors)
+            raise RuntimeError(
+                f"{begins} invalid output tensor list at index 0 (expected length {self._size}, got {count})" if kind == "allgather" else
+                f"invalid {name} tensor list size, must be world size\nIt has {count} tensors for {self._size} ranks" if kind == "reduce_scatter" else
+                f"{begins} Incorrect {name} list size {count}. {name.capitalize()} list size should be {self._size}, same as size of the process group.")
         for i, tensor in enumerate(tensors):
-            if tensor.array.shape != like.array.shape:
-                said = [", ".join(map(str, t.array.shape)) for t in (like, tensor)]
-                raise RuntimeError(f"{begins} tensor size at index {i} (expected ({said[0]}), got ({said[1]}))")
-            if tensor.array.dtype != like.array.dtype:
-                raise RuntimeError(f"{begins} tensor type at index {i} (expected {NAMES[like.array.dtype][0]}, got {NAMES[tensor.array.dtype][0]})")
+            if tensor.array.shape != like.array.shape or tensor.array.dtype != like.array.dtype:
+                raise self._unlike(kind, i, like, tensor)
+
+    def _unlike(self, kind: str, i: int, like: Any, tensor: Any) -> RuntimeError:
+        """The error of a tensor that has another shape or dtype than another."""
+        arrays = like.array, tensor.array
+        what, said = ("type", [NAMES[a.dtype][0] for a in arrays]) if arrays[0].dtype != arrays[1].dtype else (
+            "size", [f"({', '.join(map(str, a.shape))})" for a in arrays])
+        return RuntimeError(f"ProcessGroup{self._label()}::{kind}: invalid tensor {what} at index {i} (expected {said[0]}, got {said[1]})")
 
     def _splits(self, tensor: Any, sizes: Any) -> list[int]:
         """The numbers of elements of the parts of a tensor. Errors: RuntimeError if the sizes do not add up."""

@@ -55,9 +55,11 @@ class _OldNames:
         return dict(ReduceOp.__members__)
 
     def __getattr__(self, name: str) -> ReduceOp:
-        if name not in ReduceOp.__members__:
+        if name.startswith("__"):
             raise AttributeError(f"'_reduce_op' object has no attribute {name!r}")
         warnings.warn("`torch.distributed.reduce_op` is deprecated, please use `torch.distributed.ReduceOp` instead", FutureWarning, stacklevel=2)
+        if name not in ReduceOp.__members__:
+            raise AttributeError(f"'_reduce_op' object has no attribute {name!r}")
         return ReduceOp[name]
 
 

@@ -53,7 +53,7 @@ def rendezvous(url: str, rank: int = -1, world_size: int = -1, **options: Any) -
     if rank != -1 or world_size != -1:
         query = _query(given.query)
         if "rank" in query or "world_size" in query:
-            raise AssertionError(f"The url: {given.geturl()} has node-specific arguments(rank, world_size) already.")
+            raise AssertionError(f"The url: {url!s} has node-specific arguments(rank, world_size) already.")
         query |= {name: str(value) for name, value in (("rank", rank), ("world_size", world_size)) if value != -1}
         given = given._replace(query="&".join(f"{name}={value}" for name, value in query.items()))
     if given.scheme not in _handlers:
@@ -136,9 +136,8 @@ register_rendezvous_handler("file", _file)
 
 
 def launched_by_mpi() -> bool:
-    """Return True if mpiexec or srun started this process as one of several, and no launcher of PyTorch's kind did."""
-    launch = launched()
-    return launch is not None and launch.size != 1 and "RANK" not in os.environ
+    """Return True if mpiexec or srun started this process, and no launcher of PyTorch's kind did."""
+    return "RANK" not in os.environ and launched() is not None
 
 
 def _beside(launch: Launch, world_size: int) -> Store:

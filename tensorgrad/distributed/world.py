@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from ..nn import processes
 from . import backends, flight
 from .backends import Backend, BackendConfig
 from .group import TIMEOUT, ProcessGroup
@@ -65,7 +66,6 @@ group = GroupMember
 
 def _set_default(found: ProcessGroup | None) -> None:
     """Make a group the default one, for `nn.parallel` too."""
-    from ..nn import processes
     _world.default = processes.default_group = found
 
 

@@ -313,6 +313,7 @@ assert torch.equal(convert(model)(x), model.forward(x))         # an old model b
 | `nngraph.gModule({x}, {y})` | a module with a `forward` | `legacy.nngraph`: its `graph` is the one of `tensorgrad.graph` |
 | `Variable(x, volatile=True)` | `torch.no_grad()` | `legacy.Variable`: also `creator`, `retain_variables`, hooks that have names |
 | `nn.Container(conv1=…)` | `nn.Module` | `legacy.Container` |
+| `torch.load("model.t7")` in Lua | `torch.load("model.pt")` | `legacy.load_lua`: numbers, strings, tables, tensors, modules; functions are refused |
 
 No class has a backward of its own: `updateOutput` is recorded, and `updateGradInput` and `accGradParameters` read the tape. A module that a program writes by
 hand, with these three methods, goes into any container. Classes and types count features and indices from 0. A layer that sees an input again after its

@@ -54,7 +54,7 @@ class Calls(Facts):
             several = len(self._devices) > 1 and self._strategy != "dp"
             if parallel.launched():
                 self.parallel = stack.enter_context(parallel.joined(self._backend, self._devices[0]))
-                self.device = self._devices[self.parallel.rank % len(self._devices)]
+                self.device = self._devices[parallel.place()[1] % len(self._devices)]
             elif several and fn == "fit":
                 root = None if self.directory is None else str(self.directory)
                 child = self._options | {"default_root_dir": root, "enable_progress_bar": False}

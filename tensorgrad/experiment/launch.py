@@ -9,7 +9,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,13 @@ OURS = ("cmd_args", "resume")  # keys of a configuration that say how it was run
 
 class Refused(Exception):
     """What cannot be begun, and why: one line each."""
+
+
+class Stopped(Exception):
+    """The first process has refused to begin, and says why."""
+
+
+REFUSALS = (ConfigError, Refused, project.ProjectError)
 
 
 @dataclass
@@ -77,18 +84,37 @@ class Request:
 def launch(request: Request) -> int:
     """Run it: the exit code, 0 if it went well, 1 if training failed, 2 if it could not begin, 130 after Ctrl-C.
     Messages go to the standard error."""
+    from . import parallel
+
     try:
-        prepared = _Prepared(request)
-        return prepared.train()
-    except ConfigError as error:
-        say(error)
-        return USAGE
-    except (Refused, project.ProjectError) as error:
+        if not parallel.launched():
+            return _Prepared(request).train(parallel.Alone())
+        with parallel.joined(None, None) as group:
+            return _together(request, group)
+    except REFUSALS as error:
         say(error)
         return USAGE
     except KeyboardInterrupt:
         say("Interrupted before there was a run.")
         return INTERRUPTED
+
+
+def _together(request: Request, group: Any) -> int:
+    """What one of several processes does, which a launcher has started: they begin if all can, and the first one
+    writes."""
+    prepared, refusal = None, None
+    try:
+        prepared = _Prepared(request)
+    except REFUSALS as error:
+        refusal = error
+    if group.any(refusal is not None):
+        first = group.first(None if refusal is None else str(refusal))
+        if refusal is not None and (group.rank == 0 or first is None):
+            say(refusal if group.rank == 0 else f"process {group.rank}: {refusal}")
+        return USAGE
+    assert prepared is not None
+    prepared.checkpoint, prepared.resumes = group.first((prepared.checkpoint, prepared.resumes))
+    return prepared.train(group)
 
 
 def say(message: Any) -> None:
@@ -229,7 +255,19 @@ class _Prepared:
         }
         return {**config, "cmd_args": told, "resume": None if self.checkpoint is None else str(self.checkpoint)}
 
-    def _run(self, config: Mapping[str, Any]) -> Any:
+    def _run(self, config: Mapping[str, Any], group: Any) -> Any:
+        """The run, in the first process; None in others. Refused, in all of them, if it cannot begin."""
+        run, refusal = None, None
+        if group.rank == 0:
+            try:
+                run = self._begun(config)
+            except Refused as error:
+                refusal = error
+        if group.any(refusal is not None):
+            raise refusal or Stopped
+        return run
+
+    def _begun(self, config: Mapping[str, Any]) -> Any:
         from .run import Run
 
         try:
@@ -251,43 +289,56 @@ class _Prepared:
         except OSError as error:
             raise Refused(f"{error.filename or self.path}: {error.strerror or error}") from None
 
-    def train(self) -> int:
-        """Train: the exit code."""
-        config = self._final()
-        run = self._run(config)
-        try:
-            with run, _stoppable():
-                for line in self.lines:
-                    run.print(line)
-                if self.resumes and self.checkpoint is None:
-                    run.load_state_dict({"columns": ["step", "time"], "rows": 0})
-                from .seeding import seed_everything
+    def train(self, group: Any) -> int:
+        """Train, with the other processes of the group: the exit code. An error that ends one of several processes is
+        raised, so that their launcher ends the others, who wait for it."""
+        from ..distributed import DistError
+        from .seeding import seed_everything
 
-                run.print(f"Global seed set to {seed_everything(config['seed'])}")
+        config = group.first(self._final())
+        try:
+            run = self._run(config, group)
+        except Stopped:
+            return USAGE
+        try:
+            with run or nullcontext(), _stoppable():
+                seed = seed_everything(config["seed"])
+                if run is not None:
+                    for line in self.lines:
+                        run.print(line)
+                    if self.resumes and self.checkpoint is None:
+                        run.load_state_dict({"columns": ["step", "time"], "rows": 0})
+                    run.print(f"Global seed set to {seed}")
                 trainer = (_plain if self.form == "plain" else _with_trainer)(self, config, run)
-                if trainer.interrupted:
+                if trainer.interrupted and run is not None:
                     run.finish("interrupted")
         except KeyboardInterrupt:
-            return self._interrupted()
-        except OSError as error:
-            say(f"{type(error).__name__}: {error}")
-            return self._failed()
-        except Exception:
-            traceback.print_exc()
-            return self._failed()
+            if run is not None:
+                self._interrupted()
+            group.abort()
+            return INTERRUPTED
+        except Exception as error:
+            if run is not None:
+                self._failed()
+            if isinstance(error, (OSError, DistError)):  # of the latter, the cause is told by another process
+                say(f"{type(error).__name__}: {error}")
+            elif group.world > 1:
+                raise
+            else:
+                traceback.print_exc()
+            return FAILED
         if trainer.interrupted:  # the trainer has said how to go on
             return INTERRUPTED
-        print(f"The run is in {self.path}.")
+        if run is not None:
+            print(f"The run is in {self.path}.")
         return OK
 
-    def _interrupted(self) -> int:
+    def _interrupted(self) -> None:
         say(f"Interrupted. To go on: {self.request.go_on()}")
-        return INTERRUPTED
 
-    def _failed(self) -> int:
+    def _failed(self) -> None:
         if any((self.path / "ckpt").glob("*.[cp]*")):
             say(f"{self.path} has checkpoints. To go on: {self.request.go_on()}")
-        return FAILED
 
 
 @contextmanager
@@ -328,6 +379,7 @@ def _plain(prepared: _Prepared, config: Mapping[str, Any], run: Any) -> Any:
         devices=prepared.devices,
         callbacks=made,
         go_on=prepared.request.go_on(),
+        root=prepared.path,
     )
 
 
@@ -344,6 +396,7 @@ def _with_trainer(prepared: _Prepared, config: Mapping[str, Any], run: Any) -> A
     made = [callbacks.make(spec) for spec in config.get("callbacks") or ()]
     if config.get("checkpoint") is not None or not any(isinstance(callback, ModelCheckpoint) for callback in made):
         made.append(ModelCheckpoint(**(config.get("checkpoint") or {})))
+    params.setdefault("default_root_dir", str(prepared.path))  # of processes that have no run
     trainer = Trainer(run=run, callbacks=made, **params)
     trainer.go_on = prepared.request.go_on()
     trainer.fit(

@@ -19,9 +19,10 @@ from .. import api as tg
 from .. import nn, threads
 from .batches import mapped
 
-__all__ = ["Alone", "Processes", "Replicas", "joined", "launched", "rank_zero_only"]
+__all__ = ["Alone", "Processes", "Replicas", "joined", "launched", "place", "rank_zero_only"]
 
 NAMES = ("auto", "dp", "ddp", "ddp_spawn", "ddp2")
+SOON = 30.0  # seconds in which a process ends that others have seen fail
 
 
 class Steps(nn.Module):
@@ -87,6 +88,9 @@ class Alone:
 
     def barrier(self) -> None:
         """Until all processes are here."""
+
+    def abort(self) -> None:
+        """End the work of the other processes, who would wait for this one."""
 
     def mean_gradients(self, parameters: Any) -> None:
         """Average gradients over the processes, where that was not done during backward."""
@@ -160,6 +164,12 @@ class Processes(Alone):
 
         distributed.barrier()
 
+    def abort(self) -> None:
+        from .. import distributed
+
+        if distributed.is_initialized():
+            distributed.GroupMember.WORLD.abort()
+
 
 @contextmanager
 def joined(
@@ -168,37 +178,67 @@ def joined(
     """The group of the processes that train together, until the block ends; one that is there already is used, and
     stays.
 
-    `backend` names the way to communicate, by default the device's. Without `rank`, `world` and `store` the variables
-    that a launcher sets say who is who: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
+    `backend` names the way to communicate: by default MPI's where mpiexec or srun has started the processes, else one
+    that serves CPUs and GPUs. Without `rank`, `world` and `store` the launcher's variables say who is who.
     """
     from .. import distributed
 
     made = not distributed.is_initialized()
     if made:
-        name = backend or _default_backend(device)
         if store is None:
-            distributed.init_process_group(name)
+            distributed.init_process_group(backend)
         else:
-            distributed.init_process_group(name, rank=rank, world_size=world, store=store)
+            distributed.init_process_group(backend, rank=rank, world_size=world, store=store)
+    before = _share_cores() if made and store is None else None
     try:
         yield Processes(distributed.get_rank(), distributed.get_world_size())
+    except BaseException:
+        # An error that ends one of MPI's processes must end the others, who wait for it: the group sees to that while
+        # it is there.
+        made = made and "mpi" not in distributed.get_backend()
+        raise
     finally:
+        if before is not None:
+            threads.set_num_threads(before)
         if made and distributed.is_initialized():
             distributed.destroy_process_group()
 
 
-def _default_backend(device: Any) -> str:
-    from .. import distributed
+def _share_cores() -> int | None:
+    """Share the cores of the machine out to the processes that MPI or Slurm has started on it; the number of threads
+    before, if that changes it. Other launchers do that themselves."""
+    from ..distributed.transport import launchers
 
-    name = distributed.get_default_backend_for_device(device)
-    return name if distributed.is_backend_available(name) else "gloo"
+    found, before = launchers.launched(), threads.get_num_threads()
+    if found is None or found.local_size < 2 or before < 2 or "OMP_NUM_THREADS" in os.environ:
+        return None
+    threads.set_num_threads(max(1, before // found.local_size))
+    return before
 
 
 def launched() -> bool:
-    """Whether a launcher has started this process as one of several, or a group of processes is there."""
+    """Whether a launcher (torchrun's kind, mpiexec, srun) has started this process as one of several, or a group of
+    processes is there."""
     from .. import distributed
+    from ..distributed.rendezvous import launched_by_mpi
 
-    return distributed.is_initialized() or int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
+    several = "RANK" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
+    return distributed.is_initialized() or several or launched_by_mpi()
+
+
+def place() -> tuple[int, int]:
+    """The number of this process among all, and among those of its machine, as far as its launcher tells: else 0."""
+    from .. import distributed
+    from ..distributed.transport import launchers
+
+    found = launchers.launched()
+    if "RANK" in os.environ or found is None:
+        rank, local = int(os.environ.get("RANK", "0")), int(os.environ.get("LOCAL_RANK", "-1"))
+    else:
+        rank, local = found.rank, found.local_rank
+    if distributed.is_initialized():
+        rank = distributed.get_rank()
+    return rank, rank if local < 0 else local
 
 
 def rank_zero_only(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -211,10 +251,7 @@ def rank_zero_only(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def first_only(*args: Any, **options: Any) -> Any:
-        from .. import distributed
-
-        rank = distributed.get_rank() if distributed.is_initialized() else int(os.environ.get("RANK", "0"))
-        return function(*args, **options) if rank == 0 else None
+        return function(*args, **options) if place()[0] == 0 else None
 
     return first_only
 
@@ -228,10 +265,9 @@ def spawned(count: int, work: Callable[..., None], args: tuple[Any, ...]) -> Ite
 
     An error in one of them is raised here, even while this process waits for it; an error here ends them.
     """
-    from .. import multiprocessing
-    from ..distributed import TCPStore
+    from .. import distributed, multiprocessing
 
-    store = TCPStore("127.0.0.1", 0, count, True, wait_for_workers=False)
+    store = distributed.TCPStore("127.0.0.1", 0, count, True, wait_for_workers=False)
     before = threads.get_num_threads()
     threads.set_num_threads(max(1, before // count))
     context: Any = None
@@ -242,8 +278,12 @@ def spawned(count: int, work: Callable[..., None], args: tuple[Any, ...]) -> Ite
             count - 1,
             join=False,
         )
-        with _watching(context):
-            yield store
+        try:
+            with _watching(context):
+                yield store
+        except distributed.DistError:
+            context.join(SOON)  # another process has failed, and this one sees that it is gone: its own error is told
+            raise
         while not context.join():
             pass
     finally:

@@ -73,7 +73,7 @@ class Plain(Module):
         if not isinstance(terms, Mapping):
             terms = {"loss": terms}
         for name, value in terms.items():
-            self.log(f"{name}/{stage}", value, prog_bar=stage == "train", on_step=False, on_epoch=True)
+            self.log(f"{name}/{stage}", value, prog_bar=stage == "train", on_step=False, on_epoch=True, sync_dist=True)
         return terms
 
     def on_train_epoch_end(self) -> None:
@@ -260,24 +260,31 @@ def train(
     devices: Any = "auto",
     callbacks: Iterable[Any] = (),
     go_on: str | None = None,
+    root: Any = None,
 ) -> Trainer:
     """Train what a plain configuration describes, and write it to a run; the trainer, when it is done.
 
     resume: a checkpoint to begin from, whose specs of model and optimizer are then used; `same`: exactly where it was,
     whatever `run_step` and `load_optimizer` say. A run that was resumed loses the rows that came after its checkpoint.
-    Several GPUs share each batch. go_on: the command to tell after Ctrl-C.
+    Several GPUs share each batch. go_on: the command to tell after Ctrl-C. run: None in processes that do not write,
+    with the run's directory as `root`.
     """
+
+    def tell(line: str) -> None:
+        if run is not None:
+            run.print(line)
+
     start = None if resume is None else read(resume)
     module = Plain(config, start, same)
     sections = [(name, config.get(f"{name}_dataset")) for name in ("train", "val")]
     loaders = {name: loader(section) for name, section in sections if section}
     for name, batches in loaders.items():
         for line in datasets.described(batches.dataset, name):
-            run.print(line)
-    run.print(f"model: {module.specs['model']['name']}, {compute_num_params(module.model, text=True)} parameters")
+            tell(line)
+    tell(f"model: {module.specs['model']['name']}, {compute_num_params(module.model, text=True)} parameters")
     for part, spec in module.specs.items():
         if start is not None and spec != {key: value for key, value in config[part].items() if key in spec}:
-            run.print(f"{part}: {spec} of the checkpoint, in place of the configuration's")
+            tell(f"{part}: {spec} of the checkpoint, in place of the configuration's")
     several = isinstance(devices, list) and len(devices) > 1
     own = [EpochLines(), EpochCheckpoints(config.get("epoch_save"), config.get("step_save"))]
     trainer = Trainer(
@@ -288,13 +295,14 @@ def train(
         devices=devices,
         strategy="dp" if several else "auto",
         callbacks=[*own, *callbacks],
+        default_root_dir=root,
     )
     trainer.go_on, trainer.first_epoch = go_on or trainer.go_on, 1
     if start is None and "val" in loaders:
         trainer.validate(module, loaders["val"])
-        run.print(validation_line(trainer.metrics()) + " before training")
+        tell(validation_line(trainer.metrics()) + " before training")
     if module.goes_on and start["epoch"] >= config["epoch_max"]:
-        run.print(
+        tell(
             f"{start['epoch']} of {config['epoch_max']} epochs are done: nothing is left to do. "
             "A larger epoch_max trains on."
         )

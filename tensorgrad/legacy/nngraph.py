@@ -9,13 +9,19 @@
 torch.Size([2, 4])
 >>> [node.op for node in model.graph.nodes]
 ['placeholder', 'call_module', 'call_module', 'call_module', 'call_module', 'output']
+>>> torch.viz.graph(model)
+<gModule of 4 steps, 2 leaves and outputs: .svg(), .html(), .dot(), .save(path)>
 """
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .. import viz
 from ..graph import Graph
+from ..viz.graph import PICTURES
+from ..viz.model import Model
+from ..viz.scene import Shows
 from .nn.module import Module
 from .nn.node import Node
 from .nn.table import SelectTable
@@ -90,3 +96,27 @@ def _ordered(outputs: Sequence[Node]) -> list[Node]:
             stack.append((node, True))
             stack += [(source, False) for source in reversed(node.sources)]
     return order
+
+
+def picture(module: gModule, *, shapes: bool = True, fold: bool = True, title: str = "") -> viz.Graph:
+    """The graph of a `gModule` as `viz` draws graphs, with the shapes that its last forward had."""
+    model, made = Model(), {}
+    for node in module.graph.nodes:
+        if node.op == "placeholder":
+            made[node] = model.add("leaf", node.name)
+        elif node.op == "call_module":
+            part = module.modules[int(node.target.rpartition(".")[2])]
+            kind = type(part).__name__
+            label = kind if node.name.rstrip("_0123456789") == kind.lower() else f"{node.name}: {kind}"
+            made[node] = model.add("step", label, about=repr(part), shape=tuple(getattr(part.output, "shape", ())))
+            for position, source in enumerate(node.args):
+                model.link(made[source], made[node], position=position)
+        else:
+            for number, source in enumerate(node.args[0], 1):
+                end = model.add("value", f"output {number}" if len(node.args[0]) > 1 else "output", shape=made[source].shape)
+                model.link(made[source], end)
+    steps = sum(node.op == "call_module" for node in module.graph.nodes)
+    return viz.Graph(model, Shows(shapes), fold, title or f"gModule of {steps} steps")
+
+
+PICTURES[gModule] = picture         # for viz.graph

@@ -27,7 +27,7 @@ LONGEST = 96 << 10                              # bytes of a body
 class Peer:
     """Another rank, and what has arrived from it."""
 
-    __slots__ = ("at", "buffer", "end", "gone", "mark", "member", "poll", "rank", "socket", "start", "view")
+    __slots__ = ("at", "buffer", "end", "gone", "left", "mark", "member", "poll", "rank", "socket", "start", "view")
 
     def __init__(self, member: Member, link: socket.socket) -> None:
         self.member, self.rank, self.socket = member, member.rank, link
@@ -35,15 +35,16 @@ class Peer:
         self.view = memoryview(self.buffer)
         self.start = self.end = 0               # of what has arrived and was not taken
         self.at = self.mark = 0                 # where the body of the last message begins, and how much of it is the fingerprint
-        self.gone = False                       # whether its connection has ended
+        self.gone = False                       # whether its connection has ended,
+        self.left = False                       # and whether it said goodbye before
         self.poll: Any = None
 
 
 class Doorbells:
     """The connections of one rank to all others of its group, and all waiting for them."""
 
-    def __init__(self, rank: int, members: list[Member], links: dict[int, socket.socket], timeout: timedelta) -> None:
-        self.rank, self.members, self.timeout = rank, members, timeout
+    def __init__(self, rank: int, members: list[Member], links: dict[int, socket.socket], time_limit: Callable[[], timedelta]) -> None:
+        self.rank, self.members, self._time_limit = rank, members, time_limit
         self.peers = [Peer(members[other], links[other]) for other in sorted(links)]
         self.doing: Callable[[], str] = str     # describes what is under way, for errors
         self.reason: tuple[str, bool] | None = None     # why there is no going on, and whether that was a time-out
@@ -102,7 +103,7 @@ class Doorbells:
         if kind == ABORT:
             raise self._given_up(body.decode(errors="replace"), late)
         if kind == BYE:
-            peer.gone = True
+            peer.gone = peer.left = True
             self._lost(peer)
         raise DistBackendError(f"Detected mismatch between collectives on ranks. {peer.member} is at another place of its program than rank {self.rank}, "
                                f"which runs {self.doing()}.")
@@ -148,9 +149,10 @@ class Doorbells:
             raise self.error()
         poll = self._poll(peer)
         poll.modify(peer.socket, events)
-        ready = poll.poll(1000 * self.timeout.total_seconds())
+        limit = 1000 * self._time_limit().total_seconds()
+        ready = poll.poll(limit)
         if not ready:
-            raise TimedOut(f"Timed out waiting {round(1000 * self.timeout.total_seconds())}ms for recv operation to complete: rank {self.rank} waited in "
+            raise TimedOut(f"Timed out waiting {round(limit)}ms for recv operation to complete: rank {self.rank} waited in "
                            f"{self.doing()} for {peer.member}, which did not come.")
         own = peer.socket.fileno()
         if any(descriptor == own for descriptor, _ in ready):
@@ -188,20 +190,20 @@ class Doorbells:
         peer.view = memoryview(peer.buffer)
         for other in self.peers:
             other.poll = None
-        if peer.gone and not self._last_words(peer):
-            self._lost(peer)
+        if peer.gone:
+            self._last_words(peer)
+            if not peer.left:
+                self._lost(peer)
 
-    def _last_words(self, peer: Peer) -> bool:
-        """Return True if a peer whose connection has ended said that it was leaving. Errors: DistBackendError if it said that it has given up."""
+    def _last_words(self, peer: Peer) -> None:
+        """Look whether a peer whose connection has ended said goodbye. Errors: DistBackendError if it said that it has given up."""
         at = peer.start
         while peer.end - at >= 8:
             size, _, kind, late = HEADER.unpack_from(peer.buffer, at)
-            if kind == BYE:
-                return True
+            peer.left = peer.left or kind == BYE
             if kind == ABORT and peer.end - at >= 8 + size:
                 raise self._given_up(bytes(peer.view[at + 8:at + 8 + size]).decode(errors="replace"), bool(late))
             at += 8 + size
-        return False
 
     # ── errors ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -217,9 +219,9 @@ class Doorbells:
         """Errors: DistBackendError that says why a peer cannot be reached."""
         if not peer.gone:                           # sending failed: it may have said something before
             self._hung_up(peer)
-        left = self._last_words(peer)
-        what = "has left the group" if left else "has died" if _ended(peer.member.pid) else "has closed its connection"
-        raise DistBackendError(f"Connection closed by peer: {peer.member} {what} while rank {self.rank} needed it in {self.doing()}.")
+        self._last_words(peer)
+        raise DistBackendError(f"Connection closed by peer: {peer.member} {peer.member.fate(peer.left)} while rank {self.rank} needed it in "
+                               f"{self.doing()}.")
 
     def give_up(self, error: BaseException) -> bool:
         """Say why there is no going on, to this rank and to the others, once; False if that was said before."""
@@ -227,7 +229,7 @@ class Doorbells:
             return False
         text = str(error) or type(error).__name__
         if not isinstance(error, DistBackendError):
-            text = f"Rank {self.rank} has given up in {self.doing()}: {type(error).__name__}: {error}"
+            text = f"Rank {self.rank} has given up in {self.doing()}: {type(error).__name__}: {error}".rstrip(": ")
         self.reason = text, isinstance(error, TimedOut)
         body = text.encode()[:LONGEST // 2]
         message = HEADER.pack(len(body), 0, ABORT, isinstance(error, TimedOut)) + body
@@ -265,15 +267,3 @@ class Doorbells:
             peer.gone = True
         self._woken.close()
         self._waker.close()
-
-
-def _ended(pid: int) -> bool:
-    if os.name != "posix" or pid == os.getpid():
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        pass
-    return False

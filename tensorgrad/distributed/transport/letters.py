@@ -152,6 +152,8 @@ class Letters:
             if rest <= 0:
                 self._late(letter, limit, timeout is None)
             with self._state:
+                if letter.is_completed():           # meanwhile, by the thread
+                    return
                 mine, self._served = not self._served, True
                 if not mine:
                     if not letter.is_completed():
@@ -339,8 +341,7 @@ class Letters:
             raise self._lost(line)
 
     def _lost(self, line: _Line) -> DistBackendError:
-        what = "has left the group" if line.left else "has died or closed its connection"
-        return DistBackendError(f"Connection closed by peer: {line.member} {what} while rank {self.rank} needed it for a message.")
+        return DistBackendError(f"Connection closed by peer: {line.member} {line.member.fate(line.left)} while rank {self.rank} needed it for a message.")
 
     def _gone(self, line: _Line) -> None:
         """The connection has ended: what is under way with this rank ends, and if it did not say that it leaves, everything."""
@@ -369,6 +370,12 @@ class Letters:
         line.arrival = None
 
     def _fail_all(self, error: BaseException) -> None:
+        """End all messages with an error; the group's other work follows."""
+        for letter in self._wanted:
+            self._fail(letter, error)
+        self._wanted.clear()
+        for line in self._lines.values():
+            self._fail_line(line, error)
         self._ends.append(lambda: self._give_up(error))
 
     def give_up(self, text: str, late: bool) -> None:
@@ -379,12 +386,7 @@ class Letters:
             self._closed = text
             body = text.encode()[:32 << 10]
             self._say(HEADER.pack(len(body), late, ABORT, b"") + body)
-            error = TimedOut(text) if late else DistBackendError(text)
-            for letter in self._wanted:
-                self._fail(letter, error)
-            self._wanted.clear()
-            for line in self._lines.values():
-                self._fail_line(line, error)
+            self._fail_all(TimedOut(text) if late else DistBackendError(text))
             self._state.notify_all()
         self._wake()
         self._end_some()
@@ -403,12 +405,7 @@ class Letters:
             if not self._closed:
                 self._say(HEADER.pack(0, 0, BYE, b""))
                 self._closed = "it has been closed"
-            error = DistBackendError("The group was closed while a message was under way.")
-            for letter in self._wanted:
-                self._fail(letter, error)
-            self._wanted.clear()
-            for line in self._lines.values():
-                self._fail_line(line, error)
+            self._fail_all(DistBackendError("The group was closed while a message was under way."))
             self._state.notify_all()
         self._wake()
         self._end_some()

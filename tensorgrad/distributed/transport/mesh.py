@@ -40,6 +40,30 @@ class Member:
     def __str__(self) -> str:
         return f"rank {self.rank} (pid {self.pid} on {self.host})"
 
+    def alive(self) -> bool:
+        """Return False if the process is known to have ended, even if its parent has not seen to that yet."""
+        if os.name != "posix":
+            return True
+        with suppress(OSError, IndexError):
+            return Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0] not in "ZX"
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except OSError:
+            pass
+        return True
+
+    def fate(self, left: bool) -> str:
+        """Say what became of a rank whose connection has ended; `left`: after it said goodbye."""
+        if left:
+            return "has left the group"
+        for _ in range(20):                 # a process that dies loses its connections first
+            if not self.alive():
+                return "has died"
+            time.sleep(0.002)
+        return "has closed its connection"
+
 
 @cache
 def machine() -> str:
@@ -133,7 +157,7 @@ def _dial(other: Member, rank: int, purpose: str, secret: bytes, deadline: float
         try:
             link = wire.connect(family, address, secret, _place(other.rank), deadline)
         except OSError as error:                    # its queue is full, or it has other things to do, or it has gone
-            if not _alive(other):
+            if not other.alive():
                 raise DistNetworkError(f"Connection closed by peer: {other} has ended before it connected ({error}).") from None
             if time.monotonic() > deadline:
                 raise TimedOut(f"Timed out waiting for {other}, which does not answer ({error}).") from None
@@ -149,16 +173,6 @@ def _dial(other: Member, rank: int, purpose: str, secret: bytes, deadline: float
 
 def _place(rank: int) -> bytes:
     return b"rank %d" % rank
-
-
-def _alive(member: Member) -> bool:
-    try:
-        os.kill(member.pid, 0) if os.name == "posix" else None
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass
-    return True
 
 
 def _accept(listener: socket.socket, links: dict[str, dict[int, socket.socket]], ranks: range, secret: bytes, deadline: float, members: list[Member]) -> None:
@@ -208,7 +222,7 @@ def _place_link(connection: socket.socket, links: dict[str, dict[int, socket.soc
 def _check_missing(links: dict[str, dict[int, socket.socket]], ranks: range, deadline: float, members: list[Member]) -> None:
     missing = [members[rank] for rank in ranks if any(rank not in found for found in links.values())]
     for member in missing:
-        if not _alive(member):
+        if not member.alive():
             raise DistNetworkError(f"Connection closed by peer: {member} has ended before it connected.")
     if missing and time.monotonic() > deadline:
         raise TimedOut(f"Timed out waiting for {', '.join(map(str, missing))} to connect.")

@@ -4,22 +4,26 @@ Blocking calls go straight to MPI with the memory of the arrays. Asynchronous on
 """
 from __future__ import annotations
 
+import os
+import socket
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from threading import get_ident
+from itertools import islice
+from threading import get_ident, main_thread
 from typing import Any
 
 import numpy as np
 
+from .. import flight
 from ..errors import DistBackendError
 from ..operations import ReduceOp
 from ..work import Work
 from . import mpi_types
 from .alone import Alone
 from .base import Call, Transport
-from .mpi_guard import TAG, guard
+from .mpi_guard import TAG, guard, place, print_now
 from .mpi_library import load
 from .mpi_types import average, fold, message, native
 from .mpi_work import Order, Requests, Stages
@@ -41,7 +45,16 @@ def create(store: Any, rank: int, size: int, timeout: timedelta, name: str, rank
                            f"ranks that mpiexec or srun give. Start the program with `mpiexec -n {max(size, 1)} python …`, without RANK and WORLD_SIZE.")
     if world.size > 1:
         guard.share_cores(world)
+        _say_who_is_who(world)
     return _over(MPI, world.Dup() if world.size > 1 else world, timeout, name)
+
+
+def _say_who_is_who(world: Any) -> None:
+    """With TORCH_DISTRIBUTED_DEBUG, print the process of each rank: where one is killed, the message of some launchers names the process alone."""
+    if flight.get_debug_level():
+        found = world.gather(f"pid {os.getpid()} on {socket.gethostname()}")
+        for rank, where in enumerate(found or ()):
+            print_now(f"rank {rank} of {world.size} is {where}")
 
 
 def told(ranks: Sequence[int] | None, name: str, value: bytes | None) -> bytes:
@@ -56,7 +69,11 @@ def told(ranks: Sequence[int] | None, name: str, value: bytes | None) -> bytes:
 
 def _over(MPI: Any, comm: Any, timeout: timedelta, name: str) -> Transport:
     """A transport over a communicator of its own, which it frees in the end."""
-    return MPITransport(MPI, comm, timeout, name) if comm.size > 1 else Alone("mpi", "cpu", timeout)
+    if comm.size > 1:
+        return MPITransport(MPI, comm, timeout, name)
+    if comm != MPI.COMM_WORLD:
+        comm.Free()
+    return Alone("mpi", "cpu", timeout)
 
 
 def _subset(comm: Any, ranks: Sequence[int], name: str) -> Any:
@@ -96,6 +113,7 @@ class MPITransport(Transport):
         super().__init__(comm.rank, comm.size, timeout)
         self.MPI, self.comm, self.aside, self.label = MPI, comm, comm.Dup(), label
         self.last_tag = int(comm.Get_attr(MPI.TAG_UB))          # of large messages; users have those below
+        self.free_threads = MPI.Query_thread() == MPI.THREAD_MULTIPLE     # else the guard's thread does not call MPI
         self.pending: set[Requests] = set()
         self.order = Order()
         self.closed = False
@@ -140,10 +158,9 @@ class MPITransport(Transport):
             raise DistBackendError(f"The group {self.label!r} has been destroyed, or this process is a fork of one of its ranks")
 
     def _forget_ended(self) -> None:
-        """Let go of works that have ended although nobody waited for them."""
-        if len(self.pending) >= 32:
-            for work in list(self.pending):
-                work.is_completed()
+        """Move some works on, and let go of those that have ended although nobody waited for them."""
+        for work in list(islice(self.pending, 8)):
+            work.is_completed()
 
     def _exchange(self, parts: dict[int, Any], places: dict[int, Any]) -> list[tuple[Any, ...]]:
         """Calls that send a part to each rank of `parts` and receive one from each rank of `places`: for what MPI's collectives cannot count."""
@@ -329,26 +346,29 @@ class MPITransport(Transport):
         abandoned.extend(self.pending)
 
     def abort(self, reason: str) -> None:
-        from .mpi_guard import place, print_now
         print_now(f"{place(self)}: {reason}: the job is aborted.")
         self.end_job()
 
     # ── for the guard ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def tell(self) -> None:
-        """Tell the guards of the other ranks that a time limit is over."""
-        self.told = [self.aside.Isend((bytearray(1), 1, self.MPI.BYTE), other, TAG) for other in range(self.size) if other != self.rank]
+    def tell(self, news: int, ranks: Iterable[int]) -> None:
+        """Tell the guards of other ranks something."""
+        if self.free_threads or get_ident() == main_thread().ident:
+            self.told = [self.aside.Isend((bytearray([news]), 1, self.MPI.BYTE), other, TAG) for other in ranks]
 
-    def heard(self) -> bool:
-        """Whether another rank has told so."""
-        if not self.aside.Iprobe(self.MPI.ANY_SOURCE, TAG):
-            return False
-        self.aside.Recv((bytearray(1), 1, self.MPI.BYTE), self.MPI.ANY_SOURCE, TAG)
-        return True
+    def heard(self) -> tuple[int, int] | None:
+        """What the guard of another rank has told: (news, rank)."""
+        if not self.free_threads or not self.aside.Iprobe(self.MPI.ANY_SOURCE, TAG):
+            return None
+        news, status = bytearray(1), self.MPI.Status()
+        self.aside.Recv((news, 1, self.MPI.BYTE), self.MPI.ANY_SOURCE, TAG, status)
+        return news[0], status.source
 
     def end_job(self) -> None:
         """End all ranks of the job, those outside the group, too."""
-        self.MPI.COMM_WORLD.Abort(1)
+        if self.free_threads or get_ident() == main_thread().ident:
+            self.MPI.COMM_WORLD.Abort(1)
+        os._exit(1)                 # which the launcher notices
 
 
 abandoned: list[Requests] = []      # what was under way when its group was destroyed

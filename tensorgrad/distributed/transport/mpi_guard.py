@@ -2,10 +2,12 @@
 
 A rank that waits in MPI cannot be interrupted from Python, and a rank that leaves with an exception would let the others wait for it forever. While there is
 a group, a thread looks at the calls under way: one that outlasts its time limit makes every rank print the last collectives that it saw, and ends the job.
-An exception that nobody catches ends the job as well, as `python -m mpi4py` does. Both messages name the rank.
+An exception that nobody catches ends the job as well, as `python -m mpi4py` does; so does a collective for which a rank is missing whose program has ended.
+The messages name the rank.
 """
 from __future__ import annotations
 
+import atexit
 import os
 import socket
 import sys
@@ -16,7 +18,10 @@ from typing import Any
 __all__ = ["guard"]
 
 TAG = 1         # of messages between these threads, on a communicator that carries no others with this tag
-GRACE = 2.0     # seconds that the other ranks have to print what they saw
+GRACE = 10.0    # seconds that the other ranks have to print what they saw
+OVER, SEEN, LEFT = 1, 2, 3  # what the threads tell each other: a time limit is over; the sender has printed its log; the program of the sender has ended
+PATIENCE = 20.0             # seconds that a collective may still take after a rank has left, for what that had sent before
+NEIGHBOURS = 8              # ranks that are told so: sooner or later one of them waits
 
 
 class Guard:
@@ -27,7 +32,8 @@ class Guard:
         self.groups: list[Any] = []
         self.lock = threading.RLock()
         self.stop: threading.Event | None = None
-        self.forks_known = False
+        self.hooked = False                                     # for the end of the program, and for forks
+        self.left: list[tuple[float, Any, int]] = []            # when which rank has left which group without destroying it
         self.hooks: tuple[Any, Any] = (None, None)
         self.threads = 0                                        # how many threads computed before the ranks of this machine shared its cores
 
@@ -41,9 +47,11 @@ class Guard:
                 self.hooks = sys.excepthook, threading.excepthook
                 sys.excepthook, threading.excepthook = self._uncaught, self._uncaught_in_a_thread
                 self.stop = threading.Event()
-                if not self.forks_known and hasattr(os, "register_at_fork"):
-                    os.register_at_fork(after_in_child=self._in_a_fork)
-                    self.forks_known = True
+                if not self.hooked:
+                    atexit.register(self._leave)
+                    if hasattr(os, "register_at_fork"):
+                        os.register_at_fork(after_in_child=self._in_a_fork)
+                    self.hooked = True
                 threading.Thread(target=self._watch, args=(self.stop,), name="tensorgrad-mpi-watch", daemon=True).start()
 
     def remove(self, group: Any) -> None:
@@ -52,6 +60,7 @@ class Guard:
             if group not in self.groups:
                 return
             self.groups.remove(group)
+            self.left = [entry for entry in self.left if entry[1] is not group]
             if not self.groups and self.stop is not None:
                 self.stop.set()
                 if sys.excepthook == self._uncaught:
@@ -75,6 +84,12 @@ class Guard:
             threads.set_num_threads(max(len(own) // beside, 1))
             self.threads = before
 
+    def _leave(self) -> None:
+        """The program ends, perhaps with groups that it has not destroyed."""
+        with self.lock:
+            for group in self.groups:
+                group.tell(LEFT, [(group.rank + step) % group.size for step in range(1, min(NEIGHBOURS + 1, group.size))])
+
     def _in_a_fork(self) -> None:
         """Leave the groups: a fork, such as a worker of a DataLoader, is no rank, and must not call MPI."""
         self.lock = threading.RLock()
@@ -96,18 +111,31 @@ class Guard:
             now = time.monotonic()
             for began, group, kind in list(self.calls.values()):
                 if now - began > group.timeout.total_seconds():
-                    self._too_late(group, kind)
+                    self._end(group, f"{kind} has waited for longer than the time limit of {group.timeout.total_seconds():g} s")
+                for since, left, rank in self.left:
+                    if left is group and kind not in ("SEND", "RECV") and now - max(since, began) > PATIENCE:
+                        self._end(group, f"{kind} waits for rank {rank}, whose program has ended")
             for group in groups:
                 with self.lock:             # not closed meanwhile
-                    said = group in self.groups and group.heard()
-                if said:
-                    print_now(f"{place(group)}: another rank's time limit is over. {group.log()}")
+                    said = group.heard() if group in self.groups else None
+                if said is not None and said[0] == LEFT:
+                    self.left.append((now, group, said[1]))
+                elif said is not None and said[0] == OVER:
+                    print_now(f"{place(group)}: the time limit of rank {said[1]} is over.\n{group.log()}")
+                    group.tell(SEEN, [said[1]])
 
-    def _too_late(self, group: Any, kind: str) -> None:
-        limit = group.timeout.total_seconds()
-        print_now(f"{place(group)}: {kind} has waited for longer than the time limit of {limit:g} s: the job is aborted. {group.log()}")
-        group.tell()
-        time.sleep(GRACE)
+    def _end(self, group: Any, why: str) -> None:
+        """Say why the job ends, let the others say what they have seen, and end it."""
+        print_now(f"{place(group)}: {why}: the job is aborted.\n{group.log()}")
+        others = {other for other in range(group.size) if other != group.rank} - {rank for _, left, rank in self.left if left is group}
+        group.tell(OVER, others)
+        end = time.monotonic() + GRACE
+        while others and time.monotonic() < end:
+            said = group.heard()
+            if said is None:
+                time.sleep(0.02)
+            else:
+                others.discard(said[1])
         group.end_job()
 
     # ── exceptions ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import warnings
 from importlib.metadata import PackageNotFoundError, files
 from typing import Any
 
@@ -36,17 +37,19 @@ def load() -> Any:
 
 def _imported() -> Any:
     """mpi4py.MPI over the library that mpi4py finds; failing that, over the one of a wheel that is installed elsewhere than in sys.prefix."""
-    try:
-        from mpi4py import MPI  # type: ignore[import-not-found,import-untyped,unused-ignore]
-    except RuntimeError:
-        library = _library_of_a_wheel()
-        if library is None or "MPI4PY_LIBMPI" in os.environ:
-            raise
-        os.environ["MPI4PY_LIBMPI"] = library
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)         # of a launcher that does not fit: _check_launcher says more
         try:
-            from mpi4py import MPI
-        finally:
-            del os.environ["MPI4PY_LIBMPI"]
+            from mpi4py import MPI  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        except RuntimeError:
+            library = _library_of_a_wheel()
+            if library is None or "MPI4PY_LIBMPI" in os.environ:
+                raise
+            os.environ["MPI4PY_LIBMPI"] = library
+            try:
+                from mpi4py import MPI
+            finally:
+                del os.environ["MPI4PY_LIBMPI"]
     return MPI
 
 

@@ -58,7 +58,7 @@ class Shared(Transport):
         deadline = time.monotonic() + timeout.total_seconds()
         self.members, links = mesh.meet(store, rank, size, timeout, ["bells", "letters"])
         self._segments = Segments(rank, size, links["bells"], deadline)
-        self._bells = Doorbells(rank, self.members, links["bells"], timeout)
+        self._bells = Doorbells(rank, self.members, links["bells"], lambda: self.timeout)
         self._bells.doing = self._doing
         self._peers = self._bells.peers
         self._letters = Letters(rank, self.members, links["letters"], lambda: self.timeout, self._give_up)
@@ -146,7 +146,7 @@ class Shared(Transport):
     def _unusable(self) -> None:
         if self._pid != os.getpid():
             raise DistBackendError(f"The group belongs to process {self._pid}: a process that was forked has to make its own.")
-        if self._bells.reason is None:
+        if self._closed:
             raise DistBackendError("The group has been closed.")
         error = self._bells.error()
         first, _, rest = str(error).partition("\n")
@@ -411,13 +411,16 @@ class Shared(Transport):
         rides = max(counts) * array.itemsize <= INLINE
         rounds = 0 if rides else -(-max(counts) // length)
         for peer in self._peers:
-            payload = COUNTS.pack(counts[peer.rank], rounds) + (sent[peer.rank].tobytes() if rides else b"")
+            payload = COUNTS.pack(counts[peer.rank], out_counts[peer.rank], rounds) + (sent[peer.rank].tobytes() if rides else b"")
             self._bells.send(peer, HEADER.pack(len(self._head) + len(payload), len(self._head), HEAD, 0) + self._head + payload)
         written = [0] * size                # how many rounds of each rank bring something
         for peer in self._peers:
             body = self._heard(peer)
-            count, written[peer.rank] = COUNTS.unpack_from(body)
+            count, expected, written[peer.rank] = COUNTS.unpack_from(body)
             self._fits(peer, count * array.itemsize, out_counts[peer.rank] * array.itemsize)
+            if expected != counts[peer.rank]:
+                raise DistBackendError(f"Detected mismatch between collectives on ranks. {peer.member} expected {expected * array.itemsize} bytes in "
+                                       f"{self._doing()}, rank {self.rank} sent {counts[peer.rank] * array.itemsize}.")
             if not written[peer.rank]:
                 got[peer.rank][...] = np.frombuffer(body[COUNTS.size:], array.dtype)
         got[rank][...] = sent[rank]
@@ -506,7 +509,7 @@ class Shared(Transport):
             self.close()
 
 
-COUNTS = struct.Struct("<qq")
+COUNTS = struct.Struct("<qqq")
 
 
 def _check(op: ReduceOp, array: Any) -> None:

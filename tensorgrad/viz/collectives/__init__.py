@@ -15,10 +15,15 @@ from .running import run
 def all_reduce(values: Any = 4, algorithm: str = "ring", *, op: str = "sum", network: Any = None) -> Collective:
     """Add up the tensors of all ranks, such that every rank has the sum.
 
-    `values` has a tensor for each rank, all of one shape and dtype, or is a number of ranks, which have small numbers then. The vector is
-    cut into as many chunks as there are ranks. `algorithm`: 'ring', 'tree', 'halving', 'doubling', 'star' or 'shared' (memory, as the
-    backend gloo does it here). `op`: 'sum', 'product', 'min', 'max'. `network`: 'memory', 'ethernet', 'infiniband', or a pair
-    (latency in seconds, bytes a second); times are those of this model, with m bytes and n ranks 2(n − 1) α + 2(n − 1)/n · m / β for the ring.
+    `values` has a tensor for each rank, all of one shape and dtype, or is a number of ranks, which have small numbers then. The vector is cut
+    into as many chunks as there are ranks.
+
+    Args:
+        algorithm: 'ring', 'tree', 'halving', 'doubling', 'star'; or, in shared memory as the backend gloo does it here, 'shared' (large arrays)
+            and 'exchange' (small ones)
+        op: 'sum', 'product', 'min', 'max'
+        network: 'memory', 'ethernet', 'infiniband', or a pair α, β: the latency in seconds, and bytes a second. Times are those of this model: with m bytes
+            and n ranks a ring takes 2(n − 1) α + 2(n − 1)/n · m / β.
 
     Raises: ValueError for unknown names, for unlike tensors, for a number of ranks that the algorithm cannot take; TypeError for what is no
     tensor. https://pytorch.org/docs → torch.distributed.all_reduce

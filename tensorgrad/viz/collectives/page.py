@@ -25,6 +25,7 @@ PHASES = {"reduce-scatter": "Chunks are sent and added up. After this phase each
           "all-gather": "Finished chunks are sent. A rank that gets one keeps a copy.",
           "reduce": "Vectors are sent towards the root and added up on the way.",
           "broadcast": "The vector is handed out from those that have it.",
+          "read and add": "Each rank reads all that the others have, and adds it to its own.",
           "swap and add": "Partners swap all they have, and both add.",
           "pipeline": "Chunks follow each other along the chain."}
 OPS = {"sum": "sum", "product": "product", "min": "minimum", "max": "maximum"}

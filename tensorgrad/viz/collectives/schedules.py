@@ -141,7 +141,7 @@ def star_all_reduce(n: int) -> Steps:
     yield from star_broadcast(n)
 
 
-# ── shared memory: nothing is sent, ranks look into each other's memory between barriers ──────────────────────────────
+# ── shared memory: nothing is sent, ranks read what others have written there; writing is not counted ─────────────────
 
 
 def shared_reduce_scatter(n: int) -> Steps:
@@ -155,9 +155,14 @@ def shared_all_gather(n: int) -> Steps:
 
 
 def shared_all_reduce(n: int) -> Steps:
-    """Each rank adds up one chunk of all ranks; after a barrier it copies the sums of the others."""
+    """Each rank adds up one chunk of all ranks; after a barrier it copies the sums of the others. So does the backend gloo here, beyond 8 KiB."""
     yield from shared_reduce_scatter(n)
     yield from shared_all_gather(n)
+
+
+def exchange_all_reduce(n: int) -> Steps:
+    """Each rank reads all of all others and adds it up itself, after one barrier. So does the backend gloo here, up to 8 KiB, and between two ranks."""
+    yield Step("read and add", [Message(s, r, whole(n), add=True) for r in range(n) for s in range(n) if s != r])
 
 
 def shared_broadcast(n: int, root: int = 0) -> Steps:
@@ -222,7 +227,8 @@ COLLECTIVES: dict[str, dict[str, Algorithm]] = {
         "halving": Algorithm("halving and doubling", halving_all_reduce, UP_AND_DOWN, PARTS, powers=True),
         "doubling": Algorithm("doubling", doubling_all_reduce, HEIGHT, HEIGHT, powers=True),
         "star": Algorithm("a star", star_all_reduce, TWICE, TWICE),
-        "shared": Algorithm("shared memory", shared_all_reduce, TWO, PARTS, shared=True)},
+        "shared": Algorithm("shared memory", shared_all_reduce, TWO, PARTS, shared=True),
+        "exchange": Algorithm("exchange in shared memory", exchange_all_reduce, ONE, AROUND, shared=True)},
     "reduce_scatter": {
         "ring": Algorithm("a ring", ring_reduce_scatter, AROUND, PART),
         "halving": Algorithm("halving", halving_reduce_scatter, HEIGHT, PART, powers=True),
