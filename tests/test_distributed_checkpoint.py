@@ -337,6 +337,19 @@ def test_one_file_and_back(tmp_path):
     assert shown(torch.load(tmp_path / "one.pt")) == shown(load(everything(torch, fill=False), tmp_path / "again")) == shown(everything(torch))
 
 
+def test_one_file_for_all_ranks(tmp_path):
+    torch.save({"model": {"w": torch.arange(6).reshape(2, 3), "b": torch.ones(2)}, "epoch": 3}, tmp_path / "one.pt")
+
+    def program(rank, group):
+        state = {"model": {"w": torch.zeros(2, 3, dtype=torch.int64), "b": torch.zeros(2)}}
+        options = {"storage_reader": format_utils.BroadcastingTorchSaveReader(), "checkpoint_id": tmp_path / "one.pt"}
+        dcp.load(state, planner=format_utils.DynamicMetaLoadPlanner(), **options)
+        with pytest.raises(dcp.CheckpointException, match="Non-tensor value identified at epoch. At this time DynamicMetaLoadPlanner only"):
+            dcp.load({"epoch": 1}, planner=format_utils.DynamicMetaLoadPlanner(), **options)
+        return shown(state)
+    assert as_threads(2, program) == [shown({"model": {"w": torch.arange(6).reshape(2, 3), "b": torch.ones(2)}})] * 2
+
+
 def test_flat_keys():
     state = {"a": [torch.ones(1), {"b": [1, 2]}], 3: {"c": ()}, "empty": {}, "list": []}
     flat, paths = flatten_state_dict(state)
