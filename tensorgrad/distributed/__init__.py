@@ -39,13 +39,13 @@ GroupName = str
 __all__ = ["DebugLevel", "DeviceMesh", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "GradBucket", "GroupName",
            "HashStore", "PrefixStore", "ProcessGroup", "QueueEmptyError", "ReduceOp", "Store", "TCPStore", "Work", "default_pg_timeout",
            "get_debug_level", "init_device_mesh", "reduce_op", "register_rendezvous_handler", "rendezvous", "set_debug_level",
-           "set_debug_level_from_env", "supports_complex",
-           *backends.__all__,
+           "set_debug_level_from_env", "supports_complex", *backends.__all__,
            *collectives.__all__, *objects.__all__, *options.__all__, *point_to_point.__all__, *world.__all__]
 
 set_debug_level_from_env()
 
-from . import _names, algorithms, device_mesh, distributed_c10d, rpc  # noqa: E402, F401
-from .device_mesh import DeviceMesh, init_device_mesh  # noqa: E402, F401
+from .device_mesh import DeviceMesh, init_device_mesh  # noqa: E402, F401, I001  the modules below import all names of this one
+
+from . import _names, algorithms, distributed_c10d, rpc  # noqa: E402, F401
 
 _names.make()
