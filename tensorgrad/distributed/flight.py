@@ -116,10 +116,10 @@ def set_debug_level(debug_level: DebugLevel) -> None:
 
 
 def set_debug_level_from_env() -> None:
-    """Set how much is checked as TORCH_DISTRIBUTED_DEBUG says. Errors: RuntimeError for what is not OFF, INFO or DETAIL."""
+    """Set how much is checked as TORCH_DISTRIBUTED_DEBUG says. Errors: ValueError for what is not OFF, INFO or DETAIL."""
     said = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
     if said not in DebugLevel.__members__:
-        raise RuntimeError("The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or DETAIL.")
+        raise ValueError("The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or DETAIL.")
     set_debug_level(DebugLevel[said])
 
 
