@@ -42,6 +42,14 @@ def place() -> tuple[Any, int]:
     return frame.f_code, frame.f_lasti
 
 
+def level() -> int:
+    """Return the `stacklevel` with which a warning of the caller names the program's line."""
+    count, frame = 1, sys._getframe(1)  # type: int, Any
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        count, frame = count + 1, frame.f_back
+    return count
+
+
 def _line(where: tuple[Any, int] | None) -> str:
     if where is None:
         return "?"
