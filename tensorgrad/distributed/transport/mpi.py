@@ -357,12 +357,12 @@ class MPITransport(Transport):
 
     def tell(self, news: int, ranks: Iterable[int]) -> None:
         """Tell the guards of other ranks something."""
-        if self.free_threads or get_ident() == main_thread().ident:
+        if not self.MPI.Is_finalized() and (self.free_threads or get_ident() == main_thread().ident):
             self.told = [self.aside.Isend((bytearray([news]), 1, self.MPI.BYTE), other, TAG) for other in ranks]
 
     def heard(self) -> tuple[int, int] | None:
         """What the guard of another rank has told: (news, rank)."""
-        if not self.free_threads or not self.aside.Iprobe(self.MPI.ANY_SOURCE, TAG):
+        if not self.free_threads or self.MPI.Is_finalized() or not self.aside.Iprobe(self.MPI.ANY_SOURCE, TAG):
             return None
         news, status = bytearray(1), self.MPI.Status()
         self.aside.Recv((news, 1, self.MPI.BYTE), self.MPI.ANY_SOURCE, TAG, status)

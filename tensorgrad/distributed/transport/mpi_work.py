@@ -30,9 +30,13 @@ class Order:
         """Bring the works before this one so far that its next stage may begin; False if that would take waiting."""
         while self.works[0] is not work:
             first = self.works[0]
-            with first.lock:
+            if not first.lock.acquire(blocking=block):
+                return False
+            try:
                 if self.works[0] is first and not first.advance(block):
                     return False
+            finally:
+                first.lock.release()
         return True
 
 
