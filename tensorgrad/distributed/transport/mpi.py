@@ -1,6 +1,7 @@
 """MPI: the backend of clusters, over mpi4py. https://pytorch.org/docs → torch.distributed, "mpi"
 
-Blocking calls go straight to MPI with the memory of the arrays. Asynchronous ones are MPI's non-blocking calls: they move on whenever this process is in MPI.
+All collectives are MPI's non-blocking ones, on the memory of the arrays: MPI does not match blocking with non-blocking calls, and ranks need not agree on who
+waits at once. Asynchronous works move on whenever this process is in MPI.
 """
 from __future__ import annotations
 
@@ -138,22 +139,30 @@ class MPITransport(Transport):
         return getattr(self.aside if later else self.comm, "I" + name.lower())(*args)
 
     def _run(self, what: str, later: bool, stages: Stages, order: Order | None = None) -> Work:
-        """Run stages of calls, now or as a work that goes on."""
+        """Run stages of calls, now or as a work that goes on. There is an order where there are later stages."""
         self._check_open()
         try:
-            if later:
+            if later or order is not None:
                 self._forget_ended()
-                return Requests(what, stages, self._start, self, order)
+                work = Requests(what, stages, self._start, self, order)
+                if later:
+                    return work
+                work.wait()
+                return Work.done()
             with self.waiting(what):
                 for stage in stages:
-                    if len(stage) == 1:
-                        name, *args = stage[0]
-                        getattr(self.comm, name)(*args)
-                    else:
-                        self.MPI.Request.Waitall([self._start(call, False) for call in stage])
+                    self._finish([self._start(call, False) for call in stage])
         except self.MPI.Exception as error:
             raise self.failure(what, error) from error
         return Work.done()
+
+    def _finish(self, requests: list[Any], statuses: list[Any] | None = None) -> None:
+        """Wait for requests, and meanwhile move on the works that other ranks may wait for."""
+        while self.order.works:
+            if self.MPI.Request.Testall(requests, statuses):
+                return
+            self.order.poll()
+        self.MPI.Request.Waitall(requests, statuses)
 
     def _check_open(self) -> None:
         if self.closed:
@@ -176,14 +185,14 @@ class MPITransport(Transport):
 
     def allreduce(self, call: Call, array: Any, op: ReduceOp) -> Work:
         how = native(array.dtype, op)
-        if call.later or how is None or how[2] is not None or array.size > mpi_types.LIMIT or self.closed:
+        if call.later or how is None or how[2] is not None or array.size > mpi_types.LIMIT or self.order.works or self.closed:
             if how is None:
-                return self._run(call.kind, call.later, self._fold(array, op, None), self.order if call.later else None)
+                return self._run(call.kind, call.later, self._fold(array, op, None), self.order)
             return self._run(call.kind, call.later, self._reduce(array, op, how, None))
         thread = get_ident()
         guard.calls[thread] = time.monotonic(), self, call.kind
         try:
-            self.comm.Allreduce(self.MPI.IN_PLACE, (array, array.size, how[0]), how[1])
+            self.comm.Iallreduce(self.MPI.IN_PLACE, (array, array.size, how[0]), how[1]).Wait()
         except self.MPI.Exception as error:
             raise self.failure(call.kind, error) from error
         finally:
@@ -195,7 +204,7 @@ class MPITransport(Transport):
     def reduce(self, call: Call, array: Any, root: int, op: ReduceOp) -> Work:
         how = native(array.dtype, op)
         if how is None:
-            return self._run(call.kind, call.later, self._fold(array, op, root), self.order if call.later else None)
+            return self._run(call.kind, call.later, self._fold(array, op, root), self.order)
         return self._run(call.kind, call.later, self._reduce(array, op, how, root))
 
     def _reduce(self, array: Any, op: ReduceOp, how: Any, root: int | None) -> Stages:
@@ -314,7 +323,7 @@ class MPITransport(Transport):
         status = self.MPI.Status()
         try:
             with self.waiting("RECV"):
-                self.comm.Recv(place, sender, tag, status)
+                self._finish([self.comm.Irecv(place, sender, tag)], [status])
         except self.MPI.Exception as error:
             raise self.failure("RECV", error) from error
         return Work.done(source=received(status))
