@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 from threading import get_ident, main_thread
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -98,7 +98,7 @@ class _Waiting:
         self.transport, self.what = transport, what
 
     def __enter__(self) -> None:
-        guard.calls[get_ident()] = time.monotonic(), self.transport, self.what
+        guard.calls[get_ident()] = monotonic(), self.transport, self.what
 
     def __exit__(self, *error: object) -> None:
         guard.calls.pop(get_ident(), None)
@@ -114,7 +114,7 @@ class MPITransport(Transport):
 
     def __init__(self, MPI: Any, comm: Any, timeout: timedelta, label: str) -> None:
         super().__init__(comm.rank, comm.size, timeout)
-        self.MPI, self.comm, self.aside, self.label = MPI, comm, comm.Dup(), label
+        self.MPI, self.comm, self.aside, self.label, self.in_place = MPI, comm, comm.Dup(), label, MPI.IN_PLACE
         self.last_tag = int(comm.Get_attr(MPI.TAG_UB))          # of large messages; users have those below
         self.free_threads = MPI.Query_thread() == MPI.THREAD_MULTIPLE     # else the guard's thread does not call MPI
         self.pending: set[Requests] = set()
@@ -190,9 +190,9 @@ class MPITransport(Transport):
                 return self._run(call.kind, call.later, self._fold(array, op, None), self.order)
             return self._run(call.kind, call.later, self._reduce(array, op, how, None))
         thread = get_ident()
-        guard.calls[thread] = time.monotonic(), self, call.kind
+        guard.calls[thread] = monotonic(), self, call.kind
         try:
-            self.comm.Iallreduce(self.MPI.IN_PLACE, (array, array.size, how[0]), how[1]).Wait()
+            self.comm.Iallreduce(self.in_place, (array, array.size, how[0]), how[1]).Wait()
         except self.MPI.Exception as error:
             raise self.failure(call.kind, error) from error
         finally:
@@ -212,7 +212,7 @@ class MPITransport(Transport):
         unit, operation, view = how
         numbers = array if view is None else array.view(view)
         pieces = [numbers[start:start + mpi_types.LIMIT] for start in range(0, max(numbers.size, 1), mpi_types.LIMIT)]
-        here = self.MPI.IN_PLACE
+        here = self.in_place
         if root is None:
             yield [("Allreduce", here, (piece, piece.size, unit), operation) for piece in pieces]
         elif root == self.rank:
