@@ -15,6 +15,7 @@ from support import ROOT, cpu_only
 
 import tensorgrad as torch
 from tensorgrad.experiment import Run, Trainer
+from tensorgrad.experiment.__main__ import main
 from tensorgrad.experiment.callbacks import EarlyStopping, ModelCheckpoint
 from tensorgrad.multiprocessing import ProcessRaisedException
 
@@ -191,6 +192,11 @@ def test_E38_processes_begin_if_all_can(project, monkeypatch, capsys):
     monkeypatch.chdir(project)
     request = launch.Request(Path("configs/trainer.yaml"), ["trainer_params.max_epochs=x"])
     for rank, said in ((0, 1), (1, 0)):
+        with monkeypatch.context() as several:
+            several.setenv("RANK", str(rank))
+            several.setenv("WORLD_SIZE", "2")
+            assert main(["sweep", "configs/trainer.yaml", "--grid", "seed=1,2"]) == 2
+            assert capsys.readouterr().err.count("A sweep starts processes of its own") == said
         group = Group()
         group.rank, group.told = rank, "told" if rank else None
         assert launch._together(request, group) == 2
