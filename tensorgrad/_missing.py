@@ -21,9 +21,13 @@ WHY = {module: why for modules, why in {
     "masked": "Tensor.masked_fill, masked_select and torch.where take masks", "monitor": "nothing is monitored; torch.profiler measures",
     "quasirandom": "there are no Sobol sequences; scipy.stats.qmc.Sobol draws them",
     "cuda.gds cuda.green_contexts cuda.nccl cuda.tunable": "CuPy is what runs on CUDA",
-    "distributed.fsdp distributed.pipelining distributed.rpc distributed.tensor":
-        "a model is whole in each process; torch.nn.parallel.DistributedDataParallel trains copies of it",
-    "distributed.checkpoint": "torch.save and torch.load write and read models",
+    "distributed.fsdp distributed.pipelining distributed.tensor distributed._shard distributed._composable":
+        "a model is whole in each process; torch.nn.parallel.DistributedDataParallel trains copies of it, and "
+        "torch.distributed.optim.ZeroRedundancyOptimizer spreads the state of its optimizer",
+    "distributed.rpc distributed.autograd distributed.nn.api":
+        "processes exchange tensors and objects: torch.distributed.send, recv, send_object_list, and collectives; torch.distributed.nn has gradients",
+    "distributed.checkpoint.hf_storage distributed.checkpoint.quantized_hf_storage": "torch.save and torch.load write and read .safetensors files",
+    "distributed.checkpoint.optimizer": "torch.distributed.checkpoint.state_dict.get_optimizer_state_dict is for optimizers that are spread over ranks",
     "distributed.elastic distributed.launcher": "python -m torch.distributed.run starts the processes of a job",
     "utils.data.datapipes": "Dataset and IterableDataset are what a DataLoader takes",
 }.items() for module in modules.split()}

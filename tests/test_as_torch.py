@@ -109,6 +109,8 @@ def test_it_refuses_where_torch_is_something_else():
     ("import torch.ao.nn.quantized", "ModuleNotFoundError: No module named 'torch.ao.nn' (tensorgrad has none: there are no quantized tensors)"),
     ("from torch import package", "ImportError: cannot import name 'package' from 'tensorgrad' (tensorgrad has none: torch.save and torch.load"),
     ("from torch.distributed.pipelining import pipeline", "ModuleNotFoundError: No module named 'torch.distributed.pipelining' (tensorgrad has none: a"),
+    ("import torch.distributed.checkpoint.hf_storage", "ModuleNotFoundError: No module named 'torch.distributed.checkpoint.hf_storage' (tensorgrad has none"),
+    ("from torch.distributed.autograd import context", "ModuleNotFoundError: No module named 'torch.distributed.autograd' (tensorgrad has none: processes"),
     ("from torch.nn.functional import gelo", "ImportError: cannot import name 'gelo' from 'tensorgrad.nn.functional' (tensorgrad has torch.nn.functional.gelu"),
     ("from torch.nn.functional import nonsense", "ImportError: cannot import name 'nonsense' from 'tensorgrad.nn.functional'"),
     ("import torch.nn.functionl", "ModuleNotFoundError: No module named 'torch.nn.functionl' (tensorgrad has torch.nn.functional)"),

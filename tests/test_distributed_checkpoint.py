@@ -229,6 +229,21 @@ def test_saves_that_go_on_behind_training(tmp_path):
     assert threading.active_count() < 20
 
 
+def test_stagers(tmp_path):
+    for options, both in [({}, True), ({"use_async_staging": False}, False)]:
+        stager = dcp.staging.DefaultStager(dcp.staging.StagingOptions(**options))
+        weight = torch.ones(2)
+        response = dcp.async_save({"w": weight}, checkpoint_id=tmp_path, async_stager=stager, no_dist=True,
+                                  async_checkpointer_type=dcp.state_dict_saver.AsyncCheckpointerType.PROCESS)
+        if both:
+            response.staging_completion.result(60)
+            response = response.upload_completion
+        weight.zero_()
+        assert isinstance(response.result(60), dcp.Metadata) and isinstance(stager, dcp.staging.AsyncStager)
+        stager.close()
+        assert load({"w": torch.zeros(2)}, tmp_path)["w"].tolist() == [1., 1.]
+
+
 def test_rank_0_has_the_state_and_the_others_get_it():
     def program(rank, group):
         made = model()
@@ -320,6 +335,19 @@ def test_one_file_and_back(tmp_path):
     format_utils.main(["dcp_to_torch", str(tmp_path / "folder"), str(tmp_path / "one.pt")])
     format_utils.main(["torch_to_dcp", str(tmp_path / "one.pt"), str(tmp_path / "again")])
     assert shown(torch.load(tmp_path / "one.pt")) == shown(load(everything(torch, fill=False), tmp_path / "again")) == shown(everything(torch))
+
+
+def test_one_file_for_all_ranks(tmp_path):
+    torch.save({"model": {"w": torch.arange(6).reshape(2, 3), "b": torch.ones(2)}, "epoch": 3}, tmp_path / "one.pt")
+
+    def program(rank, group):
+        state = {"model": {"w": torch.zeros(2, 3, dtype=torch.int64), "b": torch.zeros(2)}}
+        options = {"storage_reader": format_utils.BroadcastingTorchSaveReader(), "checkpoint_id": tmp_path / "one.pt"}
+        dcp.load(state, planner=format_utils.DynamicMetaLoadPlanner(), **options)
+        with pytest.raises(dcp.CheckpointException, match="Non-tensor value identified at epoch. At this time DynamicMetaLoadPlanner only"):
+            dcp.load({"epoch": 1}, planner=format_utils.DynamicMetaLoadPlanner(), **options)
+        return shown(state)
+    assert as_threads(2, program) == [shown({"model": {"w": torch.arange(6).reshape(2, 3), "b": torch.ones(2)}})] * 2
 
 
 def test_flat_keys():

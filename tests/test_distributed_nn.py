@@ -7,9 +7,12 @@ from functools import partial
 import numpy as np
 import pytest
 from ranks import as_threads
+from side_by_side import attempt
 from support import cpu_only
 
 import tensorgrad
+from tensorgrad.distributed import _functional_collectives as collectives
+from tensorgrad.distributed.device_mesh import init_device_mesh
 from tensorgrad.distributed.nn import functional
 
 pytestmark = cpu_only
@@ -165,6 +168,34 @@ def test_the_memory_that_was_given_is_filled():
     whole = torch.cat([of_rank(torch, 0), of_rank(torch, 1)])
     for rank, (out, outs) in enumerate(as_threads(2, program)):
         assert torch.equal(out, whole) and torch.equal(torch.stack(outs), whole.reshape(2, 2, 3)[:, rank])
+
+
+def test_functions_that_give_new_tensors():
+    torch = tensorgrad
+
+    def program(rank, group):
+        x = (torch.arange(4.) + 10 * rank).reshape(2, 2).requires_grad_()
+        mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("a", "b"))
+        pair, everyone = (mesh, 1), [0, 1, 2, 3]
+        found = [collectives.broadcast(x, 3, group), collectives.all_reduce(x, "sum", everyone), collectives.all_reduce(x, "max", [[0, 1], [2, 3]]),
+                 collectives.all_gather_tensor(x, 1, pair), collectives.reduce_scatter_tensor(x, "avg", 1, mesh["b"]),
+                 collectives.all_to_all_single(x, None, None, mesh.get_group("b").group_name), collectives.permute_tensor(x, [1, 0], pair),
+                 *collectives.all_reduce_coalesced([x, x * 2], "SUM", group), *collectives.all_gather_into_tensor_coalesced([x[:1]], pair),
+                 *collectives.reduce_scatter_tensor_coalesced([x, x], "sum", [0, 1], pair)]
+        sum((i + 1 + rank) * part.sum() for i, part in enumerate(found)).backward()
+        assert collectives.wait_tensor(found[0]) is found[0] and not isinstance(found[0], collectives.AsyncCollectiveTensor)
+        refused = [attempt(lambda group=group: collectives.all_reduce(x, "sum", group)) for group in (mesh, 5, (mesh, mesh))]
+        refused += [attempt(lambda: collectives.all_reduce(x, "first", group)), attempt(lambda: collectives.reduce_scatter_tensor(x, "sum", 0, group))]
+        return [part.detach() for part in found], x.grad, refused
+    x = [(torch.arange(4.) + 10 * rank).reshape(2, 2) for rank in range(4)]
+    for rank, (found, grad, refused) in enumerate(as_threads(4, program)):
+        one, other = x[rank // 2 * 2], x[rank // 2 * 2 + 1]
+        half, mine = rank % 2, slice(rank % 2, rank % 2 + 1)
+        assert [*map(torch.equal, found, [
+            x[3], sum(x), other, torch.cat([one, other], 1), (one + other)[:, mine] / 2, torch.cat([one[mine], other[mine]]), (other, one)[half], sum(x),
+            2 * sum(x), torch.cat([one[:1], other[:1]]), (one + other)[mine], (one + other)[:, mine]])] == [True] * 12, rank
+        assert grad.ne(0).all()
+        assert [kind for kind, _ in refused] == ["AssertionError", "ValueError", "ValueError", "ValueError", "AssertionError"]
 
 
 def test_reductions_without_a_gradient():

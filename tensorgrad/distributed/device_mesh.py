@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import api as tg
-from .. import distributed as dist
+from . import world as dist
 
 __all__ = ["DeviceMesh", "init_device_mesh"]
 

@@ -1,4 +1,4 @@
-"""torch.distributed.rpc: calls to other processes, which are not there; packages ask `is_available` first."""
+"""torch.distributed.rpc: calls of functions in other processes, which are not there; packages ask `is_available` first."""
 from __future__ import annotations
 
 from .._unsupported import unsupported
@@ -8,8 +8,8 @@ __all__ = ["is_available", *_NAMES.split()]
 
 
 def is_available() -> bool:
-    """Whether processes can call each other, which they cannot. https://pytorch.org/docs → torch.distributed.rpc"""
+    """Return False: processes cannot call each other. https://pytorch.org/docs → torch.distributed.rpc"""
     return False
 
 
-globals().update(unsupported(_NAMES, "torch.distributed.rpc", "there is no backend for several processes"))
+globals().update(unsupported(_NAMES, "torch.distributed.rpc", "processes exchange tensors and objects: torch.distributed.send, recv, send_object_list"))

@@ -2,12 +2,61 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import Future
 from copy import deepcopy
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 from ... import api as tg
 
-__all__ = ["staged"]
+__all__ = ["AsyncStager", "BlockingAsyncStager", "DefaultStager", "StagingOptions", "staged"]
+
+
+@runtime_checkable
+class AsyncStager(Protocol):
+    """Anything that copies a state dict for `async_save`. https://pytorch.org/docs → torch.distributed.checkpoint.staging.AsyncStager"""
+
+    def stage(self, state_dict: dict[str, Any]) -> Any:
+        """The copy, or a future of it."""
+
+    def close(self) -> None:
+        """Called by the program after the last save."""
+
+
+@dataclass
+class StagingOptions:
+    """How PyTorch's `DefaultStager` copies from a GPU. Here `use_async_staging` alone changes something: `stage` gives a future, `async_save` a pair."""
+
+    use_pinned_memory: bool = True
+    use_shared_memory: bool = True
+    use_async_staging: bool = True
+    use_non_blocking_copy: bool = True
+
+
+class DefaultStager:
+    """Copies state dicts to the CPU. https://pytorch.org/docs → torch.distributed.checkpoint.staging.DefaultStager"""
+
+    def __init__(self, config: StagingOptions | None = None) -> None:
+        self.config = StagingOptions() if config is None else config
+
+    def stage(self, state_dict: dict[str, Any]) -> Any:
+        """The copy, or a future of it that has ended: training may change tensors at once."""
+        copy = staged(state_dict)
+        if not self.config.use_async_staging:
+            return copy
+        future: Future[Any] = Future()
+        future.set_result(copy)
+        return future
+
+    def close(self) -> None:
+        """Nothing is kept between saves."""
+
+
+class BlockingAsyncStager(DefaultStager):
+    """Copies state dicts to the CPU. https://pytorch.org/docs → torch.distributed.checkpoint.staging.BlockingAsyncStager"""
+
+    def __init__(self, cache_staged_state_dict: bool = False, type_check: bool = False) -> None:
+        super().__init__(StagingOptions(use_async_staging=False))
 
 
 def staged(value: Any) -> Any:

@@ -28,9 +28,12 @@ from ..optim import ZeroRedundancyOptimizer
 from ._nested_dict import flatten_state_dict, set_element
 from .staging import staged
 
-__all__ = ["StateDictOptions", "get_model_state_dict", "get_optimizer_state_dict", "get_state_dict", "set_model_state_dict", "set_optimizer_state_dict",
-           "set_state_dict"]
+__all__ = ["DictValueType", "FQNS_T", "ListDictValueType", "OptimizerStateType", "PrimitiveType", "StateDictOptions", "ValueType",
+           "get_model_state_dict", "get_optimizer_state_dict", "get_state_dict", "set_model_state_dict", "set_optimizer_state_dict", "set_state_dict"]
 
+FQNS_T = set[str]
+PrimitiveType = tg.Tensor | int | float | str
+ValueType = DictValueType = ListDictValueType = OptimizerStateType = Any        # nested dicts and lists of these
 WRAPPERS = ("_checkpoint_wrapped_module", "_orig_mod")      # names that wrappers put into those of parameters, wherever they are
 
 
@@ -122,7 +125,7 @@ def get_optimizer_state_dict(model: Module, optimizers: Optimizer | Iterable[Opt
     state: dict[str, Any] = {}
     groups: list[dict[str, Any]] = []
     for optimizer in _several(optimizers):
-        _make_state(optimizer)
+        _init_optim_state(optimizer)
         found = _numbered(optimizer, options)
         if found is None:
             continue
@@ -150,7 +153,7 @@ def set_optimizer_state_dict(model: Module, optimizers: Optimizer | Iterable[Opt
     if not optim_state_dict:
         raise RuntimeError(f"The option indicates that model state_dict is required to save, or load but optim state_dict is empty. {optim_state_dict}")
     for optimizer in _several(optimizers):
-        _make_state(optimizer)
+        _init_optim_state(optimizer)
         if optim_state_dict.keys() <= {"state", "param_groups"}:
             part = _part(optimizer, names, optim_state_dict.get("state", {}), optim_state_dict["param_groups"], options.strict)
         else:
@@ -175,7 +178,7 @@ def _several(optimizers: Any) -> tuple[Optimizer, ...]:
     return (optimizers,) if isinstance(optimizers, Optimizer) else tuple(optimizers)
 
 
-def _make_state(optimizer: Any) -> None:
+def _init_optim_state(optimizer: Any) -> None:
     """Give an optimizer the state that its first step makes, unless it has one, or gradients wait for a step."""
     inner = optimizer.optim if isinstance(optimizer, ZeroRedundancyOptimizer) else optimizer
     params = [param for group in inner.param_groups for param in group["params"]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import warnings
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -18,7 +19,7 @@ from .staging import staged
 from .stateful import Stateful
 from .storage import StorageWriter
 
-__all__ = ["AsyncCheckpointerType", "async_save", "save", "save_state_dict"]
+__all__ = ["AsyncCheckpointerType", "AsyncSaveResponse", "async_save", "save", "save_state_dict"]
 
 
 class AsyncCheckpointerType(Enum):
@@ -26,6 +27,14 @@ class AsyncCheckpointerType(Enum):
 
     THREAD = "thread"
     PROCESS = "process"
+
+
+@dataclass
+class AsyncSaveResponse:
+    """What `async_save` gives if the stager gives a future: when the copy is there, and when the checkpoint is."""
+
+    staging_completion: Future[None]
+    upload_completion: Future[Metadata]
 
 
 def alone(no_dist: bool, verb: str) -> bool:
@@ -63,22 +72,24 @@ def save(state_dict: STATE_DICT_TYPE, *, checkpoint_id: str | os.PathLike[str] |
 
 def async_save(state_dict: STATE_DICT_TYPE, *, checkpoint_id: str | os.PathLike[str] | None = None, storage_writer: StorageWriter | None = None,
                planner: SavePlanner | None = None, process_group: Any = None, async_checkpointer_type: AsyncCheckpointerType = AsyncCheckpointerType.THREAD,
-               async_stager: Any = None, no_dist: bool = False) -> Future[Metadata]:
+               async_stager: Any = None, no_dist: bool = False) -> Future[Metadata] | AsyncSaveResponse:
     """Copy a state dict, then `save` it in a thread while training goes on. Returns a future of the index.
 
     https://pytorch.org/docs → torch.distributed.checkpoint.async_save
 
     All ranks call it. The thread communicates over a group of its own, so that the program may go on with collectives. async_stager: an object whose
-    `stage(state_dict)` makes the copy. One save at a time into a folder: wait for the future before the next.
+    `stage(state_dict)` makes the copy, or a future of it: then this returns an `AsyncSaveResponse`. One save at a time into a folder: wait for the
+    future before the next.
     """
     solitary = alone(no_dist, "save")
     writer = _writer(storage_writer, checkpoint_id)
     copy = (async_stager.stage if async_stager is not None else staged)(states_of(state_dict))
     together = Together(None if solitary else _own_group(process_group), solitary)
     pool = ThreadPoolExecutor(1, "async_save")
-    future = pool.submit(_save_state_dict, copy, writer, together, planner)
+    later = isinstance(copy, Future)
+    future = pool.submit(lambda: _save_state_dict(copy.result() if later else copy, writer, together, planner))
     pool.shutdown(wait=False)
-    return future
+    return AsyncSaveResponse(copy, future) if later else future
 
 
 def save_state_dict(state_dict: STATE_DICT_TYPE, storage_writer: StorageWriter, process_group: Any = None, coordinator_rank: int = 0, no_dist: bool = False,

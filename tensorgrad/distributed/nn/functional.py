@@ -17,7 +17,7 @@ from typing import Any
 from ... import api as tg
 from ... import distributed as dist
 from ...autograd.function import Function
-from .. import ReduceOp
+from ..operations import ReduceOp
 
 __all__ = ["all_gather", "all_reduce", "all_to_all", "all_to_all_single", "broadcast", "gather", "reduce", "reduce_scatter", "scatter"]
 
