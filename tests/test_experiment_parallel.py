@@ -4,8 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import experiment_parts as parts
@@ -104,11 +102,10 @@ def test_E37_E38_processes_are_interrupted_together_and_go_on(tmp_path):
 
 
 def test_E38_an_error_in_another_process_is_raised_at_once(tmp_path):
-    began = time.monotonic()
+    before = torch.get_num_threads()
     with pytest.raises(ProcessRaisedException, match="ArithmeticError: the second process fails"):
         fitted(tmp_path / "run", 2, 4, fails=2)
-    assert time.monotonic() - began < 20 and torch.get_num_threads() >= 1
-    assert not torch.distributed.is_initialized() and threading.active_count() >= 1
+    assert torch.get_num_threads() == before and not torch.distributed.is_initialized()
 
 
 def test_E38_dp_on_a_cpu_is_one_process():
