@@ -1,4 +1,4 @@
-"""distributed.checkpoint: beside PyTorch's files, on numbers of ranks that change, through saves that die, and against files that lie."""
+"""distributed.checkpoint: beside PyTorch's files, on numbers of ranks that change, through saves that die, and against hostile files."""
 import importlib
 import os
 import pickle
@@ -276,7 +276,7 @@ def test_the_whole_of_a_spread_state():
 
 
 class App:
-    """What a program saves, as PyTorch's tutorial has it."""
+    """An object that a program saves, as PyTorch's tutorial has it."""
 
     def __init__(self):
         self.model = model()
@@ -410,7 +410,7 @@ def test_a_save_that_dies_anywhere_leaves_a_whole_checkpoint(tmp_path):
     assert fresh_process(DYING, FOLDER=str(tmp_path / "there")) == "True True ['.met', '__0_']\n"
 
 
-# ── files that lie ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── hostile files ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Evil:
@@ -446,7 +446,7 @@ def hostile():
             (lambda d: setattr(tensors(d).properties, "dtype", "float32"), "properties of a tensor are malformed")]
 
 
-def test_an_index_that_lies(tmp_path, monkeypatch):
+def test_a_hostile_index(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     save({"x": torch.ones(3), "n": 1}, "good")
     for change, said in hostile():

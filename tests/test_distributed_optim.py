@@ -38,7 +38,7 @@ def train(made, optimizer, begin=0, end=4):
 
 
 def equal(one, other):
-    """Whether nested values are equal, bit by bit."""
+    """Return True if nested values are equal, bit by bit."""
     if isinstance(one, torch.Tensor):
         return torch.equal(one, other)
     if isinstance(one, dict):
