@@ -40,6 +40,9 @@ class Rank:
             self.dist = importlib.import_module(f"{self.engine.__name__}.distributed")
             self.dist.init_process_group("mpi" if kind == "mpi" else "gloo")
             self.rank = self.dist.get_rank()
+        if "BENCHMARK_BIND" in os.environ:
+            processors = sorted(os.sched_getaffinity(0))
+            os.sched_setaffinity(0, {processors[self.rank % len(processors)]})
 
     def barrier(self) -> None:
         self.world.Barrier() if self.kind == "mpi4py" else self.dist.barrier()

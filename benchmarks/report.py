@@ -218,11 +218,11 @@ def chart(report: Report, path: Path) -> bool:
     return True
 
 
-def few_colours(path: Path) -> None:
+def few_colours(path: Path, most: int = 10) -> None:
     """Write a picture again with few colours, which take few bytes."""
     from PIL import Image
     with Image.open(path) as image:
-        small = image.convert("RGB").quantize(10, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        small = image.convert("RGB").quantize(most, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     small.save(path, optimize=True)
 
 

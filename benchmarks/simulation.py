@@ -145,7 +145,7 @@ def draw(models: Sequence[Model], fabrics: Sequence[Fabric], faster: float, path
     figure.suptitle("A training step, simulated (dotted: its all-reduces alone; circles: where they overtake computing)", fontsize=11)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
-    few_colours(path)
+    few_colours(path, 32)
 
 
 def panel(axes: Any, model: Model, of: Callable[[Model, int], Timeline], fabrics: Sequence[Fabric], ranks: Sequence[int], **options: Any) -> None:

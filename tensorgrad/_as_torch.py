@@ -19,7 +19,6 @@ PACKAGE = __package__
 # Where the names are that PyTorch has in a module of its own.
 ELSEWHERE = {name: module for module, names in {
     "accelerator": "accelerator.memory", "cuda.amp": "cuda.amp.autocast_mode cuda.amp.common cuda.amp.grad_scaler", "jit": "jit._script jit._trace",
-    "distributed": "distributed.constants",
     "multiprocessing": "multiprocessing.pool multiprocessing.queue", "optim.adafactor": "optim._adafactor", "optim.muon": "optim._muon",
     "profiler": "profiler.profiler autograd.profiler_util autograd.profiler_legacy", "signal.windows": "signal.windows.windows",
     "testing.comparison": "testing._comparison", "testing.creation": "testing._creation",
@@ -60,6 +59,10 @@ class Loader:
         if module.__name__ != "torch":
             own = sys.modules[module.__name__] = import_module(own_name(module.__name__))     # what stands there is what was imported
             vars(own).setdefault("__path__", [])        # then it is the finders below that are asked for what is not in it
+            for child, held in list(vars(own).items()):     # a function that hides the module of its name must not be replaced when that is imported
+                hidden = sys.modules.get(f"{own.__name__}.{child}")
+                if hidden is not None and hidden is not held:
+                    sys.modules.setdefault(f"{module.__name__}.{child}", hidden)
 
     def get_code(self, name: str) -> CodeType | None:
         """The code of `torch.x`, for `-m torch.x`."""

@@ -28,9 +28,18 @@ class Array:
     def __init__(self, values, device):
         self.values, self.dtype, self.size, self.device = values, values.dtype, values.size, SimpleNamespace(id=device)
         self.data = SimpleNamespace(ptr=values.ctypes.data)
-        if values.base is None:
-            self.memory[values.ctypes.data] = values.nbytes, device
-            weakref.finalize(values, self.memory.pop, values.ctypes.data, None)
+        self.hold(values, device)
+
+    @classmethod
+    def hold(cls, values, device):
+        """Note whose memory the array is a part of, for as long as it is there; its address."""
+        whole = values
+        while isinstance(whole.base, np.ndarray):
+            whole = whole.base
+        if whole.ctypes.data not in cls.memory:
+            cls.memory[whole.ctypes.data] = whole.nbytes, device
+            weakref.finalize(whole, cls.memory.pop, whole.ctypes.data, None)
+        return values.ctypes.data
 
     def __getitem__(self, part):
         return Array(self.values[part], self.device.id)
@@ -85,6 +94,18 @@ class Stream:
         self.record().synchronize()
 
 
+class AtOnce(Stream):
+    """Has done its work when the call returns, as simulated devices have."""
+
+    def __init__(self):
+        self.ptr, self.work = next(self.numbers), self
+        self.streams[self.ptr] = self
+
+    def put(self, work):
+        if work is not None:
+            work()
+
+
 class Meeting:
     """What the communicators of one name share: the calls of each rank, in order."""
 
@@ -103,8 +124,11 @@ class Meeting:
             self.changed.notify_all()
 
 
-def stand_in(table, version):
-    """A module like CuPy of that version, for as many ranks as there are threads; `table` has the enumeration and the arguments of each call."""
+def stand_in(table, version, stream=Stream):
+    """A module like CuPy of that version, for as many ranks as there are threads; `table` has the enumeration and the arguments of each call.
+
+    `stream` makes the current stream of a thread.
+    """
     class Here(threading.local):
         device, group, stream = 0, None, None
     meetings, here = {}, Here()
@@ -117,7 +141,7 @@ def stand_in(table, version):
 
     def current():
         if here.stream is None:
-            here.stream = Stream(null=True)
+            here.stream = stream()
         return here.stream
 
     class Device:

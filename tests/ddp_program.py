@@ -9,7 +9,7 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 import torch.nn.functional as F
 from torch import nn
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.distributed.algorithms.join import Join
 from torch.nn.parallel import DistributedDataParallel
 
@@ -168,6 +168,22 @@ def compressed(rank):
     return model, []
 
 
+def powers(rank, hook=powerSGD_hook.powerSGD_hook, **options):
+    """PowerSGD from the third step on."""
+    model, losses = made(CharGPT), []
+    state = powerSGD_hook.PowerSGDState(None, start_powerSGD_iter=2, **options)
+    model.register_comm_hook(state, hook)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(5):
+        optimizer.zero_grad()
+        text = TEXT[rank::SIZE]
+        loss = F.cross_entropy(model(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten())
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return model, [*losses, *state.compression_stats()]
+
+
 def by_hand(rank):
     """Synchronous gradient descent without a wrapper: each process has the same values, and adds up the gradients of all."""
     torch.manual_seed(0)
@@ -204,6 +220,8 @@ def work(rank, folder):
         "never used": numbers(ways(rank, left, find_unused_parameters=True)),
         "static": numbers(ways(rank, left, static_graph=True)),
         "accumulated": numbers(accumulated(rank)), "compressed": numbers(compressed(rank)),
+        "powers": numbers(powers(rank)), "powers of 3": numbers(powers(rank, matrix_approximation_rank=3, batch_tensors_with_same_shape=True)),
+        "cold powers": numbers(powers(rank, warm_start=False, use_error_feedback=False, orthogonalization_epsilon=1e-8)),
         "uneven": numbers(uneven(rank)), "uneven by the busy": numbers(uneven(rank, divide_by_initial_world_size=False)),
         "by hand": numbers(by_hand(rank)),
         "errors": [refused(ways, rank, left), refused(ways, rank, [("both", "both"), *left], static_graph=True),

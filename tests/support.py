@@ -2,7 +2,9 @@
 import os
 import subprocess
 import sys
+import time
 import unittest
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
@@ -91,3 +93,40 @@ class Programs(list):
             from side_by_side import same
             same(program, **tolerances)
         return test_programs
+
+
+def is_running(pid):
+    """Whether a process is there, and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z" if os.path.exists("/proc/self/stat") else not os.kill(int(pid), 0)
+    except OSError:
+        return False
+
+
+def until(found, what="it", seconds=60):
+    """What a function gives, as soon as that is something."""
+    end = time.monotonic() + seconds
+    while not (value := found()):
+        assert time.monotonic() < end, f"{what}, which did not come"
+        time.sleep(0.01)
+    return value
+
+
+def shared_memory():
+    """The names of segments and semaphores that there are now, but for MPI libraries', which leave theirs when a job is aborted."""
+    names = os.listdir("/dev/shm") if os.path.isdir("/dev/shm") else []
+    return {name for name in names if not name.startswith(("mpich_", "vader_", "sm_segment", "osc_", "psm2_"))}
+
+
+def nothing_is_left(before):
+    """Whether no segment came since, which no process holds: other programs of this machine have theirs meanwhile."""
+    left = shared_memory() - before
+    for process in Path("/proc").glob("[0-9]*") if left else ():
+        held = ""
+        with suppress(OSError):                     # it has just ended, or is another user's
+            held += (process / "maps").read_text(errors="replace")
+            for file in list((process / "fd").iterdir()):
+                with suppress(OSError):
+                    held += os.readlink(file)
+        left = {name for name in left if f"/dev/shm/{name}" not in held}
+    return not left & shared_memory()

@@ -1,18 +1,14 @@
-"""DistributedDataParallel, its buckets, hooks and uneven inputs, and SyncBatchNorm: ranks are threads here, and processes in test_ddp_processes.py."""
+"""DistributedDataParallel and its buckets: ranks are threads here, and processes in test_ddp_processes.py."""
 import copy
 import pickle
-import threading
-from datetime import timedelta
 
 import pytest
+from ddp_parts import TINY, Alone, X, gradients, loss, net, ranks, same_gradients
 from support import cpu_only
 
 import tensorgrad as torch
 from tensorgrad import distributed as dist
 from tensorgrad import nn
-from tensorgrad.distributed import backends
-from tensorgrad.distributed.algorithms.ddp_comm_hooks import DDPCommHookType, default_hooks, register_ddp_comm_hook
-from tensorgrad.distributed.algorithms.join import Join, Joinable, JoinHook
 from tensorgrad.nn import functional as F
 from tensorgrad.nn import parallel, processes
 from tensorgrad.nn.parallel import DistributedDataParallel as DDP
@@ -20,94 +16,6 @@ from tensorgrad.nn.parallel.buckets import assigned
 from tensorgrad.testing import assert_close
 
 pytestmark = cpu_only
-TINY = 40 / (1 << 20)       # MiB: ten numbers of float32 in a bucket
-
-
-def ranks(size, program):
-    """What `program(rank, group)` gives on each of so many ranks, which are threads; the first error."""
-    store, results, errors, groups = dist.HashStore(), [None] * size, [], [None] * size
-    limit = timedelta(seconds=60)
-
-    def run(rank):
-        try:
-            transport = backends.creator("gloo")(dist.PrefixStore("ranks", store), rank, size, limit, "ranks", None)
-            groups[rank] = dist.ProcessGroup(rank, size, None, {"cpu": transport}, "ranks", limit)
-            results[rank] = program(rank, groups[rank])
-        except BaseException as error:
-            errors.append(error)
-            for group in groups:        # nobody waits for this rank
-                if group is not None:
-                    group.abort()
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    if errors:
-        raise errors[0]
-    return results
-
-
-class Alone:
-    """A group of one, or of as many as one says, whose others have what this one has; it keeps a list of what was asked for."""
-
-    def __init__(self, count=1):
-        self.count, self.log = count, []
-
-    def rank(self):
-        return 0
-
-    def size(self):
-        return self.count
-
-    def allreduce(self, tensor, op=None):
-        self.log.append(tensor.numel())
-        tensor.mul_(self.count)
-        return dist.Work.done([tensor])
-
-    def broadcast(self, tensor, root=0):
-        return dist.Work.done([tensor])
-
-    def allgather(self, outs, tensor):
-        for out in outs:
-            out.copy_(tensor)
-        return dist.Work.done(outs)
-
-
-class Net(nn.Module):
-    """A weight used twice in a forward, two ways through, which `way` chooses, and a way out of each."""
-
-    def __init__(self):
-        super().__init__()
-        self.first, self.left, self.right = nn.Linear(3, 3), nn.Linear(3, 2), nn.Linear(3, 2)
-
-    def forward(self, x, way="both"):
-        h = self.first(self.first(x).tanh())
-        return {"left": lambda: self.left(h), "right": lambda: self.right(h), "both": lambda: self.left(h) + self.right(h).sin()}[way]()
-
-
-def net(seed=0):
-    torch.manual_seed(seed)
-    return Net()
-
-
-X = torch.arange(24.).reshape(8, 3).sin()
-
-
-def loss(model, x, *way):
-    return (model(x, *way) * torch.tensor([1., -2.])).pow(2).mean()
-
-
-def gradients(module):
-    return [None if p.grad is None else p.grad.clone() for p in module.parameters()]
-
-
-def same_gradients(module, other):
-    for p, q in zip(module.parameters(), other.parameters(), strict=True):
-        assert (p.grad is None) == (q.grad is None)
-        if p.grad is not None:
-            assert_close(p.grad, q.grad)
-
 
 # ── buckets ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -499,6 +407,35 @@ def test_what_cannot_be_wrapped():
     assert module.module.weight.grad.tolist() == [[1.]]
 
 
+@pytest.mark.parametrize("view", [False, True])
+def test_modules_on_devices_of_their_own(two_devices, view):
+    """Each rank has a device, to which inputs are moved; norms and unused parameters there, too."""
+    class Module(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net, self.norm = net(), nn.BatchNorm1d(3)
+
+        def forward(self, x, way="both"):
+            return self.net(self.norm(x), way)
+    start = Module()
+
+    def program(rank, group):
+        model = nn.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(start), group).cuda(rank)
+        ddp = DDP(model, device_ids=[rank], process_group=group, gradient_as_bucket_view=view, find_unused_parameters=True, bucket_cap_mb=TINY)
+        assert ddp.device == torch.device("cuda", rank) and ddp.device_ids == [rank] and ddp.output_device == rank
+        alone = copy.deepcopy(start)
+        for way in ("both", "left"):
+            (ddp(X[rank::2], way) * torch.tensor([1., -2.]).cuda(rank)).pow(2).mean().backward()
+            loss(alone, X, way).backward()
+        return gradients(ddp), gradients(alone), [b.cpu() for b in ddp.buffers()], list(alone.buffers())
+    for rank, (ours, theirs, buffers, others) in enumerate(ranks(2, program)):
+        for p, q in zip(ours, theirs, strict=True):
+            assert p.device == torch.device("cuda", rank)
+            assert_close(p.cpu(), q)
+        for p, q in zip(buffers, others, strict=True):
+            assert_close(p, q)
+
+
 def test_what_is_left_out():
     model = net()
     DDP._set_params_and_buffers_to_ignore_for_model(model, ["right.weight", "right.bias"])
@@ -527,6 +464,34 @@ def test_copies_and_pickles():
     assert data["world_size"] == 2 and data["bucket_sizes"] == "112" and data["module_name"] == "Net"
 
 
+def test_errors_in_backward():
+    """A dtype that changed, and communication that fails: forward goes on after it."""
+    ddp = DDP(net(), process_group=Alone(2), gradient_as_bucket_view=True)
+    for _ in range(2):
+        loss(ddp, X).backward()
+    ddp.double()
+    ddp.zero_grad()
+    with pytest.raises(RuntimeError, match="Expected torch.float32 on cpu, got torch.float64 on cpu"):
+        loss(ddp, X.double()).backward()
+    group = Alone(2)
+    ddp = DDP(net(), process_group=group, bucket_cap_mb=TINY)
+    allreduce = group.allreduce
+
+    def failing(tensor):
+        work = dist.Work()
+        work.fail(dist.DistBackendError("Connection closed by peer: rank 1"))
+        return work
+    group.allreduce = failing
+    with pytest.raises(dist.DistBackendError, match="rank 1"):
+        loss(ddp, X).backward()
+    group.allreduce = allreduce
+    ddp.zero_grad()
+    loss(ddp, X).backward()
+    alone = net()
+    loss(alone, X).backward()
+    same_gradients(ddp, alone)
+
+
 def test_nothing_is_kept():
     """A wrapper that is gone lets its module be; backward keeps no graph."""
     model, group = net(), Alone(2)
@@ -539,260 +504,6 @@ def test_nothing_is_kept():
     group.log.clear()
     loss(ddp, X).backward()
     assert group.log == []
-
-
-# ── communication hooks ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_communication_hooks():
-    start = net()
-
-    def program(rank, group):
-        results = {}
-        for name, register in {
-            "none": lambda ddp: None,
-            "allreduce": lambda ddp: ddp.register_comm_hook(group, default_hooks.allreduce_hook),
-            "fp16": lambda ddp: ddp.register_comm_hook(group, default_hooks.fp16_compress_hook),
-            "bf16": lambda ddp: ddp.register_comm_hook(group, default_hooks.bf16_compress_hook),
-            "wrapped fp16": lambda ddp: ddp.register_comm_hook(group, default_hooks.fp16_compress_wrapper(default_hooks.allreduce_hook)),
-            "wrapped bf16": lambda ddp: ddp.register_comm_hook(group, default_hooks.bf16_compress_wrapper(default_hooks.allreduce_hook)),
-            "noop": lambda ddp: register_ddp_comm_hook(DDPCommHookType.NOOP, ddp),
-        }.items():
-            ddp = DDP(copy.deepcopy(start), process_group=group, bucket_cap_mb=TINY)
-            register(ddp)
-            loss(ddp, X[rank::2]).backward()
-            results[name] = gradients(ddp)
-        return results
-    first, second = ranks(2, program)
-    for name, tolerance in {"allreduce": 1e-7, "fp16": 1e-3, "bf16": 1e-2, "wrapped fp16": 1e-3, "wrapped bf16": 1e-2}.items():
-        for a, b, plain in zip(first[name], second[name], first["none"], strict=True):
-            assert torch.equal(a, b) and torch.allclose(a, plain, rtol=tolerance, atol=tolerance)
-    assert not torch.equal(first["bf16"][0], first["none"][0])
-    assert all(torch.equal(a, b) for a, b in zip(first["fp16"], first["wrapped fp16"], strict=True))
-    assert not torch.equal(first["noop"][0], second["noop"][0])
-
-
-def test_a_hook_of_the_programs_own():
-    seen = []
-
-    def hook(state, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
-        seen.append((state, bucket.index(), bucket.is_last(), bucket.buffer().numel(), [tuple(g.shape) for g in bucket.gradients()],
-                     [p is q for p, q in zip(bucket.parameters(), (model.bias, model.weight), strict=True)]))
-        for gradient in bucket.gradients():
-            gradient.mul_(2)
-        future = torch.futures.Future()
-        future.set_result(bucket.buffer() + 1)
-        return future
-    model = nn.Linear(3, 2)
-    ddp = DDP(model, process_group=Alone(1))
-    ddp.register_comm_hook("state", hook)
-    ddp(X).sum().backward()
-    assert seen == [("state", 0, True, 8, [(2,), (2, 3)], [True, True])]
-    assert model.bias.grad.tolist() == [17., 17.]
-    assert_close(model.weight.grad, 2 * X.sum(0).expand(2, 3) + 1)
-
-
-def test_hooks_that_are_refused():
-    ddp = DDP(nn.Linear(3, 2), process_group=Alone(2))
-    with pytest.raises(TypeError, match="Communication hook must be callable."):
-        ddp.register_comm_hook(None, 3)
-
-    def other(state, bucket: int): ...
-
-    def gives(state, bucket) -> int: ...
-    with pytest.raises(ValueError, match="bucket annotation should be dist.GradBucket"):
-        ddp.register_comm_hook(None, other)
-    with pytest.raises(ValueError, match="return annotation should be torch.futures.Future"):
-        ddp.register_comm_hook(None, gives)
-    ddp.register_comm_hook(None, lambda state, bucket: 5)
-    with pytest.raises(RuntimeError, match="register_comm_hook or register_builtin_comm_hook can only be called once."):
-        ddp.register_comm_hook(None, lambda state, bucket: 5)
-    with pytest.raises(RuntimeError, match="callback must return a torch.futures.Future object, but got int"):
-        ddp(X).sum().backward()
-
-
-# ── uneven inputs ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_uneven_inputs():
-    def program(rank, group, **kwargs):
-        torch_model = nn.Linear(1, 1, bias=False)
-        ddp, seen = DDP(torch_model, process_group=group), []
-        with ddp.join(**kwargs):
-            for i in range(2 + rank):
-                ddp(torch.full((1, 1), i + 1.)).sum().backward()
-                seen.append(torch_model.weight.grad.item())
-                with torch.no_grad():
-                    torch_model.weight -= torch_model.weight.grad
-                ddp.zero_grad()
-        return seen, torch_model.weight.item()
-    (short, a), (long, b) = ranks(2, program)
-    assert short == [1., 2.] and long == [1., 2., 1.5] and a == b
-    (short, a), (long, b) = ranks(2, lambda rank, group: program(rank, group, divide_by_initial_world_size=False))
-    assert long == [1., 2., 3.] and a == b
-
-    def early(rank, group):
-        with pytest.raises(RuntimeError) as error:
-            program(rank, group, throw_on_early_termination=True)
-        return str(error.value)
-    assert ranks(2, early) == ["Rank 0 exhausted all inputs.", "Detected at least one rank that exhausted inputs. Throwing across all ranks."]
-
-
-def test_uneven_inputs_of_all_that_communicates():
-    """Buffers, unused parameters, buckets in a new order, steps without synchronization, hooks: the others go on, and all end with one module."""
-    torch.manual_seed(0)
-    start = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.Linear(3, 2))
-
-    def program(rank, group):
-        found = []
-        for options in ({}, {"find_unused_parameters": True}, {"static_graph": True}, {"hook": True}):
-            hook = options.pop("hook", False)
-            ddp = DDP(copy.deepcopy(start), process_group=group, bucket_cap_mb=TINY, **options)
-            if hook:
-                ddp.register_comm_hook(None, lambda state, bucket: default_hooks.allreduce_hook(group, bucket))
-            optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
-            with Join([ddp]):
-                for i in range(4 * rank):
-                    if i == 2:
-                        with ddp.no_sync():
-                            loss(ddp, X * i).backward()
-                        continue
-                    optimizer.zero_grad()
-                    loss(ddp, X * i).backward()
-                    optimizer.step()
-            found.append([t.clone() for t in (*ddp.parameters(), *ddp.buffers())])
-        return found
-    first, _, third = ranks(3, program)
-    for a, b in zip(first, third, strict=True):
-        assert all(torch.equal(p, q) for p, q in zip(a, b, strict=True))
-        assert not torch.equal(a[0], start[0].weight)
-
-
-def test_joinables_of_the_programs_own():
-    class Counter(Joinable):
-        def __init__(self, group):
-            super().__init__()
-            self.group, self.sums, self.ended = group, [], None
-
-        def __call__(self):
-            Join.notify_join_context(self)
-            t = torch.ones(1)
-            self.group.allreduce(t).wait()
-            self.sums.append(t.item())
-
-        def join_hook(self, **kwargs):
-            counter = self
-
-            class Hook(JoinHook):
-                def main_hook(self):
-                    counter.group.allreduce(torch.zeros(1)).wait()
-
-                def post_hook(self, is_last_joiner):
-                    counter.ended = is_last_joiner, kwargs
-            return Hook()
-        join_device = property(lambda self: torch.device("cpu"))
-        join_process_group = property(lambda self: self.group)
-
-    def program(rank, group):
-        counter = Counter(group)
-        with Join([counter], word=1):
-            for _ in range(rank + 1):
-                counter()
-        return counter.sums, counter.ended
-    assert ranks(3, program) == [([3.], (False, {"word": 1})), ([3., 2.], (False, {"word": 1})), ([3., 2., 1.], (True, {"word": 1}))]
-    with pytest.raises(ValueError, match="requires at least one joinable"):
-        Join([])
-    with pytest.raises(ValueError, match="multiple process groups"):
-        Join([Counter(1), Counter(2)])
-    with pytest.raises(AssertionError, match="constructor calls the ``Joinable`` constructor"):
-        Join.notify_join_context(object())
-    assert isinstance(DDP(nn.Linear(1, 1), process_group=Alone()), Joinable)
-
-
-# ── batch norm over all ranks ─────────────────────────────────────────────────────────────────────────────────────────
-
-SPLITS = {2: [slice(0, 4), slice(4, 6)], 3: [slice(0, 3), slice(3, 3), slice(3, 6)]}      # uneven; one has nothing
-
-
-@pytest.mark.parametrize("size", SPLITS)
-def test_sync_batch_norm_is_batch_norm_of_the_whole_batch(size):
-    torch.manual_seed(0)
-    start = nn.BatchNorm2d(3, momentum=0.3).double()
-    with torch.no_grad():
-        start.weight.copy_(torch.tensor([0.5, 2., -1.]))
-        start.bias.copy_(torch.tensor([0.1, 0.2, 0.3]))
-    x = torch.randn(6, 3, 2, 2, dtype=torch.double) * 3 + 1
-    v = torch.randn_like(x)
-
-    def found(norm, x, v, total):
-        """Output, gradients, gradients of a sum of their squares, statistics; `total` adds up over the ranks."""
-        x = x.clone().requires_grad_()
-        y = norm(x)
-        first = torch.autograd.grad((y ** 3 * v).sum(), [x, norm.weight, norm.bias], create_graph=True)
-        first = [first[0], *map(total, first[1:])]
-        s = (first[0] ** 2).sum() + sum((g ** 2).sum() for g in first[1:]) / (1 if total is same else size)
-        second = torch.autograd.grad(s, [x, norm.weight, norm.bias])
-        return [y, *first, second[0], *map(total, second[1:]), norm.running_mean, norm.running_var, norm.num_batches_tracked]
-
-    def same(t):
-        return t
-    want = found(copy.deepcopy(start), x, v, same)
-
-    def program(rank, group):
-        from tensorgrad.nn.modules._functions import Sum
-        norm = nn.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(start), group)
-        return found(norm, x[SPLITS[size][rank]], v[SPLITS[size][rank]], lambda t: Sum.apply(group, t))
-    got = ranks(size, program)
-    for i, w in enumerate(want):
-        for rank, own in enumerate(got):
-            assert_close(own[i], w[SPLITS[size][rank]] if w.shape == x.shape else w, rtol=1e-9, atol=1e-9)
-
-
-def test_sync_batch_norm_alone_and_in_evaluation():
-    def program(rank, group):
-        norm = nn.SyncBatchNorm(3, process_group=group, momentum=None)
-        outs = [norm(X[rank::2]), norm(2 * X[rank::2])]
-        mean = norm.running_mean.clone()
-        outs.append(norm.eval()(X))
-        half = nn.SyncBatchNorm(3, process_group=group)(X[rank::2].half())
-        plain = nn.SyncBatchNorm(3, process_group=group, affine=False, track_running_stats=False)(X[rank::2, :, None])
-        return outs, mean, half, plain
-    plain = nn.BatchNorm1d(3, momentum=None)
-    want = [plain(X), plain(2 * X), plain.eval()(X)]
-    for rank, (outs, mean, half, bare) in enumerate(ranks(2, program)):
-        assert_close(outs[0], want[0][rank::2])
-        assert_close(outs[1], want[1][rank::2])
-        assert_close(mean, plain.running_mean)
-        assert_close(outs[2], want[2], rtol=1e-5, atol=1e-5)
-        assert half.dtype == torch.half and torch.allclose(half.float(), want[0][rank::2], atol=5e-3)
-        assert_close(bare[..., 0], want[0][rank::2])
-    norm = nn.SyncBatchNorm(3)
-    assert_close(norm(X), F.batch_norm(X, None, None, training=True))
-
-
-def test_sync_batch_norm_in_a_distributed_model():
-    """A small net of convolutions on two ranks trains as on one."""
-    torch.manual_seed(0)
-    start = nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 3, 3), nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(12, 2))
-    x, target = torch.randn(8, 2, 4, 4), torch.arange(8) % 2
-
-    def train(model, x, target):
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-        for _ in range(4):
-            optimizer.zero_grad()
-            value = F.cross_entropy(model(x), target)
-            value.backward()
-            optimizer.step()
-        return [value.item(), *(t.clone() for t in (*model.parameters(), *model.buffers()))]
-
-    def program(rank, group):
-        model = DDP(nn.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(start), group), process_group=group)
-        return train(model, x[rank::2], target[rank::2])
-    (a, *first), (b, *_) = ranks(2, program)
-    whole, *values = train(start, x, target)
-    assert abs((a + b) / 2 - whole) < 1e-5
-    for p, q in zip(first, values, strict=True):
-        assert_close(p, q, rtol=1e-4, atol=1e-5)
 
 
 def test_a_language_model_has_the_losses_of_one_process():

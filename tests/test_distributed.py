@@ -1,5 +1,6 @@
 """Processes that work together: one alone beside PyTorch, two that train one model, stores."""
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -63,7 +64,8 @@ def wrong_arguments(torch):
             lambda: d.all_gather_object([None], 1, group=outside), lambda: d.barrier(group=outside), lambda: d.get_rank(outside),
             lambda: d.get_world_size(outside), lambda: d.get_backend(outside), lambda: d.new_group([0, 0])[0], lambda: d.new_group([0, 1]),
             lambda: d.new_group([0], timeout=3), lambda: d.isend(x, 0, group=outside), lambda: d.irecv(x, 0, group=outside),
-            lambda: d.recv(x, 0, group=outside), lambda: d.send(x, 0), lambda: d.P2POp(d.send, x, 0), lambda: [str(p2p), p2p.peer, p2p.group_peer, p2p.tag],
+            lambda: d.recv(x, 0, group=outside), lambda: d.send(x, 0), lambda: d.P2POp(d.send, x, 0),
+            lambda: [str(p2p), p2p.peer, p2p.group_peer, p2p.tag],
             lambda: d.batch_isend_irecv([1]), lambda: str(d.reduce_op.SUM), lambda: d.reduce_op.X, lambda: d.monitored_barrier(timeout=3),
             lambda: d.get_node_local_rank(), lambda: d.get_node_local_rank(3), lambda: d.get_global_rank(world, 5), lambda: d.get_group_rank(3, 5),
             lambda: d.get_default_backend_for_device("meta"), lambda: d.get_default_backend_for_device("cpu"), lambda: d.new_subgroups(2),
@@ -74,8 +76,10 @@ def wrong_arguments(torch):
             lambda: d.scatter_object_list([], [1]), lambda: d.scatter_object_list([None], None), lambda: d.scatter_object_list([None], [1, 2]),
             lambda: d.gather_object(1, None), lambda: d.all_gather_object([], 1), lambda: d.broadcast_object_list([], 0),
             lambda: d.destroy_process_group(3), lambda: d.destroy_process_group(outside), lambda: d.recv_object_list([None], 0),
-            lambda: d.send_object_list([None], 0), lambda: d.scatter(x), lambda: d.gather(x), lambda: d.all_reduce(torch.ones(1, dtype=torch.int64), d.ReduceOp.AVG),
-            lambda: d.all_reduce(x.to(torch.complex64), d.ReduceOp.MAX), lambda: d.all_reduce(x, d.ReduceOp.AVG), lambda: d.get_backend_config(),
+            lambda: d.send_object_list([None], 0), lambda: d.scatter(x), lambda: d.gather(x),
+            lambda: d.all_reduce(torch.ones(1, dtype=torch.int64), d.ReduceOp.AVG),
+            lambda: d.all_reduce(x.to(torch.complex64), d.ReduceOp.MAX), lambda: d.all_reduce(x, d.ReduceOp.AVG),
+            lambda: d.get_backend_config(),
             lambda: [world.name(), world.group_name, world.group_desc, world.size(), world.rank()], lambda: d.reduce_scatter(x, [x, x]),
             lambda: d.supports_complex(d.ReduceOp.MAX), lambda: [d.ReduceOp.SUM == 0, int(d.ReduceOp.BXOR), list(d.ReduceOp.RedOpType.__members__)[:8]],
             lambda: d.all_gather_into_tensor(out, x), lambda: d.reduce_scatter_tensor(out, x), lambda: d.all_reduce_coalesced([x, out]),
@@ -94,10 +98,13 @@ def ways_to_meet(torch):
     store = d.HashStore()
     found = []
     alone = {"store": store, "rank": 0, "world_size": 1}
-    for options in ({"backend": "ucc"} | alone, {"backend": "cpu:words"} | alone, {"init_method": "x"}, {"init_method": "foo://x"}, {"init_method": 3}, {"timeout": 3},
-                    {"store": store}, {"store": store, "world_size": 1}, {"store": store, "init_method": "env://"}, {"init_method": "tcp://127.0.0.1"},
-                    {"init_method": "tcp://127.0.0.1:1"}, {"init_method": "tcp://127.0.0.1:1?rank=0"}, {"init_method": "file://"},
-                    {"init_method": "file:///tmp/x"}, {"init_method": "file:///tmp/x?rank=0"}, {"init_method": "env://?rank=0", "rank": 0, "world_size": 1},
+    for options in ({"backend": "ucc"} | alone, {"backend": "cpu:words"} | alone, {"init_method": "x"}, {"init_method": "foo://x"}, {"init_method": 3},
+                    {"timeout": 3}, {"store": store}, {"store": store, "world_size": 1}, {"store": store, "init_method": "env://"},
+                    {"init_method": "tcp://127.0.0.1"},
+                    {"init_method": "tcp://127.0.0.1:1"},
+                    {"init_method": "tcp://127.0.0.1:1?rank=0"}, {"init_method": "file://"},
+                    {"init_method": "file:///nowhere/x"}, {"init_method": "file:///nowhere/x?rank=0"},
+                    {"init_method": "env://?rank=0", "rank": 0, "world_size": 1},
                     {"rank": "0"}):
         found.append(attempt(lambda options=options: d.init_process_group(**{"backend": "gloo"} | options)))
     return found, [attempt(call) for call in (d.get_rank, d.get_backend, d.barrier, lambda: d.new_group([0]), d.destroy_process_group,
@@ -168,7 +175,6 @@ if __name__ == "__main__":
 
 
 def test_two_processes(tmp_path):
-    import socket
     path = tmp_path / "two.py"
     path.write_text(TWO, encoding="utf-8")
     with socket.socket() as free:
@@ -204,3 +210,45 @@ def test_other_ways_to_meet():
     dist.init_process_group(init_method="tcp://127.0.0.1:1?rank=0&world_size=1")
     assert dist.get_rank() == 0
     dist.destroy_process_group()
+
+
+MEETINGS = """
+import os, sys, tensorgrad.distributed as dist, tensorgrad as torch
+path, port = sys.argv[1:]
+rank = int(os.environ["PMI_RANK"])                     # as mpiexec sets it, and nothing else
+for options in {}, {"init_method": f"file://{path}", "rank": rank, "world_size": 2}, {"init_method": f"tcp://127.0.0.1:{port}?rank={rank}&world_size=2"}, {}:
+    dist.init_process_group("gloo", **options)
+    x = torch.tensor(rank + 1)
+    dist.all_reduce(x)
+    dist.barrier()
+    assert x.item() == 3 and dist.get_rank() == rank
+    dist.destroy_process_group()
+os.environ.update(RANK=str(rank), WORLD_SIZE="2", LOCAL_WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+try:
+    dist.init_process_group("gloo")
+except RuntimeError as error:
+    assert "one machine only, but of 2 ranks 1 are on this one. Between machines, use init_process_group(\\"mpi\\")" in str(error)
+    print("met", rank)
+os.environ.pop("LOCAL_WORLD_SIZE")
+dist.init_process_group("gloo")
+raise ValueError("a rank says who it is")
+"""
+
+
+def test_ways_of_two_processes_to_meet(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    settings = {**os.environ, "PYTHONPATH": str(ROOT), "PMI_SIZE": "2", "MPI_LOCALNRANKS": "2", "XDG_RUNTIME_DIR": str(tmp_path)}
+    started = [subprocess.Popen([sys.executable, "-W", "error", "-c", MEETINGS, str(tmp_path / "store"), port], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                text=True, env=settings | {"PMI_RANK": str(rank), "MPI_LOCALRANKID": str(rank)}) for rank in range(2)]
+    try:
+        for rank, process in enumerate(started):
+            out, err = process.communicate(timeout=110)
+            assert process.returncode == 1 and out == f"met {rank}\n", err
+            assert err.splitlines()[0] == f"[rank{rank}]: Traceback (most recent call last):", err
+            assert f"[rank{rank}]: ValueError: a rank says who it is" in err.splitlines(), err
+    finally:
+        for process in started:
+            process.kill()
+    assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == []       # neither stores nor secrets

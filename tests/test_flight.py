@@ -8,7 +8,7 @@ from support import cpu_only, fresh_process
 
 import tensorgrad as torch
 from tensorgrad import distributed as dist
-from tensorgrad.distributed import flight, world
+from tensorgrad.distributed import debugging, flight, world
 from tensorgrad.distributed.errors import TimedOut
 from tensorgrad.distributed.transport.base import Call, Transport
 from tensorgrad.distributed.work import Work
@@ -56,6 +56,13 @@ def test_the_log_names_the_program_and_its_line():
                     lines[1])
     assert "#1 ALLGATHER [1] Long cpu, completed" in lines[2] and "SEND to 1 tag=4 [1] Float" in lines[3]
     assert "[rank 1]   group 0 #1 RECV from any rank tag=4" in second
+    def named(rank, group):
+        with dist.record_comm("layer 1"):
+            dist.all_reduce(torch.ones(1))
+        dist.all_reduce(torch.ones(1))
+        return group.log.dump().splitlines()[1:]
+    first, second = as_threads(1, named)[0]
+    assert "#0 ALLREDUCE (layer 1) op=SUM [1]" in first and "#1 ALLREDUCE op=SUM [1]" in second
     log = flight.Log(0, length=2)
     log.calls.extend(call(sequence=i) for i in range(5))
     assert [f"#{i} " in log.dump() for i in range(5)] == [False, False, False, True, True]
@@ -186,6 +193,19 @@ def test_a_barrier_that_names_who_is_missing(every):
         else:
             done.wait(["named"])
     as_threads(4, program)
+
+
+def test_one_rank_stops_in_the_debugger(monkeypatch, capsys):
+    stopped = []
+    monkeypatch.setattr(debugging._Pdb, "set_trace", lambda self: stopped.append(dist.get_rank()))
+
+    def program(rank, group):
+        for _ in range(3):
+            dist.breakpoint(1, skip=1, timeout_s=100)
+        return group.timeout
+    assert as_threads(1, program) == [timedelta(seconds=100)] and stopped == []
+    as_threads(1, lambda rank, group: dist.breakpoint())
+    assert stopped == [0] and "Type 'up' to get to the frame that called dist.breakpoint(rank=0)" in capsys.readouterr().out
 
 
 def test_handles():

@@ -4,11 +4,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from support import ROOT, cpu_only
+from support import ROOT, cpu_only, is_running, nothing_is_left, shared_memory, until
 
 from tensorgrad.distributed import launch, run
 from tensorgrad.distributed.elastic.agent import Stopped
@@ -32,26 +31,6 @@ def plain_environment(monkeypatch):
 def python(program):
     """Words for the launcher that run a program of Python's library alone, which starts in milliseconds."""
     return ["--no-python", sys.executable, "-I", "-S", "-c", program]
-
-
-def until(found, what):
-    """What a function gives, as soon as that is something."""
-    end = time.monotonic() + LIMIT
-    while not (value := found()):
-        assert time.monotonic() < end, what
-        time.sleep(0.01)
-    return value
-
-
-def is_running(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z" if os.path.exists("/proc/self/stat") else not os.kill(int(pid), 0)
-    except OSError:
-        return False
-
-
-def shared_memory():
-    return sorted(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else []
 
 
 # ── what workers are told ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -97,7 +76,7 @@ def test_unchanged_programs_run_and_a_killed_worker_leaves_nothing(tmp_path):
     before = shared_memory()
     program = tmp_path / "program.py"
     program.write_text("""
-import os, signal, sys
+import os, signal, sys, time
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
@@ -106,7 +85,12 @@ if __name__ == "__main__":
     x = torch.ones(2).share_memory_() * (dist.get_rank() + 1)
     dist.all_reduce(x)
     print(torch.__name__, x.tolist(), sys.argv[1:])
-    if dist.get_rank() == 1:
+    told = __file__ + ".told"
+    if dist.get_rank() == 0:
+        open(told, "w").close()
+    else:
+        while not os.path.exists(told):
+            time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGKILL)
     dist.barrier()
     raise SystemExit("a dead rank was not noticed")
@@ -117,7 +101,8 @@ if __name__ == "__main__":
     assert ran.returncode == 1, ran.stderr
     assert sorted(ran.stdout.splitlines()) == [f"[rank{i}]: torch [3.0, 3.0] ['--lr', '1']" for i in range(2)]
     assert "program.py FAILED" in ran.stderr and "rank      : 1 (local_rank: 1)" in ran.stderr and "exitcode  : -9 (pid: " in ran.stderr
-    assert "(SIGKILL)" in ran.stderr and shared_memory() == before
+    assert "(SIGKILL)" in ran.stderr
+    until(lambda: nothing_is_left(before))
 
 
 # ── what they print ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -340,7 +325,7 @@ def test_nothing_is_left_when_the_launcher_is_killed(tmp_path):
     os.kill(launcher.pid, signal.SIGKILL)
     launcher.communicate(timeout=LIMIT)
     until(lambda: not any(map(is_running, os.listdir(tmp_path))), "they end")
-    assert shared_memory() == before
+    until(lambda: nothing_is_left(before))
 
 
 @pytest.mark.skipif(not _sweeper.IN_PROC, reason="needs /proc")

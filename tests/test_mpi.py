@@ -58,6 +58,7 @@ def test_an_exception_ends_all_ranks_and_names_its_own():
     ran = run(2, "-m", "tensorgrad", str(PROGRAMS / "failing.py"), "raises")
     assert ran.returncode and "never" not in ran.stdout
     assert "ValueError: no such thing" in ran.stderr and "rank 1 of 2" in ran.stderr and "failed with ValueError: the job is aborted" in ran.stderr, ran.stderr
+    assert not any(os.path.exists(segment) for segment in ran.stdout.split()), ran.stdout
 
 
 def test_a_rank_whose_program_ends_early_ends_all_ranks():

@@ -12,7 +12,7 @@ import time
 from multiprocessing.reduction import ForkingPickler
 
 import pytest
-from support import ROOT, Programs, cpu_only, fresh_process
+from support import ROOT, Programs, cpu_only, fresh_process, is_running, nothing_is_left, shared_memory, until
 
 import tensorgrad as tg
 import tensorgrad.multiprocessing as mp
@@ -169,10 +169,7 @@ def test_many_tensors_leave_no_descriptors_behind(context):
     inbox.put(None)
     there = outbox.get()
     process.join()
-    deadline = time.monotonic() + 60        # a thread closes what it has handed over just after that
-    while descriptors() > min(counts[5:10]):
-        assert time.monotonic() < deadline, (counts, descriptors())
-        time.sleep(0.01)
+    until(lambda: descriptors() <= min(counts[5:10]), counts)       # a thread closes what it has handed over just after that
     assert max(there[5:]) <= min(there[5:]) + 2 and max(counts[5:]) <= min(counts[5:]) + 2
 
 
@@ -367,22 +364,9 @@ def test_children_of_a_killed_process_end():
     pids = [int(pid) for pid in ran.stdout.readline().split()]
     ran.wait()
     ran.stdout.close()
-    deadline = time.monotonic() + 10
-    while any(map(is_running, pids)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert len(pids) == 2 and not any(map(is_running, pids)) and shared_memory() == before
-
-
-def shared_memory():
-    return sorted(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else []
-
-
-def is_running(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    assert len(pids) == 2
+    until(lambda: not any(map(is_running, pids)))
+    until(lambda: nothing_is_left(before))
 
 
 def test_strategies():

@@ -14,11 +14,15 @@ errors are PyTorch's; `nn.parallel.DistributedDataParallel` averages gradients w
 """
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from ..nn.parallel.buckets import GradBucket
 from . import backends, collectives, objects, options, point_to_point, world
 from .backends import *  # noqa: F403
 from .collectives import *  # noqa: F403
 from .collectives import _all_gather_base, _coalescing_manager, _CoalescingManager, _reduce_scatter_base  # noqa: F401
+from .debugging import breakpoint, record_comm
 from .errors import DistBackendError, DistError, DistNetworkError, DistStoreError, QueueEmptyError
 from .file_store import FileStore
 from .flight import DebugLevel, get_debug_level, set_debug_level, set_debug_level_from_env
@@ -36,16 +40,22 @@ from .world import *  # noqa: F403
 from .world import _outside as _rank_not_in_group  # noqa: F401
 
 GroupName = str
-__all__ = ["DebugLevel", "DeviceMesh", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "GradBucket", "GroupName",
-           "HashStore", "PrefixStore", "ProcessGroup", "QueueEmptyError", "ReduceOp", "Store", "TCPStore", "Work", "default_pg_timeout",
-           "get_debug_level", "init_device_mesh", "reduce_op", "register_rendezvous_handler", "rendezvous", "set_debug_level",
-           "set_debug_level_from_env", "supports_complex", *backends.__all__,
-           *collectives.__all__, *objects.__all__, *options.__all__, *point_to_point.__all__, *world.__all__]
+__all__ = ["DebugLevel", "DeviceMesh", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "GradBucket",  # noqa: F405
+           "GroupName", "HashStore", "PrefixStore", "ProcessGroup", "QueueEmptyError", "ReduceOp", "Store", "TCPStore", "Work", "breakpoint",
+           "default_pg_timeout", "get_debug_level", "init_device_mesh", "record_comm", "reduce_op", "register_rendezvous_handler",  # noqa: F405
+           "rendezvous", "set_debug_level", "set_debug_level_from_env", "supports_complex", *backends.__all__, *collectives.__all__,
+           *objects.__all__, *options.__all__, *point_to_point.__all__, *world.__all__]
 
 set_debug_level_from_env()
-
-from .device_mesh import DeviceMesh, init_device_mesh  # noqa: E402, F401, I001  the modules below import all names of this one
+_LATER = {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "device_mesh": ""}       # of a module that stands on all of this one
 
 from . import _names, algorithms, distributed_c10d, rpc  # noqa: E402, F401
 
 _names.make()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f"{__name__}.{_LATER[name] or name}")
+    return getattr(module, name) if _LATER[name] else module

@@ -17,8 +17,8 @@ __all__ = ["Backend", "BackendConfig", "get_default_backend_for_device", "is_ava
 
 OLD_NAMES = {"tcp": "gloo"}                                     # what older programs call them
 MODULES = {"gloo": "shared", "mpi": "mpi", "nccl": "nccl"}      # in transport/
-MISSING = {"mpi": "Distributed package doesn't have MPI built in: install the extra, pip install 'tensorgrad-engine[mpi]'",
-           "nccl": "Distributed package doesn't have NCCL built in: it needs CuPy with NCCL, pip install 'tensorgrad-engine[cuda]'",
+MISSING = {"mpi": "Distributed package doesn't have MPI built in\nInstall it with: pip install 'tensorgrad-engine[mpi]'",
+           "nccl": "Distributed package doesn't have NCCL built in\nIt needs CuPy with NCCL: pip install 'tensorgrad-engine[cuda12]' (or cuda13)",
            "xccl": "Distributed package doesn't have XCCL built in"}
 Plugin = namedtuple("Plugin", ["creator_fn", "extended_api"])
 
@@ -172,4 +172,4 @@ def creator(name: str) -> Callable[..., Any]:
     if name.upper() in Backend._plugins:
         plugin = Backend._plugins[name.upper()]
         return lambda store, rank, size, timeout, name, ranks=None: plugin.creator_fn(store, rank, size, timeout)
-    return import_module(f"{__package__}.transport.{MODULES[name]}").create  # type: ignore[no-any-return]
+    return import_module(f"{__package__}.transport.{MODULES[name]}").create

@@ -79,7 +79,7 @@ def all_reduce(tensor: Any, op: ReduceOp = SUM, group: ProcessGroup | None = Non
     >>> dist.destroy_process_group()
     """
     if _overriding.ASKING and has_torch_function((tensor,)):
-        return handle_torch_function(all_reduce, (tensor,), tensor, op=op, group=group, async_op=async_op)  # type: ignore[no-any-return]
+        return handle_torch_function(all_reduce, (tensor,), tensor, op=op, group=group, async_op=async_op)
     if not isinstance(tensor, Tensor):
         _check(tensor, "tensor")
     found: Any = world._world.default if group is None else group
@@ -90,7 +90,7 @@ def all_reduce(tensor: Any, op: ReduceOp = SUM, group: ProcessGroup | None = Non
     if world._world.coalescing and found in world._world.coalescing:
         return _remember(found, all_reduce, (tensor, op), async_op)
     work = found.allreduce(tensor, op, later=async_op)
-    return work if async_op else None  # type: ignore[no-any-return]
+    return work if async_op else None
 
 
 @overridable
@@ -245,13 +245,13 @@ def reduce_scatter_single(output: Any, input: Any, op: ReduceOp = SUM, group: Pr
 def all_gather_into_tensor(output_tensor: Any, input_tensor: Any, group: ProcessGroup | None = None, async_op: bool = False) -> Work | None:
     """Do as `all_gather_single`, under its old name. https://pytorch.org/docs → torch.distributed.all_gather_into_tensor"""
     _renamed("all_gather_into_tensor", "all_gather_single")
-    return all_gather_single(output_tensor, input_tensor, group, async_op)  # type: ignore[no-any-return]
+    return all_gather_single(output_tensor, input_tensor, group, async_op)
 
 
 def reduce_scatter_tensor(output: Any, input: Any, op: ReduceOp = SUM, group: ProcessGroup | None = None, async_op: bool = False) -> Work | None:
     """Do as `reduce_scatter_single`, under its old name. https://pytorch.org/docs → torch.distributed.reduce_scatter_tensor"""
     _renamed("reduce_scatter_tensor", "reduce_scatter_single")
-    return reduce_scatter_single(output, input, op, group, async_op)  # type: ignore[no-any-return]
+    return reduce_scatter_single(output, input, op, group, async_op)
 
 
 def _renamed(old: str, new: str) -> None:
@@ -260,12 +260,12 @@ def _renamed(old: str, new: str) -> None:
 
 def _all_gather_base(output_tensor: Any, input_tensor: Any, group: ProcessGroup | None = None, async_op: bool = False) -> Work | None:
     """Do as `all_gather_single`, under an older name."""
-    return all_gather_single(output_tensor, input_tensor, group, async_op)  # type: ignore[no-any-return]
+    return all_gather_single(output_tensor, input_tensor, group, async_op)
 
 
 def _reduce_scatter_base(output: Any, input: Any, op: ReduceOp = SUM, group: ProcessGroup | None = None, async_op: bool = False) -> Work | None:
     """Do as `reduce_scatter_single`, under an older name."""
-    return reduce_scatter_single(output, input, op, group, async_op)  # type: ignore[no-any-return]
+    return reduce_scatter_single(output, input, op, group, async_op)
 
 
 @overridable
@@ -294,7 +294,7 @@ def barrier(group: ProcessGroup | None = None, async_op: bool = False, device_id
     if _outside(group):
         return _warn_outside("barrier")
     work = _group(group).barrier(later=async_op, timeout=timeout)
-    return work if async_op else None  # type: ignore[no-any-return]
+    return work if async_op else None
 
 
 def monitored_barrier(group: ProcessGroup | None = None, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:

@@ -40,7 +40,11 @@ class FileStore(Store):
     def __init__(self, file_name: str, world_size: int = -1) -> None:
         self._path, self._world_size = os.fspath(file_name), world_size
         self._state = _Log(self._path)
-        self._request(Request.ADD, [USERS, b"1"])
+        try:
+            self._request(Request.ADD, [USERS, b"1"])
+        except BaseException:
+            self._state.close()
+            raise
         self._pid = os.getpid()
         weakref.finalize(self, _leave, self._state, world_size)
 
@@ -89,9 +93,6 @@ class _Log:
 
     def __init__(self, path: str) -> None:
         self.path, self.values, self.end = path, Values(), 0
-        with suppress(FileNotFoundError):
-            if os.path.isdir(path):
-                raise IsADirectoryError(f"{path!r} is a directory")
         self._file: Any = None
         self._pid = 0
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+import threading
 import time
 from collections import deque
 from enum import IntEnum
@@ -22,6 +23,15 @@ LENGTH = 64                             # collectives that a log remembers
 LONGEST = 512                           # bytes of a fingerprint
 _PACKAGE = str(Path(__file__).parents[1])
 _STATES = ("started", "completed", "failed")
+
+
+class _Naming(threading.local):
+    """The name that collectives of this thread have in the log."""
+
+    title = ""
+
+
+naming = _Naming()
 
 
 def place() -> tuple[Any, int]:
@@ -65,8 +75,8 @@ class Log:
 
 def describe(call: Call) -> str:
     """Return a collective in one line: group, number, kind, shapes, dtypes."""
-    detail = f" {call.detail}" if call.detail else ""
-    return f"group {call.group} #{call.sequence} {call.kind}{detail} {_shapes(call.shapes)} {', '.join(dict.fromkeys(call.dtypes))} {call.device}"
+    detail, title = f" {call.detail}" if call.detail else "", f" ({call.title})" if call.title else ""
+    return f"group {call.group} #{call.sequence} {call.kind}{title}{detail} {_shapes(call.shapes)} {', '.join(dict.fromkeys(call.dtypes))} {call.device}"
 
 
 def _shapes(shapes: tuple[tuple[int, ...], ...]) -> str:

@@ -11,35 +11,22 @@ from typing import Any
 import numpy
 
 from .. import api as tg
-from ..core.inplace import address, check_writeable
 from ..device import device as Device
-from ..dtype import FROM_NUMPY, SCALAR_TYPES
 from . import flight
+from .checks import NAMES, check_list, checked_op, checked_root, label, parts, unlike
 from .errors import DistBackendError, TimedOut
+from .memory import gathered, memory, read, room, spread
 from .monitoring import monitored_barrier
-from .operations import ReduceOp, supports_complex
+from .operations import ReduceOp
 from .transport.base import Call, Transport
 from .work import DONE, Work
 
 __all__ = ["ProcessGroup"]
 
 TIMEOUT = timedelta(minutes=30)
-SUM, AVG = ReduceOp.SUM, ReduceOp.AVG
+SUM = ReduceOp.SUM
 DETAILS = {op: f"op={op.name}" for op in ReduceOp}
-ANY: tuple[Any, ...] = ("any",)                                 # for tensors whose shapes ranks need not agree on
-ENOUGH = 16 << 10                                               # bytes from which on it pays to look whether a copy can be saved
-LABELS = {"gloo": "Gloo", "mpi": "MPI", "nccl": "NCCL"}         # in PyTorch's messages
-
-
-class _Names(dict[Any, tuple[str]]):
-    """NumPy dtype → a tuple of PyTorch's name for it."""
-
-    def __missing__(self, dtype: Any) -> tuple[str]:
-        self[dtype] = found = (SCALAR_TYPES[FROM_NUMPY[dtype].name],)
-        return found
-
-
-NAMES = _Names()
+ANY: tuple[Any, ...] = ("any",)         # for tensors whose shapes ranks need not agree on
 
 
 def first(tensors: Any) -> Any:
@@ -124,6 +111,8 @@ class ProcessGroup:
             call.shapes = ()
         elif tensors:
             call.shapes, call.dtypes = tuple(t.array.shape for t in tensors), tuple(NAMES[t.array.dtype][0] for t in tensors)
+        if flight.naming.title:
+            call.title = flight.naming.title
         self.log.calls.append(call)
         if flight.checking and not transport.checks:
             self._agree(transport, call)
@@ -142,44 +131,6 @@ class ProcessGroup:
         if error is not None:
             call.state = 2
             raise error
-
-    # ── memory ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _read(self, tensor: Any, transport: Transport) -> Any:
-        """A tensor's values, flat, for a transport: its own memory where that is contiguous."""
-        array = tensor.array
-        if transport.device == "cpu" and tensor._storage.device.type != "cpu":
-            array = tensor._storage.host(array)
-        return array if array.ndim == 1 and array.flags.c_contiguous else array.ravel()
-
-    def _memory(self, tensor: Any, transport: Transport) -> tuple[Any, Callable[[], None] | None]:
-        """Flat memory that a transport may write to, and the function, if any, that puts it into the tensor afterwards."""
-        array = tensor.array
-        flags = array.flags
-        if flags.c_contiguous and (transport.device != "cpu" or tensor._storage.device.type == "cpu"):
-            if getattr(flags, "writeable", True):
-                return (array if array.ndim == 1 else array.reshape(-1)), None
-        check_writeable(tensor)
-        flat = self._read(tensor, transport)
-        if not getattr(flat.flags, "writeable", True):
-            flat = flat.copy()
-        return flat, lambda: _put(tensor, flat)
-
-    def _gathered(self, tensors: Sequence[Any], transport: Transport) -> Any:
-        """The values of several tensors, one after the other."""
-        arrays = [self._read(t, transport) for t in tensors]
-        return arrays[0] if len(arrays) == 1 else _module(tensors[0], transport).concatenate(arrays)
-
-    def _room(self, tensors: Sequence[Any], transport: Transport) -> tuple[Any, Callable[[], None] | None]:
-        """Flat memory for several tensors, and the function that puts it into them."""
-        if len(tensors) == 1:
-            return self._memory(tensors[0], transport)
-        for tensor in tensors:
-            check_writeable(tensor)
-        if transport.device == "cpu" and (whole := _adjacent(tensors)) is not None:
-            return whole, None
-        flat = _module(tensors[0], transport).empty(sum(t.array.size for t in tensors), tensors[0].array.dtype)
-        return flat, lambda: _spread(tensors, flat)
 
     # ── the end of work ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -211,74 +162,60 @@ class ProcessGroup:
             with suppress(OSError, ValueError):         # a program may have closed it
                 print(text, file=sys.stderr, flush=True)
 
-    def _op(self, op: Any, array: Any, what: str) -> ReduceOp:
-        """Check a reduction. Errors: PyTorch's for one that the dtype does not have."""
-        op = getattr(op, "reduceOp", op)            # PyTorch's options, such as AllreduceOptions
-        if op.__class__ is not ReduceOp:
-            raise TypeError(f"{what}(): incompatible function arguments. The reduction must be a torch.distributed.ReduceOp, not {op!r}")
-        if op is AVG and array.dtype.kind in "biu" and isinstance(array, numpy.ndarray):
-            raise RuntimeError(f"result type Float can't be cast to the desired output type {NAMES[array.dtype][0]}")
-        if op > AVG and array.dtype.kind not in "biu":
-            if op >= ReduceOp.BAND:
-                raise RuntimeError(f"Cannot use ReduceOp.{op.name} with non-integral dtype")
-            if array.dtype.kind == "c" and not supports_complex(op):
-                raise ValueError(f"{what} does not support {op} on complex tensors")
-        return op
-
     # ── collectives ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def allreduce(self, tensors: Any, op: Any = SUM, later: bool = True) -> Work:
         """Replace a tensor by the reduction of all ranks'."""
         tensor = first(tensors)
         if op is not SUM:
-            op = self._op(op, tensor.array, "all_reduce")
+            op = checked_op(op, tensor.array, "all_reduce")
         transport = self._of(tensor)
-        array, back = self._memory(tensor, transport)
+        array, back = memory(tensor, transport)
         call = self._begin("ALLREDUCE", transport, tensor, DETAILS[op], later)
         return self._run(call, transport.allreduce, (array, op), [tensor], back)
 
     def allreduce_coalesced(self, tensors: Sequence[Any], op: Any = SUM, later: bool = True) -> Work:
         """Replace several tensors of one dtype by the reductions of all ranks', in one message."""
-        op = self._op(op, tensors[0].array, "all_reduce")
+        op = checked_op(op, tensors[0].array, "all_reduce")
         transport = self._of(tensors[0])
-        flat = self._gathered(tensors, transport) if len(tensors) > 1 else self._memory(tensors[0], transport)[0].copy()
+        flat = gathered(tensors, transport) if len(tensors) > 1 else memory(tensors[0], transport)[0].copy()
         call = self._begin("ALLREDUCE_COALESCED", transport, tensors[0], DETAILS[op], later, tensors)
-        return self._run(call, transport.allreduce, (flat, op), list(tensors), lambda: _spread(tensors, flat))
+        return self._run(call, transport.allreduce, (flat, op), list(tensors), lambda: spread(tensors, flat))
 
     def broadcast(self, tensors: Any, root: Any = 0, later: bool = True) -> Work:
         """Replace a tensor by the root's."""
-        tensor, root = first(tensors), self._root(root, "broadcast")
+        tensor, root = first(tensors), checked_root(self, root, "broadcast")
         transport = self._of(tensor)
-        array, back = self._memory(tensor, transport) if root != self._rank else (self._read(tensor, transport), None)
+        array, back = memory(tensor, transport) if root != self._rank else (read(tensor, transport), None)
         call = self._begin("BROADCAST", transport, tensor, f"root={root}", later)
         return self._run(call, transport.broadcast, (array, root), [tensor], back)
 
     def reduce(self, tensors: Any, root: Any = 0, op: Any = SUM, later: bool = True) -> Work:
         """Replace the root's tensor by the reduction of all ranks'."""
-        tensor, op = first(tensors), self._op(getattr(root, "reduceOp", op), first(tensors).array, "reduce")
-        root = self._root(root, "reduce")
+        tensor, op = first(tensors), checked_op(getattr(root, "reduceOp", op), first(tensors).array, "reduce")
+        root = checked_root(self, root, "reduce")
         transport = self._of(tensor)
-        array, back = self._memory(tensor, transport) if root == self._rank else (self._read(tensor, transport), None)
+        array, back = memory(tensor, transport) if root == self._rank else (read(tensor, transport), None)
         call = self._begin("REDUCE", transport, tensor, f"{DETAILS[op]}, root={root}", later)
         return self._run(call, transport.reduce, (array, root, op), [tensor], back)
 
     def allgather(self, outputs: Any, tensors: Any, later: bool = True) -> Work:
         """Fill a list of tensors with those of all ranks."""
         tensor, outputs = first(tensors), outputs[0] if outputs and isinstance(outputs[0], (list, tuple)) else outputs
-        self._fits("allgather", "output", outputs, tensor)
+        check_list(self, "allgather", "output", outputs, tensor)
         transport = self._of(tensor)
-        out, back = self._room(outputs, transport)
+        out, back = room(outputs, transport)
         call = self._begin("ALLGATHER", transport, tensor, "", later)
-        return self._run(call, transport.allgather, (out, self._read(tensor, transport)), list(outputs), back)
+        return self._run(call, transport.allgather, (out, read(tensor, transport)), list(outputs), back)
 
     def _allgather_base(self, output: Any, tensor: Any, later: bool = True) -> Work:
         """Fill one tensor with those of all ranks, one after the other."""
         if output.array.dtype != tensor.array.dtype or output.array.size != tensor.array.size * self._size:
-            raise self._unlike("allgather", 0, tensor, output)
+            raise unlike(self, "allgather", 0, tensor, output)
         transport = self._of(tensor)
-        out, back = self._memory(output, transport)
+        out, back = memory(output, transport)
         call = self._begin("_ALLGATHER_BASE", transport, tensor, "", later)
-        return self._run(call, transport.allgather, (out, self._read(tensor, transport)), [output], back)
+        return self._run(call, transport.allgather, (out, read(tensor, transport)), [output], back)
 
     all_gather_single = _allgather_base
 
@@ -293,50 +230,50 @@ class ProcessGroup:
 
     def gather(self, outputs: Any, tensors: Any, root: Any = 0, later: bool = True) -> Work:
         """Fill the root's list of tensors with those of all ranks."""
-        tensor, root = first(tensors), self._root(root, "gather")
+        tensor, root = first(tensors), checked_root(self, root, "gather")
         outputs = outputs[0] if outputs and isinstance(outputs[0], (list, tuple)) else outputs
         if root == self._rank:
-            self._fits("gather", "output", outputs, tensor)
+            check_list(self, "gather", "output", outputs, tensor)
         transport = self._of(tensor)
-        out, back = self._room(outputs, transport) if root == self._rank else (None, None)
+        out, back = room(outputs, transport) if root == self._rank else (None, None)
         call = self._begin("GATHER", transport, tensor, f"root={root}", later)
-        return self._run(call, transport.gather, (out, self._read(tensor, transport), root), list(outputs or []), back)
+        return self._run(call, transport.gather, (out, read(tensor, transport), root), list(outputs or []), back)
 
     def scatter(self, outputs: Any, inputs: Any, root: Any = 0, later: bool = True) -> Work:
         """Fill a tensor with this rank's part of the root's list."""
-        tensor, root = first(outputs), self._root(root, "scatter")
+        tensor, root = first(outputs), checked_root(self, root, "scatter")
         inputs = inputs[0] if inputs and isinstance(inputs[0], (list, tuple)) else inputs
         if root == self._rank:
-            self._fits("scatter", "input", inputs, tensor)
+            check_list(self, "scatter", "input", inputs, tensor)
         transport = self._of(tensor)
-        array, back = self._memory(tensor, transport)
-        parts = self._gathered(inputs, transport) if root == self._rank else None
+        array, back = memory(tensor, transport)
+        parts = gathered(inputs, transport) if root == self._rank else None
         call = self._begin("SCATTER", transport, tensor, f"root={root}", later)
         return self._run(call, transport.scatter, (array, parts, root), [tensor], back)
 
     def reduce_scatter(self, outputs: Any, inputs: Any, op: Any = SUM, later: bool = True) -> Work:
         """Fill a tensor with this rank's part of the reduction of all ranks' lists."""
         tensor, inputs = first(outputs), inputs[0] if inputs and isinstance(inputs[0], (list, tuple)) else inputs
-        self._fits("reduce_scatter", "input", inputs, tensor)
-        op = self._op(op, tensor.array, "reduce_scatter")
+        check_list(self, "reduce_scatter", "input", inputs, tensor)
+        op = checked_op(op, tensor.array, "reduce_scatter")
         transport = self._of(tensor)
-        array, back = self._memory(tensor, transport)
+        array, back = memory(tensor, transport)
         call = self._begin("REDUCE_SCATTER", transport, tensor, DETAILS[op], later)
-        return self._run(call, transport.reduce_scatter, (array, self._gathered(inputs, transport), op), [tensor], back)
+        return self._run(call, transport.reduce_scatter, (array, gathered(inputs, transport), op), [tensor], back)
 
     def _reduce_scatter_base(self, output: Any, tensor: Any, op: Any = SUM, later: bool = True) -> Work:
         """Fill a tensor with this rank's part of the reduction of all ranks' tensors."""
         if output.array.dtype != tensor.array.dtype:
-            raise self._unlike("reduce_scatter", 0, output, tensor)
+            raise unlike(self, "reduce_scatter", 0, output, tensor)
         if tensor.array.size != output.array.size * self._size:
             sizes = [t.array.shape[0] if t.array.ndim else 1 for t in (output, tensor)]
             raise RuntimeError(f"Check failed: outputShape[0] * worldSize == inputShape[0] ({sizes[0] * self._size} vs. {sizes[1]}). \n"
                                f"An input of shape {list(tensor.array.shape)} does not have {self._size} parts of shape {list(output.array.shape)}")
-        op = self._op(op, tensor.array, "reduce_scatter")
+        op = checked_op(op, tensor.array, "reduce_scatter")
         transport = self._of(output)
-        out, back = self._memory(output, transport)
+        out, back = memory(output, transport)
         call = self._begin("_REDUCE_SCATTER_BASE", transport, output, DETAILS[op], later)
-        return self._run(call, transport.reduce_scatter, (out, self._read(tensor, transport), op), [output], back)
+        return self._run(call, transport.reduce_scatter, (out, read(tensor, transport), op), [output], back)
 
     reduce_scatter_single = _reduce_scatter_base
 
@@ -346,28 +283,28 @@ class ProcessGroup:
 
     def alltoall(self, outputs: Sequence[Any], inputs: Sequence[Any], later: bool = True) -> Work:
         """Send the i-th tensor of a list to rank i; fill the i-th of another with what rank i sent."""
-        begins = f"ProcessGroup{self._label()}::alltoall:"
+        begins = f"ProcessGroup{label(self)}::alltoall:"
         for name, tensors in ("output", outputs), ("input", inputs):
             if len(tensors) != self._size:
                 raise RuntimeError(f"{begins} {name} tensor list size {len(tensors)} does not match world size {self._size}")
         if outputs[self._rank].array.size != inputs[self._rank].array.size:
             raise RuntimeError(f"{begins} input and output tensors must have the same size\nthose of this rank itself are unlike")
         transport = self._of(inputs[0])
-        out, back = self._room(outputs, transport)
+        out, back = room(outputs, transport)
         counts = [t.array.size for t in outputs], [t.array.size for t in inputs]
         call = self._begin("ALLTOALL", transport, inputs[0], "", later, ANY)
-        return self._run(call, transport.alltoall, (out, self._gathered(inputs, transport), *counts), list(outputs), back)
+        return self._run(call, transport.alltoall, (out, gathered(inputs, transport), *counts), list(outputs), back)
 
     def alltoall_base(self, output: Any, tensor: Any, output_split_sizes: Any = None, input_split_sizes: Any = None, later: bool = True) -> Work:
         """`alltoall` of the rows of one tensor, in equal parts or in parts of so many rows."""
-        counts = [self._splits(t, sizes) for t, sizes in ((output, output_split_sizes), (tensor, input_split_sizes))]
+        counts = [parts(t, sizes, self._size) for t, sizes in ((output, output_split_sizes), (tensor, input_split_sizes))]
         if counts[0][self._rank] != counts[1][self._rank]:
-            raise RuntimeError(f"ProcessGroup{self._label()}::alltoall_base: the part that this rank keeps has {counts[1][self._rank]} elements, and its "
+            raise RuntimeError(f"ProcessGroup{label(self)}::alltoall_base: the part that this rank keeps has {counts[1][self._rank]} elements, and its "
                                f"place in the output {counts[0][self._rank]}")
         transport = self._of(tensor)
-        out, back = self._memory(output, transport)
+        out, back = memory(output, transport)
         call = self._begin("ALLTOALL_BASE", transport, tensor, "", later, ANY)
-        return self._run(call, transport.alltoall, (out, self._read(tensor, transport), *counts), [output], back)
+        return self._run(call, transport.alltoall, (out, read(tensor, transport), *counts), [output], back)
 
     all_to_all_single = alltoall_base
 
@@ -395,13 +332,13 @@ class ProcessGroup:
         """Send a tensor to a rank of the group."""
         tensor = first(tensors)
         transport = self._of(tensor)
-        return self._message(f"SEND to {dst}", tensor, transport, transport.send, (self._read(tensor, transport), dst, tag, later))
+        return self._message(f"SEND to {dst}", tensor, transport, transport.send, (read(tensor, transport), dst, tag, later))
 
     def recv(self, tensors: Any, src: int | None, tag: int = 0, later: bool = True) -> Work:
         """Fill a tensor with what a rank of the group sent."""
         tensor = first(tensors)
         transport = self._of(tensor)
-        array, back = self._memory(tensor, transport)
+        array, back = memory(tensor, transport)
         said = "RECV from any rank" if src is None else f"RECV from {src}"
         return self._message(said, tensor, transport, transport.receive, (array, src, tag, later), back)
 
@@ -462,83 +399,18 @@ class ProcessGroup:
 
     def abort(self) -> None:
         """End all work under way, here and on the other ranks."""
-        self._close("aborted", lambda transport: transport.abort("the process group was aborted"))
+        self._close("aborted", lambda transport: (transport.abort("the process group was aborted"), transport.close()))
 
     def shutdown(self) -> None:
         """Give back what the transports hold."""
         self._close("shut down", lambda transport: transport.close())
 
-    def _close(self, said: str, how: Callable[[Transport], None]) -> None:
+    def _close(self, said: str, how: Callable[[Transport], Any]) -> None:
         if not self._ended:
             self._ended = f"the process group {self.group_name} was {said}"
             ready, self._ready = self._ready, {}
             for transport in dict.fromkeys(ready.values()):
                 how(transport)
-
-    # ── checks ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _label(self) -> str:
-        return LABELS.get(self.name(), self.name())
-
-    def _root(self, root: Any, kind: str) -> int:
-        root = getattr(root, "rootRank", root)
-        if not 0 <= root < self._size:
-            raise RuntimeError(f"ProcessGroup{self._label()}::{kind}: invalid root rank: {root}")
-        return root  # type: ignore[no-any-return]
-
-    def _fits(self, kind: str, name: str, tensors: Any, like: Any) -> None:
-        """Check a list of one tensor per rank. Errors: RuntimeError for another length, shape or dtype."""
-        if len(tensors) != self._size:
-            begins, count = f"ProcessGroup{self._label()}::{kind}:", len(tensors)
-            raise RuntimeError(
-                f"{begins} invalid output tensor list at index 0 (expected length {self._size}, got {count})" if kind == "allgather" else
-                f"invalid {name} tensor list size, must be world size\nIt has {count} tensors for {self._size} ranks" if kind == "reduce_scatter" else
-                f"{begins} Incorrect {name} list size {count}. {name.capitalize()} list size should be {self._size}, same as size of the process group.")
-        for i, tensor in enumerate(tensors):
-            if tensor.array.shape != like.array.shape or tensor.array.dtype != like.array.dtype:
-                raise self._unlike(kind, i, like, tensor)
-
-    def _unlike(self, kind: str, i: int, like: Any, tensor: Any) -> RuntimeError:
-        """The error of a tensor that has another shape or dtype than another."""
-        arrays = like.array, tensor.array
-        what, said = ("type", [NAMES[a.dtype][0] for a in arrays]) if arrays[0].dtype != arrays[1].dtype else (
-            "size", [f"({', '.join(map(str, a.shape))})" for a in arrays])
-        return RuntimeError(f"ProcessGroup{self._label()}::{kind}: invalid tensor {what} at index {i} (expected {said[0]}, got {said[1]})")
-
-    def _splits(self, tensor: Any, sizes: Any) -> list[int]:
-        """The numbers of elements of the parts of a tensor. Errors: RuntimeError if the sizes do not add up."""
-        array = tensor.array
-        rows = array.shape[0] if array.ndim else 0
-        if not sizes:
-            if rows % self._size:
-                raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
-            return [array.size // self._size] * self._size
-        if len(sizes) != self._size:
-            raise RuntimeError("Number of tensor splits not equal to group size")
-        if sum(sizes) != rows:
-            raise RuntimeError("Split sizes doesn't match total dim 0 size")
-        return [size * (array.size // rows if rows else 0) for size in sizes]
-
-
-def _module(tensor: Any, transport: Transport) -> Any:
-    """What makes arrays for a transport: NumPy, or the module of the tensor's device."""
-    return numpy if transport.device == "cpu" else tensor._storage.module
-
-
-def _adjacent(tensors: Sequence[Any]) -> Any:
-    """The memory of tensors that follow each other in one block, such as the parts of `split`; None if they do not, or are too small to matter."""
-    head = tensors[0].array
-    block = tensors[0]._storage.memory
-    if block is None or head.nbytes < ENOUGH or type(block) is not numpy.ndarray or block.dtype != head.dtype or not block.flags.c_contiguous:
-        return None
-    flat, start = block.reshape(-1), address(head) - address(block)
-    place = start = start // head.itemsize
-    for tensor in tensors:
-        array = tensor.array
-        if not array.flags.c_contiguous or tensor._storage.memory is not block or address(array) != address(block) + place * head.itemsize:
-            return None
-        place += array.size
-    return flat[start:place]
 
 
 def _all(works: Sequence[Work], result: Any) -> Work:
@@ -547,17 +419,3 @@ def _all(works: Sequence[Work], result: Any) -> Work:
         for work in works:
             work.wait(None if seconds is None else timedelta(seconds=seconds))
     return Work(finish, list(result))
-
-
-def _put(tensor: Any, flat: Any) -> None:
-    """Copy flat values into a tensor's memory, from the host if need be."""
-    storage, values = tensor._storage, flat.reshape(tensor.array.shape)
-    storage.assign(tensor.array, values if type(values) is type(tensor.array) else type(storage).asarray(values))
-
-
-def _spread(tensors: Sequence[Any], flat: Any) -> None:
-    """Copy flat values into several tensors, one after the other."""
-    start = 0
-    for tensor in tensors:
-        _put(tensor, flat[start:start + tensor.array.size])
-        start += tensor.array.size

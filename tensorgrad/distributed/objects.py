@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import api as tg
+from .checks import label
 from .collectives import _check_owner, all_gather, broadcast, gather, scatter
 from .group import ProcessGroup
 from .point_to_point import P2POp, _check_other, batch_isend_irecv, irecv, isend, recv, send
@@ -50,7 +51,7 @@ def _sizes(data: Any, group: Any, device: str) -> list[int]:
     """How many bytes each rank has."""
     out = tg.empty(_group(group).size(), dtype=tg.int64, device=device)
     all_gather(list(out.split(1)), _tensor(np.array([len(data)]), device), group)
-    return out.tolist()  # type: ignore[no-any-return]
+    return out.tolist()
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: ProcessGroup | None = None) -> None:
@@ -136,7 +137,7 @@ def scatter_object_list(scatter_object_output_list: list[Any], scatter_object_in
         if scatter_object_input_list is None:
             raise ValueError("source rank must provide non-None scatter_object_input_list")
         if len(scatter_object_input_list) != size:
-            raise RuntimeError(f"ProcessGroup{found._label()}::scatter: Incorrect input list size {len(scatter_object_input_list)}. "
+            raise RuntimeError(f"ProcessGroup{label(found)}::scatter: Incorrect input list size {len(scatter_object_input_list)}. "
                                f"Input list size should be {size}, same as size of the process group.")
         data = [_to_bytes(value) for value in scatter_object_input_list]
         longest[0] = max(map(len, data))
@@ -186,7 +187,7 @@ def recv_object_list(object_list: list[Any], src: int | None = None, group: Proc
             batch_isend_irecv([P2POp(irecv, tensor, group=found, group_peer=place)]).pop().wait()
             return place
         source = recv(tensor, group=found, group_src=place)
-        return found.ranks.index(source)  # type: ignore[no-any-return]
+        return found.ranks.index(source)
     sizes = tg.empty(len(object_list), dtype=tg.int64, device=device)
     place = received(sizes, place)
     data = tg.empty(int(sizes.sum()), dtype=tg.uint8, device=device)

@@ -26,7 +26,7 @@ class Plugged(ProcessGroup):
     def _settled(self, work: Any, later: bool) -> Work:
         if not later and work is not None:
             work.wait()
-        return work  # type: ignore[no-any-return]
+        return work
 
     def allreduce(self, tensors: Any, op: Any = ReduceOp.SUM, later: bool = True) -> Work:
         """Replace a tensor by the reduction of all ranks'."""

@@ -20,7 +20,7 @@ def isend(tensor: Any, dst: int | None = None, group: ProcessGroup | None = None
     _check(tensor, "tensor")
     if _outside(found):
         return _warn_outside("isend")
-    return found.send(tensor, place, tag)  # type: ignore[no-any-return]
+    return found.send(tensor, place, tag)
 
 
 @overridable
@@ -31,8 +31,8 @@ def irecv(tensor: Any, src: int | None = None, group: ProcessGroup | None = None
         return _warn_outside("irecv")
     found = _group(group)
     if src is None and group_src is None:
-        return found.recv_anysource(tensor, tag)  # type: ignore[no-any-return]
-    return found.recv(tensor, _place(found, src, group_src), tag)  # type: ignore[no-any-return]
+        return found.recv_anysource(tensor, tag)
+    return found.recv(tensor, _place(found, src, group_src), tag)
 
 
 def _check_other(group: ProcessGroup, rank: int, what: str) -> None:
@@ -97,4 +97,4 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     group = p2p_op_list[0].group
     if any(op.group is not group for op in p2p_op_list):
         raise ValueError("All ops need to use the same group.")
-    return group.batch([(op.op is isend, op.tensor, op.group_peer, op.tag) for op in p2p_op_list])  # type: ignore[no-any-return]
+    return group.batch([(op.op is isend, op.tensor, op.group_peer, op.tag) for op in p2p_op_list])

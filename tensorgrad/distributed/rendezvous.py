@@ -18,7 +18,7 @@ from .stores import HashStore, Store
 from .tcp_store import TCPStore
 from .transport.launchers import Launch, launched
 
-__all__ = ["launched_by_mpi", "register_rendezvous_handler", "rendezvous"]
+__all__ = ["check_one_machine", "launched_by_mpi", "register_rendezvous_handler", "rendezvous"]
 
 TIMEOUT = timedelta(minutes=30)
 Met = Iterator[tuple[Store, int, int]]
@@ -140,12 +140,25 @@ def launched_by_mpi() -> bool:
     return "RANK" not in os.environ and launched() is not None
 
 
+def check_one_machine(init_method: str | None, world_size: int) -> None:
+    """Check that a launcher has not started some of the ranks elsewhere. Errors: RuntimeError if it has."""
+    beside = os.environ.get("LOCAL_WORLD_SIZE", "")
+    if (init_method is None or init_method.startswith("env:")) and "RANK" in os.environ and beside.isdecimal() and int(beside) < world_size:
+        raise _scattered(world_size, f"{beside} are on this one")
+
+
+def _scattered(world_size: int, here: str) -> RuntimeError:
+    """The error of ranks on several machines, with the advice that stores give."""
+    advice = "Between" + wire.ELSEWHERE.partition("Between")[2]
+    return RuntimeError(f'the backend "gloo" joins the ranks of one machine only, but of {world_size} ranks {here}. {advice}')
+
+
 def _beside(launch: Launch, world_size: int) -> Store:
     """The store of ranks that one launcher started on this machine: a file of theirs. Errors: RuntimeError if there are other machines."""
     global _met
     nodes = os.environ.get("SLURM_STEP_NUM_NODES", "1") if "srun" in launch.launcher else "1"
     if launch.local_size not in (-1, world_size) or nodes != "1":
-        raise RuntimeError(wire.ELSEWHERE.format(host=f"the machine of some of the {world_size} ranks that {launch.launcher} started"))
+        raise _scattered(world_size, f"{launch.launcher} started some elsewhere")
     if world_size == 1:
         return HashStore()
     _met += 1

@@ -248,7 +248,6 @@ def command_line(call: Callable[[], None]) -> int:
         print(stopped, file=sys.stderr, flush=True)
         return 128 + stopped.number
     except BrokenPipeError:
-        sys.stderr = None       # type: ignore[assignment]
         return 1
     except (AssertionError, OSError, RuntimeError, ValueError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)

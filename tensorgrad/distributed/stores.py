@@ -239,16 +239,6 @@ class Store:
         """Return a store of the same values that another thread can wait at."""
         return self
 
-    # The two that `groups.py` needs: a value for one reader.
-
-    def post(self, key: str, value: bytes, readers: int = 1) -> None:
-        self.set(key, value)
-
-    def take(self, key: str) -> bytes:
-        value = self.get(key)
-        self.delete_key(key)
-        return value
-
 
 def milliseconds(timeout: timedelta) -> int:
     return round(1000 * timeout.total_seconds())
@@ -322,7 +312,7 @@ class PrefixStore(Store):
         self._store.set_timeout(timeout)
 
     def _key(self, key: str) -> str:
-        return f"{self._prefix}/{_bytes(key, 'key').decode(errors='replace')}"
+        return f"{self._prefix}/{key}" if isinstance(key, str) else key         # the store says what is wrong with it
 
     def _keys(self, keys: Any, method: str) -> list[str]:
         return [self._key(key) for key in _several(keys, method)]
@@ -383,10 +373,3 @@ class PrefixStore(Store):
 
     def clone(self) -> Store:
         return PrefixStore(self._prefix, self._store.clone())
-
-
-def __getattr__(name: str) -> Any:
-    if name == "TCPStore":
-        from .tcp_store import TCPStore
-        return TCPStore
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from ..device import device as Device
 from ..nn import processes
 from . import backends, flight
 from .backends import Backend, BackendConfig
 from .group import TIMEOUT, ProcessGroup
 from .plugins import Plugged
-from .rendezvous import launched_by_mpi, rendezvous
+from .rendezvous import check_one_machine, launched_by_mpi, rendezvous
 from .stores import PrefixStore
 from .transport.alone import Alone
 from .transport.base import Transport
@@ -110,10 +111,11 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
         raise AssertionError("world_size must be positive if using store")
     if store is not None and not rank >= 0:
         raise AssertionError("rank must be non-negative if using store")
-    if backend is None and store is None and init_method is None and launched_by_mpi() and backends.is_mpi_available():
-        backend = "cpu:mpi,cuda:nccl" if backends.is_nccl_available() else "mpi"
+    device_id = _device(device_id)
+    if backend is None:
+        backend = _default_backend(device_id, store is None and init_method is None)
     timeout = _checked(TIMEOUT if timeout is None else timeout)
-    named = Backend(Backend.UNDEFINED if backend is None else backend)
+    named = Backend(backend)
     if ":" not in named and named not in Backend.backend_list:
         raise AssertionError(f"Unknown backend type {named}")
     config = BackendConfig(named)
@@ -124,9 +126,11 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
     else:
         if store is None:
             store, rank, world_size = next(rendezvous(init_method or "env://", rank, world_size, timeout=timeout))
+            store.set_timeout(timeout)
         if not rank < world_size:
             raise RuntimeError(f"rank {rank} of {world_size} cannot be: ranks count from 0")
-        store.set_timeout(timeout)
+        if Backend.GLOO in config.device_backend_map.values():
+            check_one_machine(init_method, world_size)
         again = (store.add("default_pg", 1) - 1) // world_size if world_size > 1 else 0     # a store may outlive the group that ranks met at it for
         store = PrefixStore(f"default_pg/{again}", store)
     name = str(_world.count)
@@ -138,6 +142,32 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
     _set_default(found)
     if Backend.MPI not in config.device_backend_map.values():       # whose transport says more, and ends the job
         _world.hook = _Hook.put(found.rank())
+
+
+def _device(device: Any) -> Any:
+    """The device that a rank is bound to. Errors: ValueError for one that is not there."""
+    if device is None or isinstance(device, Device) and device.type == "cpu":
+        return device
+    from .. import cuda
+    if not cuda.is_available():
+        said = "device_id is an int, but no accelerator support is found from" if isinstance(device, int) else f"device_id {device} does not match"
+        raise ValueError(f"{said} the current compilation. Please use a different compiled version that supports your accelerator.")
+    found = Device("cuda", device) if isinstance(device, int) else device
+    if found.index is None:
+        raise ValueError("Please use a device_id with index.")
+    if found.index >= cuda.device_count():
+        raise ValueError(f"device_id {found} is out of range. Please use a device index less than the number of accelerators available: "
+                         f"{cuda.device_count()}.")
+    return found
+
+
+def _default_backend(device: Any, from_environment: bool) -> str:
+    """The backend where a program names none: that of its device, or "mpi" for what mpiexec or srun started, or one for each kind of device."""
+    if device is not None:
+        return Backend.default_device_backend_map.get(device.type, Backend.UNDEFINED)
+    if from_environment and launched_by_mpi() and backends.is_mpi_available():
+        return "cpu:mpi,cuda:nccl" if backends.is_nccl_available() else "mpi"
+    return Backend.UNDEFINED
 
 
 class _Hook:
@@ -234,6 +264,15 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     else:
         found.shutdown()
         del _world.groups[found.group_name]
+
+
+def _abort_process_group(group: ProcessGroup | None = None) -> None:
+    """End all work of a group, or of all groups, on all its ranks, and leave it. https://pytorch.org/docs → torch.distributed.distributed_c10d"""
+    found = _world.default if group is None else group
+    for one in list(_world.groups.values()):
+        if found is _world.default or one is found:
+            one.abort()
+    destroy_process_group(group)
 
 
 def new_group(ranks: Sequence[int] | None = None, timeout: timedelta | None = None, backend: str | None = None, pg_options: Any = None,
@@ -385,7 +424,7 @@ def _group(group: Any) -> Any:
 def _registered(group: Any) -> ProcessGroup:
     if group is not _world.default and (not isinstance(group, ProcessGroup) or _world.groups.get(group.group_name) is not group):
         raise ValueError(f"Group {group} is not registered, please create group with torch.distributed.new_group API")
-    return group  # type: ignore[no-any-return]
+    return group
 
 
 def get_rank(group: ProcessGroup | None = None) -> int:
@@ -393,12 +432,12 @@ def get_rank(group: ProcessGroup | None = None) -> int:
     if _outside(group):
         return -1
     default = _group(None)
-    return default.rank() if group is None else get_group_rank(group, default.rank())  # type: ignore[no-any-return]
+    return default.rank() if group is None else get_group_rank(group, default.rank())
 
 
 def get_world_size(group: ProcessGroup | None = None) -> int:
     """Return the number of ranks in a group; -1 if this one is not in it. https://pytorch.org/docs → torch.distributed.get_world_size"""
-    return -1 if _outside(group) else _group(group).size()  # type: ignore[no-any-return]
+    return -1 if _outside(group) else _group(group).size()
 
 
 def _member(group: Any) -> ProcessGroup:

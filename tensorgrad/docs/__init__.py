@@ -13,7 +13,7 @@ from typing import Any
 from . import architecture
 from .decisions import DECISIONS
 from .names import ABSENT, is_static, made_of
-from .prose import BUILDING, DIFFERENCES, EXPERIMENTS, EXTENDING, HEAD, LEGACY
+from .prose import BUILDING, DIFFERENCES, DISTRIBUTED, EXPERIMENTS, EXTENDING, HEAD, LEGACY
 
 
 def first_line(thing: Any) -> str:
@@ -24,6 +24,8 @@ def first_line(thing: Any) -> str:
 def signature_of(thing: Any, method: bool = False) -> str:
     if isinstance(thing, EnumType):         # Python's own signature of these, and of callable modules, differs between its versions
         return "(value)"
+    if isinstance(thing, type) and issubclass(thing, Exception):
+        return "(message)"
     if isinstance(thing, ModuleType):
         thing = thing.__call__
     try:
@@ -112,12 +114,13 @@ def namespaces_section() -> Iterator[str]:
                          ("symbolic", "Networks as graphs of symbols."), ("layers", "Layers that learn the sizes of their input."),
                          ("layers.utils", "Shapes, nested structures, and small helpers."),
                          ("viz", "Pictures of what was recorded, and backprop step by step."),
+                         ("viz.collectives", "Collectives, message by message."), ("distributed", "Processes that compute together."),
                          ("nn.init", "Initial values of parameters."), ("nn.utils", "What is done to parameters."),
                          ("nn.parallel", "Modules on several devices.")):
         module = import_module(f"tensorgrad.{title}")
         yield f"## tensorgrad.{title}\n"
         yield intro + "\n"
-        names = [n for n in module.__all__ if callable(getattr(module, n))]
+        names = [n for n in module.__all__ if callable(member := getattr(module, n)) and member is not str]
         yield from table([(f"`{n}{signature_of(getattr(module, n))}`", first_line(getattr(module, n))) for n in sorted(names)], "name", "what it is")
 
 

@@ -15,6 +15,7 @@ takes PyTorch's arguments and gives PyTorch's results.
 * [tensorgrad.autograd](#tensorgradautograd)
 * [Building networks without counting](#building-networks-without-counting)
 * [Experiments](#experiments)
+* [Several processes, several machines](#several-processes-several-machines)
 * [The op table](#the-op-table)
 * [Extending it](#extending-it)
 """
@@ -194,8 +195,7 @@ assert type(copy.deepcopy(model)).__name__ == "DetachedSymbolicModel"
 **layers** hold every size but the batch's to that of their first call; `build((None, None, 8))` leaves sizes open. Parameters are there before the first call,
 without a shape: an optimizer that is made before gets them. `to_spec`, `to_json` and `to_yaml` describe layers and whole networks as data, and `from_…` makes
 them of it: only registered layers, modules of `nn` and functions of tensors, by name; a spec runs no code. `layers.Module` moves itself to the
-`device_scope` that it is called in; no other module does. Collectives for several devices of one process, and their backends other than PyTorch's gloo, are
-not there.
+`device_scope` that it is called in; no other module does. Collectives for several devices of one process are not there.
 '''
 
 EXPERIMENTS = '''## Experiments
@@ -320,6 +320,108 @@ hand, with these three methods, goes into any container. Classes and types count
 weights have changed computes with the new ones; `backward` after such a change needs a `forward` first. The last gradient with respect to each module's input
 is found even where nobody reads it, which costs a pass over the network about a fifth.
 
+'''
+
+DISTRIBUTED = '''## Several processes, several machines
+
+`tensorgrad.distributed` is PyTorch's `torch.distributed`: the same functions, launch variables, errors. A program that trains with `DistributedDataParallel`
+under `torchrun` runs unchanged, and one process is enough to try it:
+
+```python
+import tensorgrad as torch
+import tensorgrad.distributed as dist
+
+dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())       # under a launcher: dist.init_process_group()
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model(torch.ones(3, 2)).sum().backward()                                            # gradients are averaged over all ranks meanwhile
+optimizer.step()
+total = torch.tensor([float(dist.get_rank())])
+dist.all_reduce(total)
+dist.destroy_process_group()
+```
+
+**Launching.** On one machine, with nothing but this package; on several, with MPI; with PyTorch's own launcher, too. A program that says `import torch` gets
+tensorgrad under the first, and under the others where it is started by `python -m tensorgrad`.
+
+```sh
+python -m tensorgrad.distributed.run --standalone --nproc-per-node 4 train.py      # torchrun's options: --max-restarts, --log-dir, …
+mpiexec -n 4 python train.py                                                       # MPI; on a cluster, on as many machines as it is told
+srun --nodes 2 --ntasks-per-node 4 python train.py                                 # Slurm
+```
+
+The first prefixes each line by its rank, passes signals on, gives each rank one thread, and starts all ranks again if one fails, as often as
+`--max-restarts` says: a program that writes a checkpoint after each epoch, and begins with what it finds there, goes on
+([examples/distributed/train.py](examples/distributed/train.py) does). With `--nnodes` over 1 it prints the line for `mpiexec` or `srun`. Under these two,
+no variable needs to be set, and `init_process_group()` takes `mpi` by itself. `multiprocessing.spawn` starts processes from within a program.
+
+**Which backend.** `init_process_group()` takes `cpu:gloo,cuda:nccl`, and under `mpiexec` and `srun` `cpu:mpi,cuda:nccl`.
+
+| backend | carries | between | needs |
+|---|---|---|---|
+| `gloo` (also called `tcp`) | CPU tensors through shared memory | up to 64 ranks of one machine | nothing |
+| `mpi` | CPU tensors | machines, and ranks of one | mpi4py and an MPI library: `pip install '.[mpi]'` with the cluster's, `'.[mpich]'` with one of its own |
+| `nccl` | CUDA tensors | GPUs | CuPy with NCCL |
+
+`nccl` **has not run on hardware yet**: its logic is tested over a stand-in for CuPy's module, and its calls against that module's names and arguments;
+`make test-cuda` includes its tests where there are GPUs. CUDA tensors over `gloo` and `mpi` go through host memory. `gloo` refuses a rank on another machine
+and says what to use. Its rendezvous listens on the loopback alone, and reads nothing from a peer that has not proved that it knows the job's secret.
+
+* One machine, CPU: `gloo`. As many ranks as cores, a thread each, if the batch can be split that far; one process with all threads is simpler, and often
+  as fast.
+* A cluster: `mpi`, with as many ranks on a node as it has cores or sockets. Asynchronous messages of MPI move on only inside calls of MPI, so less
+  of them overlaps with the backward than with `gloo`; `MPICH_ASYNC_PROGRESS=1` changes that for a core.
+* GPUs: `nccl`.
+* Where all-reduces take longer than the backward: average less often (`no_sync` for all but the last of several batches), compress gradients
+  (`bf16_compress_hook`), enlarge the batch of each rank, and only then buy a network.
+
+**From how many ranks on** communication takes longer than computing follows from three numbers: the bytes m of the gradients, the time that a rank
+computes, and the bandwidth β of a node's connection. The best all-reduces reduce within a node first, so that all its ranks together send
+2(n − 1)/n · m to other nodes, n being the nodes: about 2 m / β, hidden behind the backward as long as it is shorter. More nodes change little after the step
+from one to several. [BENCHMARK.md](BENCHMARK.md#several-processes) has 2 to 4,096 ranks, 16 on each node, simulated bucket by bucket from measured time
+lines. The gradients of a small GPT (3 MB, 67 ms of computing on one core) are hidden at all numbers of ranks with 10 Gb/s; those of a ResNet-18 (45 MB,
+100 ms) take longer than computing from two nodes on with 1 Gb/s, and from some hundred ranks on with 10 Gb/s if a batch of 4,096 is shared out among all. Ranks
+that compute 50 times as fast, as GPUs do, outrun each of these networks.
+`python -m benchmarks.distributed --simulate --latency 5e-6 --bandwidth 3e9 --per-node 8` does it for yours.
+
+**When something hangs or fails.** Ranks must call the same collectives, in one order, with the same shapes and dtypes. `gloo` compares that in every call and
+raises on all ranks, with both sides: "Detected mismatch between collectives on ranks. Rank 1 is running collective: …, but Rank 0 is running collective: …".
+`mpi` and `nccl` compare if `TORCH_DISTRIBUTED_DEBUG=DETAIL` is set, which costs a message each. To find a culprit:
+
+* *A rank died*: the others raise `DistBackendError` at once, naming its rank, process and host (`gloo`); `mpi` aborts the job, naming the rank and its error.
+* *A rank does not come*: after the group's `timeout` (`init_process_group(timeout=…)`, 30 minutes by default) those that wait print the last collectives
+  that they saw, with the lines that called them, and `gloo` names the rank that is missing. The one whose list ends first is the culprit; its list
+  ends with the last call that it made before it went astray.
+* `monitored_barrier(timeout)` names all ranks that are not there.
+
+**What trains what.**
+
+| | |
+|---|---|
+| `nn.parallel.DistributedDataParallel` | a copy of the model on each rank; gradients are averaged in buckets while the backward goes on |
+| `nn.SyncBatchNorm` | statistics over the batches of all ranks: with it two ranks have the losses of one with the whole batch |
+| `utils.data.distributed.DistributedSampler` | each rank's part of a data set; `set_epoch` for another order in each epoch |
+| `distributed.optim.ZeroRedundancyOptimizer` | each rank keeps, and updates, the optimizer's state of a part of the parameters |
+| `distributed.algorithms.join.Join` | ranks with unlike numbers of batches: those that are done answer for the others until all are |
+| `distributed.checkpoint` | each rank writes its part of a state, and any number of ranks reads it |
+| `distributed.device_mesh.init_device_mesh` | named groups of ranks |
+| `Module.share_memory()`, `multiprocessing` | parameters in memory that processes share (hogwild): [examples/mnist/hogwild.py](examples/mnist/hogwild.py) |
+
+`DistributedDataParallel` has PyTorch's options: `no_sync`, `find_unused_parameters`, `static_graph`, `gradient_as_bucket_view`, communication hooks.
+
+**A lesson.** `viz.collectives` runs the algorithms of all-reduce and its kin among ranks of one process, and makes a page of it: who sends what to whom in each
+step, how many bytes and how long that takes, by counting and by formula, and which algorithm is best at which size. The pages work offline.
+
+```python
+ran = torch.viz.collectives.all_reduce(4, "ring", network="ethernet")        # or a tensor for each rank; 'tree', 'halving', 'doubling', 'star', 'shared' …
+assert len(ran.steps) == 6 and ran.results[3].tolist() == [1111.0, 2222.0, 3333.0, 4444.0]
+ran.save("out/all_reduce.html")
+print(ran)
+```
+
+```sh
+python -m tensorgrad.viz --collective broadcast --algorithm tree --ranks 8 --out broadcast.html
+```
 '''
 
 EXTENDING = '''## Extending it

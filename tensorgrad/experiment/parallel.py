@@ -189,7 +189,6 @@ def joined(
             distributed.init_process_group(backend)
         else:
             distributed.init_process_group(backend, rank=rank, world_size=world, store=store)
-    before = _share_cores() if made and store is None else None
     try:
         yield Processes(distributed.get_rank(), distributed.get_world_size())
     except BaseException:
@@ -198,22 +197,8 @@ def joined(
         made = made and "mpi" not in distributed.get_backend()
         raise
     finally:
-        if before is not None:
-            threads.set_num_threads(before)
         if made and distributed.is_initialized():
             distributed.destroy_process_group()
-
-
-def _share_cores() -> int | None:
-    """Share the cores of the machine out to the processes that MPI or Slurm has started on it; the number of threads
-    before, if that changes it. Other launchers do that themselves."""
-    from ..distributed.transport import launchers
-
-    found, before = launchers.launched(), threads.get_num_threads()
-    if found is None or found.local_size < 2 or before < 2 or "OMP_NUM_THREADS" in os.environ:
-        return None
-    threads.set_num_threads(max(1, before // found.local_size))
-    return before
 
 
 def launched() -> bool:

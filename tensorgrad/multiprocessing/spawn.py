@@ -110,7 +110,7 @@ class ProcessContext:
             pipes = [pipe for pipe in self.errors if pipe is not None]
             ready = wait([*self.sentinels, *pipes], None if end is None else max(0.0, end - time.monotonic()))
             self._read()
-            ended = [self.sentinels.pop(one) for one in ready if one in self.sentinels]     # type: ignore[call-overload]
+            ended = [self.sentinels.pop(one) for one in ready if one in self.sentinels]
             for index in ended:
                 self.processes[index].join()
             if ended or not ready:

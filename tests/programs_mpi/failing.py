@@ -1,4 +1,5 @@
 """Programs for PyTorch in which one rank fails while the others wait for it: `mpiexec … python -m tensorgrad failing.py HOW`."""
+import os
 import sys
 import time
 from datetime import timedelta
@@ -15,6 +16,8 @@ rank, last = dist.get_rank(), dist.get_world_size() - 1
 dist.all_reduce(torch.ones(3))
 if rank == last:
     if how == "raises":
+        if os.path.exists("/proc/self/maps"):
+            print(*{line.split()[-1] for line in open("/proc/self/maps") if " /dev/shm/" in line}, flush=True)
         raise ValueError("no such thing")
     if how == "leaves":
         sys.exit(1)

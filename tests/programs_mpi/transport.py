@@ -219,6 +219,7 @@ def everything(t):
         copies(t, NATURAL, [50] if few else [21, 50], later)
         messages(t, NATURAL, [50] if few else [21, 50], later)
     mpi_types.LIMIT, mpi_types.BIG = before
+    mpi_types.free_types()
 
 
 def main():

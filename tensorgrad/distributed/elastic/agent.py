@@ -175,7 +175,7 @@ class Workers:
             streams = {name: self._target(i, name, folder) for name in STREAMS}
             try:
                 process = subprocess.Popen(self.job.command(i), env=variables | own, stdin=None if i == 0 else subprocess.DEVNULL,
-                                           start_new_session=os.name == "posix", **streams)       # type: ignore[call-overload]
+                                           start_new_session=os.name == "posix", **streams)
             finally:
                 for stream in streams.values():
                     if hasattr(stream, "close"):
@@ -217,6 +217,9 @@ class Workers:
 
     def end(self, number: int, grace: float, signals: _Signals) -> None:
         """Send a signal to those that still run, and to what they have started; SIGKILL after a grace period. Signals that come meanwhile are passed on."""
+        if self.failures and self.running:      # who waits for a rank that is killed may end before it: its end comes in a moment
+            signals.wait(0.05)
+            self.look()
         failures = dict(self.failures)          # what comes after is this signal's doing
         self._send(number)
         passed, end = len(signals.seen), time.monotonic() + grace

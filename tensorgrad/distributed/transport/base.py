@@ -33,6 +33,7 @@ class Call:
     started: float = 0.0                    # time.monotonic()
     place: Any = None                       # (code, instruction) of the caller's line
     state: int = 0                          # 0 started, 1 completed, 2 failed
+    title: str = ""                         # the program's own name for it
 
 
 class Transport:

@@ -66,14 +66,15 @@ class Doorbells:
 
     def send(self, peer: Peer, message: bytes) -> None:
         """Send a whole message to one peer."""
-        sent = 0
         try:
             sent = peer.socket.send(message)
         except BlockingIOError:
-            pass
+            sent = 0
         except OSError:
-            self._lost(peer)
+            sent = -1
         if sent < len(message):
+            if sent < 0:
+                self._lost(peer)
             self._send_rest(peer, memoryview(message)[sent:])
 
     def hear(self, peer: Peer, kind: int) -> memoryview:
@@ -123,25 +124,31 @@ class Doorbells:
             try:
                 got = peer.socket.recv_into(peer.view[peer.end:])
             except BlockingIOError:
-                if tries > 0:
-                    tries -= 1
-                else:
-                    self._pause(peer, IN)
-                continue
+                got = -1
             except OSError:
                 got = 0
-            if not got:
+            if got > 0:
+                peer.end += got
+            elif got == 0:
                 peer.gone = True
-            peer.end += got
+            elif tries > 0:
+                tries -= 1
+            else:
+                self._pause(peer, IN)
 
     def _send_rest(self, peer: Peer, rest: memoryview) -> None:
         while rest:
             try:
-                rest = rest[peer.socket.send(rest):]
+                sent = peer.socket.send(rest)
             except BlockingIOError:
-                self._pause(peer, OUT)
+                sent = 0
             except OSError:
+                sent = -1
+            if sent < 0:
                 self._lost(peer)
+            if sent == 0:
+                self._pause(peer, OUT)
+            rest = rest[sent:]
 
     def _pause(self, peer: Peer, events: int) -> None:
         """Wait until a peer can be read from or written to. Errors: if any rank dies meanwhile, if time is up."""

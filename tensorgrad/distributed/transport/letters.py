@@ -147,20 +147,18 @@ class Letters:
         """Serve the sockets, or wait for the thread that does, until a message has ended."""
         limit = (self._time_limit() if timeout is None else timeout).total_seconds()
         end = time.monotonic() + limit
-        while not letter.is_completed():
-            rest = end - time.monotonic()
-            if rest <= 0:
-                self._late(letter, limit, timeout is None)
+        while True:
             with self._state:
-                if letter.is_completed():           # meanwhile, by the thread
+                while self._served and not letter.is_completed() and time.monotonic() < end:
+                    self._state.wait(max(0.0, end - time.monotonic()))
+                if letter.is_completed():
                     return
-                mine, self._served = not self._served, True
-                if not mine:
-                    if not letter.is_completed():
-                        self._state.wait(min(rest, 1.0))
-                    continue
+                late = time.monotonic() >= end
+                self._served = self._served or not late
+            if late:
+                self._late(letter, limit, timeout is None)
             try:
-                self._turn(rest)
+                self._turn(max(0.0, end - time.monotonic()))
             finally:
                 self._free()
 
@@ -216,14 +214,14 @@ class Letters:
                         self._write(line)
                     if events & ~OUT and not line.gone:
                         self._read(line)
-        self._end_some()
+        self._end_some(serving=True)
 
     def _wake(self) -> None:
         with suppress(OSError):
             self._waker.send(b"x")
 
-    def _end_some(self) -> None:
-        """Call what waits for messages that have ended."""
+    def _end_some(self, serving: bool = False) -> None:
+        """Call what waits for messages that have ended. Another thread that serves the sockets may wait for one of them."""
         if not self._ends:
             return
         with self._state:
@@ -232,6 +230,8 @@ class Letters:
             end()
         with self._state:
             self._state.notify_all()
+            if self._served and not serving:
+                self._wake()
 
     def _write(self, line: _Line) -> None:
         before = bool(line.outbox)

@@ -9,8 +9,10 @@ import socket
 import time
 import zlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from itertools import islice
+from pathlib import Path
 from threading import get_ident, main_thread
 from typing import Any
 
@@ -25,7 +27,7 @@ from .alone import Alone
 from .base import Call, Transport
 from .mpi_guard import TAG, guard, place, print_now
 from .mpi_library import load
-from .mpi_types import average, fold, message, native
+from .mpi_types import average, fold, free_types, message, native
 from .mpi_work import Order, Requests, Stages
 
 __all__ = ["MPITransport", "create"]
@@ -333,6 +335,8 @@ class MPITransport(Transport):
                 self._give_up()
             self.comm.Free()
             self.aside.Free()
+            if not guard.groups:
+                free_types()
 
     def _give_up(self) -> None:
         """Cancel what waits for messages. Others end by themselves; their arrays live until then."""
@@ -366,9 +370,19 @@ class MPITransport(Transport):
 
     def end_job(self) -> None:
         """End all ranks of the job, those outside the group, too."""
+        remove_segments()
         if self.free_threads or get_ident() == main_thread().ident:
             self.MPI.COMM_WORLD.Abort(1)
         os._exit(1)                 # which the launcher notices
+
+
+def remove_segments() -> None:
+    """Remove the names of the shared memory that MPI has mapped here: MPI does so when it is finalized, and not when a job is aborted."""
+    with suppress(OSError):
+        for line in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines():
+            file = Path(line.split(maxsplit=5)[-1])
+            if file.parent == Path("/dev/shm") and file.name.startswith(("mpich_shm_", "sm_segment", "vader_segment", "Intel_MPI")):
+                file.unlink(missing_ok=True)
 
 
 abandoned: list[Requests] = []      # what was under way when its group was destroyed

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..operations import ReduceOp, combine
 
-__all__ = ["average", "fold", "message", "native"]
+__all__ = ["average", "fold", "free_types", "message", "native"]
 
 LIMIT = 2 ** 31 - 1             # elements of one message: MPI before version 4 counts in C's int
 BIG = 2 ** 20                   # elements of one block of a longer message
@@ -32,14 +32,25 @@ def message(array: Any, count: int | None = None) -> tuple[Any, int, Any]:
     return array, count, _units()[dtype.itemsize]
 
 
-@cache
+_longs: dict[tuple[int, int], Any] = {}
+
+
 def _long(count: int, itemsize: int) -> Any:
     """The type of `count` elements, more than fit into an int, as one: blocks of them, and the rest."""
     from mpi4py import MPI
-    unit = _units()[itemsize]
-    blocks, rest = divmod(count, BIG)
-    whole = unit.Create_contiguous(BIG)
-    return MPI.Datatype.Create_struct([blocks, rest], [0, blocks * BIG * itemsize], [whole, unit]).Commit()
+    if (count, itemsize) not in _longs:
+        unit = _units()[itemsize]
+        blocks, rest = divmod(count, BIG)
+        block = unit.Create_contiguous(BIG)
+        _longs[count, itemsize] = MPI.Datatype.Create_struct([blocks, rest], [0, blocks * BIG * itemsize], [block, unit]).Commit()
+        block.Free()
+    return _longs[count, itemsize]
+
+
+def free_types() -> None:
+    """Give back the types of long messages. Messages under way keep theirs."""
+    while _longs:
+        _longs.popitem()[1].Free()
 
 
 # ── reductions ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -180,9 +180,10 @@ class NCCLTransport(Transport):
 
     def _run(self, what: str, later: bool, begin: Callable[[int], None], arrays: tuple[Any, ...], blocks: bool = False, source: int = -1) -> Recorded:
         """Let `begin(stream)` put calls into a stream; the handle of what it does."""
-        self.check()
         with self.lock:
-            self._meet(arrays[0].device.id)
+            self._check_communicator(f"a call before {what}")
+            self.check()
+            self._meet(device_of(arrays[0]))
             with self.device_of_rank():
                 current = self.cupy.cuda.get_current_stream()
                 stream = self.side if later else current
@@ -233,17 +234,22 @@ class NCCLTransport(Transport):
             with self.lock:
                 self._forget_ended()
                 oldest = self.under_way[0] if self.under_way else None
+                self._check_communicator(oldest.what if oldest is not None else "a call")
             if oldest is None:
                 continue
-            try:
-                self.communicator.check_async_error()
-            except self.nccl.NcclError as error:
-                self._end(self._failure(oldest.what, error))
             with suppress(DistError):                   # the store ends with rank 0, perhaps before this rank
                 if self.store is not None and self.store.check(["gave up"]):
                     self._end(DistBackendError(bytes(self.store.get("gave up")).decode()))
             if time.monotonic() - oldest.began > limit and self.error is None:
                 self._end(TimedOut(f"Timed out waiting {round(1000 * limit)}ms for {oldest.what} operation to complete"))
+
+    def _check_communicator(self, what: str) -> None:
+        """Notice an error of NCCL: it may come long after the call."""
+        try:
+            if self.communicator is not None and self.error is None:
+                self.communicator.check_async_error()
+        except self.nccl.NcclError as error:
+            self._end(self._failure(what, error))
 
     def _end(self, error: Exception) -> None:
         """Abort the communicator, which ends its kernels on the device: what they were to write is lost, and every call from now on raises."""
@@ -374,3 +380,8 @@ class NCCLTransport(Transport):
 def pointer(array: Any) -> int:
     """Where the numbers of an array are in the memory of its device."""
     return int(array.data.ptr)
+
+
+def device_of(array: Any) -> int:
+    """The number of the device that an array is on."""
+    return int(array.device.id)

@@ -16,10 +16,11 @@ from .. import wire
 from ..errors import DistBackendError, DistNetworkError
 from . import mesh
 
-__all__ = ["SLOTS", "Segments"]
+__all__ = ["AHEAD", "SLOTS", "Segments"]
 
 PIECE = struct.Struct("<II")
-SLOTS = 3               # a rank writes one while others may still read the two before
+AHEAD = 2               # chunks that a rank may write before it has to wait for the others: they need not run at the same time
+SLOTS = 2 * AHEAD + 2   # what `rounds.py` and the results of `reductions.py` need for that
 COPIED = 32 << 10       # bytes of a slot that is sent through a socket: it fits into the socket's buffer
 
 

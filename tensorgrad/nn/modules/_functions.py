@@ -2,6 +2,7 @@
 from ... import api as tg
 from ...autograd.function import Function
 from ...core.dispatch import xp
+from ..processes import at_once
 
 
 def batch_norm_of_all(input, running_mean, running_var, weight, bias, momentum, eps, group):
@@ -50,7 +51,7 @@ class Gather(Function):
     def forward(ctx, group, own):
         ctx.group = group
         parts = list(tg.empty(group.size(), *own.shape, dtype=own.dtype, device=own.device).unbind(0))
-        group.allgather(parts, own.contiguous()).wait()
+        at_once(group.allgather, parts, own.contiguous())
         return tg.stack(parts)
 
     @staticmethod
@@ -65,7 +66,7 @@ class Sum(Function):
     def forward(ctx, group, own):
         ctx.group = group
         whole = own.clone(memory_format=tg.contiguous_format)
-        group.allreduce(whole).wait()
+        at_once(group.allreduce, whole)
         return whole
 
     @staticmethod

@@ -3,7 +3,7 @@ from zlib import crc32
 
 from ... import api as tg
 from ...core.dispatch import wrap
-from .reducer import finish
+from ..processes import at_once
 
 __all__ = ["broadcast_coalesced", "check_alike"]
 
@@ -42,7 +42,7 @@ def _gathered(group, numbers, device):
     """The lists of numbers of all processes."""
     own = tg.tensor(numbers, dtype=tg.int64, device=device)
     parts = [tg.empty_like(own) for _ in range(group.size())]
-    finish(group.allgather(parts, own))
+    at_once(group.allgather, parts, own)
     return [part.tolist() for part in parts]
 
 
@@ -77,7 +77,7 @@ def _broadcast(group, tensors, root, dated):
     if sends:
         for tensor, piece in pieces():
             piece[...] = tensor.array
-    finish(group.broadcast(wrap(flat, backend()), root))
+    at_once(group.broadcast, wrap(flat, backend()), root)
     if sends:
         return
     for tensor, piece in pieces():

@@ -1,5 +1,6 @@
 """Buckets: the gradients of several parameters in one flat piece of memory, which travels between processes as one."""
 from ...core.dispatch import wrap
+from ...dtype import FROM_NUMPY
 from ...guest import compute
 
 __all__ = ["Bucket", "GradBucket", "assigned"]
@@ -72,6 +73,9 @@ class Bucket:
             view[...] = 0
             return
         array = grad.array
+        if array.dtype != view.dtype or type(array) is not type(view):
+            raise RuntimeError(f"Expected {FROM_NUMPY[view.dtype]} on {self._storage.device}, got {grad.dtype} on {grad.device}: the dtype or device of "
+                               "parameters changed after DistributedDataParallel was made")
         if factor != 1:
             compute(type(self._storage).module.multiply, array, factor, view)
         elif array is not view:

@@ -12,7 +12,7 @@ from ..parameter import UninitializedParameter
 from .agreement import broadcast_coalesced, check_alike
 from .buckets import GradBucket
 from .comm import place
-from .reducer import Reducer, finish
+from .reducer import Reducer
 from .scatter_gather import scatter_kwargs
 from .uneven import Join, Joinable, JoinHook
 
@@ -280,20 +280,20 @@ class DistributedDataParallel(Module, Joinable):
         """Use what the processes said about who is busy: the divisor of gradients."""
         if told is not None:
             busy, work = told
-            finish(work)
+            processes.finish(work)
             self.reducer.divisor = self.process_group.size() if self._divide_by_initial_world_size else int(busy.item())
 
     def _common_rank(self, candidate):
         """The greatest rank among the candidates, of which all processes know then."""
         group = self.process_group
         flags = list(tg.zeros(group.size(), 1, device=self.device))
-        finish(group.allgather(flags, tg.full((1,), float(candidate), device=self.device)))
+        processes.at_once(group.allgather, flags, tg.full((1,), float(candidate), device=self.device))
         return max(rank for rank, flag in enumerate(flags) if flag.item())
 
     def _anyone_syncs(self, own):
         """Whether some process will average gradients in this step."""
         flag = tg.tensor([float(own)], device=self.device)
-        finish(self.process_group.allreduce(flag))
+        processes.at_once(self.process_group.allreduce, flag)
         return bool(flag.item())
 
     # ── pickling ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,6 +6,7 @@ from ...core.dispatch import wrap
 from ...core.mode import mode
 from ...core.sweep import on
 from ...futures import Future
+from ..processes import at_once, finish
 from .buckets import Bucket, GradBucket, assigned, settle
 
 __all__ = ["Reducer"]
@@ -83,7 +84,7 @@ class Reducer:
         order += [i for i in range(len(self.parameters) - 1, -1, -1) if i not in set(order)]
         if self.group.size() > 1:
             agreed = tg.tensor(order, dtype=tg.int32, device=self.parameters[0].device)
-            finish(self.group.broadcast(agreed, 0))
+            at_once(self.group.broadcast, agreed, 0)
             order = agreed.tolist()
         self.rebuilt, self.arrivals = True, []
         for bucket in self.buckets:
@@ -112,7 +113,7 @@ class Reducer:
         count = len(self.parameters)
         self.ready, self.next, self.idle = [False] * count, 0, []
         self.left = [0] * count if self.uses is None else list(self.uses)
-        self.used_work, self.unfinished = None, False
+        self.counts, self.unfinished = None, False
         for bucket in self.buckets:
             bucket.begin()
 
@@ -172,18 +173,26 @@ class Reducer:
             self._start_full_ones()
 
     def _start_full_ones(self):
-        while self.next < len(self.buckets) and self.buckets[self.next].pending == 0:
-            bucket, index = self.buckets[self.next], self.next
-            self.next += 1
-            if self.travels and not (self.skips_unused and set(bucket.indices) <= set(self.idle)):
-                bucket.work = on(bucket, self.start)(bucket, index)
-        if self.next == len(self.buckets) and self._asks_who_used():
-            self.used_work = self.exchange_used()
+        try:
+            while self.next < len(self.buckets) and self.buckets[self.next].pending == 0:
+                bucket, index = self.buckets[self.next], self.next
+                self.next += 1
+                if self.travels and not (self.skips_unused and set(bucket.indices) <= set(self.idle)):
+                    bucket.work = on(bucket, self.start)(bucket, index)
+            if self.next == len(self.buckets) and self._asks_who_used():
+                self.counts = self.exchange_used()
+        except BaseException:
+            self.expecting = self.unfinished = False        # this backward is over
+            raise
 
     def start(self, bucket, index):
         """Let a bucket travel: by the communication hook, or by an all-reduce. What to wait for."""
         if self.hook is None:
-            return self.group.allreduce(bucket.tensor())
+            tensor = bucket.tensor()
+            if index + 1 < len(self.buckets) or tensor.device.type != "cpu":
+                return self.group.allreduce(tensor)
+            at_once(self.group.allreduce, tensor)       # little is left to be done meanwhile
+            return None
         given = GradBucket(bucket, index, index + 1 == len(self.buckets))
         future = self.hook(self.state, given)
         if not isinstance(future, Future):
@@ -194,9 +203,10 @@ class Reducer:
         return self.group.size() > 1 and (self.finds_unused and not self.static or self.static and self.used_anywhere is None)
 
     def exchange_used(self):
-        """Add up, over the processes, which parameters got gradients: a tensor and what to wait for."""
+        """Return how many processes have a gradient for each parameter, as a tensor."""
         counts = tg.tensor(self.used, dtype=tg.int32, device=self.parameters[0].device)
-        return counts, self.group.allreduce(counts)
+        at_once(self.group.allreduce, counts)
+        return counts
 
     def _end_sweep(self):
         """At the end of a backward: wait for the buckets, if it brought all that was to come."""
@@ -220,10 +230,8 @@ class Reducer:
         for bucket in self.buckets:
             on(bucket, bucket.finish)()
         used, self.used = self.used, [0] * len(self.used)
-        if self.used_work is not None:
-            counts, work = self.used_work
-            finish(work)
-            used = counts.tolist()
+        if self.counts is not None:
+            used = self.counts.tolist()
         if self.static:
             self.used_anywhere = used = used if self.used_anywhere is None else self.used_anywhere
         if self.travels:
@@ -243,7 +251,7 @@ class Reducer:
     # ── for processes that have no more data ──────────────────────────────────────────────────────────────────────────
 
     def shadow(self):
-        """Take part in the reductions of a backward of others, with zeros."""
+        """Take part in the reductions of a backward of others, with zeros; gradients are the mean of theirs then."""
         works = []
         for index, bucket in enumerate(self.buckets):
             bucket.begin()
@@ -253,10 +261,12 @@ class Reducer:
         used = self.exchange_used() if self._asks_who_used() else None
         for work in works:
             finish(work)
-        if used is not None:
-            finish(used[1])
-            if self.static:
-                self.used_anywhere = used[0].tolist()
+        counts = self.used_anywhere if used is None else used.tolist()
+        if self.static:
+            self.used_anywhere = counts
+        for index in range(len(self.parameters)):
+            if counts is None or counts[index]:
+                self._give(index)
         if not self.rebuilt and not self.arrivals:
             self.arrivals = [i for bucket in self.buckets for i in bucket.indices]
 
@@ -275,12 +285,6 @@ class Result:
             raise RuntimeError(f"expected the hook result to be a tensor, but got {type(result).__name__}")
         if result.array is not self.bucket.flat:
             self.bucket.flat[...] = result.array.reshape(-1)
-
-
-def finish(work):
-    """Wait for what a process group has begun, if it gives anything to wait for."""
-    if work is not None:
-        work.wait()
 
 
 def _listener(reducer, index):

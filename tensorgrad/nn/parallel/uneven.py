@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 from ... import api as tg
-from .reducer import finish
+from ..processes import at_once
 
 __all__ = ["Join", "JoinHook", "Joinable"]
 
@@ -39,7 +39,7 @@ class Config(NamedTuple):
         work = group.allreduce(busy)
         if self.throw_on_early_termination:
             done = tg.zeros(1, device=device)
-            finish(group.allreduce(done))
+            at_once(group.allreduce, done)
             if done.item():
                 raise RuntimeError("Detected at least one rank that exhausted inputs. Throwing across all ranks.")
         return busy, work
@@ -118,7 +118,7 @@ class Join:
         steps = 0
         while self._busy():
             if self._throws:
-                finish(self._group.allreduce(tg.ones(1, device=self._device)))
+                at_once(self._group.allreduce, tg.ones(1, device=self._device))
                 raise RuntimeError(f"Rank {self._group.rank()} exhausted all inputs.")
             for hook in self._hooks:
                 hook.main_hook()
@@ -133,7 +133,7 @@ class Join:
     def _busy(self) -> int:
         """How many processes have data."""
         count = tg.zeros(1, device=self._device)
-        finish(self._group.allreduce(count))
+        at_once(self._group.allreduce, count)
         return int(count.item())
 
     @staticmethod

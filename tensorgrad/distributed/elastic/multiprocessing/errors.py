@@ -131,8 +131,8 @@ class ChildFailedError(Exception):
         super().__init__(self.format_msg())
 
     def get_first_failure(self) -> tuple[int, ProcessFailure]:
-        """Rank and failure of the one that failed first; among those of one second, the one that was seen first."""
-        rank = min(self.failures, key=lambda r: self.failures[r].timestamp)
+        """Rank and failure of the one that failed first; among those of one second, one that a signal ended, since others fail when a rank is gone."""
+        rank = min(self.failures, key=lambda r: (self.failures[r].timestamp, self.failures[r].exitcode >= 0))
         return rank, self.failures[rank]
 
     def format_msg(self, boarder_delim: str = "=", section_delim: str = "-") -> str:

@@ -1,0 +1,64 @@
+"""The programs of examples/distributed: unchanged under our launcher, under MPI and under PyTorch's torchrun; restarts go on from the checkpoint."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from support import ROOT, cpu_only
+
+from benchmarks.pairs import mpiexec
+
+pytestmark = cpu_only
+FOLDER = ROOT / "examples" / "distributed"
+LAUNCHER = [sys.executable, "-W", "error", "-m", "tensorgrad.distributed.run", "--standalone", "--nproc-per-node"]
+QUICK = ["--epochs", "2", "--points", "256"]
+
+
+def run(*command, whole=True):
+    """What a command prints; `whole`: and ends well."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(list(map(str, command)), cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    assert not whole or done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def epochs(printed):
+    return re.findall(r"epoch (\d+): (\d+\.\d) % right, 2 ranks", printed)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The epochs of two ranks under our launcher, which stop after the first, and go on from the checkpoint."""
+    options = ["--points", "256", "--checkpoint", tmp_path_factory.mktemp("spirals") / "spirals.pt", "--epochs"]
+    return [epochs(run(*LAUNCHER, 2, FOLDER / "train.py", *options, number)) for number in (1, 2)]
+
+
+def test_two_ranks_go_on_where_they_were(trained):
+    assert [[number for number, _ in part] for part in trained] == [["0"], ["1"]]
+
+
+@pytest.mark.slow
+def test_mpi_gives_the_same(trained):
+    pytest.importorskip("mpi4py", reason="mpi4py is not installed")
+    launcher = mpiexec() or pytest.skip("there is no mpiexec")
+    assert epochs(run(launcher, "-n", "2", sys.executable, "-m", "tensorgrad", FOLDER / "train.py", *QUICK)) == sum(trained, [])
+
+
+@pytest.mark.slow
+def test_pytorch_gives_the_same(trained):
+    pytest.importorskip("torch")
+    launcher = shutil.which("torchrun") or pytest.skip("there is no torchrun")
+    start = [launcher, "--standalone", "--nproc-per-node"]
+    # PyTorch's processes abort at their exit now and then, after all is done
+    assert epochs(run(*start, 2, FOLDER / "train.py", *QUICK, whole=False)) == sum(trained, [])
+    collectives = run(*start, 3, FOLDER / "collectives.py", whole=False)
+    assert collectives == run(*LAUNCHER, 3, FOLDER / "collectives.py").replace("[rank0]: ", "")
+
+
+@pytest.mark.slow
+def test_collectives_tell_whose_numbers_they_have():
+    lines = dict(re.findall(r"(?:\[rank0\]: )?(\w[\w ()]*?)  +(.*)", run(*LAUNCHER, 3, FOLDER / "collectives.py")))
+    assert lines["all_reduce"] == "  ".join(["[111]"] * 3) and lines["reduce_scatter"] == "[111]  [222]  [333]"
+    assert lines["all_to_all"].startswith("[1, 10, 100]  [2, 20, 200]") and lines["send and recv"] == "[100]  [1]  [10]"
