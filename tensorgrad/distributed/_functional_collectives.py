@@ -48,7 +48,7 @@ def _resolve_group(group: Any, tag: str = "") -> Any:
         if own is None:
             raise ValueError(f"this rank, {dist.get_rank()}, is in none of the groups {lines}")
         known = [found for found in world._world.groups.values() if found.ranks == sorted(own)]
-        return known[0] if known else dist.new_group(own, use_local_synchronization=True)
+        return known[0] if known else dist.split_group(dist.group.WORLD, [own])
     raise ValueError(f"Unsupported group type: {type(group)}, {group}")
 
 

@@ -111,10 +111,10 @@ _background: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()      # a group â†
 def _own_group(group: Any) -> Any:
     """Return a group of the same ranks that nobody else uses."""
     group = dist.group.WORLD if group is None else group
+    if dist.get_world_size(group) == 1:
+        return group
     if group not in _background:
-        if dist.get_world_size(group) == 1:
-            return group
-        _background[group] = dist.new_group(dist.get_process_group_ranks(group), use_local_synchronization=group is not dist.group.WORLD)
+        _background[group] = dist.split_group(group, [list(range(dist.get_world_size(group)))])
     return _background[group]
 
 
