@@ -150,11 +150,7 @@ def draw(last: Any, wanted: Wanted) -> str | None:
     if wanted.explain:
         gradient = last.gradients[-1] if isinstance(last.gradients, (tuple, list)) else last.gradients
         explanation = explain(loss, gradient, module=module, names=names)
-        wanted.out.parent.mkdir(parents=True, exist_ok=True)
-        if wanted.out.suffix == ".txt":
-            wanted.out.write_text(f"{explanation}\n", encoding="utf-8")
-        else:
-            explanation.save(wanted.out)
+        explanation.save(wanted.out)
         return f"backprop of the last loss in {len(explanation)} step{'s' if len(explanation) != 1 else ''}"
     def picture_of(values: bool) -> Any:
         return graph(*last.outputs, module=module, names=names, values=values, source=wanted.out.suffix == ".html", title=f"The last loss of {wanted.name}")
