@@ -197,7 +197,8 @@ def machine() -> str:
 
 
 def introduction(command: str, about: Sequence[str]) -> list[str]:
-    return [f"{'; '.join([f'{datetime.date.today()}, {machine()}', *about])}; load average {os.getloadavg()[0]:.1f}. Command: `{command}`.", ""]
+    versions = dict.fromkeys(" ".join(text.split()) for text in about)
+    return [f"{'; '.join([f'{datetime.date.today()}, {machine()}', *versions])}; load average {os.getloadavg()[0]:.1f}. Command: `{command}`.", ""]
 
 
 def measure(options: argparse.Namespace, command: str) -> list[str]:
