@@ -16,7 +16,7 @@ from support import ROOT, cpu_only
 from tensorgrad.distributed import HashStore
 from tensorgrad.distributed.errors import DistBackendError, TimedOut
 from tensorgrad.distributed.operations import ReduceOp, combine
-from tensorgrad.distributed.transport import mesh, shared
+from tensorgrad.distributed.transport import mesh, segments, shared
 from tensorgrad.distributed.transport.base import Call
 from tensorgrad.distributed.transport.watching import IN, OUT, Selected
 from tensorgrad.dtype import bfloat16
@@ -129,12 +129,23 @@ def test_collectives(size):
 
 
 @pytest.mark.parametrize("size", [2, 3])
-def test_large_arrays(size):
-    """Several chunks, the last of them short."""
+def test_many_chunks(monkeypatch, size):
+    """More chunks than slots, the last of them short."""
+    monkeypatch.setattr(segments, "slot_size", lambda size: 32 << 10)
+
     def program(rank):
-        all_collectives(rank, 300_007, "f4", ReduceOp.SUM, later=False)
-        all_collectives(rank, 270_001, bfloat16.numpy, ReduceOp.SUM, later=True)
+        all_collectives(rank, 60_003, "f4", ReduceOp.SUM, later=False)
+        all_collectives(rank, 70_001, bfloat16.numpy, ReduceOp.SUM, later=True)
     as_threads(size, program)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_large_arrays(size):
+    def program(rank):
+        array = np.full(2_000_003, rank.rank + 1, "f4")
+        rank.transport.allreduce(rank.call(), array, ReduceOp.SUM).wait()
+        return array.min() == array.max() == size * (size + 1) / 2
+    assert as_threads(size, program) == [True] * size
 
 
 def test_without_shared_memory(monkeypatch):
