@@ -211,7 +211,11 @@ def refused(function, *args, **options):
 def work(rank, folder):
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=SIZE)
+    if rank is None:        # a process that mpiexec started
+        dist.init_process_group("mpi")
+        rank = dist.get_rank()
+    else:
+        dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=SIZE)
     left = [("left", "left")] * 3
     found = {
         "gpt": numbers(gpt(rank)), "gpt in small buckets": numbers(gpt(rank, bucket_cap_mb=0.004, gradient_as_bucket_view=True)),
@@ -235,4 +239,7 @@ def work(rank, folder):
 
 if __name__ == "__main__":
     os.makedirs(sys.argv[1], exist_ok=True)
-    mp.start_processes(work, args=(sys.argv[1],), nprocs=SIZE, start_method="fork")
+    if sys.argv[2:] == ["mpi"]:
+        work(None, sys.argv[1])
+    else:
+        mp.start_processes(work, args=(sys.argv[1],), nprocs=SIZE, start_method="fork")

@@ -1,4 +1,4 @@
-"""DistributedDataParallel in two processes: an unchanged program comes to the same with PyTorch."""
+"""DistributedDataParallel in two processes: an unchanged program comes to the same with PyTorch, and over MPI."""
 import importlib.util
 import json
 import os
@@ -7,15 +7,21 @@ import sys
 
 import pytest
 from support import ROOT, cpu_only
+from test_mpi import run
 
-pytestmark = [cpu_only, pytest.mark.skipif(not hasattr(os, "fork"), reason="the program forks"),
-              pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not there to compare with")]
+pytestmark = [cpu_only, pytest.mark.skipif(not hasattr(os, "fork"), reason="the program forks")]
+PROGRAM = str(ROOT / "tests" / "ddp_program.py")
 TOLERANCE = dict.fromkeys(("convolutions", "uneven", "uneven by the busy", "powers", "powers of 3", "cold powers"), 5e-6)      # they magnify what is rounded
 
 
 def begun(folder, *interpreter):
-    return subprocess.Popen([sys.executable, *interpreter, str(ROOT / "tests" / "ddp_program.py"), str(folder)], stderr=subprocess.PIPE, text=True,
+    return subprocess.Popen([sys.executable, *interpreter, PROGRAM, str(folder)], stderr=subprocess.PIPE, text=True,
                             env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+
+def read(folder):
+    """What each rank found."""
+    return [json.loads((folder / f"found{rank}").read_text()) for rank in range(2)]
 
 
 def close(one, other, tolerance):
@@ -29,13 +35,31 @@ def close(one, other, tolerance):
         assert one == other
 
 
-def test_a_program_finds_what_it_finds_with_pytorch(tmp_path):
-    programs = [begun(tmp_path / "theirs"), begun(tmp_path / "ours", "-m", "tensorgrad")]
-    for program in programs:
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """{whose: what each rank found}, of the two libraries; of PyTorch where it is there."""
+    folder = tmp_path_factory.mktemp("found")
+    programs = {"ours": begun(folder / "ours", "-m", "tensorgrad")}
+    if importlib.util.find_spec("torch") is not None:
+        programs["theirs"] = begun(folder / "theirs")
+    for program in programs.values():
         _, said = program.communicate(timeout=150)
         assert program.returncode == 0, said
-    for rank in range(2):
-        ours, theirs = (json.loads((tmp_path / whose / f"found{rank}").read_text()) for whose in ("ours", "theirs"))
+    return {name: read(folder / name) for name in programs}
+
+
+def test_a_program_finds_what_it_finds_with_pytorch(found):
+    if "theirs" not in found:
+        pytest.skip("PyTorch is not there to compare with")
+    for ours, theirs in zip(found["ours"], found["theirs"]):
         assert list(ours) == list(theirs) and "nothing" not in ours["errors"]
         for name in theirs:
             close(ours[name], theirs[name], TOLERANCE.get(name, 1e-6))
+
+
+def test_ranks_of_mpi_find_what_ranks_of_gloo_find(found, tmp_path):
+    ran = run(2, "-m", "tensorgrad", PROGRAM, str(tmp_path), "mpi")
+    assert ran.returncode == 0, ran.stderr
+    for one, other in zip(read(tmp_path), found["ours"]):
+        for name in other:
+            close(one[name], other[name], TOLERANCE.get(name, 1e-6))

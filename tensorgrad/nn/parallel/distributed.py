@@ -251,7 +251,8 @@ class DistributedDataParallel(Module, Joinable):
     def join(self, divide_by_initial_world_size=True, enable=True, throw_on_early_termination=False):
         """A `with` block for processes with unlike numbers of batches: those that are done take part in what the others do together, with zeros.
 
-        In the end all have the module of one that was busy last. https://pytorch.org/docs → torch.nn.parallel.DistributedDataParallel.join
+        In the end all have the module of one that was busy last. Modules that communicate by themselves in forward, such as SyncBatchNorm, cannot be in it.
+        https://pytorch.org/docs → torch.nn.parallel.DistributedDataParallel.join
 
         Args:
             divide_by_initial_world_size: whether gradients are divided by the number of all processes; else by that of the busy ones

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 from ... import api as tg
-from ..processes import at_once
+from ..processes import at_once, finish
 
 __all__ = ["Join", "JoinHook", "Joinable"]
 
@@ -133,7 +133,7 @@ class Join:
     def _busy(self) -> int:
         """How many processes have data."""
         count = tg.zeros(1, device=self._device)
-        at_once(self._group.allreduce, count)
+        finish(self._group.allreduce(count))        # begun as in `notify`, for MPI tells the two ways of waiting apart
         return int(count.item())
 
     @staticmethod
