@@ -7,7 +7,7 @@ from functools import reduce
 import numpy as np
 import pytest
 from ranks import as_threads
-from support import cpu_only
+from support import cpu_only, fresh_process
 
 import tensorgrad as torch
 from tensorgrad import distributed as dist
@@ -158,6 +158,10 @@ def test_results_of_handles():
             dist.all_gather_single(c, torch.ones(1) * rank)
             dist.all_gather_single(d, torch.ones(2) * rank)
         assert c.tolist() == [0, 1, 2] and d.tolist() == [0, 0, 1, 1, 2, 2]
+        with dist._coalescing_manager():                    # of two dtypes
+            dist.all_reduce(c)
+            dist.all_reduce(e := torch.ones(2, dtype=torch.int64))
+        assert c.tolist() == [0, 3, 6] and e.tolist() == [3, 3]
         with dist._coalescing_manager():
             dist.reduce_scatter_single(a[:1], torch.arange(3.0))
         assert a[0] == 3 * rank
@@ -324,20 +328,37 @@ def test_default_groups_one_after_the_other():
     as_threads(SIZE, program)
 
 
-def test_a_device_that_the_backend_does_not_see(monkeypatch):
-    pytest.importorskip("ml_dtypes")
-    kinds = [kind for kind in ("cuda",) if torch.cuda.is_available()]
-    for kind in kinds:
-        def program(rank, group, kind=kind):
-            x = torch.full((2, 2), float(rank), device=kind)
-            dist.all_reduce(x.t())
-            assert x.tolist() == [[3, 3], [3, 3]] and x.device.type == kind
-        as_threads(SIZE, program)
-
-    def none(rank, group):
+def test_a_kind_of_device_without_a_backend():
+    def program(rank, group):
         with pytest.raises(RuntimeError, match="No backend type associated with device type meta"):
             dist.all_reduce(torch.ones(2, device="meta"))
-    as_threads(1, none)
+    as_threads(1, program)
+
+
+def test_tensors_of_a_device_that_the_backend_does_not_see():
+    """They go by way of the host."""
+    program = """
+import sys; sys.path.insert(0, "tests")
+from ranks import as_threads
+import tensorgrad as torch, tensorgrad.distributed as dist
+def program(rank, group):
+    x = torch.arange(4.0, device="cuda").reshape(2, 2) + 10 * rank
+    outs = [torch.zeros(2, 2, device="cuda") for _ in range(2)]
+    dist.all_gather(outs, x.t())
+    dist.all_reduce(x.t(), async_op=True).wait()
+    if rank:
+        dist.send(x, 0)
+    else:
+        dist.recv(outs[0], 1)
+    objects = [None] * 2
+    dist.all_gather_object(objects, x)
+    return x.tolist(), outs[0].tolist(), outs[1].tolist(), str(x.device), str(objects[1].device)
+for line in as_threads(2, program):
+    print(*line)
+"""
+    assert fresh_process(program, TENSORGRAD_SIMULATED_CUDA="2").splitlines() == [
+        "[[10.0, 12.0], [14.0, 16.0]] [[10.0, 12.0], [14.0, 16.0]] [[10.0, 12.0], [11.0, 13.0]] cuda:0 cuda:0",
+        "[[10.0, 12.0], [14.0, 16.0]] [[0.0, 2.0], [1.0, 3.0]] [[10.0, 12.0], [11.0, 13.0]] cuda:0 cuda:0"]
 
 
 def test_arguments_that_make_no_sense():

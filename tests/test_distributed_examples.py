@@ -8,6 +8,7 @@ import sys
 import pytest
 from support import ROOT, cpu_only
 
+import tensorgrad
 from benchmarks.pairs import mpiexec
 
 pytestmark = cpu_only
@@ -29,30 +30,40 @@ def epochs(printed):
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """The epochs of two ranks under our launcher, which stop after the first, and go on from the checkpoint."""
-    options = ["--points", "256", "--checkpoint", tmp_path_factory.mktemp("spirals") / "spirals.pt", "--epochs"]
-    return [epochs(run(*LAUNCHER, 2, FOLDER / "train.py", *options, number)) for number in (1, 2)]
+def saved(tmp_path_factory):
+    """A checkpoint of two ranks under our launcher, and what they printed."""
+    path = tmp_path_factory.mktemp("spirals") / "spirals.pt"
+    return path, epochs(run(*LAUNCHER, 2, FOLDER / "train.py", *QUICK, "--checkpoint", path))
 
 
-def test_two_ranks_go_on_where_they_were(trained):
-    assert [[number for number, _ in part] for part in trained] == [["0"], ["1"]]
+def test_two_ranks_train_and_save(saved):
+    path, printed = saved
+    assert [number for number, _ in printed] == ["0", "1"]
+    state = tensorgrad.load(path)
+    assert state["epoch"] == 1 and len(state["model"]) == 6 and all(value["step"] == 2 for value in state["optimizer"]["state"].values())
 
 
 @pytest.mark.slow
-def test_mpi_gives_the_same(trained):
+def test_training_goes_on_where_it_was(saved, tmp_path):
+    path = tmp_path / "spirals.pt"
+    parts = [epochs(run(*LAUNCHER, 2, FOLDER / "train.py", "--points", "256", "--epochs", number, "--checkpoint", path)) for number in (1, 2)]
+    assert [*parts[0], *parts[1]] == saved[1]
+
+
+@pytest.mark.slow
+def test_mpi_gives_the_same(saved):
     pytest.importorskip("mpi4py", reason="mpi4py is not installed")
     launcher = mpiexec() or pytest.skip("there is no mpiexec")
-    assert epochs(run(launcher, "-n", "2", sys.executable, "-m", "tensorgrad", FOLDER / "train.py", *QUICK)) == sum(trained, [])
+    assert epochs(run(launcher, "-n", "2", sys.executable, "-m", "tensorgrad", FOLDER / "train.py", *QUICK)) == saved[1]
 
 
 @pytest.mark.slow
-def test_pytorch_gives_the_same(trained):
+def test_pytorch_gives_the_same(saved):
     pytest.importorskip("torch")
     launcher = shutil.which("torchrun") or pytest.skip("there is no torchrun")
     start = [launcher, "--standalone", "--nproc-per-node"]
     # PyTorch's processes abort at their exit now and then, after all is done
-    assert epochs(run(*start, 2, FOLDER / "train.py", *QUICK, whole=False)) == sum(trained, [])
+    assert epochs(run(*start, 2, FOLDER / "train.py", *QUICK, whole=False)) == saved[1]
     collectives = run(*start, 3, FOLDER / "collectives.py", whole=False)
     assert collectives == run(*LAUNCHER, 3, FOLDER / "collectives.py").replace("[rank0]: ", "")
 

@@ -49,7 +49,7 @@ FLAGS = {
     "chargpt.train": "device steps batch_size context embed num_heads num_layers dropout seed lr sample text",
 }
 has_matplotlib = importlib.util.find_spec("matplotlib") is not None
-can_draw = shutil.which("dot") and all(importlib.util.find_spec(name) for name in ("graphviz", "PIL"))
+can_draw = all(importlib.util.find_spec(name) for name in ("matplotlib", "PIL"))
 
 
 def run(example, *options, folder=ROOT, expect=0):

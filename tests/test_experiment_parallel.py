@@ -4,8 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import experiment_parts as parts
@@ -15,6 +13,7 @@ from support import ROOT, cpu_only
 
 import tensorgrad as torch
 from tensorgrad.experiment import Run, Trainer
+from tensorgrad.experiment.__main__ import main
 from tensorgrad.experiment.callbacks import EarlyStopping, ModelCheckpoint
 from tensorgrad.multiprocessing import ProcessRaisedException
 
@@ -103,11 +102,10 @@ def test_E37_E38_processes_are_interrupted_together_and_go_on(tmp_path):
 
 
 def test_E38_an_error_in_another_process_is_raised_at_once(tmp_path):
-    began = time.monotonic()
+    before = torch.get_num_threads()
     with pytest.raises(ProcessRaisedException, match="ArithmeticError: the second process fails"):
         fitted(tmp_path / "run", 2, 4, fails=2)
-    assert time.monotonic() - began < 20 and torch.get_num_threads() >= 1
-    assert not torch.distributed.is_initialized() and threading.active_count() >= 1
+    assert torch.get_num_threads() == before and not torch.distributed.is_initialized()
 
 
 def test_E38_dp_on_a_cpu_is_one_process():
@@ -191,6 +189,11 @@ def test_E38_processes_begin_if_all_can(project, monkeypatch, capsys):
     monkeypatch.chdir(project)
     request = launch.Request(Path("configs/trainer.yaml"), ["trainer_params.max_epochs=x"])
     for rank, said in ((0, 1), (1, 0)):
+        with monkeypatch.context() as several:
+            several.setenv("RANK", str(rank))
+            several.setenv("WORLD_SIZE", "2")
+            assert main(["sweep", "configs/trainer.yaml", "--grid", "seed=1,2"]) == 2
+            assert capsys.readouterr().err.count("A sweep starts processes of its own") == said
         group = Group()
         group.rank, group.told = rank, "told" if rank else None
         assert launch._together(request, group) == 2

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 from ranks import as_threads
-from support import cpu_only, fresh_process
+from support import cpu_only
 
 import tensorgrad as torch
 from tensorgrad import distributed as dist
@@ -125,8 +125,20 @@ def test_debug_level_detail_compares_on_transports_that_do_not():
         as_threads(2, program)
     finally:
         dist.set_debug_level(before)
-    assert fresh_process("import tensorgrad.distributed as d; print(d.get_debug_level(), d.flight.checking)", TORCH_DISTRIBUTED_DEBUG="detail") == (
-        "DebugLevel.DETAIL True\n")
+
+
+def test_debug_level_of_the_environment(monkeypatch):
+    before = dist.get_debug_level()
+    try:
+        for said, level, checking in ("detail", dist.DebugLevel.DETAIL, True), ("INFO", dist.DebugLevel.INFO, False), ("OFF", dist.DebugLevel.OFF, False):
+            monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", said)
+            dist.set_debug_level_from_env()
+            assert dist.get_debug_level() is level and flight.checking is checking
+        monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", "loud")
+        with pytest.raises(ValueError, match="The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or DETAIL."):
+            dist.set_debug_level_from_env()
+    finally:
+        dist.set_debug_level(before)
 
 
 def test_a_time_out_shows_the_log(capsys):
@@ -144,8 +156,9 @@ def test_a_time_out_shows_the_log(capsys):
             seen.set("late", "1")
         else:
             seen.wait(["late"])
-            with pytest.raises(dist.DistBackendError):      # the others are told
+            with pytest.raises(dist.DistBackendError):      # the others are told, in the second call at the latest
                 dist.broadcast(torch.ones(3), 0)
+                dist.barrier()
     as_threads(2, program)
     said = capsys.readouterr().err
     assert said.count("[rank 0] the last 2 collectives") == 1 and "#1 BROADCAST root=0" in said

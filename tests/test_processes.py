@@ -295,7 +295,10 @@ def test_errors_of_any_length_and_the_first_of_them():
 def stubborn(i, file):
     if i == 0:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        open(file, "w").close()
+        own = subprocess.Popen([sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"], start_new_session=True)
+        with open(file + "+", "w") as written:
+            written.write(str(own.pid))
+        os.rename(file + "+", file)
         time.sleep(60)
     while not os.path.exists(file):
         time.sleep(0.01)
@@ -310,6 +313,7 @@ def test_who_does_not_listen_is_killed(tmp_path):
         while not running.join(grace_period=0.05):
             pass
     assert [process.exitcode for process in running.processes] == [-signal.SIGKILL, 1, 0]
+    assert not is_running((tmp_path / "ready").read_text())         # what it had started
 
 
 def interrupts(i, parent):

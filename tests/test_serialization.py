@@ -389,6 +389,37 @@ def test_the_oldest_files_may_lie(lie):
         tg.load(tar_file(**lie))
 
 
+def zipped(**files):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(name.replace("_", "."), data)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("data, told", [
+    (b"GGUF" + bytes(60), "a GGUF model"), (b"\x89HDF\r\n\x1a\n" + bytes(60), "HDF5"), (b"\x93NUMPY" + bytes(60), r"torch.from_numpy\(numpy.load"),
+    (b"\x1f\x8b\x08" + bytes(60), "gzip"), (b" <!DOCTYPE html><html>", "a web page"), (b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
+    (struct.pack("<Q", 2) + b"{}", "safetensors format"), (b"\x08\x07\x12\x07pytorch" + bytes(40), "a model of ONNX"), (b'{"a": 1}', "JSON"),
+    (b"hello, world", "is text"), (b"\4\0\0\0\1\0\0\0\3\0\0\0V 1", "legacy.load_lua"), (zipped(a_npy=b"", b_npy=b""), r"\(\.npz\)"),
+    (zipped(a_txt=b"x"), r"a zip archive of other files \('a.txt'\)")])
+def test_files_of_others_are_named(data, told, tmp_path):
+    for file in (io.BytesIO(data), str(tmp_path / "model.pt")):
+        (tmp_path / "model.pt").write_bytes(data)
+        with pytest.raises((RuntimeError, pickle.UnpicklingError, EOFError), match=f"\nThe file .*{told}"):
+            tg.load(file)
+
+
+def test_a_damaged_file_of_ours_is_not_said_to_be_anothers(tmp_path):
+    tg.save({"a": tg.ones(3)}, tmp_path / "a.pt")
+    data = (tmp_path / "a.pt").read_bytes()
+    with pytest.raises(RuntimeError) as caught:
+        tg.load(io.BytesIO(data[:-30]))
+    assert "The file is" not in str(caught.value)
+    with pytest.warns(UserWarning, match="tensorgrad.utils.safetensors.save_file"):
+        tg.save({"a": tg.ones(3)}, tmp_path / "a.safetensors")
+
+
 # ── writing whole or not at all ───────────────────────────────────────────────────────────────────────────────────────
 
 

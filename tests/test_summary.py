@@ -303,3 +303,13 @@ def test_arrays_and_silence(capsys):
     assert found.total_input == 24 and found.summary_list[0].input_size == found.summary_list[0].output_size == [2, 3]
     tensorgrad.summary(Arrays(), input_data=[np.ones(2)])
     assert "Arrays" in capsys.readouterr().out
+
+
+def test_a_missing_axis_of_the_batch_is_asked_for():
+    nn = tensorgrad.nn
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(), nn.Linear(8 * 900, 10))
+    with pytest.raises(RuntimeError, match=r"has no axis of the batch: Conv2d takes \(N, C, H, W\), so give input_size=\(1, 3, 32, 32\), or batch_dim=0"):
+        tensorgrad.summary(model, (3, 32, 32), verbose=0)
+    with pytest.raises(RuntimeError) as caught:
+        tensorgrad.summary(model, (1, 3, 30, 32), verbose=0)
+    assert "axis of the batch" not in str(caught.value)

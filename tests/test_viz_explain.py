@@ -459,3 +459,13 @@ def test_large_arrays_are_kept_in_part():
     (np.ones((9, 9, 9)), 16, "[[[1, …, 1]]]"), (np.ones((9, 9, 9)), 10, "9 × 9 × 9 numbers")])
 def test_numbers_are_short(array, width, text):
     assert Value(np.asarray(array)).text(width) == text
+
+
+def test_names_that_end_in_txt_are_text(tmp_path):
+    x = torch.ones(2, requires_grad=True)
+    told = explain((x * 2).sum())
+    assert told.save(tmp_path / "new" / "a.txt").read_text(encoding="utf-8") == told.text(most=None) + "\n"
+    assert told.save(tmp_path / "a.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    with pytest.raises(ValueError, match="an exercise is a page"):
+        told.exercise().save(tmp_path / "b.txt")
+    assert not (tmp_path / "b.txt").exists()

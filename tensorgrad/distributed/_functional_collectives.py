@@ -29,7 +29,7 @@ class AsyncCollectiveTensor(tg.Tensor):
 
 
 def _resolve_group(group: Any, tag: str = "") -> Any:
-    """The process group that something stands for. ValueError for what does not."""
+    """Return the process group that something stands for. ValueError for what does not."""
     if isinstance(group, dist.ProcessGroup):
         return group
     if isinstance(group, str) and group in world._world.groups:
@@ -48,7 +48,7 @@ def _resolve_group(group: Any, tag: str = "") -> Any:
         if own is None:
             raise ValueError(f"this rank, {dist.get_rank()}, is in none of the groups {lines}")
         known = [found for found in world._world.groups.values() if found.ranks == sorted(own)]
-        return known[0] if known else dist.new_group(own, use_local_synchronization=True)
+        return known[0] if known else dist.split_group(dist.group.WORLD, [own])
     raise ValueError(f"Unsupported group type: {type(group)}, {group}")
 
 
@@ -60,17 +60,17 @@ def _op(name: Any) -> ReduceOp:
 
 
 def wait_tensor(tensor: Any) -> Any:
-    """The tensor: it is there. https://pytorch.org/docs → torch.distributed._functional_collectives"""
+    """Return the tensor: it is there. https://pytorch.org/docs → torch.distributed._functional_collectives"""
     return tensor
 
 
 def broadcast(self: Any, src: int, group: Any, tag: str = "") -> Any:
-    """The tensor of the rank `src` of the whole program, on each rank."""
+    """Return the tensor of the rank `src` of the whole program, on each rank."""
     return functional.broadcast(self, src, _resolve_group(group, tag))
 
 
 def all_reduce(self: Any, reduceOp: str, group: Any, tag: str = "") -> Any:
-    """The reduction ("sum", "avg", "min", …) of the tensors of all ranks.
+    """Return the reduction ("sum", "avg", "min", …) of the tensors of all ranks.
 
     >>> import tensorgrad as torch, tensorgrad.distributed as dist
     >>> from tensorgrad.distributed._functional_collectives import all_reduce
@@ -83,12 +83,12 @@ def all_reduce(self: Any, reduceOp: str, group: Any, tag: str = "") -> Any:
 
 
 def all_gather_single(self: Any, gather_dim: int, group: Any, tag: str = "") -> Any:
-    """The tensors of all ranks, one after the other along an axis."""
+    """Return the tensors of all ranks, one after the other along an axis."""
     return tg.cat(functional.all_gather(self, _resolve_group(group, tag)), gather_dim)
 
 
 def reduce_scatter_single(self: Any, reduceOp: str, scatter_dim: int, group: Any, tag: str = "") -> Any:
-    """This rank's part, along an axis, of the reduction of the tensors of all ranks. AssertionError if the parts are not equal."""
+    """Return this rank's part, along an axis, of the reduction of the tensors of all ranks. AssertionError if the parts are not equal."""
     found, op = _resolve_group(group, tag), _op(reduceOp)
     size = dist.get_world_size(found)
     if self.shape[scatter_dim] % size:
@@ -98,13 +98,13 @@ def reduce_scatter_single(self: Any, reduceOp: str, scatter_dim: int, group: Any
 
 
 def all_to_all_single(self: Any, output_split_sizes: list[int] | None, input_split_sizes: list[int] | None, group: Any, tag: str = "") -> Any:
-    """The parts of a tensor, along its first axis, that each rank has for this one: equal ones, or of the sizes given."""
+    """Return the parts of a tensor, along its first axis, that each rank has for this one: equal ones, or of the sizes given."""
     length = len(self) if output_split_sizes is None else sum(output_split_sizes)
     return functional.all_to_all_single(self.new_empty(length, *self.shape[1:]), self, output_split_sizes, input_split_sizes, _resolve_group(group, tag))
 
 
 def permute_tensor(self: Any, src_dst: list[int], group: Any, tag: str = "") -> Any:
-    """The tensor of the rank m for which src_dst[m] is this one; empty if there is none. Shapes are alike on all ranks."""
+    """Return the tensor of the rank m for which src_dst[m] is this one; empty if there is none. Shapes are alike on all ranks."""
     found = _resolve_group(group, tag)
     rank, count = dist.get_rank(found), self.numel()
     received = [count if to == rank else 0 for to in src_dst]
@@ -114,31 +114,31 @@ def permute_tensor(self: Any, src_dst: list[int], group: Any, tag: str = "") -> 
 
 
 def all_reduce_coalesced(self: list[Any], reduceOp: str, group: Any, tag: str = "") -> list[Any]:
-    """`all_reduce` of each of several tensors."""
+    """Do `all_reduce` of each of several tensors."""
     found = _resolve_group(group, tag)
     return [all_reduce(tensor, reduceOp, found) for tensor in self]
 
 
 def all_gather_into_tensor_coalesced(self: list[Any], group: Any, tag: str = "") -> list[Any]:
-    """`all_gather_single`, along the first axis, of each of several tensors."""
+    """Do `all_gather_single`, along the first axis, of each of several tensors."""
     found = _resolve_group(group, tag)
     return [all_gather_single(tensor, 0, found) for tensor in self]
 
 
 def reduce_scatter_tensor_coalesced(inputs: list[Any], reduceOp: str, scatter_dim: list[int], group: Any, tag: str = "") -> list[Any]:
-    """`reduce_scatter_single` of each of several tensors, along an axis for each."""
+    """Do `reduce_scatter_single` of each of several tensors, along an axis for each."""
     found = _resolve_group(group, tag)
     return [reduce_scatter_single(tensor, reduceOp, dim, found) for tensor, dim in zip(inputs, scatter_dim, strict=True)]
 
 
 def all_gather_tensor_inplace(output_tensor: Any, input_tensor: Any, group: Any = None, async_op: bool = False, tag: str = "", gather_dim: int = 0) -> Any:
-    """`all_gather_single` into a tensor that is given."""
+    """Do `all_gather_single` into a tensor that is given."""
     return output_tensor.copy_(all_gather_single(input_tensor, gather_dim, group or dist.group.WORLD, tag))
 
 
 def reduce_scatter_tensor_inplace(output: Any, input: Any, op: str = "sum", group: Any = None, async_op: bool = False, scatter_dim: int = 0,
                                   tag: str = "") -> Any:
-    """`reduce_scatter_single` into a tensor that is given."""
+    """Do `reduce_scatter_single` into a tensor that is given."""
     return output.copy_(reduce_scatter_single(input, op, scatter_dim, group or dist.group.WORLD, tag))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from .. import _overriding
 from .. import api as tg
 from ..overrides import handle_torch_function, has_torch_function
-from . import world
+from . import flight, world
 from .group import TIMEOUT, ProcessGroup
 from .operations import ReduceOp
 from .work import Work
@@ -255,7 +255,7 @@ def reduce_scatter_tensor(output: Any, input: Any, op: ReduceOp = SUM, group: Pr
 
 
 def _renamed(old: str, new: str) -> None:
-    warnings.warn(f"`torch.distributed.{old}` is deprecated. Please use `torch.distributed.{new}` instead.", FutureWarning, stacklevel=3)
+    warnings.warn(f"`torch.distributed.{old}` is deprecated. Please use `torch.distributed.{new}` instead.", FutureWarning, stacklevel=flight.level())
 
 
 def _all_gather_base(output_tensor: Any, input_tensor: Any, group: ProcessGroup | None = None, async_op: bool = False) -> Work | None:
@@ -409,4 +409,4 @@ def all_gather_coalesced(output_tensor_lists: Any, input_tensor_list: Any, group
 
 def _old(name: str) -> None:
     warnings.warn(f"`torch.distributed.{name}` will be deprecated. If you must use it, please revisit our documentation later at "
-                  "https://pytorch.org/docs/main/distributed.html#collective-functions", FutureWarning, stacklevel=4)
+                  "https://pytorch.org/docs/main/distributed.html#collective-functions", FutureWarning, stacklevel=flight.level())

@@ -60,7 +60,7 @@ class DeviceMesh:
         self._coordinate = tuple(where[0, 1:].tolist()) if len(where) else None
 
     def _line_group(self, axis: int, backend: Any) -> Any:
-        """The group of the line through this rank along an axis. All ranks make the groups of all lines, since `new_group` wants that."""
+        """Return the group of the line through this rank along an axis. All ranks make the groups of all lines, since `new_group` wants that."""
         lines = np.moveaxis(self._blocks, axis + 1, -1).reshape(-1, self.shape[axis])
         if len(lines) == 1 and lines[0].tolist() == list(range(dist.get_world_size())) and backend is None:
             return dist.group.WORLD
@@ -70,7 +70,7 @@ class DeviceMesh:
 
     @staticmethod
     def from_group(group: Any, device_type: str, mesh: Any = None, *, mesh_dim_names: tuple[str, ...] | None = None) -> DeviceMesh:
-        """The mesh of groups that are there: of one group, its ranks in a line; of several, `mesh`, with a group and a name for each axis."""
+        """Return the mesh of groups that are there: of one group, its ranks in a line; of several, `mesh`, with a group and a name for each axis."""
         groups = list(group) if isinstance(group, (list, tuple)) else [group]
         if not groups:
             raise ValueError("Expects at least one ProcessGroup to be passed")
@@ -97,7 +97,7 @@ class DeviceMesh:
 
     @property
     def mesh(self) -> Any:
-        """The ranks, as a tensor. RuntimeError for a part of a mesh that this rank is not in."""
+        """Return the ranks, as a tensor. RuntimeError for a part of a mesh that this rank is not in."""
         if self._block is None:
             raise RuntimeError("In order to get the mesh Tensor of a DeviceMesh it needs to either have all its original dimensions (e.g., no slicing) or it "
                                "needs to contain the local rank")
@@ -105,16 +105,16 @@ class DeviceMesh:
 
     @property
     def ndim(self) -> int:
-        """The number of axes."""
+        """Return the number of axes."""
         return len(self._strides)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many ranks there are along each axis."""
+        """Return how many ranks there are along each axis."""
         return tuple(self._blocks.shape[1:])
 
     def size(self, mesh_dim: int | None = None) -> int:
-        """How many ranks there are, along one axis or in all."""
+        """Return how many ranks there are, along one axis or in all."""
         return int(np.prod(self.shape)) if mesh_dim is None else self.shape[mesh_dim]
 
     def __repr__(self) -> str:
@@ -135,15 +135,15 @@ class DeviceMesh:
     # where this rank is in it
 
     def get_rank(self) -> int:
-        """The number of this rank among all."""
+        """Return the number of this rank among all."""
         return dist.get_rank()
 
     def get_coordinate(self) -> tuple[int, ...] | None:
-        """The place of this rank along each axis; None if it is not in the mesh."""
+        """Return the place of this rank along each axis; None if it is not in the mesh."""
         return self._coordinate
 
     def get_local_rank(self, mesh_dim: int | str | None = None) -> int:
-        """The place of this rank along one axis, which may be left out if there is but one."""
+        """Return the place of this rank along one axis, which may be left out if there is but one."""
         if self.ndim > 1 and mesh_dim is None:
             raise RuntimeError(f"Found the DeviceMesh have {self.ndim} dimensions",
                                "Optional kwarg `mesh_dim` needs to be specified when device_mesh.ndim > 1.")
@@ -152,7 +152,7 @@ class DeviceMesh:
     # groups
 
     def get_group(self, mesh_dim: int | str | None = None) -> Any:
-        """The process group of the line through this rank along one axis, which may be left out if there is but one."""
+        """Return the process group of the line through this rank along one axis, which may be left out if there is but one."""
         if self.ndim > 1 and mesh_dim is None:
             raise RuntimeError(f"Found the DeviceMesh have {self.ndim} dimensions",
                                "Optional kwarg `mesh_dim` needs to be specified when device_mesh.ndim > 1.",
@@ -168,11 +168,11 @@ class DeviceMesh:
         return self._groups[mesh_dim or 0]
 
     def get_all_groups(self) -> list[Any]:
-        """The process groups along all axes."""
+        """Return the process groups along all axes."""
         return [self.get_group(axis) for axis in range(self.ndim)]
 
     def __getitem__(self, mesh_dim_names: str | tuple[str, ...]) -> DeviceMesh:
-        """The part of the mesh through this rank along the axes named, in their order."""
+        """Return the part of the mesh through this rank along the axes named, in their order."""
         if not self.mesh_dim_names:
             raise RuntimeError("Cannot slice a DeviceMesh without mesh_dim_names!")
         names = (mesh_dim_names,) if isinstance(mesh_dim_names, str) else tuple(mesh_dim_names)
@@ -191,7 +191,7 @@ class DeviceMesh:
         return part
 
     def _flatten(self, mesh_dim_name: str | None = None, backend_override: str | None = None) -> DeviceMesh:
-        """All ranks of the mesh in one line, which the whole mesh then has under a name, of its own or "dp_tp"."""
+        """Lay all ranks of the mesh out in one line, which the whole mesh then has under a name, of its own or "dp_tp"."""
         if not self.mesh_dim_names:
             raise RuntimeError("Cannot flatten a DeviceMesh without mesh_dim_names!")
         name, root = mesh_dim_name or "_".join(self.mesh_dim_names), self._root or self
@@ -220,7 +220,7 @@ def _choose_device() -> None:
 
 def init_device_mesh(device_type: str, mesh_shape: tuple[int, ...], *, mesh_dim_names: tuple[str, ...] | None = None,
                      backend_override: dict[int | str, str] | None = None) -> DeviceMesh:
-    """The first ranks as a `DeviceMesh` of a shape, in row-major order. https://pytorch.org/docs → torch.distributed.device_mesh.init_device_mesh
+    """Return the first ranks as a `DeviceMesh` of a shape, in row-major order. https://pytorch.org/docs → torch.distributed.device_mesh.init_device_mesh
 
     Begins with `init_process_group()` if that has not been called. backend_override: the backend of an axis, by its number or name.
     """
@@ -237,7 +237,7 @@ def init_device_mesh(device_type: str, mesh_shape: tuple[int, ...], *, mesh_dim_
 
 
 def _backends(given: dict[int | str, str], names: tuple[str, ...] | None, count: int) -> tuple[Any, ...]:
-    """The backend of each axis, or None."""
+    """Return the backend of each axis, or None."""
     found = []
     for axis in range(count):
         name = names[axis] if names else None

@@ -42,6 +42,14 @@ def place() -> tuple[Any, int]:
     return frame.f_code, frame.f_lasti
 
 
+def level() -> int:
+    """Return the `stacklevel` with which a warning of the caller names the program's line."""
+    count, frame = 1, sys._getframe(1)  # type: int, Any
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        count, frame = count + 1, frame.f_back
+    return count
+
+
 def _line(where: tuple[Any, int] | None) -> str:
     if where is None:
         return "?"
@@ -116,10 +124,10 @@ def set_debug_level(debug_level: DebugLevel) -> None:
 
 
 def set_debug_level_from_env() -> None:
-    """Set how much is checked as TORCH_DISTRIBUTED_DEBUG says. Errors: RuntimeError for what is not OFF, INFO or DETAIL."""
+    """Set how much is checked as TORCH_DISTRIBUTED_DEBUG says. Errors: ValueError for what is not OFF, INFO or DETAIL."""
     said = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
     if said not in DebugLevel.__members__:
-        raise RuntimeError("The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or DETAIL.")
+        raise ValueError("The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or DETAIL.")
     set_debug_level(DebugLevel[said])
 
 

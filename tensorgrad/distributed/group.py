@@ -94,7 +94,9 @@ class ProcessGroup:
             return self._ready[kind]
         if kind not in self.transports:
             raise RuntimeError(f"No backend type associated with device type {kind}")
-        return self._add(kind, self.transports[kind]())
+        made = self._add(kind, self.transports[kind]())
+        made.timeout = self.timeout
+        return made
 
     def _of(self, tensor: Any) -> Transport:
         """The transport for a tensor."""
@@ -175,10 +177,14 @@ class ProcessGroup:
         return self._run(call, transport.allreduce, (array, op), [tensor], back)
 
     def allreduce_coalesced(self, tensors: Sequence[Any], op: Any = SUM, later: bool = True) -> Work:
-        """Replace several tensors of one dtype by the reductions of all ranks', in one message."""
+        """Replace several tensors by the reductions of all ranks', in one message if they have one dtype and one device."""
+        if not tensors:
+            raise RuntimeError(f"ProcessGroup{label(self)}::allreduce_coalesced: requires a non-empty tensor list")
         op = checked_op(op, tensors[0].array, "all_reduce")
+        if len({(t.array.dtype, t._storage.device) for t in tensors}) > 1:
+            return _all([self.allreduce(t, op, later) for t in tensors], tensors)
         transport = self._of(tensors[0])
-        flat = gathered(tensors, transport) if len(tensors) > 1 else memory(tensors[0], transport)[0].copy()
+        flat = gathered(tensors, transport) if len(tensors) > 1 else read(tensors[0], transport).copy()
         call = self._begin("ALLREDUCE_COALESCED", transport, tensors[0], DETAILS[op], later, tensors)
         return self._run(call, transport.allreduce, (flat, op), list(tensors), lambda: spread(tensors, flat))
 

@@ -79,7 +79,12 @@ def get_args_parser() -> argparse.ArgumentParser:
 
 
 def parse_args(args: Sequence[str] | None) -> argparse.Namespace:
-    """The words of a command line; None: of this process's."""
+    """The words of a command line; None: of this process's. SystemExit with the status 2 for words that are no options.
+
+    >>> found = parse_args(["--nproc-per-node", "2", "train.py", "--lr", "0.1"])
+    >>> found.nproc_per_node, found.training_script, found.training_script_args
+    ('2', 'train.py', ['--lr', '0.1'])
+    """
     return get_args_parser().parse_args(args)
 
 

@@ -27,6 +27,7 @@ STRANGERS = 128                         # that may be busy with their proofs; th
 LONGEST = 64 << 20                      # bytes of a frame
 VARIABLE = "TENSORGRAD_SECRET"
 SIZE = struct.Struct("!I")
+FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 ELSEWHERE = ('the backend "gloo" joins the ranks of one machine only, {host!r} is not this one. Between machines, use init_process_group("mpi") in a '
              'program that mpiexec or srun starts (pip install "tensorgrad-engine[mpi]"), or "nccl" for GPUs.')
@@ -74,7 +75,7 @@ class Secret:
         path, value = private_directory() / self.path.name, os.urandom(NONCE)
         with suppress(FileNotFoundError):
             path.unlink()                           # of a server that was killed
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | FLAGS, 0o600)
         with open(descriptor, "wb") as file:
             file.write(value)
             status = os.fstat(file.fileno())
@@ -89,7 +90,7 @@ class Secret:
         path = self.path
         try:
             _check_directory(path.parent)
-            with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as file:
+            with open(os.open(path, os.O_RDONLY | FLAGS), "rb") as file:
                 value = file.read(NONCE + 1)
         except FileNotFoundError:
             return None

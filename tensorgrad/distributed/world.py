@@ -120,16 +120,17 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
         raise AssertionError(f"Unknown backend type {named}")
     config = BackendConfig(named)
     backends.check(config)
-    if Backend.MPI in config.device_backend_map.values():
-        if world_size != -1 or rank != -1:
-            warnings.warn(f"For MPI backend, world_size ({world_size}) and rank ({rank}) are ignored since they are assigned by the MPI runtime.", stacklevel=2)
-    else:
+    used = set(config.device_backend_map.values())
+    if Backend.MPI in used and (world_size != -1 or rank != -1):
+        warnings.warn(f"For MPI backend, world_size ({world_size}) and rank ({rank}) are ignored since they are assigned by the MPI runtime.", stacklevel=2)
+        rank = world_size = -1
+    if Backend.MPI not in used or not used <= {Backend.MPI, Backend.NCCL}:
         if store is None:
             store, rank, world_size = next(rendezvous(init_method or "env://", rank, world_size, timeout=timeout))
             store.set_timeout(timeout)
         if not rank < world_size:
             raise RuntimeError(f"rank {rank} of {world_size} cannot be: ranks count from 0")
-        if Backend.GLOO in config.device_backend_map.values():
+        if Backend.GLOO in used:
             check_one_machine(init_method, world_size)
         again = (store.add("default_pg", 1) - 1) // world_size if world_size > 1 else 0     # a store may outlive the group that ranks met at it for
         store = PrefixStore(f"default_pg/{again}", store)
@@ -140,7 +141,7 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
     _world.count += 1
     _world.groups[name] = found
     _set_default(found)
-    if Backend.MPI not in config.device_backend_map.values():       # whose transport says more, and ends the job
+    if Backend.MPI not in used:     # whose transport says more, and ends the job
         _world.hook = _Hook.put(found.rank())
 
 
@@ -186,6 +187,8 @@ class _Hook:
 
     def __call__(self, *error: Any) -> None:
         said, stderr = io.StringIO(), sys.stderr
+        if stderr is None:                      # a process without a terminal
+            return
         sys.stderr = said
         try:
             self.before(*error)
@@ -410,7 +413,7 @@ def _outside(group: Any) -> bool:
 
 def _warn_outside(name: str) -> None:
     rank = -1 if _world.default is None else _world.default.rank()
-    warnings.warn(f"Running {name} on global rank {rank} which does not belong to the given group.", stacklevel=3)
+    warnings.warn(f"Running {name} on global rank {rank} which does not belong to the given group.", stacklevel=flight.level())
 
 
 def _group(group: Any) -> Any:

@@ -392,7 +392,10 @@ raises on all ranks, with both sides: "Detected mismatch between collectives on 
 * *A rank does not come*: after the group's `timeout` (`init_process_group(timeout=…)`, 30 minutes by default) those that wait print the last collectives
   that they saw, with the lines that called them, and `gloo` names the rank that is missing. The one whose list ends first is the culprit; its list
   ends with the last call that it made before it went astray.
-* `monitored_barrier(timeout)` names all ranks that are not there.
+* `monitored_barrier(timeout=…)` names a rank that is not there, or with `wait_all_ranks=True` all of them.
+
+A checkpoint that was interrupted leaves the one before it whole, and reading one runs no code. The launcher leaves nothing behind, `gloo` no shared memory,
+even after `kill -9`; MPICH leaves files called `mpich_shm_*` in `/dev/shm` when a job is aborted.
 
 **What trains what.**
 
@@ -401,10 +404,11 @@ raises on all ranks, with both sides: "Detected mismatch between collectives on 
 | `nn.parallel.DistributedDataParallel` | a copy of the model on each rank; gradients are averaged in buckets while the backward goes on |
 | `nn.SyncBatchNorm` | statistics over the batches of all ranks: with it two ranks have the losses of one with the whole batch |
 | `utils.data.distributed.DistributedSampler` | each rank's part of a data set; `set_epoch` for another order in each epoch |
-| `distributed.optim.ZeroRedundancyOptimizer` | each rank keeps, and updates, the optimizer's state of a part of the parameters |
+| `distributed.optim.ZeroRedundancyOptimizer` | each rank keeps the optimizer's state of a part of the parameters; results are the plain optimizer's |
 | `distributed.algorithms.join.Join` | ranks with unlike numbers of batches: those that are done answer for the others until all are |
-| `distributed.checkpoint` | each rank writes its part of a state, and any number of ranks reads it |
-| `distributed.device_mesh.init_device_mesh` | named groups of ranks |
+| `distributed.checkpoint` | each rank writes its part of a state, and any number of ranks reads it; PyTorch 2.13 reads and writes the same folders |
+| `distributed.device_mesh.init_device_mesh` | groups of ranks along named axes |
+| `distributed.nn.functional` | collectives with gradients |
 | `Module.share_memory()`, `multiprocessing` | parameters in memory that processes share (hogwild): [examples/mnist/hogwild.py](examples/mnist/hogwild.py) |
 
 `DistributedDataParallel` has PyTorch's options: `no_sync`, `find_unused_parameters`, `static_graph`, `gradient_as_bucket_view`, communication hooks.

@@ -35,6 +35,41 @@ def members(job: str) -> list[int]:
     return found
 
 
+def _parents() -> dict[tuple[int, str], int]:
+    """The parent of each process, by pid and time of start, which tell a process from a later one of the same pid; nothing without /proc."""
+    found = {}
+    for name in os.listdir("/proc") if IN_PROC else ():
+        if name.isdigit():
+            with suppress(OSError), open(f"/proc/{name}/stat") as file:
+                state, parent, *rest = file.read().rpartition(")")[2].split()
+                if state != "Z":
+                    found[int(name), rest[17]] = int(parent)
+    return found
+
+
+def descendants(pids: Iterable[int]) -> set[tuple[int, str]]:
+    """The children of processes, and theirs: pid and time of start."""
+    parents, found, above = _parents(), set[tuple[int, str]](), set(pids)
+    while above:
+        children = {process for process, parent in parents.items() if parent in above} - found
+        found |= children
+        above = {pid for pid, _ in children}
+    return found
+
+
+def end_all(processes: set[tuple[int, str]], grace: float = GRACE) -> None:
+    """Ask processes to end, and end those that are still there after `grace` seconds."""
+    end, number = time.monotonic() + grace, int(signal.SIGTERM)
+    while left := processes & _parents().keys():
+        if time.monotonic() > end:
+            number = signal.SIGKILL
+        for pid, _ in left if number else ():
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+        number = 0
+        time.sleep(0.02)
+
+
 def send(number: int, job: str, groups: Iterable[int] = ()) -> bool:
     """Send a signal to what there is of a job, and to process groups that are known to be its own; whether anything was there."""
     there = False

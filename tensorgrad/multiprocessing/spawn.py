@@ -13,6 +13,8 @@ from contextlib import suppress
 from multiprocessing.connection import wait
 from typing import Any
 
+from ._sweeper import GRACE, descendants, end_all
+
 __all__ = ["ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException", "SpawnContext", "spawn", "start_processes"]
 
 PIECE = 4000        # bytes of a message: less than what a pipe takes in one piece, so that a process that is killed leaves no half of one
@@ -51,6 +53,8 @@ def _end_with_the_parent() -> None:
     parent: Any = multiprocessing.parent_process()
     wait([parent.sentinel])
     for name in ("SIGINT", "SIGTERM", "SIGKILL"):
+        if name == "SIGTERM":           # most processes end by that without a word to their own
+            end_all(descendants([os.getpid()]))
         os.kill(os.getpid(), getattr(signal, name, signal.SIGTERM))
         time.sleep(2)
 
@@ -136,7 +140,8 @@ class ProcessContext:
             process.join(max(0.0, end - time.monotonic()))
 
     def end(self, seconds: float = 30) -> None:
-        """End all that still run: by SIGTERM, and by SIGKILL those that are there `seconds` later."""
+        """End all that still run, and what they have started: by SIGTERM, and by SIGKILL those that are there `seconds` later."""
+        own = descendants(process.pid for process in self.processes if process.is_alive())
         for process in self.processes:
             if process.is_alive():
                 process.terminate()
@@ -145,6 +150,7 @@ class ProcessContext:
             if process.is_alive():
                 process.kill()
             process.join()
+        end_all(own, min(seconds, GRACE))
         self._read()
 
     def _error(self, index: int) -> Exception:

@@ -30,6 +30,7 @@ from . import _legacy, _tar
 from ._allowed import Passed, Refused, Unlisted, add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 from ._archive import Archive, damaged, write_archive
 from ._atomic import replacing
+from ._kinds import told
 from ._options import (
     LoadEndianness,
     get_crc32_options,
@@ -84,6 +85,9 @@ def _save(obj: Any, f: Any, how: Any) -> None:
         folder = os.path.dirname(os.fspath(f))
         if folder and not os.path.isdir(folder):
             raise RuntimeError(f"Parent directory {folder} does not exist.")
+        if os.fsdecode(f).endswith(".safetensors"):
+            warnings.warn("torch.save writes PyTorch's format, whatever the file is called, and readers of .safetensors refuse it: safetensors.torch."
+                          "save_file, or tensorgrad.utils.safetensors.save_file, writes that format", UserWarning, stacklevel=4)
         with replacing(f) as file:
             _write(obj, file, _top_of(os.fsdecode(f)), *how)
     elif hasattr(f, "write"):
@@ -127,8 +131,13 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights
     """
     unpickle = _unpickle(weights_only, pickle_module, pickle_load_args)
     location = Location(map_location)
-    with _explaining(safe=unpickle is None):
-        return _load(f, location, unpickle, options.mmap if mmap is None else mmap)
+    try:
+        with _explaining(safe=unpickle is None):
+            return _load(f, location, unpickle, options.mmap if mmap is None else mmap)
+    except (pickle.UnpicklingError, RuntimeError, ValueError) as error:
+        if unpickle is None and (kind := told(f)) and error.args and isinstance(error.args[0], str):
+            error.args = (f"{error.args[0]}\n{kind}", *error.args[1:])
+        raise
 
 
 @contextmanager

@@ -234,6 +234,17 @@ def _listed(module: Module, name: str | None = None, parent: LayerInfo | None = 
             yield from _listed(child, name, layer)
 
 
+def _without_batch(layers: list[LayerInfo], data: Any) -> str:
+    """A hint where the first layer would take one more axis: sizes are those of a batch."""
+    first = next((layer.module for layer in layers if not layer.module._modules), None)
+    axes = next((n for n in (1, 2, 3) if type(first).__name__.endswith(f"{n}d")), None)
+    shapes = [tuple(x.shape) for x in (data.values() if isinstance(data, dict) else data) if isinstance(x, tg.Tensor)]
+    if axes is None or not shapes or len(shapes[0]) != axes + 1:
+        return ""
+    return (f"\nThe input {shapes[0]} has no axis of the batch: {type(first).__name__} takes (N, C, {', '.join('DHW'[-axes:])}), so give "
+            f"input_size={(1, *shapes[0])}, or batch_dim=0")
+
+
 def _executed(model: Module, data: Any, kwargs: Any, batch_dim: int | None, device: Any, training: bool) -> list[LayerInfo]:
     """The calls of modules while the model runs."""
     places = {layer.module: layer for layer in _listed(model)}      # of several places of one module, the last
@@ -271,7 +282,7 @@ def _executed(model: Module, data: Any, kwargs: Any, batch_dim: int | None, devi
                 raise ValueError("Unknown input type")
         except Exception as error:
             raise RuntimeError("Failed to run summary. See above stack traces for more details. "
-                               f"Executed layers up to: {[layer for layer in layers if layer.executed]}") from error
+                               f"Executed layers up to: {[layer for layer in layers if layer.executed]}{_without_batch(layers, data)}") from error
         finally:
             for hook in hooks:
                 hook.remove()

@@ -12,12 +12,12 @@ USAGE = """usage: python -m tensorgrad.viz program.py [--out FILE] [--explain] [
 Run a PyTorch program with tensorgrad in the place of torch, then draw the graph of the last tensor that it called backward() on; or, if it never did,
 of the last single number that it computed from tensors that require grad. If the program fails, the picture shows how far it got.
 
-  --out FILE    where the picture goes, as its suffix says: .html (a page to open and close groups in), .svg, .dot or .png; graph.html if not given
+  --out FILE    where the picture goes, as its suffix says: .html (a page to open and close groups in), .svg, .dot, .png or .pdf; graph.html if not given
   --explain     a page, or .txt, that goes through the backward step by step
   --collective NAME  in place of a program: a collective such as all_reduce, message by message, as a page
   --            what follows are arguments of the program, even if they are called as these are
   -h, --help    before the program: this text"""
-PICTURES, PAGES = (".html", ".svg", ".dot", ".png"), (".html", ".txt")
+PICTURES, PAGES = (".html", ".svg", ".dot", ".png", ".pdf"), (".html", ".txt")
 SMALL = 40      # steps: so many boxes have room for values
 
 
@@ -150,11 +150,7 @@ def draw(last: Any, wanted: Wanted) -> str | None:
     if wanted.explain:
         gradient = last.gradients[-1] if isinstance(last.gradients, (tuple, list)) else last.gradients
         explanation = explain(loss, gradient, module=module, names=names)
-        wanted.out.parent.mkdir(parents=True, exist_ok=True)
-        if wanted.out.suffix == ".txt":
-            wanted.out.write_text(f"{explanation}\n", encoding="utf-8")
-        else:
-            explanation.save(wanted.out)
+        explanation.save(wanted.out)
         return f"backprop of the last loss in {len(explanation)} step{'s' if len(explanation) != 1 else ''}"
     def picture_of(values: bool) -> Any:
         return graph(*last.outputs, module=module, names=names, values=values, source=wanted.out.suffix == ".html", title=f"The last loss of {wanted.name}")

@@ -1,9 +1,6 @@
 """A graph as DOT text, for graphviz: groups are clusters, and closed ones boxes."""
 from __future__ import annotations
 
-import shutil
-import subprocess
-
 from .fold import Group, ancestors
 from .model import Node
 from .scene import Scene, told_steps
@@ -62,21 +59,4 @@ def visible(node: str, drawn: Scene) -> str:
     return next((group.key for group in ancestors(drawn.tree.home[node]) if group.key not in drawn.opened), node)
 
 
-def program() -> str:
-    """The path of graphviz's program."""
-    found = shutil.which("dot")
-    if found is None:
-        raise ImportError("PNG pictures are drawn by graphviz's program `dot`, which comes with the system's package graphviz; .svg, .html and .dot "
-                          "need nothing")
-    return found
-
-
-def png(text: str) -> bytes:
-    """DOT text as a PNG picture, by graphviz."""
-    done = subprocess.run([program(), "-Tpng"], input=text.encode(), capture_output=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"graphviz could not draw the graph: {done.stderr.decode(errors='replace').strip()}")
-    return done.stdout
-
-
-__all__ = ["dot", "png"]
+__all__ = ["dot"]

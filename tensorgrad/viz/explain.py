@@ -108,10 +108,13 @@ class Explanation:
         return page(self, exercise)
 
     def save(self, path: Any, exercise: bool = False) -> Path:
-        """Write the page to a file; returns its path."""
+        """Write the page to a file, or the steps as text if its name ends in .txt; returns its path. ValueError for an exercise as text."""
         path = Path(path)
+        plain = path.suffix == ".txt"
+        if plain and exercise:
+            raise ValueError(f"an exercise is a page, which checks what is typed in: {str(path)!r} has to end in .html")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self.html(exercise), encoding="utf-8")
+        path.write_text(f"{self.text(most=None)}\n" if plain else self.html(exercise), encoding="utf-8")
         return path
 
     def show(self, exercise: bool = False) -> Path:

@@ -1,4 +1,4 @@
-"""`tensorgrad.viz.graph`: the graph that tensors came from, as DOT, SVG, PNG and one self-contained page."""
+"""`tensorgrad.viz.graph`: the graph that tensors came from, as DOT, SVG, PNG, PDF and one self-contained page."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -7,10 +7,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from .dot import dot, png
+from .dot import dot
 from .fold import Tree
 from .html import graph_page
 from .model import Model
+from .painting import painted
 from .scene import Scene, Shows
 from .svg import draw
 from .tape import read, read_failed
@@ -49,11 +50,15 @@ class Graph:
         return graph_page(self.tree, self.shows, self.title, "" if failed is None else self.scene.told(failed))
 
     def png(self) -> bytes:
-        """The graph as a PNG picture, which graphviz's program `dot` draws: it must be installed."""
-        return png(self.dot())
+        """The graph as a PNG picture. Errors: ImportError without Matplotlib, which the extra `viz` brings."""
+        return painted(self.svg(), "png")
+
+    def pdf(self) -> bytes:
+        """The graph as a PDF page, its fonts embedded. Errors: ImportError without Matplotlib, which the extra `viz` brings."""
+        return painted(self.svg(), "pdf")
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write the graph to a file whose suffix says how: .dot, .svg, .png or .html. Folders are made. Returns the path.
+        """Write the graph to a file whose suffix says how: .dot, .svg, .png, .pdf or .html. Folders are made. Returns the path.
 
         >>> import tensorgrad as torch, tempfile
         >>> w = torch.ones(2, requires_grad=True)
@@ -79,12 +84,12 @@ class Graph:
         return f"<{self.title}, {len(self.model.nodes) - self.steps:,} leaves and outputs: .svg(), .html(), .dot(), .save(path)>"
 
 
-WRITTEN = {".dot": "dot", ".svg": "svg", ".png": "png", ".html": "html"}
+WRITTEN = {".dot": "dot", ".svg": "svg", ".png": "png", ".pdf": "pdf", ".html": "html"}
 
 
 def graph(*outputs: Any, module: Any = None, names: dict[str, Any] | None = None, values: bool = False, gradients: Any = None, shapes: bool = True,
           saved: bool = False, source: bool = False, backward: bool = False, fold: bool = True, title: str = "") -> Graph:
-    """The graph that these tensors came from, to be shown in a notebook or saved as .svg, .html, .dot or .png.
+    """The graph that these tensors came from, to be shown in a notebook or saved as .svg, .html, .dot, .png or .pdf.
 
     Parameters are called what `module` calls them, other tensors what `names` does. `values` and `shapes` are those of the tensors, as far as the
     tape knows them, `saved` is what steps keep for the way back, `source` the line of the program (noted inside of `viz.watch()`).

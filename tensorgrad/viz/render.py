@@ -74,17 +74,11 @@ def render(tensor: Any, format: str = "image") -> Any:
     if format == "dot":
         return text
     try:
-        import graphviz
         from PIL import Image
     except ImportError as error:
-        raise ImportError(f"render() draws with graphviz and Pillow, and {error.name} is not installed: "
-                          "pip install 'tensorgrad-engine[viz]'; render(format='svg') needs neither") from error
-    try:
-        png = graphviz.Source(text).pipe(format="png")
-    except graphviz.ExecutableNotFound as error:
-        raise ImportError("render() needs graphviz's program `dot`, which comes with the system's package graphviz; render(format='svg') does "
-                          "not") from error
-    return Image.open(BytesIO(png))
+        raise ImportError("render() gives a picture of Pillow's, which is not installed: pip install 'tensorgrad-engine[viz]'; render(format='svg') needs "
+                          "nothing") from error
+    return Image.open(BytesIO(picture(tensor).png()))
 
 
 def picture(tensor: Any) -> Any:

@@ -10,37 +10,64 @@ from .model import Model
 from .scene import BORDER, COLUMN, HEADER, LINE, PAD, Box, Scene, Shows, scene, told_count
 from .text import columns, escape, shorten
 
-STYLE = """
-.tensorgrad-graph{--paper:#fff;--ink:#0f172a;--soft:#526077;--line:#64748b;--step:#e3eefc;--step-edge:#2f6fc4;--leaf:#fff;--leaf-edge:#475569;
---constant:#f3f5f8;--constant-edge:#a3aebd;--value:#1d4f91;--value-ink:#fff;--group:#64748b14;--group-edge:#b6c2d1;--hot:#d55e00;--hot-paper:#fff3e6;
---gradient:#b34700;background:var(--paper);font-family:ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace}
-@media(prefers-color-scheme:dark){.tensorgrad-graph{--paper:#10151d;--ink:#e8edf4;--soft:#a3b1c4;--line:#8595ab;--step:#17304f;--step-edge:#5b9bea;
---leaf:#1b222c;--leaf-edge:#94a3b8;--constant:#161c25;--constant-edge:#5b6879;--value:#cfe2fb;--value-ink:#0d2240;--group:#94a3b81a;--group-edge:#465365;
---hot:#ff9a3d;--hot-paper:#3a2410;--gradient:#ffb066}}
-.tensorgrad-graph text{font-size:11px;fill:var(--soft);text-anchor:middle;unicode-bidi:isolate;white-space:pre}
-.tensorgrad-graph .title{font-size:12px;font-weight:600;fill:var(--ink)}
-.tensorgrad-graph .name{fill:var(--step-edge)}
-.tensorgrad-graph .value{fill:var(--ink)}
-.tensorgrad-graph .gradient{fill:var(--gradient)}
-.tensorgrad-graph .label{font-size:10px;fill:var(--gradient)}
-.tensorgrad-graph .node rect{fill:var(--step);stroke:var(--step-edge);stroke-width:1.25}
-.tensorgrad-graph .leaf rect{fill:var(--leaf);stroke:var(--leaf-edge)}
-.tensorgrad-graph .constant rect{fill:var(--constant);stroke:var(--constant-edge)}
-.tensorgrad-graph .output rect{fill:var(--value);stroke:var(--value)}
-.tensorgrad-graph .output text{fill:var(--value-ink)}
-.tensorgrad-graph .failed rect{fill:var(--hot-paper);stroke:var(--hot);stroke-width:2.5;stroke-dasharray:7 4}
-.tensorgrad-graph .failed .title{fill:var(--hot)}
-.tensorgrad-graph .note rect{fill:var(--paper);stroke:none}
-.tensorgrad-graph .group>rect{fill:var(--group);stroke:var(--group-edge)}
-.tensorgrad-graph .group.closed>rect{fill:var(--paper);stroke:var(--leaf-edge);stroke-width:1.25}
-.tensorgrad-graph .group.closed>rect.front{fill:var(--group)}
-.tensorgrad-graph .head{paint-order:stroke;stroke:var(--paper);stroke-width:4px;stroke-linejoin:round;
-text-anchor:start;font-size:12px;font-weight:600;fill:var(--ink)}
-.tensorgrad-graph .count{fill:var(--hot)}
-.tensorgrad-graph .edge{fill:none;stroke:var(--line);stroke-width:1.4}
-.tensorgrad-graph .edge.broken{stroke:var(--hot);stroke-dasharray:6 4}
-.tensorgrad-graph .tip{fill:var(--line)}
-"""
+# The colours of a picture, on white and on black paper. Orange and blue stay apart for those who see red and green alike.
+COLOURS = {name: (light, dark) for name, light, dark in (row.split() for row in """
+paper #ffffff #10151d; ink #0f172a #e8edf4; soft #526077 #a3b1c4; line #64748b #8595ab; step #e3eefc #17304f; step-edge #2f6fc4 #5b9bea;
+leaf #ffffff #1b222c; leaf-edge #475569 #94a3b8; constant #f3f5f8 #161c25; constant-edge #a3aebd #5b6879; value #1d4f91 #cfe2fb;
+value-ink #ffffff #0d2240; group #f3f5f8 #1b232e; group-edge #b6c2d1 #465365; hot #d55e00 #ff9a3d; hot-paper #fff3e6 #3a2410;
+gradient #b34700 #ffb066""".split(";"))}
+FONT = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
+# What an element looks like: by the place it has in CSS, attributes whose values may be names of colours. A later row overrides an earlier one.
+LOOKS = {
+    "text": {"font-size": "11px", "fill": "soft", "text-anchor": "middle"},
+    ".title": {"font-size": "12px", "font-weight": "600", "fill": "ink"},
+    ".name": {"fill": "step-edge"}, ".value": {"fill": "ink"}, ".gradient": {"fill": "gradient"}, ".label": {"font-size": "10px", "fill": "gradient"},
+    ".node rect": {"fill": "step", "stroke": "step-edge", "stroke-width": "1.25"},
+    ".leaf rect": {"fill": "leaf", "stroke": "leaf-edge"}, ".constant rect": {"fill": "constant", "stroke": "constant-edge"},
+    ".output rect": {"fill": "value", "stroke": "value"}, ".output text": {"fill": "value-ink"},
+    ".failed rect": {"fill": "hot-paper", "stroke": "hot", "stroke-width": "2.5", "stroke-dasharray": "7 4"}, ".failed .title": {"fill": "hot"},
+    ".note rect": {"fill": "paper", "stroke": "none"}, ".group>rect": {"fill": "group", "stroke": "group-edge"},
+    ".group.closed>rect": {"fill": "paper", "stroke": "leaf-edge", "stroke-width": "1.25"}, ".group.closed>rect.front": {"fill": "group"},
+    ".head": {"paint-order": "stroke", "stroke": "paper", "stroke-width": "4px", "stroke-linejoin": "round", "text-anchor": "start", "font-size": "12px",
+              "font-weight": "600", "fill": "ink"},
+    ".count": {"fill": "hot"}, ".edge": {"fill": "none", "stroke": "line", "stroke-width": "1.4"},
+    ".edge.broken": {"stroke": "hot", "stroke-dasharray": "6 4"}, ".tip": {"fill": "line"},
+}
+
+
+def rules() -> str:
+    """The looks as CSS, with the colours as variables: those of a page, or of dark paper."""
+    def told(look: dict[str, str]) -> str:
+        return ";".join(f"{name}:var(--{value})" if value in COLOURS else f"{name}:{value}" for name, value in look.items())
+    return "".join(f".tensorgrad-graph {place}{{{told(look)}}}\n" for place, look in LOOKS.items())
+
+
+def variables(dark: bool) -> str:
+    """The colours as variables of CSS."""
+    return ".tensorgrad-graph{" + ";".join(f"--{name}:{pair[dark]}" for name, pair in COLOURS.items()) + ";background:var(--paper)}"
+
+
+def look(*places: str) -> str:
+    """The looks of some places as attributes, in the colours of white paper: programs that do not read CSS see these.
+
+    >>> look(".count")
+    ' fill="#d55e00"'
+    """
+    found: dict[str, str] = {}
+    for place in places:
+        found |= LOOKS.get(place, {})
+    return "".join(f' {name}="{COLOURS[value][0] if value in COLOURS else value}"' for name, value in found.items())
+
+
+DARK = f"@media(prefers-color-scheme:dark){{{variables(True)}"
+STYLE = f"""
+{variables(False)}
+{DARK}}}
+.tensorgrad-graph{{font-family:{FONT}}}
+.tensorgrad-graph text{{unicode-bidi:isolate;white-space:pre}}
+{rules()}"""
+IN_FILES = f"{DARK}{rules()}}}"        # the style of a file by itself: attributes say the rest
+
 MARGIN = 16.0
 CLASSES = {"value": "output", "label": "note"}         # of boxes, where lines of text have a class of the same name
 
@@ -74,9 +101,10 @@ class Drawing:
         while todo:
             group, x, y = todo.pop()
             todo.extend(self.group(group, x, y))
+        paper = f'<rect width="100%" height="100%" fill="{COLOURS["paper"][0]}" style="fill:var(--paper)"/>'
         return (f'<svg xmlns="http://www.w3.org/2000/svg" class="tensorgrad-graph" role="img" viewBox="0 0 {width:.0f} {height:.0f}" '
-                f'width="{width:.0f}" height="{height:.0f}"><title>{escape(title or self.told())}</title><style>{STYLE}</style>'
-                f'<defs>{ARROW}</defs>' + "\n".join([*self.below, *self.above]) + "</svg>")
+                f'width="{width:.0f}" height="{height:.0f}" font-family="{FONT}"><title>{escape(title or self.told())}</title><style>{IN_FILES}</style>'
+                f'<defs>{ARROW}</defs>{paper}' + "\n".join([*self.below, *self.above]) + "</svg>")
 
     def told(self) -> str:
         nodes = self.scene.tree.model.nodes
@@ -113,11 +141,12 @@ class Drawing:
         ends = b.kind not in ("port", "label") and not (b.kind == "group" and b.key in self.scene.opened)
         kind = "edge broken" if b.key in self.failed else "edge"
         arrow = ' marker-end="url(#tg-arrow)"' if ends else ""
-        self.below.append(f'<path class="{kind}" data-from="{source}" data-to="{escape(b.key)}" d="{curve(points)}"{arrow}/>')
+        looks = look(".edge", ".edge.broken") if b.key in self.failed else look(".edge")
+        self.below.append(f'<path class="{kind}" data-from="{source}" data-to="{escape(b.key)}" d="{curve(points)}"{looks}{arrow}/>')
 
 
 ARROW = ('<marker id="tg-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerUnits="userSpaceOnUse" markerWidth="9" markerHeight="9" orient="auto-start-reverse">'
-         '<path class="tip" d="M0 0.5L8 4L0 7.5z"/></marker>')
+         f'<path class="tip" d="M0 0.5L8 4L0 7.5z"{look(".tip")}/></marker>')
 
 
 def curve(points: list[Point]) -> str:
@@ -141,22 +170,24 @@ def rectangle(x: float, y: float, w: float, h: float, radius: float, more: str =
 def drawn_box(box: Box, cx: float, cy: float) -> str:
     x, y, w, h = cx - box.width / 2, cy - box.height / 2, box.width, box.height
     tip = f"<title>{escape(box.tip, lines=True)}</title>" if box.tip else ""
-    lines = written(box, cx, y)
     if box.group is not None:
-        behind = rectangle(x + 4, y + 4, w, h, 7) if box.group.count else ""
-        return f'<g class="group closed" data-id="{box.key}">{tip}{behind}{rectangle(x, y, w, h, 7)}{rectangle(x, y, w, h, 7, FRONT)}{lines}</g>'
+        behind = rectangle(x + 4, y + 4, w, h, 7, look(*CLOSED)) if box.group.count else ""
+        sheets = rectangle(x, y, w, h, 7, look(*CLOSED)) + rectangle(x, y, w, h, 7, ' class="front"' + look(*CLOSED, ".group.closed>rect.front"))
+        return f'<g class="group closed" data-id="{box.key}">{tip}{behind}{sheets}{written(box, cx, y, "group")}</g>'
     radius = {"step": 9, "failed": 9, "value": 9}.get(box.kind, 2)
     kind = CLASSES.get(box.kind, box.kind)
-    return f'<g class="node {kind}" data-id="{escape(box.key)}">{tip}{rectangle(x, y, w, h, radius)}{lines}</g>'
+    sheet = rectangle(x, y, w, h, radius, look(".node rect", f".{kind} rect"))
+    return f'<g class="node {kind}" data-id="{escape(box.key)}">{tip}{sheet}{written(box, cx, y, kind)}</g>'
 
 
-FRONT = ' class="front"'
+CLOSED = ".group>rect", ".group.closed>rect"
 
 
-def written(box: Box, cx: float, top: float) -> str:
+def written(box: Box, cx: float, top: float, inside: str) -> str:
+    """The lines of a box of this class."""
     pad = 0 if box.kind == "label" else PAD
-    return "".join(f'<text class="{kind}" x="{cx:.1f}" y="{top + pad + LINE * (k + 0.75):.1f}">{escape(text)}</text>'
-                   for k, (kind, text) in enumerate(box.lines))
+    return "".join(f'<text class="{kind}" x="{cx:.1f}" y="{top + pad + LINE * (k + 0.75):.1f}"'
+                   f'{look("text", f".{kind}", f".{inside} text", f".{inside} .{kind}")}>{escape(text)}</text>' for k, (kind, text) in enumerate(box.lines))
 
 
 def frame(box: Box, cx: float, cy: float) -> tuple[str, str]:
@@ -164,11 +195,12 @@ def frame(box: Box, cx: float, cy: float) -> tuple[str, str]:
     assert box.group is not None
     x, y = cx - box.width / 2, cy - box.height / 2
     title, count = shorten(box.group.title), told_count(box.group)
-    told = f'<text class="head" x="{x + 10:.1f}" y="{y + 17:.1f}">{escape(title)}</text>'
+    told = f'<text class="head" x="{x + 10:.1f}" y="{y + 17:.1f}"{look("text", ".head")}>{escape(title)}</text>'
     if count:
-        told += f'<text class="head count" x="{x + 10 + (columns(title) + 1) * COLUMN["title"]:.1f}" y="{y + 17:.1f}">{count}</text>'
+        place = x + 10 + (columns(title) + 1) * COLUMN["title"]
+        told += f'<text class="head count" x="{place:.1f}" y="{y + 17:.1f}"{look("text", ".head", ".count")}>{count}</text>'
     tip = f"<title>{escape(box.tip, lines=True)}</title>"
-    return f'<g class="group open" data-id="{box.key}">{tip}{rectangle(x, y, box.width, box.height, 9)}</g>', told
+    return f'<g class="group open" data-id="{box.key}">{tip}{rectangle(x, y, box.width, box.height, 9, look(CLOSED[0]))}</g>', told
 
 
 __all__ = ["STYLE", "Shows", "curve", "draw"]

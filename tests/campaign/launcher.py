@@ -92,6 +92,8 @@ def main():
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
+    for name in ("SIGINT", "SIGHUP"):           # which nohup, and shells for what runs in the background, let processes ignore
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
     draw, begin, counts, found = random.Random(args.seed), time.monotonic(), dict.fromkeys(WAYS, 0), 0
     for number in range(args.kills):
         with tempfile.TemporaryDirectory() as folder:

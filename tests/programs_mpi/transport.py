@@ -174,6 +174,17 @@ def under_way(t):
     for seed, (some, one) in enumerate(zip(arrays, own)):
         check(one, reduced(some, ReduceOp.MAX if seed % 2 else ReduceOp.SUM), one.dtype, seed)
     assert sorted(said) == list(range(len(works))) and not t.order.works
+    for dtype in np.dtype("f4"), np.dtype(np.float16):                     # ranks need not agree on who waits at once
+        some, one, out = [array(t.rank, dtype, 50, turn) for turn in (0, 1)], array(t.rank, dtype, 50), np.zeros(50 * t.size, dtype)
+        works = [t.allreduce(call(t.rank % 2 == turn), some[turn], ReduceOp.SUM) for turn in (0, 1)]
+        works += [t.broadcast(call(t.rank == 0), one, 1), t.allgather(call(t.rank == 1), out, array(t.rank, dtype, 50))]
+        for work in works:
+            work.wait()
+        check(some[1], reduced([array(rank, dtype, 50, 1) for rank in range(t.size)], ReduceOp.SUM), dtype, "mixed")
+        check(out[:50], array(0, dtype, 50), dtype, "mixed")
+        works = [t.allreduce(call(True), some[0], ReduceOp.SUM)]
+        for late in (True, False) if t.rank else (False, True):            # a barrier before the wait on one rank, after it on the others
+            works[0].wait() if late else t.barrier(call(False))
     for _ in range(100):
         t.broadcast(call(True), np.arange(1000.), 0)                       # forgotten at once, arrays and all
     t.barrier(call(False))

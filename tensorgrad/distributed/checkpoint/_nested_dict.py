@@ -19,7 +19,7 @@ def _whole(value: Any) -> bool:
 
 
 def flatten_state_dict(state_dict: Mapping[Any, Any]) -> tuple[dict[str, Any], FLATTEN_MAPPING]:
-    """A flat dict, and the path of each of its keys. ValueError if two paths have one key.
+    """Return a flat dict, and the path of each of its keys. ValueError if two paths have one key.
 
     Keys become texts; tuples, and lists without dicts and tensors, are entries; an empty dict leaves nothing.
 
@@ -71,7 +71,7 @@ def _reach(container: Any, key: str | int) -> None:
 
 
 def unflatten_state_dict(state_dict: Mapping[str, Any], mapping: FLATTEN_MAPPING) -> dict[str, Any]:
-    """The nested dict that `flatten_state_dict` made flat."""
+    """Return the nested dict that `flatten_state_dict` made flat."""
     nested: dict[str, Any] = {}
     for key, value in state_dict.items():
         set_element(nested, mapping[key], value)

@@ -76,14 +76,14 @@ def _encoding(code: Any) -> Any:
 
 
 def _properties(state: Any) -> tuple[Any, ...]:
-    """The state of TensorProperties, checked."""
+    """Return the state of TensorProperties, checked."""
     if type(state) is not tuple or len(state) != 5 or type(state[0]) is not Dtype or state[3] not in list(FORMATS):
         raise Refused("the properties of a tensor are malformed")
     return state
 
 
 def _fields(kind: type, state: Any) -> dict[str, Any]:
-    """The state of an object of one of the classes, checked."""
+    """Return the state of an object of one of the classes, checked."""
     allowed = FIELDS[kind]
     if type(state) is not dict or not state.keys() <= allowed.keys():
         raise Refused(f"the fields of {kind.__name__} are malformed")
@@ -124,7 +124,7 @@ class MetadataUnpickler(RestrictedUnpickler):
 
 
 def read_metadata(path: str) -> Metadata:
-    """The index of the checkpoint in the folder of this file, checked. pickle.UnpicklingError says what is wrong with it."""
+    """Return the index of the checkpoint in the folder of this file, checked. pickle.UnpicklingError says what is wrong with it."""
     if os.path.getsize(path) > LONGEST:
         raise pickle.UnpicklingError(f"the index of a checkpoint is longer than {LONGEST} bytes")
     with open(path, "rb") as file:
@@ -174,7 +174,7 @@ def _check(metadata: Metadata, folder: str) -> None:
 
 
 def _check_paths(paths: dict[Any, Any]) -> None:
-    """Paths are made of texts and of places in lists, and the lists are not much longer than there are entries."""
+    """Refuse paths that are not made of texts and places in lists, and lists much longer than there are entries."""
     tree: dict[Any, Any] = {}
     longest: dict[int, int] = {}        # of each list, the last place
     for key, path in paths.items():
@@ -207,7 +207,7 @@ def _check_place(info: StorageInfo, folder: str, lengths: dict[str, int]) -> Non
 
 
 def _check_tensor(key: str, entry: TensorStorageMetadata, places: dict[Any, Any]) -> None:
-    """Every block lies in the tensor and in a file, and together they are as many elements as the tensor has."""
+    """Refuse blocks that are not within the tensor and in a file, or that are more or fewer elements than it has."""
     size = _size(getattr(entry, "size", None))
     element = getattr(getattr(entry, "properties", None), "dtype", None)
     if type(element) is not Dtype:

@@ -38,7 +38,7 @@ class Together:
         self.is_coordinator = self.rank == 0
 
     def _gather(self, value: T) -> list[T] | None:
-        """The values of all ranks, on the first."""
+        """Return the values of all ranks, on the first."""
         if self.size == 1:
             return [value]
         values: list[Any] | None = [None] * self.size if self.is_coordinator else None

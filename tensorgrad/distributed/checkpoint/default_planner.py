@@ -30,7 +30,7 @@ class DefaultSavePlanner(SavePlanner):
 
     https://pytorch.org/docs → torch.distributed.checkpoint.DefaultSavePlanner
 
-    Entries of one key count as equal on all ranks. What differs from rank to rank needs a key for each rank: {f"random state of rank {rank}": state}.
+    Entries of one key count as equal on all ranks. Give entries that differ from rank to rank a key for each rank: {f"random state of rank {rank}": state}.
     dedup_save_to_lowest_rank: let the lowest rank that has an entry write it, rather than the one with the least to write.
     """
 
@@ -65,11 +65,11 @@ class DefaultSavePlanner(SavePlanner):
         return self.transform_object(write_item, self.lookup_object(write_item.index))
 
     def lookup_object(self, index: MetadataIndex) -> Any:
-        """The entry of the state dict that is to be written."""
+        """Return the entry of the state dict that is to be written."""
         return self.state_dict[index.fqn]
 
     def transform_object(self, write_item: WriteItem, object: Any) -> Any:
-        """An entry as it is written: a tensor, or the bytes of `torch.save` in an io.BytesIO."""
+        """Return an entry as it is written: a tensor, or the bytes of `torch.save` in an io.BytesIO."""
         if write_item.type is not WriteItemType.BYTE_IO:
             return object
         buffer = io.BytesIO()
@@ -82,8 +82,8 @@ class DefaultLoadPlanner(LoadPlanner):
 
     https://pytorch.org/docs → torch.distributed.checkpoint.DefaultLoadPlanner
 
-    allow_partial_load: leave entries as they are that the checkpoint lacks, rather than raise. What is no tensor is read as `torch.load(weights_only=True)`
-    reads it: classes of a program's own need `torch.serialization.add_safe_globals`.
+    allow_partial_load: leave entries as they are that the checkpoint lacks, rather than raise. Entries that are no tensors are read as by
+    `torch.load(weights_only=True)`: classes of a program's own need `torch.serialization.add_safe_globals`.
     """
 
     def __init__(self, flatten_state_dict: bool = True, flatten_sharded_tensors: bool = True, allow_partial_load: bool = False) -> None:
@@ -118,14 +118,14 @@ class DefaultLoadPlanner(LoadPlanner):
         return self.transform_tensor(read_item, self.lookup_tensor(read_item.dest_index))
 
     def commit_tensor(self, read_item: ReadItem, tensor: Any) -> None:
-        """Nothing: tensors are filled in place."""
+        """Do nothing: tensors are filled in place."""
 
     def lookup_tensor(self, index: MetadataIndex) -> Any:
-        """The tensor of the state dict that is to be filled."""
+        """Return the tensor of the state dict that is to be filled."""
         return self.state_dict[index.fqn]
 
     def transform_tensor(self, read_item: ReadItem, tensor: Any) -> Any:
-        """The block of a tensor that is to be filled."""
+        """Return the block of a tensor that is to be filled."""
         return block(tensor, read_item.dest_offsets, read_item.lengths)
 
 
@@ -148,7 +148,7 @@ class _EmptyStateDictLoadPlanner(DefaultLoadPlanner):
 
 
 def block(tensor: Any, offsets: Any, lengths: Any) -> Any:
-    """A view of a block of a tensor: all of it, mostly."""
+    """Return a view of a block of a tensor: all of it, mostly."""
     for axis, (offset, length) in enumerate(zip(offsets, lengths)):
         if length != tensor.shape[axis]:
             tensor = tensor.narrow(axis, offset, length)
@@ -156,7 +156,7 @@ def block(tensor: Any, offsets: Any, lengths: Any) -> Any:
 
 
 def create_default_local_save_plan(state_dict: dict[str, Any], is_coordinator: bool) -> SavePlan:
-    """A plan that writes every entry of a flat state dict. https://pytorch.org/docs → create_default_local_save_plan"""
+    """Return a plan that writes every entry of a flat state dict. https://pytorch.org/docs → create_default_local_save_plan"""
     items = []
     for key, value in state_dict.items():
         if isinstance(value, tg.Tensor):
@@ -169,7 +169,7 @@ def create_default_local_save_plan(state_dict: dict[str, Any], is_coordinator: b
 
 
 def _without_duplicates(plans: list[SavePlan], lowest: bool) -> list[SavePlan]:
-    """The plans of all ranks with each entry in one of them only."""
+    """Return the plans of all ranks with each entry in one of them only."""
     having: dict[MetadataIndex, list[int]] = {}
     first: dict[MetadataIndex, WriteItem] = {}
     for rank, plan in enumerate(plans):
@@ -177,7 +177,7 @@ def _without_duplicates(plans: list[SavePlan], lowest: bool) -> list[SavePlan]:
             having.setdefault(item.index, []).append(rank)
             if first.setdefault(item.index, item).tensor_data != item.tensor_data:
                 raise ValueError(f"Failed to validate global plan: the ranks {having[item.index][0]} and {rank} have unlike tensors under the key "
-                                 f"{item.index.fqn!r}. What differs from rank to rank needs a key for each rank.")
+                                 f"{item.index.fqn!r}. Give entries that differ from rank to rank a key for each rank.")
     loads, writer = [0] * len(plans), {}
     for index, ranks in having.items():
         writer[index] = ranks[0] if lowest else min(ranks, key=loads.__getitem__)
@@ -186,7 +186,7 @@ def _without_duplicates(plans: list[SavePlan], lowest: bool) -> list[SavePlan]:
 
 
 def create_default_global_save_plan(all_plans: list[SavePlan], rewrite_index_hints: bool = True) -> tuple[list[SavePlan], Metadata]:
-    """The plans of all ranks, no entry in two of them, and their index. https://pytorch.org/docs → create_default_global_save_plan"""
+    """Return the plans of all ranks, no entry in two of them, and their index. https://pytorch.org/docs → create_default_global_save_plan"""
     entries: dict[str, STORAGE_TYPES] = {}
     plans = []
     for plan in all_plans:
@@ -208,7 +208,7 @@ def create_default_global_save_plan(all_plans: list[SavePlan], rewrite_index_hin
 
 
 def create_default_local_load_plan(state_dict: dict[str, Any], metadata: Metadata, strict: bool = True) -> LoadPlan:
-    """A plan that reads every entry of a flat state dict. https://pytorch.org/docs → create_default_local_load_plan
+    """Return a plan that reads every entry of a flat state dict. https://pytorch.org/docs → create_default_local_load_plan
 
     RuntimeError for an entry that the checkpoint lacks, ValueError for a tensor of another size.
     """
@@ -234,5 +234,5 @@ def create_default_local_load_plan(state_dict: dict[str, Any], metadata: Metadat
 
 
 def create_default_global_load_plan(all_plans: list[LoadPlan]) -> list[LoadPlan]:
-    """The plans of all ranks, as they are. https://pytorch.org/docs → create_default_global_load_plan"""
+    """Return the plans of all ranks, as they are. https://pytorch.org/docs → create_default_global_load_plan"""
     return all_plans

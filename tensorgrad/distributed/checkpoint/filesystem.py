@@ -9,7 +9,6 @@ import io
 import os
 import re
 import uuid
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -66,7 +65,7 @@ class FileSystemWriter(StorageWriter):
         self.save_id = str(uuid.uuid4())
 
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
-        """Nothing is needed."""
+        """Do nothing."""
 
     def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
         self.path.mkdir(parents=True, exist_ok=True)
@@ -124,7 +123,7 @@ class FileSystemWriter(StorageWriter):
         return isinstance(checkpoint_id, Path) or "://" not in str(checkpoint_id)
 
     def stage(self, state_dict: dict[str, Any]) -> dict[str, Any]:
-        """A copy of a state dict on the CPU, which training does not change."""
+        """Return a copy of a state dict on the CPU, which training does not change."""
         from .staging import staged
         return staged(state_dict)  # type: ignore[no-any-return]
 
@@ -235,18 +234,21 @@ def _done(value: Any) -> Future[Any]:
 
 
 def _compact(tensor: Any) -> Any:
-    """A tensor on the CPU in memory that is no larger than it: a file would hold all of it."""
+    """Return a tensor on the CPU in memory that is no larger than it: a file would hold all of it."""
     tensor = tensor.detach().cpu().contiguous()
     return tensor if tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size() else tensor.clone()
 
 
+def _size(item: WriteItem) -> int:
+    return item.tensor_storage_size() or 1
+
+
 def _shares(items: list[WriteItem], count: int) -> list[list[WriteItem]]:
-    """The items in so many lists of about as many bytes each, the largest first."""
-    size: Callable[[WriteItem], int] = lambda item: item.tensor_storage_size() or 1  # noqa: E731
+    """Share the items out to so many lists of about as many bytes each, the largest first."""
     shares: list[list[WriteItem]] = [[] for _ in range(min(count, len(items)) or 1)]
     loads = [0] * len(shares)
-    for item in sorted(items, key=size, reverse=True):
+    for item in sorted(items, key=_size, reverse=True):
         least = loads.index(min(loads))
         shares[least].append(item)
-        loads[least] += size(item)
+        loads[least] += _size(item)
     return shares

@@ -101,7 +101,7 @@ class BroadcastingTorchSaveReader(StorageReader):
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(prog=f"python -m {__package__}.format_utils", description=(__doc__ or "").split(". ")[0])
     parser.add_argument("mode", choices=["torch_to_dcp", "dcp_to_torch"])
     parser.add_argument("src", help="what to read")

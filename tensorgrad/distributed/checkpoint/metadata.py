@@ -1,4 +1,4 @@
-"""What a checkpoint says of itself, in the file `.metadata`: PyTorch's classes, by their names and fields.
+"""The index of a checkpoint, the file `.metadata`: PyTorch's classes, by their names and fields.
 
 https://pytorch.org/docs → torch.distributed.checkpoint
 """
@@ -36,7 +36,7 @@ FORMATS = dict(zip(_MEM_FORMAT_ENCODING, (tg.contiguous_format, tg.channels_last
 
 @dataclass
 class TensorProperties:
-    """What makes a tensor besides its shape and values; only the dtype is read."""
+    """The properties of a tensor besides its shape and values; only the dtype is read."""
 
     dtype: Any = field(default_factory=tg.get_default_dtype)
     layout: Any = tg.strided
@@ -54,7 +54,7 @@ class TensorProperties:
 
     @staticmethod
     def create_from_tensor(tensor: Any) -> TensorProperties:
-        """The properties of a tensor."""
+        """Return the properties of a tensor."""
         return TensorProperties(tensor.dtype, tensor.layout, tensor.requires_grad, tg.contiguous_format, tensor.is_pinned())
 
 

@@ -16,7 +16,7 @@ __all__ = ["BytesIOWriteData", "LoadItemType", "LoadPlan", "LoadPlanner", "ReadI
 
 
 class WriteItemType(Enum):
-    """What is written: a tensor, a block of one, or bytes."""
+    """The kind of an entry that is written: a tensor, a block of one, or bytes."""
 
     TENSOR = auto()
     SHARD = auto()
@@ -24,7 +24,7 @@ class WriteItemType(Enum):
 
 
 class LoadItemType(Enum):
-    """What is read: a block of a tensor, or bytes."""
+    """The kind of an entry that is read: a block of a tensor, or bytes."""
 
     TENSOR = auto()
     BYTE_IO = auto()
@@ -48,7 +48,7 @@ class TensorWriteData:
 
 @dataclass(frozen=True)
 class WriteItem:
-    """One thing that a rank writes."""
+    """An entry that a rank writes."""
 
     index: MetadataIndex
     type: WriteItemType
@@ -56,13 +56,13 @@ class WriteItem:
     tensor_data: TensorWriteData | None = None
 
     def tensor_storage_size(self) -> int | None:
-        """The bytes of the tensor; None for what is none."""
+        """Return the number of bytes of the tensor; None for what is none."""
         return None if self.tensor_data is None else prod(self.tensor_data.size) * self.tensor_data.properties.dtype.itemsize
 
 
 @dataclass(frozen=True)
 class ReadItem:
-    """One thing that a rank reads: a block of `lengths` elements, from the offsets in the file's block to those in the tensor."""
+    """An entry that a rank reads: a block of `lengths` elements, from the offsets in the file's block to those in the tensor."""
 
     type: LoadItemType
     dest_index: MetadataIndex
@@ -101,19 +101,19 @@ class SavePlanner(ABC):
 
     @abstractmethod
     def create_local_plan(self) -> SavePlan:
-        """What this rank could write."""
+        """Return what this rank could write."""
 
     @abstractmethod
     def create_global_plan(self, all_plans: list[SavePlan]) -> tuple[list[SavePlan], Metadata]:
-        """What each rank is to write, and the index of it all."""
+        """Return what each rank is to write, and the index of it all."""
 
     @abstractmethod
     def finish_plan(self, new_plan: SavePlan) -> SavePlan:
-        """This rank's plan, as it will be carried out."""
+        """Return this rank's plan, as it will be carried out."""
 
     @abstractmethod
     def resolve_data(self, write_item: WriteItem) -> Any:
-        """The tensor, or the bytes in an io.BytesIO, of one item."""
+        """Return the tensor, or the bytes in an io.BytesIO, of one item."""
 
 
 class LoadPlanner(ABC):
@@ -126,15 +126,15 @@ class LoadPlanner(ABC):
 
     @abstractmethod
     def create_local_plan(self) -> LoadPlan:
-        """What this rank reads."""
+        """Return what this rank reads."""
 
     @abstractmethod
     def create_global_plan(self, global_plan: list[LoadPlan]) -> list[LoadPlan]:
-        """What each rank reads, after a look at all plans."""
+        """Return what each rank reads, after a look at all plans."""
 
     @abstractmethod
     def finish_plan(self, central_plan: LoadPlan) -> LoadPlan:
-        """This rank's plan, as it will be carried out."""
+        """Return this rank's plan, as it will be carried out."""
 
     @abstractmethod
     def load_bytes(self, read_item: ReadItem, value: io.BytesIO) -> None:
@@ -142,7 +142,7 @@ class LoadPlanner(ABC):
 
     @abstractmethod
     def resolve_tensor(self, read_item: ReadItem) -> Any:
-        """The block of a tensor that is to be filled."""
+        """Return the block of a tensor that is to be filled."""
 
     @abstractmethod
     def commit_tensor(self, read_item: ReadItem, tensor: Any) -> None:

@@ -17,10 +17,10 @@ class AsyncStager(Protocol):
     """Anything that copies a state dict for `async_save`. https://pytorch.org/docs → torch.distributed.checkpoint.staging.AsyncStager"""
 
     def stage(self, state_dict: dict[str, Any]) -> Any:
-        """The copy, or a future of it."""
+        """Return the copy, or a future of it."""
 
     def close(self) -> None:
-        """Called by the program after the last save."""
+        """End; the program calls this after the last save."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class DefaultStager:
         self.config = StagingOptions() if config is None else config
 
     def stage(self, state_dict: dict[str, Any]) -> Any:
-        """The copy, or a future of it that has ended: training may change tensors at once."""
+        """Return the copy, or a future of it that has ended: training may change tensors at once."""
         copy = staged(state_dict)
         if not self.config.use_async_staging:
             return copy
@@ -49,7 +49,7 @@ class DefaultStager:
         return future
 
     def close(self) -> None:
-        """Nothing is kept between saves."""
+        """Do nothing: nothing is kept between saves."""
 
 
 class BlockingAsyncStager(DefaultStager):
@@ -60,7 +60,7 @@ class BlockingAsyncStager(DefaultStager):
 
 
 def staged(value: Any) -> Any:
-    """A copy of nested dicts, lists and tuples, their tensors on the CPU. Tensors that are one tensor stay one.
+    """Return a copy of nested dicts, lists and tuples, their tensors on the CPU. Tensors that are one tensor stay one.
 
     >>> import tensorgrad as torch
     >>> x = torch.ones(2)

@@ -39,7 +39,7 @@ WRAPPERS = ("_checkpoint_wrapped_module", "_orig_mod")      # names that wrapper
 
 @dataclass
 class StateDictOptions:
-    """What `get_state_dict` and `set_state_dict` do. https://pytorch.org/docs → torch.distributed.checkpoint.state_dict.StateDictOptions
+    """Options of `get_state_dict` and `set_state_dict`. https://pytorch.org/docs → torch.distributed.checkpoint.state_dict.StateDictOptions
 
     full_state_dict: all of the state of a ZeroRedundancyOptimizer on each rank; with cpu_offload on rank 0 only, and empty dicts elsewhere.
     cpu_offload: tensors on the CPU. ignore_frozen_params: leave parameters out that need no gradient. strict: errors for what is missing.
@@ -69,7 +69,7 @@ class StateDictOptions:
 
 
 def canonical(model: Any, name: str) -> str:
-    """The name of a parameter or buffer without what DistributedDataParallel and other wrappers put into it."""
+    """Return the name of a parameter or buffer without what DistributedDataParallel and other wrappers put into it."""
     here, kept = model, []
     for part in name.split("."):
         if part not in WRAPPERS and not (isinstance(here, DistributedDataParallel) and part == "module"):
@@ -79,7 +79,7 @@ def canonical(model: Any, name: str) -> str:
 
 
 def _names(model: Module) -> dict[Any, str]:
-    """The canonical name of each parameter."""
+    """Return the canonical name of each parameter."""
     return {param: canonical(model, name) for name, param in model.named_parameters()}
 
 
@@ -87,7 +87,7 @@ def _names(model: Module) -> dict[Any, str]:
 
 
 def get_model_state_dict(model: Module, *, options: StateDictOptions | None = None) -> dict[str, Any]:
-    """The state dict of a model under canonical names. https://pytorch.org/docs → get_model_state_dict"""
+    """Return the state dict of a model under canonical names. https://pytorch.org/docs → get_model_state_dict"""
     options = options or StateDictOptions()
     if options.elsewhere():
         return {}
@@ -100,7 +100,7 @@ def get_model_state_dict(model: Module, *, options: StateDictOptions | None = No
 
 
 def set_model_state_dict(model: Module, model_state_dict: dict[str, Any], *, options: StateDictOptions | None = None) -> Any:
-    """Load a state dict with canonical names into a model; (missing_keys, unexpected_keys). https://pytorch.org/docs → set_model_state_dict"""
+    """Load a state dict with canonical names into a model. Returns (missing_keys, unexpected_keys). https://pytorch.org/docs → set_model_state_dict"""
     options = options or StateDictOptions()
     if options.broadcast_from_rank0:
         model_state_dict = _from_rank_0(model_state_dict, flat=True)
@@ -116,7 +116,7 @@ def set_model_state_dict(model: Module, model_state_dict: dict[str, Any], *, opt
 
 
 def get_optimizer_state_dict(model: Module, optimizers: Optimizer | Iterable[Optimizer], *, options: StateDictOptions | None = None) -> dict[str, Any]:
-    """The state of optimizers under the canonical names of the model's parameters. https://pytorch.org/docs → get_optimizer_state_dict
+    """Return the state of optimizers under the canonical names of the model's parameters. https://pytorch.org/docs → get_optimizer_state_dict
 
     An optimizer without a state gets one first, as of a step with gradients of 0; the parameters stay as they are. Of a `ZeroRedundancyOptimizer`, the
     part of this rank; full_state_dict=True gives all of it, and all ranks have to ask.
@@ -162,13 +162,13 @@ def set_optimizer_state_dict(model: Module, optimizers: Optimizer | Iterable[Opt
 
 
 def get_state_dict(model: Module, optimizers: Optimizer | Iterable[Optimizer], *, options: StateDictOptions | None = None) -> tuple[Any, Any]:
-    """(`get_model_state_dict`, `get_optimizer_state_dict`). https://pytorch.org/docs → get_state_dict"""
+    """Return (`get_model_state_dict`, `get_optimizer_state_dict`). https://pytorch.org/docs → get_state_dict"""
     return get_model_state_dict(model, options=options), get_optimizer_state_dict(model, optimizers, options=options)
 
 
 def set_state_dict(model: Module, optimizers: Optimizer | Iterable[Optimizer], *, model_state_dict: dict[str, Any], optim_state_dict: dict[str, Any],
                    options: StateDictOptions | None = None) -> Any:
-    """`set_optimizer_state_dict`, then `set_model_state_dict`, whose result it gives. https://pytorch.org/docs → set_state_dict"""
+    """Call `set_optimizer_state_dict`, then `set_model_state_dict`, whose result is returned. https://pytorch.org/docs → set_state_dict"""
     if _several(optimizers):
         set_optimizer_state_dict(model, optimizers, optim_state_dict, options=options)
     return set_model_state_dict(model, model_state_dict, options=options)
@@ -196,7 +196,7 @@ def _init_optim_state(optimizer: Any) -> None:
 
 
 def _numbered(optimizer: Any, options: StateDictOptions) -> dict[str, Any] | None:
-    """The state dict of an optimizer, its own part of it if it is spread over ranks; None where rank 0 alone gets it."""
+    """Return the state dict of an optimizer, its own part of it if it is spread over ranks; None where rank 0 alone gets it."""
     if not isinstance(optimizer, ZeroRedundancyOptimizer):
         return optimizer.state_dict()  # type: ignore[no-any-return]
     if not options.full_state_dict:
@@ -207,7 +207,7 @@ def _numbered(optimizer: Any, options: StateDictOptions) -> dict[str, Any] | Non
 
 
 def _part(optimizer: Any, names: dict[Any, str], state: dict[str, Any], groups: list[dict[str, Any]], strict: bool) -> dict[str, Any]:
-    """The part of a state dict that is one optimizer's, its groups in its order."""
+    """Return the part of a state dict that is one optimizer's, its groups in its order."""
     if all(isinstance(key, int) for key in state) and not all(isinstance(name, str) for group in groups for name in group["params"]):
         return {"state": state, "param_groups": groups}
     of_param = {name: group for group in groups for name in group["params"]}
@@ -228,7 +228,7 @@ def _part(optimizer: Any, names: dict[Any, str], state: dict[str, Any], groups: 
 
 
 def _flat(state: dict[str, Any], groups: list[dict[str, Any]]) -> dict[str, Any]:
-    """The state and the options of each parameter under keys that begin with its name."""
+    """Put the state and the options of each parameter under keys that begin with its name."""
     flat = {}
 
     def visit(prefix: str, values: dict[Any, Any]) -> None:
@@ -246,7 +246,7 @@ def _flat(state: dict[str, Any], groups: list[dict[str, Any]]) -> dict[str, Any]
 
 
 def _nested(optimizer: Any, names: dict[Any, str], flat: dict[str, Any]) -> dict[str, Any]:
-    """What `_flat` made flat, as far as it is one optimizer's."""
+    """Undo `_flat` for the parameters of one optimizer."""
     nested: dict[str, Any] = {"state": {}, "param_groups": []}
     for own in optimizer.param_groups:
         known = [names[param] for param in own["params"]]
@@ -270,7 +270,7 @@ def _nested(optimizer: Any, names: dict[Any, str], flat: dict[str, Any]) -> dict
 
 
 def _from_rank_0(state: dict[str, Any], flat: bool) -> dict[str, Any]:
-    """The state dict that rank 0 has, on all ranks: its structure as an object, then one tensor after the other."""
+    """Bring the state dict of rank 0 to all ranks: its structure as an object, then one tensor after the other."""
     values, paths = (state, {}) if flat else flatten_state_dict(state)
     first = dist.get_rank() == 0
     outline: list[Any] = [[(key, paths.get(key), (tuple(value.shape), value.dtype) if isinstance(value, tg.Tensor) else None,

@@ -40,7 +40,7 @@ def load(state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike[str] | 
 
 def load_state_dict(state_dict: dict[str, Any], storage_reader: StorageReader, process_group: Any = None, coordinator_rank: int = 0, no_dist: bool = False,
                     planner: LoadPlanner | None = None) -> None:
-    """`load` under its old name, for plain state dicts. https://pytorch.org/docs → torch.distributed.checkpoint.load_state_dict"""
+    """Call `load` under its old name, for plain state dicts. https://pytorch.org/docs → torch.distributed.checkpoint.load_state_dict"""
     warnings.warn("`load_state_dict` is deprecated and will be removed in future versions. Please use `load` instead.", FutureWarning, stacklevel=2)
     storage_reader.reset()
     _load_state_dict(state_dict, storage_reader, Together(process_group, no_dist), planner)
@@ -48,7 +48,7 @@ def load_state_dict(state_dict: dict[str, Any], storage_reader: StorageReader, p
 
 def _load_state_dict_from_keys(keys: set[str] | str | None = None, *, checkpoint_id: Any = None, storage_reader: StorageReader | None = None,
                                process_group: Any = None) -> dict[str, Any]:
-    """A new state dict with all entries of a checkpoint, or with those under some keys."""
+    """Return a new state dict with all entries of a checkpoint, or with those under some keys."""
     state_dict: dict[str, Any] = {}
     planner = _EmptyStateDictLoadPlanner({keys} if isinstance(keys, str) else keys)
     _load_state_dict(state_dict, _reader(storage_reader, checkpoint_id), Together(process_group, alone(False, "load")), planner)

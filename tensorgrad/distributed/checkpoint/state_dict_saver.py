@@ -31,7 +31,7 @@ class AsyncCheckpointerType(Enum):
 
 @dataclass
 class AsyncSaveResponse:
-    """What `async_save` gives if the stager gives a future: when the copy is there, and when the checkpoint is."""
+    """The futures that `async_save` returns if the stager gives one: of the copy, and of the checkpoint."""
 
     staging_completion: Future[None]
     upload_completion: Future[Metadata]
@@ -78,8 +78,8 @@ def async_save(state_dict: STATE_DICT_TYPE, *, checkpoint_id: str | os.PathLike[
     https://pytorch.org/docs → torch.distributed.checkpoint.async_save
 
     All ranks call it. The thread communicates over a group of its own, so that the program may go on with collectives. async_stager: an object whose
-    `stage(state_dict)` makes the copy, or a future of it: then this returns an `AsyncSaveResponse`. One save at a time into a folder: wait for the
-    future before the next.
+    `stage(state_dict)` makes the copy, or a future of it: then this returns an `AsyncSaveResponse`. Wait for the future before the next save into
+    the folder.
     """
     solitary = alone(no_dist, "save")
     writer = _writer(storage_writer, checkpoint_id)
@@ -94,14 +94,14 @@ def async_save(state_dict: STATE_DICT_TYPE, *, checkpoint_id: str | os.PathLike[
 
 def save_state_dict(state_dict: STATE_DICT_TYPE, storage_writer: StorageWriter, process_group: Any = None, coordinator_rank: int = 0, no_dist: bool = False,
                     planner: SavePlanner | None = None) -> Metadata:
-    """`save` under its old name. https://pytorch.org/docs → torch.distributed.checkpoint.save_state_dict"""
+    """Call `save` under its old name. https://pytorch.org/docs → torch.distributed.checkpoint.save_state_dict"""
     warnings.warn("`save_state_dict` is deprecated and will be removed in future versions.Please use `save` instead.", FutureWarning, stacklevel=2)
     storage_writer.reset()
     return _save_state_dict(state_dict, storage_writer, Together(process_group, no_dist), planner)
 
 
 def states_of(state_dict: STATE_DICT_TYPE) -> STATE_DICT_TYPE:
-    """A state dict with the states of the objects at its top."""
+    """Return the state dict with the states of the objects at its top."""
     return {key: value.state_dict() if isinstance(value, Stateful) else value for key, value in state_dict.items()}
 
 
@@ -109,12 +109,12 @@ _background: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()      # a group �
 
 
 def _own_group(group: Any) -> Any:
-    """A group of the same ranks that nobody else uses."""
+    """Return a group of the same ranks that nobody else uses."""
     group = dist.group.WORLD if group is None else group
+    if dist.get_world_size(group) == 1:
+        return group
     if group not in _background:
-        if dist.get_world_size(group) == 1:
-            return group
-        _background[group] = dist.new_group(dist.get_process_group_ranks(group), use_local_synchronization=group is not dist.group.WORLD)
+        _background[group] = dist.split_group(group, [list(range(dist.get_world_size(group)))])
     return _background[group]
 
 

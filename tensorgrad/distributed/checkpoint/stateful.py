@@ -1,4 +1,4 @@
-"""What has a state. https://pytorch.org/docs → torch.distributed.checkpoint.stateful"""
+"""The protocol of objects that have a state. https://pytorch.org/docs → torch.distributed.checkpoint.stateful"""
 from __future__ import annotations
 
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -11,7 +11,7 @@ class Stateful(Protocol):
     """Anything with `state_dict` and `load_state_dict`: a module, an optimizer, a scheduler, a class of a program. `save` and `load` call them."""
 
     def state_dict(self) -> dict[str, Any]:
-        """The state; `load` fills its tensors in place, so it is called before loading, too."""
+        """Return the state; `load` fills its tensors in place, so it is called before loading, too."""
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over a state."""

@@ -15,7 +15,7 @@ __all__ = ["StorageReader", "StorageWriter", "WriteResult"]
 
 @dataclass(frozen=True)
 class WriteResult:
-    """What has become of one item: how many bytes, and where they are."""
+    """The place of one item in the files, and how many bytes it has there."""
 
     index: MetadataIndex
     size_in_bytes: int
@@ -56,7 +56,7 @@ class StorageWriter(ABC):
         """Return True if checkpoints of this name can be written."""
 
     def storage_meta(self) -> StorageMeta | None:
-        """What the index is to say of this save."""
+        """Return what the index is to say of this save."""
         return None
 
 
@@ -70,7 +70,7 @@ class StorageReader(ABC):
 
     @abstractmethod
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
-        """The index of the checkpoint."""
+        """Return the index of the checkpoint."""
 
     @abstractmethod
     def set_up_storage_reader(self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:

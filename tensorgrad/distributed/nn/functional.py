@@ -26,7 +26,7 @@ OVER_RANKS = {ReduceOp.MIN: tg.Tensor.amin, ReduceOp.MAX: tg.Tensor.amax, Reduce
 
 
 def broadcast(tensor: Any, src: int, group: Any = None) -> Any:
-    """The tensor of the rank `src` on each rank; its gradient is the sum of those of all ranks, there, and 0 elsewhere.
+    """Return the tensor of the rank `src` on each rank; its gradient is the sum of those of all ranks, there, and 0 elsewhere.
 
     https://pytorch.org/docs → torch.distributed.nn.functional.broadcast
     """
@@ -34,17 +34,17 @@ def broadcast(tensor: Any, src: int, group: Any = None) -> Any:
 
 
 def gather(tensor: Any, dst: int = 0, group: Any = None) -> tuple[Any, ...]:
-    """The tensors of all ranks in a tuple at the rank `dst`, and zeros elsewhere. https://pytorch.org/docs → torch.distributed.nn.functional.gather"""
+    """Return the tensors of all ranks in a tuple at the rank `dst`, and zeros elsewhere. https://pytorch.org/docs → torch.distributed.nn.functional.gather"""
     return _Gather.apply(dst, group, tensor)  # type: ignore[no-any-return]
 
 
 def scatter(tensors: Sequence[Any], src: int = 0, group: Any = None) -> Any:
-    """The i-th tensor of the rank `src` at the i-th rank. https://pytorch.org/docs → torch.distributed.nn.functional.scatter"""
+    """Return the i-th tensor of the rank `src` at the i-th rank. https://pytorch.org/docs → torch.distributed.nn.functional.scatter"""
     return _Scatter.apply(src, group, *tensors)
 
 
 def reduce(tensor: Any, dst: int, op: ReduceOp = ReduceOp.SUM, group: Any = None) -> Any:
-    """The reduction of the tensors of all ranks at the rank `dst`; elsewhere the values mean nothing.
+    """Return the reduction of the tensors of all ranks at the rank `dst`; elsewhere the values mean nothing.
 
     https://pytorch.org/docs → torch.distributed.nn.functional.reduce
     """
@@ -52,14 +52,14 @@ def reduce(tensor: Any, dst: int, op: ReduceOp = ReduceOp.SUM, group: Any = None
 
 
 def reduce_scatter(output: Any, input_list: Sequence[Any], op: ReduceOp = ReduceOp.SUM, group: Any = None) -> Any:
-    """The reduction of the i-th tensors of all ranks at the i-th rank. https://pytorch.org/docs → torch.distributed.nn.functional.reduce_scatter"""
+    """Return the reduction of the i-th tensors of all ranks at the i-th rank. https://pytorch.org/docs → torch.distributed.nn.functional.reduce_scatter"""
     if op in LINEAR:
         return _ReduceScatter.apply(op, group, output.detach(), *input_list)
     return _over_ranks(op, all_to_all([tg.empty_like(output) for _ in input_list], input_list, group))
 
 
 def all_gather(tensor: Any, group: Any = None) -> tuple[Any, ...]:
-    """The tensors of all ranks in a tuple on each; a tensor's gradient is the sum of what each rank has for it.
+    """Return the tensors of all ranks in a tuple on each; a tensor's gradient is the sum of what each rank has for it.
 
     https://pytorch.org/docs → torch.distributed.nn.functional.all_gather
     """
@@ -67,17 +67,17 @@ def all_gather(tensor: Any, group: Any = None) -> tuple[Any, ...]:
 
 
 def _all_gather_base(output_tensor: Any, input_tensor: Any, group: Any = None) -> Any:
-    """`all_gather` into one tensor, along its first axis."""
+    """Do `all_gather` into one tensor, along its first axis."""
     return _AllGatherInto.apply(group, output_tensor.detach(), input_tensor)
 
 
 def all_to_all(output_tensor_list: Sequence[Any], input_tensor_list: Sequence[Any], group: Any = None) -> tuple[Any, ...]:
-    """At the j-th rank, the j-th tensors of all ranks, in a tuple. https://pytorch.org/docs → torch.distributed.nn.functional.all_to_all"""
+    """Return, at the j-th rank, the j-th tensors of all ranks in a tuple. https://pytorch.org/docs → torch.distributed.nn.functional.all_to_all"""
     return _AllToAll.apply(group, [out.detach() for out in output_tensor_list], *input_tensor_list)  # type: ignore[no-any-return]
 
 
 def all_to_all_single(output: Any, input: Any, output_split_sizes: Any = None, input_split_sizes: Any = None, group: Any = None) -> Any:
-    """`all_to_all` of the parts of one tensor along its first axis: equal ones, or of the sizes given.
+    """Do `all_to_all` of the parts of one tensor along its first axis: equal ones, or of the sizes given.
 
     https://pytorch.org/docs → torch.distributed.nn.functional.all_to_all_single
     """
@@ -85,7 +85,7 @@ def all_to_all_single(output: Any, input: Any, output_split_sizes: Any = None, i
 
 
 def all_reduce(tensor: Any, op: ReduceOp = ReduceOp.SUM, group: Any = None) -> Any:
-    """The reduction of the tensors of all ranks on each of them. https://pytorch.org/docs → torch.distributed.nn.functional.all_reduce
+    """Return the reduction of the tensors of all ranks on each of them. https://pytorch.org/docs → torch.distributed.nn.functional.all_reduce
 
     >>> import tensorgrad as torch, tensorgrad.distributed as dist
     >>> from tensorgrad.distributed.nn.functional import all_reduce
@@ -103,7 +103,7 @@ def all_reduce(tensor: Any, op: ReduceOp = ReduceOp.SUM, group: Any = None) -> A
 
 
 def _over_ranks(op: ReduceOp, tensors: tuple[Any, ...]) -> Any:
-    """The reduction of the tensors of all ranks, by an op that has a gradient."""
+    """Return the reduction of the tensors of all ranks, by an op that has a gradient."""
     if op not in OVER_RANKS:
         raise RuntimeError(f"the reduction {op} has no gradient: use torch.distributed.all_reduce, which records none")
     return OVER_RANKS[op](tg.stack(tensors), 0)
@@ -115,7 +115,7 @@ def _here(rank: int, group: Any) -> bool:
 
 
 def _shared(op: ReduceOp, group: Any, g: Any) -> Any:
-    """The gradient of one summand: all of it, or its share of a mean."""
+    """Return the gradient of a summand: all of it, or its share of a mean."""
     return g / dist.get_world_size(group) if op is ReduceOp.AVG else g
 
 

@@ -24,14 +24,14 @@ class PostLocalSGDOptimizer(Optimizer):
 
     @property
     def state(self) -> Any:                             # type: ignore[override]
-        """The state of the inner optimizer."""
+        """Return the state of the inner optimizer."""
         return self.optim.state
 
     def __repr__(self) -> str:
         return repr(self.optim)
 
     def state_dict(self) -> dict[str, Any]:
-        """The inner optimizer's state, and under "step" how many steps the averager has counted."""
+        """Return the inner optimizer's state, and under "step" how many steps the averager has counted."""
         return {**self.optim.state_dict(), "step": self.averager.step}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

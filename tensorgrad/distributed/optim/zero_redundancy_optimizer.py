@@ -92,7 +92,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         return self._owners[param] == self.rank
 
     def _own_part(self, group: dict[str, Any]) -> dict[str, Any]:
-        """A parameter group with this rank's parameters only, the largest first, as they were shared out."""
+        """Return a parameter group with this rank's parameters only, the largest first, as they were shared out."""
         order = sorted(range(len(group["params"])), key=lambda i: group["params"][i].numel(), reverse=True)
         own = [i for i in order if self._owners[group["params"][i]] == self.rank]
         return group | {name: [group[name][i] for i in own] for name in ("params", "param_names") if name in group}
@@ -146,26 +146,23 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     # uneven numbers of batches
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """The hook for `Join`: a rank that has no more batches goes on to update and send its parameters, by the gradients that these have.
-
-        `Join([model, optimizer])` with DistributedDataParallel(…, gradient_as_bucket_view=True) gives them the others' gradients first.
-        """
+        """Return the hook for `Join`: a rank that has no more batches goes on to update and send its parameters, by the gradients that these have."""
         return _StepsOn(self)
 
     @property
     def join_device(self) -> Any:
-        """The device of the first parameter."""
+        """Return the device of the first parameter."""
         return self.param_groups[0]["params"][0].device
 
     @property
     def join_process_group(self) -> Any:
-        """The ranks that the state is spread over."""
+        """Return the ranks that the state is spread over."""
         return self.process_group
 
     # checkpoints
 
     def own_state_dict(self) -> dict[str, Any]:
-        """The state of this rank's parameters only, under their numbers among all parameters; all groups and their options.
+        """Return the state of this rank's parameters only, under their numbers among all parameters; all groups and their options.
 
         `distributed.checkpoint.state_dict.get_optimizer_state_dict` takes this, so that each rank saves its own part.
         """
@@ -193,7 +190,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
                 self._consolidated |= serialization.load(io.BytesIO(data.cpu().numpy().tobytes()), map_location="cpu")
 
     def state_dict(self) -> dict[str, Any]:
-        """The whole state as of the last `consolidate_state_dict` to this rank, as the plain optimizer's would be.
+        """Return the whole state as of the last `consolidate_state_dict` to this rank, as the plain optimizer's would be.
 
         RuntimeError if there was none: call it on all ranks, or let `get_optimizer_state_dict` save each rank's part.
         """
@@ -226,7 +223,7 @@ class _StepsOn(JoinHook):
 
 
 def _checked(params: Any) -> list[Any]:
-    """The tensors or groups in a list, or PyTorch's error."""
+    """Return the tensors or groups in a list, or raise PyTorch's error."""
     if isinstance(params, tg.Tensor):
         raise TypeError(f"`params` argument should be an iterable of Tensors, but got {tg.typename(params)}")
     if not isinstance(params, Iterable):
@@ -248,14 +245,14 @@ def _copy_options(source: list[dict[str, Any]], target: list[dict[str, Any]]) ->
 
 
 def _flat(params: list[Any], fill: bool) -> Any:
-    """A new tensor as long as all parameters together, with their values if they are to be sent."""
+    """Return a new tensor as long as all parameters together, with their values if they are to be sent."""
     if fill:
         return tg.cat([param.detach().reshape(-1) for param in params])
     return tg.empty(sum(param.numel() for param in params), dtype=params[0].dtype, device=params[0].device)
 
 
 def _bucket(params: list[Any]) -> Any:
-    """One tensor with the values of all parameters, which become views of it."""
+    """Return a tensor with the values of all parameters, which become views of it."""
     bucket = _flat(params, fill=True)
     for param, piece in zip(params, bucket.split([param.numel() for param in params]), strict=True):
         param.data = piece.view_as(param)
@@ -263,7 +260,7 @@ def _bucket(params: list[Any]) -> Any:
 
 
 def _on_cpu(state: Any) -> Any:
-    """A copy of an optimizer's state whose tensors are on the CPU and its own."""
+    """Return a copy of an optimizer's state whose tensors are on the CPU and its own."""
     if isinstance(state, tg.Tensor):
         return state.detach().to("cpu", copy=True)
     if isinstance(state, dict):

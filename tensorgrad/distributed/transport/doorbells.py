@@ -9,6 +9,7 @@ import os
 import socket
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -242,23 +243,21 @@ class Doorbells:
         message = HEADER.pack(len(body), 0, ABORT, isinstance(error, TimedOut)) + body
         for peer in self.peers:
             self._last_message(peer, message)
+            with suppress(OSError):
+                peer.socket.shutdown(socket.SHUT_RDWR)          # who waits for others sees only that a connection ends
         self.wake()
         return True
 
     def _last_message(self, peer: Peer, message: bytes) -> None:
-        """Send without waiting; a message that does not fit ends the connection."""
-        try:
-            if not peer.gone and peer.socket.send(message) < len(message):
-                peer.socket.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
+        """Send without waiting; a message that does not fit is left out."""
+        if not peer.gone:
+            with suppress(OSError):
+                peer.socket.send(message)
 
     def wake(self) -> None:
         """Let a thread that waits look at `reason`."""
-        try:
+        with suppress(OSError):
             self._waker.send(b"x")
-        except OSError:
-            pass
 
     def say_goodbye(self, reason: str) -> None:
         """Tell the others that this rank leaves, and its own threads why there is no going on."""

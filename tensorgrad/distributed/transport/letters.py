@@ -29,6 +29,17 @@ HEADER = struct.Struct("<Qqb15s")               # bytes, tag, kind, name of the 
 LETTER, ABORT, BYE = range(3)
 
 
+class _Names(dict[Any, str]):
+    """dtype → its name, which NumPy puts together each time."""
+
+    def __missing__(self, dtype: Any) -> str:
+        self[dtype] = name = dtype.name
+        return name  # type: ignore[no-any-return]
+
+
+NAMES = _Names()
+
+
 class Letter(Work):
     """A message that is sent or received. Only while somebody waits, or the thread runs, does it move."""
 
@@ -68,7 +79,7 @@ class _Line:
 
     def __init__(self, member: Member, link: socket.socket) -> None:
         self.member, self.rank, self.socket = member, member.rank, link
-        self.outbox: deque[tuple[list[memoryview], Letter | None]] = deque()
+        self.outbox: deque[tuple[list[memoryview], Letter]] = deque()
         self.head, self.have = bytearray(HEADER.size), 0
         self.arrival: _Arrival | None = None
         self.gone = self.left = self.started = False        # `started`: the first of the outbox has been sent in part
@@ -102,25 +113,28 @@ class Letters:
 
     def send(self, array: Any, to: int, tag: int, later: bool) -> Work:
         """Begin to send an array."""
-        letter = Letter(self, memoryview(array.view(np.uint8)), array.dtype.name, to, tag, later)
-        head = HEADER.pack(letter.view.nbytes, tag, LETTER, letter.dtype.encode())
+        view, dtype = memoryview(array.view(np.uint8)), NAMES[array.dtype]
+        pieces = [memoryview(HEADER.pack(view.nbytes, tag, LETTER, dtype.encode())), *([view] if view.nbytes else [])]
         with self._state:
             line = self._lines[to]
             self._check(line)
-            line.outbox.append(([memoryview(head), letter.view] if letter.view.nbytes else [memoryview(head)], letter))
+            if not line.outbox and self._put(line, pieces):
+                return Work.done()
+            self._check(line)
+            letter = Letter(self, view, dtype, to, tag, later)
+            line.outbox.append((pieces, letter))
             self._later += later
-            if len(line.outbox) == 1:
-                self._write(line)
-            if later and line.outbox:
+            self._poll.modify(line.socket, IN | OUT)
+            if later:
                 self._start()
-        self._end_some()
+        self._wake()
         if not later:
             letter.wait()
         return letter
 
     def receive(self, array: Any, source: int | None, tag: int, later: bool) -> Work:
         """Begin to receive an array."""
-        letter = Letter(self, memoryview(array.view(np.uint8)), array.dtype.name, source, tag, later)
+        letter = Letter(self, memoryview(array.view(np.uint8)), NAMES[array.dtype], source, tag, later)
         with self._state:
             self._check(None)
             self._later += later
@@ -158,9 +172,20 @@ class Letters:
             if late:
                 self._late(letter, limit, timeout is None)
             try:
-                self._turn(max(0.0, end - time.monotonic()))
+                if not self._is_there(letter):
+                    self._turn(max(0.0, end - time.monotonic()))
             finally:
                 self._free()
+
+    def _is_there(self, letter: Letter) -> bool:
+        """Look whether a message has arrived that can come from one rank only."""
+        line = self._lines.get(letter.source) if letter.source is not None else None
+        if line is None or line.outbox:
+            return False
+        with self._state:
+            self._read(line, once=True)
+        self._end_some(serving=True)
+        return letter.is_completed()
 
     def _late(self, letter: Letter, limit: float, fatal: bool) -> None:
         receives = any(letter is wanted for wanted in self._wanted) or any(letter is kept.wanted for kept in self._kept)
@@ -233,36 +258,38 @@ class Letters:
             if self._served and not serving:
                 self._wake()
 
-    def _write(self, line: _Line) -> None:
-        before = bool(line.outbox)
-        while line.outbox and not line.gone:
-            pieces, letter = line.outbox[0]
+    def _put(self, line: _Line, pieces: list[memoryview]) -> bool:
+        """Send what goes without waiting of a message; True if that was all of it."""
+        while pieces and not line.gone:
             try:
                 sent = line.socket.sendmsg(pieces) if hasattr(line.socket, "sendmsg") else line.socket.send(pieces[0])
             except BlockingIOError:
-                break
+                return False
             except OSError:
+                sent = -1
+            if sent < 0:
                 self._read(line)                # it may have said why
                 if not line.gone:
                     self._gone(line)
-                return
+                return False
             line.started = True
             while pieces and sent >= len(pieces[0]):
                 sent -= len(pieces.pop(0))
             if pieces:
                 pieces[0] = pieces[0][sent:]
-                continue
-            line.outbox.popleft()
-            line.started = False
-            if letter is not None:
-                self._ended(letter, letter.complete)
+        line.started = bool(pieces)
+        return not pieces
+
+    def _write(self, line: _Line) -> None:
+        """Send what goes without waiting of all messages to a rank."""
+        while line.outbox and self._put(line, line.outbox[0][0]):
+            letter = line.outbox.popleft()[1]
+            self._ended(letter, letter.complete)
         if not line.gone:
             self._poll.modify(line.socket, IN | OUT if line.outbox else IN)
-            if before and line.outbox:
-                self._wake()
 
-    def _read(self, line: _Line) -> None:
-        """Read what is there."""
+    def _read(self, line: _Line, once: bool = False) -> None:
+        """Read what is there; with `once`, no more than one message."""
         while not line.gone:
             arrival = line.arrival
             try:
@@ -280,10 +307,14 @@ class Letters:
                 line.have += got
                 if line.have == HEADER.size:
                     self._begin(line)
+                    if once and line.arrival is None:
+                        return
             else:
                 arrival.have += got
                 if arrival.have == arrival.view.nbytes:
                     self._arrived(line, arrival)
+                    if once:
+                        return
 
     def _begin(self, line: _Line) -> None:
         """A header has arrived: find who asked for the message."""
@@ -362,8 +393,7 @@ class Letters:
 
     def _fail_line(self, line: _Line, error: BaseException) -> None:
         for _, letter in line.outbox:
-            if letter is not None:
-                self._fail(letter, error)
+            self._fail(letter, error)
         line.outbox.clear()
         if line.arrival is not None and line.arrival.wanted is not None:
             self._fail(line.arrival.wanted, error)

@@ -1,12 +1,12 @@
 """MPI: the backend of clusters, over mpi4py. https://pytorch.org/docs → torch.distributed, "mpi"
 
-Blocking calls go straight to MPI with the memory of the arrays. Asynchronous ones are MPI's non-blocking calls: they move on whenever this process is in MPI.
+All collectives are MPI's non-blocking ones, on the memory of the arrays: MPI does not match blocking with non-blocking calls, and ranks need not agree on who
+waits at once. Asynchronous works move on whenever this process is in MPI.
 """
 from __future__ import annotations
 
 import os
 import socket
-import time
 import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -14,6 +14,7 @@ from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 from threading import get_ident, main_thread
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,7 @@ class _Waiting:
         self.transport, self.what = transport, what
 
     def __enter__(self) -> None:
-        guard.calls[get_ident()] = time.monotonic(), self.transport, self.what
+        guard.calls[get_ident()] = monotonic(), self.transport, self.what
 
     def __exit__(self, *error: object) -> None:
         guard.calls.pop(get_ident(), None)
@@ -113,7 +114,7 @@ class MPITransport(Transport):
 
     def __init__(self, MPI: Any, comm: Any, timeout: timedelta, label: str) -> None:
         super().__init__(comm.rank, comm.size, timeout)
-        self.MPI, self.comm, self.aside, self.label = MPI, comm, comm.Dup(), label
+        self.MPI, self.comm, self.aside, self.label, self.in_place = MPI, comm, comm.Dup(), label, MPI.IN_PLACE
         self.last_tag = int(comm.Get_attr(MPI.TAG_UB))          # of large messages; users have those below
         self.free_threads = MPI.Query_thread() == MPI.THREAD_MULTIPLE     # else the guard's thread does not call MPI
         self.pending: set[Requests] = set()
@@ -138,22 +139,30 @@ class MPITransport(Transport):
         return getattr(self.aside if later else self.comm, "I" + name.lower())(*args)
 
     def _run(self, what: str, later: bool, stages: Stages, order: Order | None = None) -> Work:
-        """Run stages of calls, now or as a work that goes on."""
+        """Run stages of calls, now or as a work that goes on. There is an order where there are later stages."""
         self._check_open()
         try:
-            if later:
+            if later or order is not None:
                 self._forget_ended()
-                return Requests(what, stages, self._start, self, order)
+                work = Requests(what, stages, self._start, self, order)
+                if later:
+                    return work
+                work.wait()
+                return Work.done()
             with self.waiting(what):
                 for stage in stages:
-                    if len(stage) == 1:
-                        name, *args = stage[0]
-                        getattr(self.comm, name)(*args)
-                    else:
-                        self.MPI.Request.Waitall([self._start(call, False) for call in stage])
+                    self._finish([self._start(call, False) for call in stage])
         except self.MPI.Exception as error:
             raise self.failure(what, error) from error
         return Work.done()
+
+    def _finish(self, requests: list[Any], statuses: list[Any] | None = None) -> None:
+        """Wait for requests, and meanwhile move on the works that other ranks may wait for."""
+        while self.order.works:
+            if self.MPI.Request.Testall(requests, statuses):
+                return
+            self.order.poll()
+        self.MPI.Request.Waitall(requests, statuses)
 
     def _check_open(self) -> None:
         if self.closed:
@@ -176,14 +185,14 @@ class MPITransport(Transport):
 
     def allreduce(self, call: Call, array: Any, op: ReduceOp) -> Work:
         how = native(array.dtype, op)
-        if call.later or how is None or how[2] is not None or array.size > mpi_types.LIMIT or self.closed:
+        if call.later or how is None or how[2] is not None or array.size > mpi_types.LIMIT or self.order.works or self.closed:
             if how is None:
-                return self._run(call.kind, call.later, self._fold(array, op, None), self.order if call.later else None)
+                return self._run(call.kind, call.later, self._fold(array, op, None), self.order)
             return self._run(call.kind, call.later, self._reduce(array, op, how, None))
         thread = get_ident()
-        guard.calls[thread] = time.monotonic(), self, call.kind
+        guard.calls[thread] = monotonic(), self, call.kind
         try:
-            self.comm.Allreduce(self.MPI.IN_PLACE, (array, array.size, how[0]), how[1])
+            self.comm.Iallreduce(self.in_place, (array, array.size, how[0]), how[1]).Wait()
         except self.MPI.Exception as error:
             raise self.failure(call.kind, error) from error
         finally:
@@ -195,7 +204,7 @@ class MPITransport(Transport):
     def reduce(self, call: Call, array: Any, root: int, op: ReduceOp) -> Work:
         how = native(array.dtype, op)
         if how is None:
-            return self._run(call.kind, call.later, self._fold(array, op, root), self.order if call.later else None)
+            return self._run(call.kind, call.later, self._fold(array, op, root), self.order)
         return self._run(call.kind, call.later, self._reduce(array, op, how, root))
 
     def _reduce(self, array: Any, op: ReduceOp, how: Any, root: int | None) -> Stages:
@@ -203,7 +212,7 @@ class MPITransport(Transport):
         unit, operation, view = how
         numbers = array if view is None else array.view(view)
         pieces = [numbers[start:start + mpi_types.LIMIT] for start in range(0, max(numbers.size, 1), mpi_types.LIMIT)]
-        here = self.MPI.IN_PLACE
+        here = self.in_place
         if root is None:
             yield [("Allreduce", here, (piece, piece.size, unit), operation) for piece in pieces]
         elif root == self.rank:
@@ -314,7 +323,7 @@ class MPITransport(Transport):
         status = self.MPI.Status()
         try:
             with self.waiting("RECV"):
-                self.comm.Recv(place, sender, tag, status)
+                self._finish([self.comm.Irecv(place, sender, tag)], [status])
         except self.MPI.Exception as error:
             raise self.failure("RECV", error) from error
         return Work.done(source=received(status))
@@ -357,12 +366,12 @@ class MPITransport(Transport):
 
     def tell(self, news: int, ranks: Iterable[int]) -> None:
         """Tell the guards of other ranks something."""
-        if self.free_threads or get_ident() == main_thread().ident:
+        if not self.MPI.Is_finalized() and (self.free_threads or get_ident() == main_thread().ident):
             self.told = [self.aside.Isend((bytearray([news]), 1, self.MPI.BYTE), other, TAG) for other in ranks]
 
     def heard(self) -> tuple[int, int] | None:
         """What the guard of another rank has told: (news, rank)."""
-        if not self.free_threads or not self.aside.Iprobe(self.MPI.ANY_SOURCE, TAG):
+        if not self.free_threads or self.MPI.Is_finalized() or not self.aside.Iprobe(self.MPI.ANY_SOURCE, TAG):
             return None
         news, status = bytearray(1), self.MPI.Status()
         self.aside.Recv((news, 1, self.MPI.BYTE), self.MPI.ANY_SOURCE, TAG, status)

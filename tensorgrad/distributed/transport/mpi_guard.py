@@ -32,6 +32,7 @@ class Guard:
         self.groups: list[Any] = []
         self.lock = threading.RLock()
         self.stop: threading.Event | None = None
+        self.thread: threading.Thread | None = None
         self.hooked = False                                     # for the end of the program, and for forks
         self.left: list[tuple[float, Any, int]] = []            # when which rank has left which group without destroying it
         self.hooks: tuple[Any, Any] = (None, None)
@@ -52,7 +53,8 @@ class Guard:
                     if hasattr(os, "register_at_fork"):
                         os.register_at_fork(after_in_child=self._in_a_fork)
                     self.hooked = True
-                threading.Thread(target=self._watch, args=(self.stop,), name="tensorgrad-mpi-watch", daemon=True).start()
+                self.thread = threading.Thread(target=self._watch, args=(self.stop,), name="tensorgrad-mpi-watch", daemon=True)
+                self.thread.start()
 
     def remove(self, group: Any) -> None:
         """Forget a group. After the last one, the process is as it was before the first."""
@@ -85,10 +87,14 @@ class Guard:
             self.threads = before
 
     def _leave(self) -> None:
-        """The program ends, perhaps with groups that it has not destroyed."""
+        """The program ends, perhaps with groups that it has not destroyed: MPI is finalized next."""
         with self.lock:
             for group in self.groups:
                 group.tell(LEFT, [(group.rank + step) % group.size for step in range(1, min(NEIGHBOURS + 1, group.size))])
+            if self.stop is not None:
+                self.stop.set()
+        if self.thread is not None and self.thread is not threading.current_thread():
+            self.thread.join(GRACE)
 
     def _in_a_fork(self) -> None:
         """Leave the groups: a fork, such as a worker of a DataLoader, is no rank, and must not call MPI."""

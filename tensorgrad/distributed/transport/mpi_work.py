@@ -17,22 +17,36 @@ Stages = Iterator[list[tuple[Any, ...]]]        # lists of (name of a blocking m
 
 
 class Order:
-    """The works of several stages, oldest first.
+    """The works of several stages whose last stage has not begun, oldest first.
 
     All ranks begin collectives of one communicator in one order. First stages begin with the call of the user; later ones whenever this rank looks, which
-    need not be when others look. These run on a communicator of their own, in the order of the works.
+    need not be when others look. These run on a communicator of their own, in the order of the works. Whoever waits for anything moves them on meanwhile, for
+    another rank may wait for them before it does its part of that.
     """
 
     def __init__(self) -> None:
         self.works: deque[Requests] = deque()
 
-    def reached(self, work: Requests, block: bool) -> bool:
-        """Bring the works before this one so far that its next stage may begin; False if that would take waiting."""
-        while self.works[0] is not work:
+    def poll(self) -> bool:
+        """Move the oldest work on as far as that goes at once; whether it has got anywhere."""
+        try:
             first = self.works[0]
-            with first.lock:
-                if self.works[0] is first and not first.advance(block):
-                    return False
+        except IndexError:
+            return False
+        if not first.lock.acquire(blocking=False):      # another thread does so
+            return False
+        try:
+            return self.works[0] is first and first.advance(block=False)
+        except IndexError:
+            return False
+        finally:
+            first.lock.release()
+
+    def reached(self, work: Requests) -> bool:
+        """Move the works before this one on; whether its next stage may begin."""
+        while self.works[0] is not work:
+            if not self.poll():
+                return False
         return True
 
 
@@ -75,7 +89,7 @@ class Requests(Work):
         elif not type(requests[0]).Testall(requests, statuses):
             return False
         if self.order is not None and self.begun == 1:
-            if not self.order.reached(self, block):
+            if not self.order.reached(self):
                 return False
             try:
                 more = self._begin()
@@ -102,15 +116,11 @@ class Requests(Work):
             self.fail(self.transport.failure(self.what, error))
             return True
 
-    def _go(self, block: bool) -> None:
-        """Step until it has ended, or, without `block`, as far as it goes at once."""
-        while not super().is_completed() and self.advance(block):
-            pass
-
     def is_completed(self) -> bool:
         if not super().is_completed() and self.lock.acquire(blocking=False):
             try:
-                self._go(block=False)
+                while not super().is_completed() and self.advance(block=False):
+                    pass
             finally:
                 self.lock.release()
         return super().is_completed()
@@ -122,7 +132,8 @@ class Requests(Work):
         if not super().is_completed():
             if timeout is None:
                 with self.transport.waiting(self.what), self.lock:
-                    self._go(block=True)
+                    while not super().is_completed():
+                        self.advance(block=not self.transport.order.poll() and not self.transport.order.works)
             else:
                 self._poll(timeout.total_seconds())
         if self._error is not None:
@@ -135,6 +146,7 @@ class Requests(Work):
         """Look again and again, less and less often, until the time is over."""
         end, pause = time.monotonic() + seconds, 1e-5
         while not self.is_completed():
+            self.transport.order.poll()
             if time.monotonic() > end:
                 raise TimedOut(f"Timed out waiting {round(1000 * seconds)}ms for {self.what} operation to complete")
             time.sleep(pause)

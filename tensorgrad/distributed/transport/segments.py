@@ -26,7 +26,7 @@ COPIED = 32 << 10       # bytes of a slot that is sent through a socket: it fits
 
 def slot_size(size: int) -> int:
     """Return the bytes of a slot: chunks stay in the cores' caches."""
-    return 1 << 20 if size <= 2 else 512 << 10 if size <= 16 else 256 << 10
+    return 512 << 10 if size <= 16 else 256 << 10
 
 
 class Segments:

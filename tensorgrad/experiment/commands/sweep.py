@@ -48,9 +48,13 @@ def main(arguments: list[str], program: str) -> int:
         words.resume is not None
     ):
         parser.error("a sweep takes CONFIG with --grid or --random, or --resume NAME alone")
-    from .. import sweeps
+    from .. import parallel, sweeps
     from ..config import ConfigError
 
+    if parallel.launched():
+        if parallel.place()[0] == 0:
+            say("A sweep starts processes of its own: start it without mpiexec, srun or torchrun, which are for `run`.")
+        return USAGE
     try:
         return sweeps.perform(_sweep(words), words.jobs, words.gpu, words.retry)
     except (ConfigError, Refused) as error:

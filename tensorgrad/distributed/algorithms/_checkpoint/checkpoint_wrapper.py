@@ -51,7 +51,7 @@ class ActivationWrapper(Module):
         return self._checkpoint_wrapped_module[key]
 
     def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Any]]:
-        """The parameters under the names that they have without wrappers."""
+        """Return the parameters under the names that they have without wrappers."""
         for name, parameter in super().named_parameters(*args, **kwargs):
             yield name.replace(_CHECKPOINT_PREFIX, ""), parameter
 
@@ -101,13 +101,13 @@ class CheckpointWrapper(ActivationWrapper):
 
 
 def offload_wrapper(module: Module) -> Module:
-    """A module that keeps its activations in the host's memory."""
+    """Return a module that keeps its activations in the host's memory."""
     return OffloadWrapper(module)
 
 
 def checkpoint_wrapper(module: Module, checkpoint_impl: CheckpointImpl = CheckpointImpl.NO_REENTRANT, checkpoint_fn: Any = None,
                        **checkpoint_fn_kwargs: Any) -> Module:
-    """A module that computes its activations again in backward, by `torch.utils.checkpoint.checkpoint` or `checkpoint_fn`, with further keywords for it.
+    """Return a module that computes its activations again in backward, by `torch.utils.checkpoint.checkpoint` or `checkpoint_fn`, with further keywords for it.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
@@ -130,7 +130,7 @@ def apply_activation_checkpointing(model: Module, checkpoint_wrapper_fn: Callabl
         return bool(auto_wrap_policy(module=module, recurse=recurse, nonwrapped_numel=count))
 
     def visit(module: Module) -> int:
-        """Wrap what is in a module; how many elements are wrapped now."""
+        """Wrap what is in a module, and return how many elements are wrapped then."""
         wrapped = 0
         for name, child in list(module.named_children()):
             count = sum(parameter.numel() for parameter in child.parameters())
