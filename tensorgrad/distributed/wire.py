@@ -5,6 +5,7 @@ of it has a fixed size and a deadline. Nothing else is read from a peer before i
 """
 from __future__ import annotations
 
+import errno
 import hashlib
 import hmac
 import os
@@ -95,6 +96,8 @@ class Secret:
         except FileNotFoundError:
             return None
         except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):         # strangers may have used up all descriptors, for a while
+                return None
             raise DistNetworkError(f"The secret of the store at port {self.port} cannot be read: {error}. Ranks must be of one user.") from None
         return value if len(value) == NONCE else None
 
