@@ -53,7 +53,9 @@ def breakpoint(rank: int = 0, skip: int = 0, timeout_s: float | None = 3600) -> 
 def record_comm(name: str) -> Iterator[None]:
     """Name the collectives of a block in the log of the last ones. https://pytorch.org/docs → torch.distributed.record_comm"""
     before, flight.naming.title = flight.naming.title, name
+    flight.named += 1
     try:
         yield
     finally:
+        flight.named -= 1
         flight.naming.title = before

@@ -32,6 +32,7 @@ class _Naming(threading.local):
 
 
 naming = _Naming()
+named = 0               # blocks of all threads that name collectives
 
 
 def place() -> tuple[Any, int]:

@@ -26,6 +26,7 @@ __all__ = ["ProcessGroup"]
 TIMEOUT = timedelta(minutes=30)
 SUM = ReduceOp.SUM
 DETAILS = {op: f"op={op.name}" for op in ReduceOp}
+LISTS = (list, tuple)
 ANY: tuple[Any, ...] = ("any",)         # for tensors whose shapes ranks need not agree on
 
 
@@ -113,7 +114,7 @@ class ProcessGroup:
             call.shapes = ()
         elif tensors:
             call.shapes, call.dtypes = tuple(t.array.shape for t in tensors), tuple(NAMES[t.array.dtype][0] for t in tensors)
-        if flight.naming.title:
+        if flight.named:
             call.title = flight.naming.title
         self.log.calls.append(call)
         if flight.checking and not transport.checks:
@@ -168,13 +169,18 @@ class ProcessGroup:
 
     def allreduce(self, tensors: Any, op: Any = SUM, later: bool = True) -> Work:
         """Replace a tensor by the reduction of all ranks'."""
-        tensor = first(tensors)
+        tensor = first(tensors) if tensors.__class__ in LISTS else tensors
+        array = tensor.array
         if op is not SUM:
-            op = checked_op(op, tensor.array, "all_reduce")
-        transport = self._of(tensor)
-        array, back = memory(tensor, transport)
+            op = checked_op(op, array, "all_reduce")
+        transport = self._ready.get(tensor._storage.device.type) or self._of(tensor)
+        back = None
+        if array.__class__ is not numpy.ndarray or not array.flags.carray:
+            array, back = memory(tensor, transport)
+        elif array.ndim != 1:
+            array = array.reshape(-1)
         call = self._begin("ALLREDUCE", transport, tensor, DETAILS[op], later)
-        return self._run(call, transport.allreduce, (array, op), [tensor], back)
+        return self._run(call, transport.allreduce, (array, op), [tensor] if later else None, back)
 
     def allreduce_coalesced(self, tensors: Sequence[Any], op: Any = SUM, later: bool = True) -> Work:
         """Replace several tensors by the reductions of all ranks', in one message if they have one dtype and one device."""
