@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from ..errors import DistBackendError, TimedOut
+from ..stores import seconds
 from .mesh import Member
 from .watching import HUNG_UP, IN, OUT, watcher
 
@@ -157,7 +158,7 @@ class Doorbells:
             raise self.error()
         poll = self._poll(peer)
         poll.modify(peer.socket, events)
-        limit = 1000 * self._time_limit().total_seconds()
+        limit = 1000 * seconds(self._time_limit())
         ready = poll.poll(limit)
         if not ready:
             raise TimedOut(f"Timed out waiting {round(limit)}ms for recv operation to complete: rank {self.rank} waited in "
