@@ -214,6 +214,20 @@ class Doorbells:
                 raise self._given_up(bytes(peer.view[at + 8:at + 8 + size]).decode(errors="replace"), bool(late))
             at += 8 + size
 
+    def peek(self, rank: int) -> DistBackendError | None:
+        """Return the error that a rank said it has given up with, if it did, and leave its words there to be heard."""
+        peer = next(peer for peer in self.peers if peer.rank == rank)
+        try:
+            data, at = bytes(peer.view[peer.start:peer.end]) + peer.socket.recv(1 << 18, socket.MSG_PEEK), 0
+        except OSError:
+            return None
+        while len(data) - at >= 8:
+            size, _, kind, late = HEADER.unpack_from(data, at)
+            if kind == ABORT:
+                return self._given_up(data[at + 8:at + 8 + size].decode(errors="replace"), bool(late))
+            at += 8 + size
+        return None
+
     # ── errors ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def error(self) -> DistBackendError:

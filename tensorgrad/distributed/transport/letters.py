@@ -90,8 +90,8 @@ class Letters:
     """The messages of one rank of a group."""
 
     def __init__(self, rank: int, members: list[Member], links: dict[int, socket.socket], time_limit: Callable[[], timedelta],
-                 give_up: Callable[[BaseException], None]) -> None:
-        self.rank, self._time_limit, self._give_up = rank, time_limit, give_up
+                 give_up: Callable[[BaseException], None], peek: Callable[[int], DistBackendError | None]) -> None:
+        self.rank, self._time_limit, self._give_up, self._peek = rank, time_limit, give_up, peek
         self._lines = {other: _Line(members[other], link) for other, link in links.items()}
         self._by_descriptor = {line.socket.fileno(): line for line in self._lines.values()}
         self._wanted: list[Letter] = []
@@ -381,7 +381,7 @@ class Letters:
         self._poll.unregister(line.socket)
         self._by_descriptor.pop(line.socket.fileno(), None)
         if not line.left:
-            self._doom(error)
+            self._doom(self._peek(line.rank) or error)          # it may have said why elsewhere
             return
         alone = all(other.gone for other in self._lines.values())
         for letter in [letter for letter in self._wanted if letter.source == line.rank or letter.source is None and alone]:

@@ -53,7 +53,7 @@ class Shared(Transport):
         self.members, links = mesh.meet(store, rank, size, timeout, ["bells", "letters"])
         self._segments = Segments(rank, size, links["bells"], deadline)
         self._bells = Doorbells(rank, self.members, links["bells"], lambda: self.timeout)
-        self._letters = Letters(rank, self.members, links["letters"], lambda: self.timeout, self._give_up)
+        self._letters = Letters(rank, self.members, links["letters"], lambda: self.timeout, self._give_up, self._bells.peek)
         self._rounds = Rounds(rank, size, self._bells, self._segments)
         self._busy = threading.Lock()
         self._queue: deque[tuple[Work, Call, Callable[..., None], tuple[Any, ...]]] = deque()
