@@ -1,6 +1,7 @@
 """`python -m tensorgrad.distributed.run`: variables, output, failures, restarts, signals; and that nothing is left behind, whoever is killed."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -176,7 +177,7 @@ def test_a_failure_ends_the_others_and_is_told(tmp_path, capfd):
         f"  error_file: {failure.error_file}", "  traceback : Trace", "  E: x"]
     assert json.loads(Path(failure.error_file).read_text())["message"]["message"] == "E: x"
     assert f"0.05 s after SIGTERM, SIGKILL ends rank 0 (pid {pids[0]}), 2 (pid {pids[2]})" in capfd.readouterr().err
-    Path(failure.error_file).unlink()
+    shutil.rmtree(Path(failure.error_file).parents[2])
 
 
 def test_restarts_go_on_from_the_last_checkpoint(tmp_path, capfd):
@@ -314,17 +315,20 @@ def test_signals_are_passed_on(tmp_path, capfd, number):
     assert len(os.listdir(tmp_path)) == 6 and not any(is_running(pid) for pid in os.listdir(tmp_path))
 
 
-def started(*words):
-    return subprocess.Popen([sys.executable, "-m", "tensorgrad.distributed.run", *words], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def started(*words, **environment):
+    return subprocess.Popen([sys.executable, "-m", "tensorgrad.distributed.run", *words], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env=os.environ | environment)
 
 
 def test_nothing_is_left_when_the_launcher_is_killed(tmp_path):
-    before = shared_memory()
-    launcher = started("--nproc-per-node", "2", *python(FAMILY), str(tmp_path), "0", "0")
-    until(lambda: len(os.listdir(tmp_path)) == 6, "six processes start")
+    before, pids, own = shared_memory(), tmp_path / "pids", tmp_path / "own"
+    for folder in (pids, own):
+        folder.mkdir()
+    launcher = started("--nproc-per-node", "2", *python(FAMILY), str(pids), "0", "0", TMPDIR=str(own))
+    until(lambda: len(os.listdir(pids)) == 6 and os.listdir(own), "six processes start")
     os.kill(launcher.pid, signal.SIGKILL)
     launcher.communicate(timeout=LIMIT)
-    until(lambda: not any(map(is_running, os.listdir(tmp_path))), "they end")
+    until(lambda: not any(map(is_running, os.listdir(pids))) and not os.listdir(own), "they end, and their folder")
     until(lambda: nothing_is_left(before))
 
 

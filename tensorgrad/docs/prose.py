@@ -253,6 +253,10 @@ reads all of them without the project. `--resume` goes on exactly where the run 
 has the bits of one that was never stopped, on the same machine with the same number of threads. State that a dataset keeps to itself is restored if it has
 `state_dict` and `load_state_dict`.
 
+**Several processes** train one run under `mpiexec -n 2 python -m tensorgrad.experiment run CONFIG`, under `srun`, or under
+`python -m tensorgrad.distributed.run --standalone --nproc-per-node 2 -m tensorgrad.experiment run CONFIG`; see
+[Several processes, several machines](#several-processes-several-machines).
+
 **A sweep** has a directory with `sweep.json`, a directory a run, and `output/` with what each printed. Each process has as many threads as there are
 processors for it.
 '''
@@ -351,8 +355,8 @@ srun --nodes 2 --ntasks-per-node 4 python train.py                              
 ```
 
 The first prefixes each line by its rank, passes signals on, gives each rank one thread, and starts all ranks again if one fails, as often as
-`--max-restarts` says: a program that writes a checkpoint after each epoch, and begins with what it finds there, goes on
-([examples/distributed/train.py](examples/distributed/train.py) does). With `--nnodes` over 1 it prints the line for `mpiexec` or `srun`. Under these two,
+`--max-restarts` says. A program that writes a checkpoint after each epoch, and begins with what it finds there, goes on;
+[examples/distributed/train.py](examples/distributed/train.py) does. With `--nnodes` over 1 it prints the line for `mpiexec` or `srun`. Under these two,
 no variable needs to be set, and `init_process_group()` takes `mpi` by itself. `multiprocessing.spawn` starts processes from within a program.
 
 **Which backend.** `init_process_group()` takes `cpu:gloo,cuda:nccl`, and under `mpiexec` and `srun` `cpu:mpi,cuda:nccl`.
@@ -369,8 +373,7 @@ and says what to use. Its rendezvous listens on the loopback alone, and reads no
 
 * One machine, CPU: `gloo`. As many ranks as cores, a thread each, if the batch can be split that far; one process with all threads is simpler, and often
   as fast.
-* A cluster: `mpi`, with as many ranks on a node as it has cores or sockets. Asynchronous messages of MPI move on only inside calls of MPI, so less
-  of them overlaps with the backward than with `gloo`; `MPICH_ASYNC_PROGRESS=1` changes that for a core.
+* A cluster: `mpi`, with as many ranks on a node as it has cores or sockets, and no more: who waits in MPI keeps a core busy.
 * GPUs: `nccl`.
 * Where all-reduces take longer than the backward: average less often (`no_sync` for all but the last of several batches), compress gradients
   (`bf16_compress_hook`), enlarge the batch of each rank, and only then buy a network.

@@ -6,6 +6,7 @@ for the launcher to end, even by SIGKILL, and then ends what is left of the job.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import time
@@ -95,14 +96,19 @@ def sweep(job: str, groups: Iterable[int] = (), grace: float = GRACE) -> None:
 
 
 def main() -> None:
-    """Read the job and, line by line, +pid and -pid of process groups that begin and end; at the end of the input, end what is left."""
+    """Read the job, its folder and, line by line, +pid and -pid of process groups that begin and end. At the end of the input, end what is left, and
+    remove the folder, unless the line before that was "done"."""
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     groups: set[int] = set()
-    job = sys.stdin.readline().strip()
+    job, folder, done = sys.stdin.readline().strip(), sys.stdin.readline().rstrip("\n"), False
     for line in sys.stdin:
-        (groups.add if line[0] == "+" else groups.discard)(int(line[1:]))
+        done = line == "done\n"
+        if not done:
+            (groups.add if line[0] == "+" else groups.discard)(int(line[1:]))
     sweep(job, groups)
+    if folder and not done:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

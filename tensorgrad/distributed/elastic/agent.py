@@ -79,7 +79,7 @@ class Agent:
         """Start the workers, and wait for them."""
         folder = self._made_folder()
         keep = self.job.log_dir is not None
-        with _Signals(self.job.signals) as signals, self._watched() as watcher:
+        with _Signals(self.job.signals) as signals, self._watched("" if keep else str(folder)) as watcher:
             try:
                 for attempt in range(self.job.max_restarts + 1):
                     failures = self._attempt(attempt, folder / f"attempt_{attempt}", signals, watcher)
@@ -133,8 +133,9 @@ class Agent:
                 **job.environment}
 
     @contextmanager
-    def _watched(self) -> Iterator[Any]:
-        """A process that ends the workers when this one is gone, which it learns from the end of a pipe; yields what tells it of workers."""
+    def _watched(self, folder: str) -> Iterator[Any]:
+        """A process that ends the workers, and removes their folder, when this one is gone, which it learns from the end of a pipe; yields what tells it of
+        workers."""
         if os.name != "posix":
             yield lambda line: None
             return
@@ -146,10 +147,11 @@ class Agent:
             with suppress(BrokenPipeError):
                 pipe.write(f"{line}\n".encode())
                 pipe.flush()
-        tell(self._mark)
+        tell(f"{self._mark}\n{folder}")
         try:
             yield tell
         finally:
+            tell("done")
             pipe.close()
             watcher.wait()
 

@@ -14,7 +14,7 @@ from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 from threading import get_ident, main_thread
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 import numpy as np
@@ -161,7 +161,8 @@ class MPITransport(Transport):
         while self.order.works:
             if self.MPI.Request.Testall(requests, statuses):
                 return
-            self.order.poll()
+            if not self.order.poll():
+                sleep(0)                # to other ranks of the machine
         self.MPI.Request.Waitall(requests, statuses)
 
     def _check_open(self) -> None:

@@ -133,7 +133,9 @@ class Requests(Work):
             if timeout is None:
                 with self.transport.waiting(self.what), self.lock:
                     while not super().is_completed():
-                        self.advance(block=not self.transport.order.poll() and not self.transport.order.works)
+                        moved = self.transport.order.poll()
+                        if not self.advance(block=not moved and not self.transport.order.works) and not moved:
+                            time.sleep(0)           # to other ranks of the machine
             else:
                 self._poll(timeout.total_seconds())
         if self._error is not None:

@@ -55,6 +55,7 @@ class Bucket:
                                                           for p, view in zip(self.parameters, self.views, strict=True))):
             return
         arrays = [p.array for p in self.parameters]
+        self.flat, self.views = None, [None] * len(arrays)          # memory that nobody else holds serves again
         self.flat = compute(type(self._storage).xp.empty, sum(a.size for a in arrays), dtype=arrays[0].dtype)
         start = 0
         for place, array in enumerate(arrays):
