@@ -243,6 +243,16 @@ def test_a_master_that_stops(monkeypatch):
             process.kill()
 
 
+def test_time_without_end(tmp_path):
+    for store in (HashStore(), TCPStore("127.0.0.1", 0, is_master=True, timeout=timedelta.max), FileStore(str(tmp_path / "store"))):
+        store.set_timeout(timedelta.max)
+        thread = threading.Thread(target=store.get, args=("late",))
+        thread.start()
+        store.set("late", "1")
+        thread.join(60)
+        assert not thread.is_alive()
+
+
 def test_clones_and_threads():
     master = TCPStore("127.0.0.1", 0, is_master=True)
     clone = PrefixStore("p", master).clone()

@@ -15,7 +15,7 @@ from typing import Any
 
 from . import wire
 from .errors import DistStoreError
-from .stores import WAITING, Request, Store, Values, milliseconds, shown
+from .stores import WAITING, Request, Store, Values, milliseconds, seconds, shown
 
 __all__ = ["FileStore"]
 
@@ -61,7 +61,7 @@ class FileStore(Store):
         elif fields:
             fields = [b"/" + fields[0], *fields[1:]]
         timeout = self._timeout if timeout is None else timeout
-        end, pause = time.monotonic() + timeout.total_seconds(), 0.001
+        end, pause = time.monotonic() + seconds(timeout), 0.001
         while True:
             missing, answer = self._request(request, fields)
             if not missing:

@@ -240,6 +240,11 @@ class Store:
         return self
 
 
+def seconds(timeout: timedelta) -> float:
+    """Return the seconds of a time limit, at most as many as the system can wait: 23 days."""
+    return min(timeout.total_seconds(), 2e6)
+
+
 def milliseconds(timeout: timedelta) -> int:
     return round(1000 * timeout.total_seconds())
 
@@ -266,7 +271,7 @@ class HashStore(Store):
         end: float | None = None
         with self._changed:
             while missing := self._values.missing(request, fields):
-                end = time.monotonic() + timeout.total_seconds() if end is None else end
+                end = time.monotonic() + seconds(timeout) if end is None else end
                 if not self._changed.wait(max(0.0, end - time.monotonic())) and time.monotonic() >= end:
                     raise DistStoreError(f"Wait timeout\nafter {milliseconds(timeout)}ms, keys: {shown(missing)}")
             answer = self._values.answer(request, fields)

@@ -19,7 +19,7 @@ from typing import Any
 
 from . import wire
 from .errors import DistNetworkError, DistStoreError
-from .stores import PATIENCE, WAITING, Request, Store, Values, milliseconds, shown
+from .stores import PATIENCE, WAITING, Request, Store, Values, milliseconds, seconds, shown
 
 __all__ = ["Server", "TCPStore"]
 
@@ -106,7 +106,7 @@ class Server:
 
     def _pause(self) -> float | None:
         """Return the seconds until the next deadline."""
-        ends = [client.waits[3] for client in self._waiting.values() if client.waits]
+        ends = [time.monotonic() + 3600.0] * bool(self._waiting) + [client.waits[3] for client in self._waiting.values() if client.waits]
         found = max(0.0, min(ends) - time.monotonic()) if ends else None
         return found if not len(self._gate) else 0.5 if found is None else min(found, 0.5)
 
@@ -153,6 +153,7 @@ class Server:
     def _drop(self, descriptor: int) -> None:
         client = self._clients.pop(descriptor)
         self._waiting.pop(descriptor, None)
+        client.waits = None
         self._selector.unregister(descriptor)
         client.socket.close()
 
@@ -329,7 +330,7 @@ class TCPStore(Store):
         if not wait:
             return
         come = int(self._ask(Request.ADD, [JOINED, b"1"], self._timeout)[0])
-        end = time.monotonic() + self._timeout.total_seconds()
+        end = time.monotonic() + seconds(self._timeout)
         while come < size:
             if time.monotonic() > end:
                 raise DistStoreError(f"Timed out after {max(1, round(self._timeout.total_seconds()))} seconds waiting for clients. "
@@ -366,7 +367,7 @@ class TCPStore(Store):
         line = getattr(self._local, "line", None)
         if line is None or line.pid != os.getpid():
             line = self._local.line = _Line(self._connected(timeout), _here(self._port))
-        limit = GRACE + timeout.total_seconds()
+        limit = GRACE + seconds(timeout)
         if request in WAITING:
             fields = [b"%d" % milliseconds(timeout), *fields]
         frame = wire.join(request, fields)
@@ -393,7 +394,7 @@ class TCPStore(Store):
 
     def _connected(self, timeout: timedelta) -> socket.socket:
         """Return a connection, as soon as the master is there."""
-        deadline, secret, why = time.monotonic() + timeout.total_seconds(), wire.Secret(self._port), "it has left no secret there yet"
+        deadline, secret, why = time.monotonic() + seconds(timeout), wire.Secret(self._port), "it has left no secret there yet"
         while True:
             value = secret.read()
             if value is not None:

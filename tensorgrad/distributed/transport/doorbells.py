@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from ..errors import DistBackendError, TimedOut
+from ..stores import seconds
 from .mesh import Member
 from .watching import HUNG_UP, IN, OUT, watcher
 
@@ -157,7 +158,7 @@ class Doorbells:
             raise self.error()
         poll = self._poll(peer)
         poll.modify(peer.socket, events)
-        limit = 1000 * self._time_limit().total_seconds()
+        limit = 1000 * seconds(self._time_limit())
         ready = poll.poll(limit)
         if not ready:
             raise TimedOut(f"Timed out waiting {round(limit)}ms for recv operation to complete: rank {self.rank} waited in "
@@ -212,6 +213,20 @@ class Doorbells:
             if kind == ABORT and peer.end - at >= 8 + size:
                 raise self._given_up(bytes(peer.view[at + 8:at + 8 + size]).decode(errors="replace"), bool(late))
             at += 8 + size
+
+    def peek(self, rank: int) -> DistBackendError | None:
+        """Return the error that a rank said it has given up with, if it did, and leave its words there to be heard."""
+        peer = next(peer for peer in self.peers if peer.rank == rank)
+        try:
+            data, at = bytes(peer.view[peer.start:peer.end]) + peer.socket.recv(1 << 18, socket.MSG_PEEK), 0
+        except OSError:
+            return None
+        while len(data) - at >= 8:
+            size, _, kind, late = HEADER.unpack_from(data, at)
+            if kind == ABORT:
+                return self._given_up(data[at + 8:at + 8 + size].decode(errors="replace"), bool(late))
+            at += 8 + size
+        return None
 
     # ── errors ────────────────────────────────────────────────────────────────────────────────────────────────────────
 

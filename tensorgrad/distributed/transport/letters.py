@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DistBackendError, TimedOut
+from ..stores import seconds
 from ..work import Work
 from .mesh import Member
 from .watching import IN, OUT, watcher
@@ -89,8 +90,8 @@ class Letters:
     """The messages of one rank of a group."""
 
     def __init__(self, rank: int, members: list[Member], links: dict[int, socket.socket], time_limit: Callable[[], timedelta],
-                 give_up: Callable[[BaseException], None]) -> None:
-        self.rank, self._time_limit, self._give_up = rank, time_limit, give_up
+                 give_up: Callable[[BaseException], None], peek: Callable[[int], DistBackendError | None]) -> None:
+        self.rank, self._time_limit, self._give_up, self._peek = rank, time_limit, give_up, peek
         self._lines = {other: _Line(members[other], link) for other, link in links.items()}
         self._by_descriptor = {line.socket.fileno(): line for line in self._lines.values()}
         self._wanted: list[Letter] = []
@@ -159,7 +160,7 @@ class Letters:
 
     def until(self, letter: Letter, timeout: timedelta | None) -> None:
         """Serve the sockets, or wait for the thread that does, until a message has ended."""
-        limit = (self._time_limit() if timeout is None else timeout).total_seconds()
+        limit = seconds(self._time_limit() if timeout is None else timeout)
         end = time.monotonic() + limit
         while True:
             with self._state:
@@ -343,7 +344,7 @@ class Letters:
         if not arrival.dtype:                           # it has given up
             line.left = True
             text = bytes(arrival.view).decode(errors="replace")
-            self._fail_all(TimedOut(text) if arrival.tag else DistBackendError(text))
+            self._doom(TimedOut(text) if arrival.tag else DistBackendError(text))
         elif arrival.wanted is not None:
             if arrival in self._kept:
                 self._kept.remove(arrival)
@@ -367,7 +368,7 @@ class Letters:
 
     def _check(self, line: _Line | None) -> None:
         if self._closed:
-            raise DistBackendError(f"The group cannot be used any more: {self._closed}")
+            raise DistBackendError(f"The group cannot be used any more, an error has ended it: {self._closed}")
         if line is not None and line.gone:
             raise self._lost(line)
 
@@ -380,7 +381,7 @@ class Letters:
         self._poll.unregister(line.socket)
         self._by_descriptor.pop(line.socket.fileno(), None)
         if not line.left:
-            self._fail_all(error)
+            self._doom(self._peek(line.rank) or error)          # it may have said why elsewhere
             return
         alone = all(other.gone for other in self._lines.values())
         for letter in [letter for letter in self._wanted if letter.source == line.rank or letter.source is None and alone]:
@@ -400,23 +401,26 @@ class Letters:
         line.arrival = None
 
     def _fail_all(self, error: BaseException) -> None:
-        """End all messages with an error; the group's other work follows."""
+        """End all messages with an error."""
         for letter in self._wanted:
             self._fail(letter, error)
         self._wanted.clear()
         for line in self._lines.values():
             self._fail_line(line, error)
-        self._ends.append(lambda: self._give_up(error))
+
+    def _doom(self, error: BaseException) -> None:
+        """There is no going on: tell the others, end all messages; the group's other work follows."""
+        if not self._closed:
+            self._closed = str(error)
+            body = self._closed.encode()[:32 << 10]
+            self._say(HEADER.pack(len(body), isinstance(error, TimedOut), ABORT, b"") + body)
+            self._fail_all(error)
+            self._ends.append(lambda: self._give_up(error))
 
     def give_up(self, text: str, late: bool) -> None:
         """End all messages with an error, and tell the others."""
         with self._state:
-            if self._closed:
-                return
-            self._closed = text
-            body = text.encode()[:32 << 10]
-            self._say(HEADER.pack(len(body), late, ABORT, b"") + body)
-            self._fail_all(TimedOut(text) if late else DistBackendError(text))
+            self._doom(TimedOut(text) if late else DistBackendError(text))
             self._state.notify_all()
         self._wake()
         self._end_some()

@@ -20,7 +20,7 @@ from typing import Any
 
 from .. import wire
 from ..errors import DistNetworkError, DistStoreError, TimedOut
-from ..stores import Store
+from ..stores import Store, seconds
 
 __all__ = ["Member", "meet"]
 
@@ -75,7 +75,7 @@ def machine() -> str:
 
 def meet(store: Store, rank: int, size: int, timeout: timedelta, purposes: list[str]) -> tuple[list[Member], dict[str, dict[int, socket.socket]]]:
     """Return the members, and for each purpose a connection to each other rank. Errors: RuntimeError for a rank elsewhere, TimedOut if ranks do not come."""
-    deadline = time.monotonic() + timeout.total_seconds()
+    deadline = time.monotonic() + seconds(timeout)
     listener, address = _listener()
     try:
         if rank == 0:

@@ -20,7 +20,7 @@ from typing import Any
 from ...guest import STATE, begin, end
 from ..errors import DistBackendError
 from ..operations import ReduceOp
-from ..stores import PrefixStore, Store
+from ..stores import PrefixStore, Store, seconds
 from ..work import Work
 from . import mesh, moves, reductions
 from .base import Call, Transport
@@ -49,11 +49,11 @@ class Shared(Transport):
     def __init__(self, store: Store, rank: int, size: int, timeout: timedelta) -> None:
         super().__init__(rank, size, timeout)
         self._store, self._pid = store, os.getpid()
-        deadline = time.monotonic() + timeout.total_seconds()
+        deadline = time.monotonic() + seconds(timeout)
         self.members, links = mesh.meet(store, rank, size, timeout, ["bells", "letters"])
         self._segments = Segments(rank, size, links["bells"], deadline)
         self._bells = Doorbells(rank, self.members, links["bells"], lambda: self.timeout)
-        self._letters = Letters(rank, self.members, links["letters"], lambda: self.timeout, self._give_up)
+        self._letters = Letters(rank, self.members, links["letters"], lambda: self.timeout, self._give_up, self._bells.peek)
         self._rounds = Rounds(rank, size, self._bells, self._segments)
         self._busy = threading.Lock()
         self._queue: deque[tuple[Work, Call, Callable[..., None], tuple[Any, ...]]] = deque()
