@@ -53,6 +53,7 @@ files.py --cases 200000 --seed $(SEED)
 low_memory.py
 thread_sanitizer.py
 resume.py --kills 1000 --seed $(SEED)
+launcher.py --kills 200 --seed $(SEED)
 distributed.py --groups 400 --kills 200 --seed $(SEED)
 endef
 export TRIALS
