@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from datetime import timedelta
 from functools import cache, reduce
 from importlib.util import find_spec
@@ -239,6 +240,37 @@ def test_groups_of_some():
         half.transport.close()
         return array[-1], half.rank, half.size
     assert as_threads(3, program) == [(4, 0, 2), 0, (4, 1, 2)]
+
+
+@pytest.mark.parametrize("look", ["wait", "poll", "leave"])
+def test_without_a_processor_to_spare_whoever_waits_does_the_work(monkeypatch, look):
+    """The thread does nothing before somebody looks whether the work has ended, or nobody has waited for it in time."""
+    monkeypatch.setattr(shared, "_has_processors_to_spare", lambda size: False)
+    monkeypatch.setattr(shared, "PATIENCE", 0.01 if look == "leave" else 1000)
+
+    def program(rank):
+        done, perform = [], rank.transport._perform
+        rank.transport._perform = lambda *given: (done.append(threading.current_thread()), perform(*given))
+        arrays = [np.full(2, float(rank.rank + i)) for i in range(3)]
+        works = [rank.transport.allreduce(rank.call(later=True), array, ReduceOp.SUM) for array in arrays]
+        if look == "wait":
+            assert not done
+            works[1].wait()                         # and those before it
+            assert works[0].is_success()
+            rank.transport.barrier(rank.call()).wait()
+            assert works[2].is_success() and set(done) == {threading.current_thread()}
+        elif look == "poll":
+            while not all(work.is_completed() for work in works):
+                time.sleep(0.001)
+        else:
+            for work in works:
+                works[-1].get_future().add_done_callback(lambda _: ended.release())
+                work.then(ended.release)
+            for _ in range(6):
+                assert ended.acquire(timeout=60)
+        return [array.tolist() for array in arrays]
+    ended = threading.Semaphore(0)
+    assert as_threads(2, program) == [[[1, 1], [3, 3], [5, 5]]] * 2
 
 
 def test_asynchronous_work_keeps_its_order():

@@ -3,7 +3,8 @@
 Collectives (`reductions.py`, `moves.py`) are rounds (`rounds.py`) of writing to shared memory (`segments.py`) and ringing (`doorbells.py`); messages from one
 rank to another have sockets of their own (`letters.py`); how ranks connect is in `mesh.py`.
 
-Synchronous collectives run on the caller's thread, unless asynchronous ones are under way: these run on a thread of the group's, which starts with the first.
+Synchronous collectives run on the caller's thread, after asynchronous ones that are pending. These run on a thread of the group's, which starts with the first,
+while the program goes on; where each rank has but one processor, a thread would only take it away from the program, and whoever waits for them does them.
 """
 from __future__ import annotations
 
@@ -32,6 +33,30 @@ from .segments import Segments
 __all__ = ["Shared", "create"]
 
 MAXIMUM = 64                    # ranks
+PATIENCE = 0.5                  # seconds that an asynchronous collective waits for somebody to wait for it, where all processors are busy
+
+
+class Queued(Work):
+    """A collective that is to be done later: by whoever waits for it, or by the thread of its group."""
+
+    __slots__ = ("arguments", "begun", "call", "job", "transport")
+
+    def __init__(self, transport: Shared, call: Call, job: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        super().__init__()
+        self.transport, self.call, self.job, self.arguments, self.begun = transport, call, job, arguments, time.monotonic()
+
+    def _wait(self, seconds: float | None) -> None:
+        if seconds is None:
+            while not self._ended and self.transport.do_next():
+                pass
+        else:
+            self.transport.hurry()              # the thread: it can go on when this one has waited long enough
+        super()._wait(seconds)
+
+    def is_completed(self) -> bool:
+        if not self._ended:
+            self.transport.hurry()
+        return super().is_completed()
 
 
 def create(store: Store, rank: int, size: int, timeout: timedelta, name: str, ranks: Any = None) -> Transport:
@@ -56,8 +81,10 @@ class Shared(Transport):
         self._letters = Letters(rank, self.members, links["letters"], lambda: self.timeout, self._give_up, self._bells.peek)
         self._rounds = Rounds(rank, size, self._bells, self._segments)
         self._busy = threading.Lock()
-        self._queue: deque[tuple[Work, Call, Callable[..., None], tuple[Any, ...]]] = deque()
+        self._queue: deque[Queued] = deque()
         self._pending = threading.Condition()
+        self._patience = 0.0 if _has_processors_to_spare(size) else PATIENCE
+        self._hurried = False           # whether the thread is not to be patient
         self._thread: threading.Thread | None = None
         self._closed = False
         _open.add(self)
@@ -92,39 +119,55 @@ class Shared(Transport):
             self._letters.give_up(*self._bells.reason)      # type: ignore[misc]
 
     def _later(self, call: Call, job: Callable[..., None], arguments: tuple[Any, ...]) -> Work:
-        work = Work()
+        work = Queued(self, call, job, arguments)
         with self._pending:
-            self._queue.append((work, call, job, arguments))
+            self._queue.append(work)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="tensorgrad gloo", daemon=True)
                 self._thread.start()
-            self._pending.notify()
+            if len(self._queue) == 1:
+                self._pending.notify()
         return work
 
     def _work(self) -> None:
-        """The thread: do what is pending, in order."""
+        """The thread: do what is pending, in order, once nobody has begun to wait for it in time."""
         while True:
             with self._pending:
                 while not self._queue:
                     if self._closed:
                         return
+                    self._hurried = False
                     self._pending.wait()
-                work, call, job, arguments = self._queue[0]
+                left = self._queue[0].begun + self._patience - time.monotonic()
+                if left > 0 and not self._hurried and not self._closed:
+                    self._pending.wait(left)
+                    continue
+            self.do_next()
+
+    def do_next(self) -> bool:
+        """Do the first of what is pending, on this thread; False if there is nothing."""
+        error: BaseException | None = None
+        with self._busy:
+            if not self._queue:
+                return False
+            work = self._queue[0]
             try:
                 if self._bells.reason is not None or self._closed:
                     self._unusable()
-                with self._busy:
-                    self._perform(call, job, arguments)
-            except BaseException as error:
-                self._done(work.fail, error)
-            else:
-                self._done(work.complete)
-            del work, call, job, arguments
+                self._perform(work.call, work.job, work.arguments)
+            except BaseException as raised:
+                error = raised
+            with self._pending:
+                self._queue.popleft()
+        work.arguments = ()
+        work.complete() if error is None else work.fail(error)
+        return True
 
-    def _done(self, tell: Callable[..., None], *arguments: Any) -> None:
+    def hurry(self) -> None:
+        """Have the thread do what is pending at once: somebody looks whether it has ended, or waits for something else."""
         with self._pending:
-            self._queue.popleft()
-        tell(*arguments)
+            self._hurried = True
+            self._pending.notify()
 
     def _unusable(self) -> None:
         if self._pid != os.getpid():
@@ -171,6 +214,8 @@ class Shared(Transport):
             raise ValueError("Invalid destination rank: destination rank should not be the same as the rank of the current process.")
         if self._closed or self._bells.reason is not None:
             self._unusable()
+        if self._queue:
+            self.hurry()
         return self._letters.send(array, to, tag, later)
 
     def receive(self, array: Any, source: int | None, tag: int, later: bool) -> Work:
@@ -178,6 +223,8 @@ class Shared(Transport):
             raise ValueError("Invalid source rank: source rank should not be the same as the rank of the current process.")
         if self._closed or self._bells.reason is not None:
             self._unusable()
+        if self._queue:
+            self.hurry()
         return self._letters.receive(array, source, tag, later)
 
     # ── groups, and the end ───────────────────────────────────────────────────────────────────────────────────────────
@@ -244,3 +291,9 @@ def _forked() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
+
+
+def _has_processors_to_spare(size: int) -> bool:
+    """Whether each rank of a machine has a processor for communication beside the one it computes on."""
+    mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return mine >= 2 * size if mine == (os.cpu_count() or 1) else mine >= 2
