@@ -197,7 +197,7 @@ def docs() -> str:
     for section in (differences_section, decisions_section, tensor_section, functions_section, nn_section, optim_section, autograd_section,
                     namespaces_section, op_section):
         parts.extend(section())
-    return "\n".join([*parts, BUILDING, EXPERIMENTS, LEGACY, EXTENDING])
+    return "\n".join([*parts, BUILDING, EXPERIMENTS, DISTRIBUTED, LEGACY, EXTENDING])
 
 
 def stub() -> str:
