@@ -18,11 +18,11 @@ def read(file):
         else:
             state = torch.load(file, map_location="cpu", weights_only=True, mmap=head.startswith(b"PK\x03\x04"))
     except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
-        raise ValueError(f"{file} cannot be read: {error}") from None
+        raise ValueError(f"{file} cannot be read: {' '.join(str(error).splitlines())}") from None
     except Exception as error:
         if type(error).__name__ != "SafetensorError":
             raise
-        raise ValueError(f"{file} cannot be read: {error}") from None
+        raise ValueError(f"{file} cannot be read: {' '.join(str(error).splitlines())}") from None
     for name in ("state_dict", "model_state_dict", "model"):                # a checkpoint of a training run
         if isinstance(state, dict) and isinstance(state.get(name), dict):
             state = state[name]

@@ -237,11 +237,12 @@ def _listed(module: Module, name: str | None = None, parent: LayerInfo | None = 
 def _without_batch(layers: list[LayerInfo], data: Any) -> str:
     """A hint where the first layer would take one more axis: sizes are those of a batch."""
     first = next((layer.module for layer in layers if not layer.module._modules), None)
-    axes = next((n for n in (1, 2, 3) if type(first).__name__.endswith(f"{n}d")), None)
+    kind = type(first).__name__
+    axes = next((n for n in (1, 2, 3) if kind.endswith(f"{n}d") and kind != "BatchNorm1d"), None)         # which takes (N, C) as well
     shapes = [tuple(x.shape) for x in (data.values() if isinstance(data, dict) else data) if isinstance(x, tg.Tensor)]
     if axes is None or not shapes or len(shapes[0]) != axes + 1:
         return ""
-    return (f"\nThe input {shapes[0]} has no axis of the batch: {type(first).__name__} takes (N, C, {', '.join('DHW'[-axes:])}), so give "
+    return (f"\nThe input {shapes[0]} has no axis of the batch: {kind} takes (N, C, {', '.join('DHW'[-axes:])}), so give "
             f"input_size={(1, *shapes[0])}, or batch_dim=0")
 
 
