@@ -48,8 +48,8 @@ def lstm(engine: Any, tiny: bool) -> Net:
     return Net(model, lambda batch: engine.randint(0, words, (length, batch)), words)
 
 
-def resnet(engine: Any, tiny: bool, name: str = "resnet18", size: int = 32) -> Net:
-    sizes = dict(num_classes=5, width=8) if tiny else dict(num_classes=10 if size == 32 else 1000)
+def resnet(engine: Any, tiny: bool, name: str = "resnet18", size: int = 32, width: int = 64) -> Net:
+    sizes = dict(num_classes=5, width=8) if tiny else dict(num_classes=10 if size == 32 else 1000, width=width)
     return Net(program("examples/inference/resnet.py", engine).resnet(name, **sizes), pictures(engine, 3, *2 * [32 if tiny else size]), sizes["num_classes"])
 
 

@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from multiprocessing.connection import Client, Connection
 from typing import Any
 
@@ -19,7 +20,8 @@ from . import nets
 KINDS = ("mpi4py", "mpi", "gloo", "torch")
 TRAINED: dict[str, tuple[Callable[..., nets.Net], Callable[..., Any], int]] = {         # a network, its optimizer, and the batch of a rank
     "char-GPT, 4 layers of 128, batch 12": (nets.chargpt, lambda optim, p: optim.AdamW(p), 12),
-    "ResNet-18 on 32 × 32, batch 32": (nets.resnet, lambda optim, p: optim.SGD(p, 0.01, momentum=0.9), 32)}
+    "ResNet-18 on 32 × 32, batch 32": (nets.resnet, lambda optim, p: optim.SGD(p, 0.01, momentum=0.9), 32),
+    "ResNet-18 of a quarter of the width on 32 × 32, batch 64": (partial(nets.resnet, width=16), lambda optim, p: optim.SGD(p, 0.01, momentum=0.9), 64)}
 
 
 class Rank:
