@@ -173,6 +173,52 @@ def test_todays_losses_are_theirs(name):
     assert abs(m.forward(x, y) - float(new(*x, y) if isinstance(x, list) else new(x, y))) < 1e-12
 
 
+def theirs(torch, value):
+    """Tensors of a nest as PyTorch's."""
+    if isinstance(value, (list, tuple)):
+        return [theirs(torch, v) for v in value]
+    return torch.from_numpy(value.detach().numpy().copy()) if isinstance(value, tg.Tensor) else value
+
+
+def agree(ours, found):
+    for a, b in zip(flat(ours), found if isinstance(found, (list, tuple)) else [found], strict=True):
+        assert tuple(a.shape) == tuple(b.shape) and tg.allclose(a.double(), tg.from_numpy(b.detach().numpy()).double(), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", [name for name in CONVERTED if name != "RReLU" and "Dropout" not in name])
+def test_pytorch_computes_what_it_did(name):
+    """Its module, made from the text of today's: outputs, and gradients of inputs and weights."""
+    torch = pytest.importorskip("torch")
+    m, x = made(name)
+    new = convert(m).double()
+    module = eval(repr(new), vars(torch.nn)).double()
+    module.load_state_dict({key: theirs(torch, value) for key, value in new.state_dict().items()})
+    given = [t.requires_grad_(t.is_floating_point()) for t in theirs(torch, flat(x))]
+    out = module(*given)
+    g = mapped(lambda t: (tg.arange(1., t.numel() + 1, dtype=tg.float64) + 0.5).cos().view(t.shape), m.forward(x))
+    out.backward(theirs(torch, g))
+    m.zeroGradParameters()
+    agree(m.output, out)
+    found = m.backward(x, g)
+    agree([d for t, d in zip(flat(x), flat(found)) if t.is_floating_point()], [t.grad for t in given if t.requires_grad])
+    for gradient, weight in zip(m.parameters()[1], module.parameters(), strict=True):
+        agree(gradient.view(weight.shape), weight.grad)
+
+
+@pytest.mark.filterwarnings("ignore:reduction:UserWarning")
+@pytest.mark.parametrize("name", [name for name in LOSSES if criterions.CRITERIONS[name].today])
+def test_pytorchs_losses_are_theirs(name):
+    torch = pytest.importorskip("torch")
+    m, x, y = made(name, LOSSES)
+    new = convert(m)
+    options = {key: theirs(torch, getattr(new, key)) for key in ("reduction", "margin", "p", "weight") if getattr(new, key, None) is not None}
+    given = [t.requires_grad_() for t in theirs(torch, flat(x))]
+    value = getattr(torch.nn, type(new).__name__)(**options)(*given, theirs(torch, y))
+    value.backward()
+    assert abs(m.forward(x, y) - value.item()) < 1e-12
+    agree(m.backward(x, y), [t.grad for t in given])
+
+
 def test_what_has_no_module_of_today_says_so():
     with pytest.raises(TypeError, match=r"legacy\.nn\.Euclidean has no module of today: ‖x − wⱼ‖ for each column of W"):
         convert(nn.Sequential(nn.Euclidean(2, 3)))
