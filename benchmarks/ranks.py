@@ -25,7 +25,7 @@ TRAINED: dict[str, tuple[Callable[..., nets.Net], Callable[..., Any], int]] = { 
 
 
 class Rank:
-    """What a rank can be asked for: each method is a request, with one answer. `make` gives things to run a name."""
+    """Requests to one rank: each public method answers one. A method that prepares a case stores it under the name it is given."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind

@@ -28,7 +28,7 @@ class Fabric(NamedTuple):
 
     @property
     def shared(self) -> Network:
-        """What each rank has of the connection while all of its node use it."""
+        """Divide the connection of a node among its ranks, all of which use it."""
         return Network(self.between.latency, self.between.bandwidth / self.per_node)
 
 

@@ -36,7 +36,7 @@ class Carts:
 
 @torch.no_grad()
 def episodes(policy, count):
-    """What `count` carts saw and did until their poles fell: states (T, count, 4), pushes and whether up, (T, count)."""
+    """Run `count` carts until their poles fall: their states (T, count, 4), their pushes (T, count), and True where a pole is up (T, count)."""
     carts, up = Carts(count), torch.ones(count, dtype=torch.bool)
     seen, done, alive = [], [], []
     while up.any() and len(seen) < LONGEST:

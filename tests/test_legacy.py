@@ -17,7 +17,7 @@ pytestmark = cpu_only
 
 
 def simulated(program):
-    """What a program prints on a machine with four pretended GPUs."""
+    """Run a program on a machine with four pretended GPUs, and return its output."""
     return fresh_process("import tensorgrad as torch\nfrom tensorgrad import nn\n" + program, TENSORGRAD_SIMULATED_CUDA="4")
 
 

@@ -19,7 +19,7 @@ from tensorgrad.utils.data import DataLoader, Subset
 
 
 def train(rank, model, args):
-    """What each process does: train the shared model on every `processes`-th image."""
+    """Train the shared model on every `processes`-th image; each process runs this."""
     torch.manual_seed(args.seed + rank)
     torch.set_num_threads(1)
     images = truncate(load(args.data_dir)[0], args.truncate_train)

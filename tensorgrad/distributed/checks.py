@@ -1,4 +1,4 @@
-"""What collectives ask of their arguments, with the errors of PyTorch's Gloo."""
+"""Checks of the arguments of collectives, with the errors of PyTorch's Gloo."""
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What all ranks of a group do together. https://pytorch.org/docs/stable/distributed.html#collective-functions
+"""Collective functions, which all ranks of a group call together. https://pytorch.org/docs/stable/distributed.html#collective-functions
 
 Each function takes `group`, by default all ranks, and `async_op`: with it, it gives a `Work` at once, and its tensors are not to be touched before
 `Work.wait()`. Ranks call the same collectives in the same order, on tensors of equal shapes and dtypes. On a rank that is not in the group nothing

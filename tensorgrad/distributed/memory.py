@@ -69,7 +69,7 @@ def _put(tensor: Any, flat: Any) -> None:
 
 
 def _module(tensor: Any, transport: Transport) -> Any:
-    """What makes arrays for a transport: NumPy, or the module of the tensor's device."""
+    """Return the array module of a transport: NumPy, or that of the tensor's device."""
     return numpy if transport.device == "cpu" else tensor._storage.module
 
 

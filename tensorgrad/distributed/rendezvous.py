@@ -176,7 +176,7 @@ def _job() -> str:
 
 
 def _has_rank(pid: int) -> bool:
-    """Whether a process was itself started as a rank."""
+    """Return True if a process was itself started as a rank."""
     try:
         variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:                                 # another system, or another user's

@@ -163,7 +163,7 @@ def _endpoint(args: argparse.Namespace) -> tuple[str, int]:
 
 
 def _is_here(host: str) -> bool:
-    """Whether a name or an address is this machine's: whether one can listen there."""
+    """Return True if a name or an address is this machine's, so that a socket can listen there."""
     try:
         found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
     except OSError:
@@ -179,7 +179,7 @@ def _is_here(host: str) -> bool:
 
 
 def _for_mpi(args: argparse.Namespace, machines: int, count: int) -> str:
-    """What to do for several machines."""
+    """Say which `mpiexec` and `srun` lines start the job on several machines."""
     program = [] if args.no_python else ["python", "-m", "tensorgrad", *(["-m"] if args.module else [])]
     command = shlex.join([*program, args.training_script, *args.training_script_args])
     hosts = ",".join(f"host{i}" for i in range(min(machines, 3))) + (",…" if machines > 3 else "")
@@ -212,7 +212,7 @@ def _streams(asked: str, count: int) -> dict[int, int]:
 
 
 def _prefix(role: str) -> Callable[[int], str]:
-    """What each line of a worker begins with; the variable TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE can say otherwise."""
+    """Return the prefix of a worker's lines, which the variable TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE overrides."""
     template = Template(os.environ.get("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "[rank${rank}]: "))
     return lambda i: template.safe_substitute(role_name=role, rank=i, local_rank=i)
 
@@ -242,7 +242,7 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 def command_line(call: Callable[[], None]) -> int:
-    """What a launcher does as a program: its exit status. Errors are told without a traceback."""
+    """Run a launcher as a program, and return its exit status. Errors are printed without a traceback."""
     try:
         call()
         return 0

@@ -22,7 +22,7 @@ PATIENCE = timedelta(minutes=5)         # of stores
 
 
 class Request(IntEnum):
-    """What can be asked of a store."""
+    """Requests that a store answers."""
 
     SET, GET, ADD, COMPARE_SET, WAIT, CHECK, DELETE, COUNT, KEYS, APPEND, MULTI_GET, MULTI_SET, PUSH, POP, LENGTH = range(1, 16)
 

@@ -32,7 +32,7 @@ _servers: weakref.WeakSet[Server] = weakref.WeakSet()
 
 
 class _Client:
-    """One proved connection, as the server sees it."""
+    """Connection of a client that has proved the secret, on the server's side."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.socket, self.inbox, self.outbox = connection, bytearray(), bytearray()

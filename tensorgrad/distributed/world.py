@@ -407,7 +407,7 @@ def group_over(store: Any, rank: int, size: int, backend: str = "gloo", timeout:
 
 
 def _outside(group: Any) -> bool:
-    """Whether this rank is not in the group."""
+    """Return True if this rank is not in the group."""
     return group is not None and group == GroupMember.NON_GROUP_MEMBER
 
 

@@ -27,7 +27,7 @@ OURS = ("cmd_args", "resume")  # keys of a configuration that say how it was run
 
 
 class Refused(Exception):
-    """What cannot be begun, and why: one line each."""
+    """List the runs that cannot be begun, each with its reason on one line."""
 
 
 class Stopped(Exception):
@@ -39,7 +39,7 @@ REFUSALS = (ConfigError, Refused, project.ProjectError)
 
 @dataclass
 class Request:
-    """What a command line asks for. resume: None, "" for the newest checkpoint of the run of this name, or a path."""
+    """Settings that a command line gives. resume: None, "" for the newest checkpoint of the run of this name, or a path."""
 
     config: Path
     overrides: Sequence[str] = ()
@@ -100,7 +100,7 @@ def launch(request: Request) -> int:
 
 
 def _together(request: Request, group: Any) -> int:
-    """What one of several processes does, which a launcher has started: they begin if all can, and the first one
+    """Run the part of one process among those that a launcher has started: they begin if all can, and the first one
     writes."""
     prepared, refusal = None, None
     try:

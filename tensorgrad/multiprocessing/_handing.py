@@ -79,7 +79,7 @@ _line: tuple[str, socket.socket] | None = None          # to the process whose d
 
 
 def handed(descriptor: int) -> Any:
-    """What to pickle for a descriptor; the result of unpickling has `detach()`, which gives it."""
+    """Return an object to pickle for a descriptor; once unpickled, its `detach()` gives the descriptor."""
     global _counter
     from multiprocessing.context import get_spawning_popen
     if not here or get_spawning_popen() is not None:

@@ -1,4 +1,4 @@
-"""What a file is that `load` could not read: its first bytes tell, and the error says what reads it."""
+"""Kinds of files that `load` cannot read: the first bytes tell them, and the error names a reader."""
 from __future__ import annotations
 
 import os
@@ -22,7 +22,7 @@ BEGINNINGS = (      # how files of a kind begin, and what is said of them
 
 
 def told(f: Any) -> str:
-    """What a file is that holds no tensors of PyTorch's, and what reads it; "" if that cannot be told.
+    """Name the kind of a file without tensors of PyTorch's, and a reader of it; "" if its first bytes do not tell.
 
     >>> import io
     >>> told(io.BytesIO(b"GGUF" + bytes(20)))

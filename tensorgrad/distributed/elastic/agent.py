@@ -37,7 +37,7 @@ class Stopped(Exception):
 
 @dataclass
 class Job:
-    """What is to be run.
+    """Description of the job that a launcher runs.
 
     command: the command of the worker of a number. prefix: what its lines begin with; None hands its streams over as they are.
     redirects, tee: per worker, which streams (1 output, 2 errors, 3 both) go to files, and which to files and to the console.

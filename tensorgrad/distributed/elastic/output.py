@@ -1,4 +1,4 @@
-"""What workers print, line by line, each with the number of its worker in front. Bytes pass as they are."""
+"""Output of workers, line by line, each line prefixed by its rank. Bytes pass unchanged."""
 from __future__ import annotations
 
 import os

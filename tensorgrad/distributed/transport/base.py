@@ -1,4 +1,4 @@
-"""What a transport does: it moves flat, contiguous arrays of one kind of device among the ranks of one group.
+"""Interface of transports, which move flat, contiguous arrays of one kind of device among the ranks of one group.
 
 Transports know nothing of tensors, views or autograd: `group.ProcessGroup` flattens tensors, chooses the transport of their device, and copies results to
 where they belong. All ranks call the same collectives in the same order; the `Call` of each is what they have to agree on. A transport's module has a

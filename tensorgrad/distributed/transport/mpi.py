@@ -61,7 +61,7 @@ def _say_who_is_who(world: Any) -> None:
 
 
 def told(ranks: Sequence[int] | None, name: str, value: bytes | None) -> bytes:
-    """What the first of some ranks of MPI, or of all, has as `value`, on each of them: the rendezvous of a backend that has no store. All of them call this."""
+    """Broadcast `value` of the first of some ranks of MPI, or of all: the rendezvous of a backend without a store. All of these ranks call it."""
     world = load().COMM_WORLD
     comm = world if ranks is None else _subset(world, ranks, name)
     found: bytes = comm.bcast(value, 0)
@@ -371,7 +371,7 @@ class MPITransport(Transport):
             self.told = [self.aside.Isend((bytearray([news]), 1, self.MPI.BYTE), other, TAG) for other in ranks]
 
     def heard(self) -> tuple[int, int] | None:
-        """What the guard of another rank has told: (news, rank)."""
+        """Return the message that another rank's guard has sent, as (news, rank)."""
         if not self.free_threads or self.MPI.Is_finalized() or not self.aside.Iprobe(self.MPI.ANY_SOURCE, TAG):
             return None
         news, status = bytearray(1), self.MPI.Status()

@@ -1,4 +1,4 @@
-"""What keeps a job of MPI from hanging: a time limit for blocking calls, and an end of all ranks where one of them fails.
+"""Guard against hanging MPI jobs: a time limit for blocking calls, and an abort of all ranks where one of them fails.
 
 A rank that waits in MPI cannot be interrupted from Python, and a rank that leaves with an exception would let the others wait for it forever. While there is
 a group, a thread looks at the calls under way: one that outlasts its time limit makes every rank print the last collectives that it saw, and ends the job.

@@ -1,4 +1,4 @@
-"""What MPI calls NumPy's types and our reductions, and which pairs of them it reduces as NumPy would."""
+"""MPI's names of NumPy's types and of reductions, and the pairs of them that MPI reduces as NumPy would."""
 from __future__ import annotations
 
 from functools import cache

@@ -294,6 +294,6 @@ if hasattr(os, "register_at_fork"):
 
 
 def _has_processors_to_spare(size: int) -> bool:
-    """Whether each rank of a machine has a processor for communication beside the one it computes on."""
+    """Return True if each rank of the machine has a processor for communication beside the one it computes on."""
     mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return mine >= 2 * size if mine == (os.cpu_count() or 1) else mine >= 2

@@ -248,7 +248,7 @@ class Module:
         return found, around
 
     def replace(self, callback: Callable[[Module], Any]) -> Any:
-        """What `callback` makes of this module, after the modules in it were replaced by what it makes of them."""
+        """Replace the modules inside by `callback(module)`, then return `callback(self)`."""
         self._replace_children(lambda child: child.replace(callback))
         return callback(self)
 
@@ -270,7 +270,7 @@ class Module:
         return f"nn.{type(self).__name__}{self._arguments()}"
 
     def _arguments(self) -> str:
-        """What `repr` shows after the name."""
+        """Return the text that `repr` shows after the name."""
         return ""
 
 

@@ -49,7 +49,7 @@ class Tape:
         self.versions = [t._version for t in flat(input)]                      # after the run: a module may write over its input
 
     def of(self, input: Any) -> bool:
-        """Whether this is the record of a run on `input` as it is now."""
+        """Return True if this records a run on `input` with its present values."""
         given, own = flat(input), flat(self.input)
         return len(given) == len(own) and all(a is b for a, b in zip(given, own)) and [t._version for t in given] == self.versions
 

@@ -129,7 +129,7 @@ def laid_out(piece, array):
 
 
 class GradBucket:
-    """What a communication hook is given: a bucket of gradients of this process, to be made those of all.
+    """Argument of a communication hook: a bucket with the gradients of this process, which the hook reduces over all.
 
     https://pytorch.org/docs → torch.distributed.GradBucket
     """
@@ -166,5 +166,5 @@ class GradBucket:
         return list(self._bucket.parameters)
 
     def is_last(self):
-        """Whether no other bucket of this backward comes after it."""
+        """Return True if it is the last bucket of this backward."""
         return self._last

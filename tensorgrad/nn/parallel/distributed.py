@@ -166,7 +166,7 @@ class DistributedDataParallel(Module, Joinable):
         return output
 
     def will_sync_module_buffers(self):
-        """Whether the next forward begins with the buffers of the first process."""
+        """Return True if the next forward begins with the buffers of the first process."""
         return self.require_forward_param_sync and self.forward_sync_buffers and self.process_group.size() > 1 and \
             next(self.module.buffers(), None) is not None
 
@@ -228,7 +228,7 @@ class DistributedDataParallel(Module, Joinable):
         module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore
 
     def _get_ddp_logging_data(self):
-        """What is known about this module and its buckets."""
+        """Return facts about this module and its buckets."""
         parameters, group = self.reducer.parameters, self.process_group
         sizes = [sum(p.array.nbytes for p in bucket.parameters) for bucket in self.reducer.buckets]
         return {"bucket_sizes": ", ".join(map(str, sizes)), "module_name": type(self.module).__name__,
@@ -262,7 +262,7 @@ class DistributedDataParallel(Module, Joinable):
         return Join([self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size)
 
     def join_hook(self, **kwargs):
-        """What this process does for others when it has no more data."""
+        """Return the hook that answers for this process when it has no more data."""
         return ModuleJoinHook(self, **kwargs)
 
     @property
@@ -292,7 +292,7 @@ class DistributedDataParallel(Module, Joinable):
         return max(rank for rank, flag in enumerate(flags) if flag.item())
 
     def _anyone_syncs(self, own):
-        """Whether some process will average gradients in this step."""
+        """Return True if some process will average gradients in this step."""
         flag = tg.tensor([float(own)], device=self.device)
         processes.at_once(self.process_group.allreduce, flag)
         return bool(flag.item())

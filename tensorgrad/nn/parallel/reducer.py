@@ -93,7 +93,7 @@ class Reducer:
 
     @property
     def travels(self):
-        """Whether there is anything to do besides counting."""
+        """Return True if there is anything to do besides counting."""
         return self.hook is not None or self.group.size() > 1
 
     # ── one iteration ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -272,7 +272,7 @@ class Reducer:
 
 
 class Result:
-    """What a communication hook will give: it goes into the bucket once it is waited for."""
+    """Pending result of a communication hook, which goes into the bucket once it is waited for."""
 
     def __init__(self, future, bucket):
         self.future, self.bucket = future, bucket

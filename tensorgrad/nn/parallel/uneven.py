@@ -14,7 +14,7 @@ FAR_BEHIND = 1000       # steps without data of its own from which on a process 
 
 
 class JoinHook:
-    """What a process that is done does for the others. https://pytorch.org/docs → torch.distributed.algorithms.JoinHook"""
+    """Collectives by which a process without more data answers the others. https://pytorch.org/docs → torch.distributed.algorithms.JoinHook"""
 
     def main_hook(self) -> None:
         """Take part in what the others do together in one step; called again and again until all are done."""
@@ -24,7 +24,7 @@ class JoinHook:
 
 
 class Config(NamedTuple):
-    """What a Joinable knows of the block that it is in."""
+    """State of the `Join` block that a Joinable is in."""
 
     enable: bool
     throw_on_early_termination: bool
@@ -46,7 +46,7 @@ class Config(NamedTuple):
 
 
 class Joinable(ABC):
-    """What can take part in `Join`. A subclass calls this `__init__`, and `Join.notify_join_context(self)` before it communicates in a step.
+    """Base class of objects that take part in `Join`. A subclass calls this `__init__`, and `Join.notify_join_context(self)` before it communicates in a step.
 
     https://pytorch.org/docs → torch.distributed.algorithms.Joinable
     """
@@ -58,7 +58,7 @@ class Joinable(ABC):
 
     @abstractmethod
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """What this process does for others once it is done; `kwargs` are those that Join was given."""
+        """Return the JoinHook of this process; `kwargs` are those that Join was given."""
 
     @property
     @abstractmethod

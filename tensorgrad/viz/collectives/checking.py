@@ -1,4 +1,4 @@
-"""Whether a collective gave what it should: compared with a plain sum, in the tensors' own precision and in float64."""
+"""Check of a collective's results against a plain sum, in the tensors' own precision and in float64."""
 from __future__ import annotations
 
 from functools import reduce

@@ -51,7 +51,7 @@ def picture(ran: Collective, step: Ran | None, last: bool = False) -> str:
 
 
 def is_result(ran: Collective, rank: int, chunk: int) -> bool:
-    """Whether a cell belongs to what its rank gets."""
+    """Return True if a cell belongs to the result of its rank."""
     return {"reduce_scatter": rank == chunk, "reduce": rank == ran.root}.get(ran.kind, True)
 
 

@@ -71,7 +71,7 @@ def held(kind: str, tensors: list[Any], root: int) -> list[list[Any]]:
 
 
 def result(kind: str, chunks: list[Any], rank: int, root: int, shape: Any) -> Any:
-    """What a rank gets: all chunks, its own, or nothing."""
+    """Return the chunks that a rank gets: all, its own, or none."""
     if kind == "reduce_scatter":
         return chunks[rank]
     if kind == "reduce" and rank != root:

@@ -1,4 +1,4 @@
-"""What is known of each step that was run: its messages, and what each rank had after it."""
+"""Record of each step that was run: its messages, and the chunks of each rank after it."""
 from __future__ import annotations
 
 from collections.abc import Iterable

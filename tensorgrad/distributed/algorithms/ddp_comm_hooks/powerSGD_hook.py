@@ -20,7 +20,7 @@ __all__ = ["PowerSGDState", "batched_powerSGD_hook", "powerSGD_hook"]
 
 
 class PowerSGDState:
-    """What PowerSGD is told, and remembers. https://pytorch.org/docs → PowerSGDState
+    """Settings of PowerSGD, and its memory from step to step. https://pytorch.org/docs → PowerSGDState
 
     Args:
         process_group: the processes; None for all

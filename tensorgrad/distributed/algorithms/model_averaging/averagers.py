@@ -13,7 +13,7 @@ __all__ = ["ModelAverager", "PeriodicModelAverager"]
 
 
 class ModelAverager(ABC):
-    """What averages parameters, and counts the steps in `step`."""
+    """Base class of averagers: `average_parameters` averages, `step` counts the calls."""
 
     def __init__(self, process_group: Any = None) -> None:
         self.process_group = processes.default_group if process_group is None else process_group

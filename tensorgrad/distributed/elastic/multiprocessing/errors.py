@@ -66,7 +66,7 @@ def get_error_handler() -> ErrorHandler:
 
 
 def _read(path: str) -> dict[str, Any] | None:
-    """What is in an error file; None for a file that is not there or, since the worker was killed while it wrote, not whole."""
+    """Read an error file; None if it is missing or incomplete (a worker may be killed while it writes)."""
     try:
         with open(path, encoding="utf-8") as file:
             data = json.load(file)
@@ -110,7 +110,7 @@ class ProcessFailure:
         return datetime.fromtimestamp(self.timestamp).isoformat(sep="_")
 
     def lines(self, index: int, rank: int) -> list[str]:
-        """What is told of it."""
+        """Describe the failure for the summary."""
         message = self.message
         if isinstance(message, dict):
             about = message.get("extraInfo")
