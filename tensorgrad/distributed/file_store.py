@@ -15,7 +15,7 @@ from typing import Any
 
 from . import wire
 from .errors import DistStoreError
-from .stores import WAITING, Request, Store, Values, milliseconds, seconds, shown
+from .stores import WAITING, Request, Store, Values, milliseconds, rooted, seconds, shown
 
 __all__ = ["FileStore"]
 
@@ -54,12 +54,7 @@ class FileStore(Store):
         return self._path
 
     def ask(self, request: Request, fields: list[bytes], timeout: timedelta | None = None) -> list[bytes]:
-        if request in WAITING or request == Request.CHECK:
-            fields = [b"/" + field for field in fields]
-        elif request == Request.MULTI_SET:
-            fields = [b"/" + field if i % 2 == 0 else field for i, field in enumerate(fields)]
-        elif fields:
-            fields = [b"/" + fields[0], *fields[1:]]
+        fields = rooted(request, fields)
         timeout = self._timeout if timeout is None else timeout
         end, pause = time.monotonic() + seconds(timeout), 0.001
         while True:

@@ -240,6 +240,15 @@ class Store:
         return self
 
 
+def rooted(request: Request, fields: list[bytes]) -> list[bytes]:
+    """Return the fields of a request with "/" before each key, as PyTorch's stores name keys."""
+    if request in WAITING or request == Request.CHECK:
+        return [b"/" + field for field in fields]
+    if request == Request.MULTI_SET:                    # keys and values in turn
+        return [b"/" + field if i % 2 == 0 else field for i, field in enumerate(fields)]
+    return [b"/" + fields[0], *fields[1:]] if fields else fields
+
+
 def seconds(timeout: timedelta) -> float:
     """Return the seconds of a time limit, at most as many as the system can wait: 23 days."""
     return min(timeout.total_seconds(), 2e6)

@@ -19,7 +19,7 @@ from typing import Any
 
 from . import wire
 from .errors import DistNetworkError, DistStoreError
-from .stores import PATIENCE, WAITING, Request, Store, Values, milliseconds, seconds, shown
+from .stores import PATIENCE, WAITING, Request, Store, Values, milliseconds, rooted, seconds, shown
 
 __all__ = ["Server", "TCPStore"]
 
@@ -354,12 +354,7 @@ class TCPStore(Store):
         return False
 
     def ask(self, request: Request, fields: list[bytes], timeout: timedelta | None = None) -> list[bytes]:
-        if request in WAITING or request == Request.CHECK:
-            fields = [b"/" + field for field in fields]
-        elif request == Request.MULTI_SET:
-            fields = [b"/" + field if i % 2 == 0 else field for i, field in enumerate(fields)]
-        elif fields:
-            fields = [b"/" + fields[0], *fields[1:]]
+        fields = rooted(request, fields)
         answer = self._ask(request, fields, self._timeout if timeout is None else timeout)
         return [key[1:] for key in answer if key[:1] == b"/"] if request == Request.KEYS else answer
 
