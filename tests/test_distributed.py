@@ -79,7 +79,7 @@ def wrong_arguments(torch):
             lambda: d.send_object_list([None], 0), lambda: d.scatter(x), lambda: d.gather(x),
             lambda: d.all_reduce(torch.ones(1, dtype=torch.int64), d.ReduceOp.AVG),
             lambda: d.all_reduce(x.to(torch.complex64), d.ReduceOp.MAX), lambda: d.all_reduce(x, d.ReduceOp.AVG),
-            lambda: d.get_backend_config(),
+            lambda: d.get_backend_config(), lambda: d.all_reduce(x, group="g"), lambda: d.broadcast(x, 0, group=3),
             lambda: [world.name(), world.group_name, world.group_desc, world.size(), world.rank()], lambda: d.reduce_scatter(x, [x, x]),
             lambda: d.supports_complex(d.ReduceOp.MAX), lambda: [d.ReduceOp.SUM == 0, int(d.ReduceOp.BXOR), list(d.ReduceOp.RedOpType.__members__)[:8]],
             lambda: d.all_gather_into_tensor(out, x), lambda: d.reduce_scatter_tensor(out, x), lambda: d.all_reduce_coalesced([x, out]),

@@ -153,6 +153,8 @@ def test_a_time_out_shows_the_log(capsys):
             text = str(raised.value)
             assert "[rank 0]   group 0 #0 ALLREDUCE op=SUM [7] Float cpu, completed" in text
             assert "[rank 0]   group 0 #1 BROADCAST root=0 [3] Float cpu, failed" in text
+            with pytest.raises(TimedOut, match="The group cannot be used any more"):
+                dist.barrier()                              # which says nothing more
             seen.set("late", "1")
         else:
             seen.wait(["late"])
@@ -161,7 +163,7 @@ def test_a_time_out_shows_the_log(capsys):
                 dist.barrier()
     as_threads(2, program)
     said = capsys.readouterr().err
-    assert said.count("[rank 0] the last 2 collectives") == 1 and "#1 BROADCAST root=0" in said
+    assert said.count("[rank 0] the last") == 1 and "[rank 0] the last 2 collectives" in said and "#1 BROADCAST root=0" in said
 
 
 class Late(Transport):

@@ -249,7 +249,7 @@ def test_without_a_processor_to_spare_whoever_waits_does_the_work(monkeypatch, l
     monkeypatch.setattr(shared, "PATIENCE", 0.01 if look == "leave" else 1000)
 
     def program(rank):
-        done, perform = [], rank.transport._perform
+        done, perform, ended = [], rank.transport._perform, threading.Semaphore(0)
         rank.transport._perform = lambda *given: (done.append(threading.current_thread()), perform(*given))
         arrays = [np.full(2, float(rank.rank + i)) for i in range(3)]
         works = [rank.transport.allreduce(rank.call(later=True), array, ReduceOp.SUM) for array in arrays]
@@ -269,7 +269,6 @@ def test_without_a_processor_to_spare_whoever_waits_does_the_work(monkeypatch, l
             for _ in range(6):
                 assert ended.acquire(timeout=60)
         return [array.tolist() for array in arrays]
-    ended = threading.Semaphore(0)
     assert as_threads(2, program) == [[[1, 1], [3, 3], [5, 5]]] * 2
 
 

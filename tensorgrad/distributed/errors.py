@@ -25,4 +25,6 @@ class QueueEmptyError(DistStoreError):
 
 
 class TimedOut(DistBackendError):
-    """A collective or a message took longer than the group allows."""
+    """A collective or a message took longer than the group allows. `logged` says that the group's log was printed for it."""
+
+    logged = False

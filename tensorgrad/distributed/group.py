@@ -159,8 +159,8 @@ class ProcessGroup:
     def _noted(self, call: Call, error: BaseException | None) -> None:
         """Note in the log how a collective ended. A time-out prints the log, and its error ends with it."""
         call.state = 1 if error is None else 2
-        if isinstance(error, TimedOut) and "\n" not in str(error):
-            text = self.log.dump()
+        if isinstance(error, TimedOut) and not error.logged:
+            text, error.logged = self.log.dump(), True
             error.args = (f"{error}\n{text}",)
             with suppress(OSError, ValueError):         # a program may have closed it
                 print(text, file=sys.stderr, flush=True)

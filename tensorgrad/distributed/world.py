@@ -417,10 +417,12 @@ def _warn_outside(name: str) -> None:
 
 
 def _group(group: Any) -> Any:
-    """The group, or the default one. Errors: ValueError if there is none."""
+    """The group, or the default one. Errors: ValueError if there is none, or it is no group."""
     found = _world.default if group is None else group
     if found is None:
         raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
+    if not isinstance(found, ProcessGroup) and not _outside(found):
+        raise ValueError(f"Process group {found} is not initialized in the world group map. Please initialize the group first.")
     return found
 
 

@@ -19,7 +19,7 @@ from multiprocessing import util
 from typing import Any
 
 from ...guest import STATE, begin, end
-from ..errors import DistBackendError
+from ..errors import DistBackendError, TimedOut
 from ..operations import ReduceOp
 from ..stores import PrefixStore, Store, seconds
 from ..work import Work
@@ -175,8 +175,10 @@ class Shared(Transport):
         if self._closed:
             raise DistBackendError("The group has been closed.")
         error = self._bells.error()
-        first, _, rest = str(error).partition("\n")
-        raise type(error)(f"The group cannot be used any more, an error has ended it: {first}")
+        ended = type(error)(f"The group cannot be used any more, an error has ended it: {str(error).partition(chr(10))[0]}")
+        if isinstance(ended, TimedOut):
+            ended.logged = True             # the call that timed out has printed the log
+        raise ended
 
     # ── collectives ───────────────────────────────────────────────────────────────────────────────────────────────────
 
