@@ -431,6 +431,29 @@ python -m tensorgrad.viz --collective broadcast --algorithm tree --ranks 8 --out
 ```
 '''
 
+VIZ = '''Pictures of what was recorded, backprop step by step, and trainings while they run.
+
+**A training while it runs.** `viz.monitor` writes a page that a browser opens from its file and reads anew until the training ends; it works offline and is
+kept. Hooks of the optimizer measure the norms of gradients, weights and updates of each layer, hooks of `nn.ReLU` the units that are dead; the loss is given.
+If the block raises, the page says after which step. Results are those of the training without it, bit for bit.
+
+```python
+import tensorgrad as torch
+
+points = torch.randn(100, 2)
+labels = (points.prod(1) > 0).float()
+model = torch.nn.Sequential(torch.nn.Linear(2, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+with torch.viz.monitor(model, optimizer, "out/training.html", every=10, boundary=(points, labels)) as seen:
+    for _ in range(50):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(model(points)[:, 0], labels)
+        loss.backward()
+        optimizer.step()
+        seen.step(loss)
+assert seen.record.measured == [1, 10, 20, 30, 40, 50]
+```'''
+
 EXTENDING = '''## Extending it
 
 An op is a class of formulas; a kernel is a better implementation of one op on one device; a device is a `Storage` subclass.

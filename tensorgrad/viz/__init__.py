@@ -11,6 +11,7 @@ from typing import Any
 from .explain import Exercise, Explanation, explain
 from .formulas import Formulas, formulas
 from .graph import Graph, graph
+from .monitor import monitor
 from .plots import plot_grad_flow, plot_loss, plot_weights
 from .render import dot, render
 from .watch import watch
@@ -23,5 +24,5 @@ def __getattr__(name: str) -> Any:
     return import_module(".collectives", __name__)
 
 
-__all__ = ["Exercise", "Explanation", "Formulas", "Graph", "collectives", "dot", "explain", "formulas", "graph", "plot_grad_flow", "plot_loss", "plot_weights",
-           "render", "watch"]
+__all__ = ["Exercise", "Explanation", "Formulas", "Graph", "collectives", "dot", "explain", "formulas", "graph", "monitor", "plot_grad_flow", "plot_loss",
+           "plot_weights", "render", "watch"]

@@ -25,8 +25,8 @@ def beside(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
-def page(title: str, body: str, style: str = "", script: str = "") -> str:
-    """A page of these parts, in the common style. Text in `body` has been escaped; the title is escaped here.
+def page(title: str, body: str, style: str = "", script: str = "", head: str = "") -> str:
+    """A page of these parts, in the common style. Text in `body` has been escaped; the title is escaped here. `head` are elements for its head.
 
     >>> "<title>1 &lt; 2</title>" in page("1 < 2", "<p>less</p>")
     True
@@ -34,7 +34,7 @@ def page(title: str, body: str, style: str = "", script: str = "") -> str:
     end = f"<script>{script}</script>\n" if script else ""
     runs = f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" if script else "'none'"        # this script and no other
     return (f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}{runs}">\n<title>{escape(title)}</title>\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}{runs}">\n{head}<title>{escape(title)}</title>\n'
             f"<style>\n{beside('page.css')}{style}</style>\n</head>\n<body>\n{body}\n{end}</body>\n</html>\n")
 
 
