@@ -187,7 +187,7 @@ def test_what_programs_are_called():
     ("--out", "a file is expected"), ("p.py --out", "a file is expected"), ("--fast p.py", "unknown option --fast"), ("-m", "argument expected"),
     ("p.py --out a.gif", "ends in one of .html, .svg, .dot, .png"), ("p.py --out a", "ends in one of"),
     ("--explain p.py --out a.svg", "ends in one of .html, .txt"),
-    ("--explain", "which program"), ("--", "which program")])
+    ("--nan p.py --out a.svg", "ends in one of .html, .txt"), ("p.py --nan --explain", "one of them"), ("--explain", "which program"), ("--", "which program")])
 def test_wrong_command_lines_are_refused_before_anything_runs(line, message):
     with pytest.raises(ValueError, match=message):
         parsed(line.split())

@@ -13,7 +13,7 @@ from typing import Any
 from . import architecture
 from .decisions import DECISIONS
 from .names import ABSENT, is_static, made_of
-from .prose import BUILDING, DIFFERENCES, DISTRIBUTED, EXPERIMENTS, EXTENDING, HEAD, LEGACY, VIZ
+from .prose import BUILDING, DIFFERENCES, DISTRIBUTED, EXPERIMENTS, EXTENDING, HEAD, LEGACY, NAN, VIZ
 
 
 def first_line(thing: Any) -> str:
@@ -113,7 +113,7 @@ def namespaces_section() -> Iterator[str]:
                          ("overrides", "How classes and modes override functions."), ("utils.data", "Data sets and loaders."),
                          ("symbolic", "Networks as graphs of symbols."), ("layers", "Layers that learn the sizes of their input."),
                          ("layers.utils", "Shapes, nested structures, and small helpers."),
-                         ("viz", VIZ),
+                         ("viz", f"{VIZ}\n\n{NAN}"),
                          ("viz.collectives", "Collectives, message by message."), ("distributed", "Processes that compute together."),
                          ("nn.init", "Initial values of parameters."), ("nn.utils", "What is done to parameters."),
                          ("nn.parallel", "Modules on several devices.")):

@@ -454,6 +454,28 @@ with torch.viz.monitor(model, optimizer, "out/training.html", every=10, boundary
 assert seen.record.measured == [1, 10, 20, 30, 40, 50]
 ```'''
 
+NAN = '''**Where a NaN came from.** `viz.explain_nan(loss)` names the first operation, forward or backward, that made a NaN or an infinity from finite numbers,
+with its inputs, its rule, the first element that went wrong and, under `viz.watch()`, the line of the program. An infinity that the program puts in,
+as masks do, is no culprit; a NaN in an input is named. The report prints, shows itself in notebooks, and is saved as .html or .txt.
+
+```python
+import tensorgrad as torch
+
+x = torch.tensor([0.0, 4.0], requires_grad=True)
+with torch.viz.watch():
+    loss = torch.where(x > 0, x.sqrt(), x).sum()       # the loss is 2, but the gradient of the branch not taken is 0 / 0
+report = torch.viz.explain_nan(loss)
+assert report.title == "The backward of sqrt made a NaN from finite numbers: 1 of 2 elements of ∂L/∂x"
+print(report)
+```
+
+Where the tape did not keep an input of the step, the report says so. An unchanged program is stopped after its first backward whose loss or gradients are not
+finite:
+
+```sh
+python -m tensorgrad.viz train.py --nan --out nan.html      # or .txt
+```'''
+
 EXTENDING = '''## Extending it
 
 An op is a class of formulas; a kernel is a better implementation of one op on one device; a device is a `Storage` subclass.

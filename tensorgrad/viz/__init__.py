@@ -3,7 +3,9 @@
 `tape` reads all that is known of some steps, once. `model` is the plain graph that is drawn of it: `fold` groups it,
 `layout` and `scene` place it, `svg`, `dot` and `html` write it, and `graph` offers it. `telling` puts the steps into words,
 with `formulas` from the source of the ops (`reading`, `notation`): `report` lists them, `lesson` and `frames` walk through
-them, and `explain` offers them. `watch` notes where steps are made, `running` the last loss of a program. `collectives` shows what ranks send to each other.
+them, and `explain` offers them. `nan` finds where a NaN came from, and `hunting` stops a program at its first one.
+`monitor` shows a training while it runs. `watch` notes where steps are made, `running` the last loss of a program.
+`collectives` shows what ranks send to each other.
 """
 from importlib import import_module
 from typing import Any
@@ -12,6 +14,7 @@ from .explain import Exercise, Explanation, explain
 from .formulas import Formulas, formulas
 from .graph import Graph, graph
 from .monitor import monitor
+from .nan import NanReport, explain_nan
 from .plots import plot_grad_flow, plot_loss, plot_weights
 from .render import dot, render
 from .watch import watch
@@ -24,5 +27,5 @@ def __getattr__(name: str) -> Any:
     return import_module(".collectives", __name__)
 
 
-__all__ = ["Exercise", "Explanation", "Formulas", "Graph", "collectives", "dot", "explain", "formulas", "graph", "monitor", "plot_grad_flow", "plot_loss",
-           "plot_weights", "render", "watch"]
+__all__ = ["Exercise", "Explanation", "Formulas", "Graph", "NanReport", "collectives", "dot", "explain", "explain_nan", "formulas", "graph", "monitor",
+           "plot_grad_flow", "plot_loss", "plot_weights", "render", "watch"]

@@ -5,15 +5,17 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-USAGE = """usage: python -m tensorgrad.viz program.py [--out FILE] [--explain] [argument ...]
-       python -m tensorgrad.viz [--out FILE] [--explain] (program.py | -m module | -c command) [argument ...]
+USAGE = """usage: python -m tensorgrad.viz program.py [--out FILE] [--explain | --nan] [argument ...]
+       python -m tensorgrad.viz [--out FILE] [--explain | --nan] (program.py | -m module | -c command) [argument ...]
        python -m tensorgrad.viz --collective NAME [--help] [option ...]
 
 Run a PyTorch program with tensorgrad in the place of torch, then draw the graph of the last tensor that it called backward() on; or, if it never did,
 of the last single number that it computed from tensors that require grad. If the program fails, the picture shows how far it got.
 
-  --out FILE    where the picture goes, as its suffix says: .html (a page to open and close groups in), .svg, .dot, .png or .pdf; graph.html if not given
+  --out FILE    where the picture goes, as its suffix says: .html (a page to open and close groups in), .svg, .dot, .png or .pdf; graph.html if not given,
+                or nan.html for --nan
   --explain     a page, or .txt, that goes through the backward step by step
+  --nan         a page, or .txt, that says where a NaN came from: the program is stopped after its first backward whose loss or gradients are not finite
   --collective NAME  in place of a program: a collective such as all_reduce, message by message, as a page
   --            what follows are arguments of the program, even if they are called as these are
   -h, --help    before the program: this text"""
@@ -27,6 +29,7 @@ class Wanted(NamedTuple):
     out: Path
     explain: bool
     program: list[str]
+    nan: bool = False
 
     @property
     def name(self) -> str:
@@ -48,15 +51,18 @@ def main(arguments: list[str]) -> int:
     if wanted is None:
         print(USAGE)
         return 0
+    from .hunting import Found, Hunt
     from .running import Last
     from .watch import watch
-    last, seen = Last(), watch()
+    last, seen = Hunt() if wanted.nan else Last(), watch()
     status, error = 0, False
     try:
         with seen, last:
             run(wanted.program)
     except SystemExit as end:
         status = exit_status(end)
+    except Found:
+        status = 1
     except BaseException as failure:
         status, error = 130 if isinstance(failure, KeyboardInterrupt) else 1, True
         report(failure)
@@ -75,7 +81,7 @@ def main(arguments: list[str]) -> int:
 
 def parsed(arguments: list[str]) -> Wanted | None:
     """What a command line asks for; None if for help. ValueError says what is wrong with it."""
-    out, explain, program, rest = "graph.html", False, [], list(arguments)
+    out, explain, nan, program, rest = "", False, False, [], list(arguments)
     while rest:
         word = rest.pop(0)
         if word == "--":
@@ -87,6 +93,8 @@ def parsed(arguments: list[str]) -> Wanted | None:
             out = word.partition("=")[2] if "=" in word else rest.pop(0)
         elif word == "--explain":
             explain = True
+        elif word == "--nan":
+            nan = True
         elif program:
             program.append(word)
         elif word in ("-h", "--help"):
@@ -101,10 +109,12 @@ def parsed(arguments: list[str]) -> Wanted | None:
             program = [word]
     if not program:
         raise ValueError("" if not arguments else "which program?")
-    suffixes = PAGES if explain else PICTURES
+    if explain and nan:
+        raise ValueError("--explain and --nan: one of them")
+    out, suffixes = out or ("nan.html" if nan else "graph.html"), PAGES if explain or nan else PICTURES
     if Path(out).suffix not in suffixes:
-        raise ValueError(f"--out: {'an explanation' if explain else 'a picture'} ends in one of {', '.join(suffixes)}, and {out!r} does not")
-    return Wanted(Path(out).absolute(), explain, program)
+        raise ValueError(f"--out: {'an explanation' if explain or nan else 'a picture'} ends in one of {', '.join(suffixes)}, and {out!r} does not")
+    return Wanted(Path(out).absolute(), explain, program, nan)
 
 
 # ── the program ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -142,6 +152,12 @@ def draw(last: Any, wanted: Wanted) -> str | None:
     from .naming import placed, tensors_of
     if not last.outputs:
         return None
+    if wanted.nan:
+        found = last.report()
+        found.save(wanted.out)
+        times = f"{last.backwards} backward{'s' if last.backwards != 1 else ''}"
+        return f"{found.title} (in backward {last.backwards}, after which the program was stopped)" if last.found else \
+            f"no NaN or infinity in the loss and the gradients of {times}; of the last loss: {found.title}"
     last.restore()
     module = last.module()
     own = set() if module is None else {id(p) for p in (*module.parameters(), *module.buffers())}
