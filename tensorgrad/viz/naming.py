@@ -16,18 +16,27 @@ def variables(frame: Any) -> dict[str, Any]:
 
 
 def tensors_of(scope: Mapping[str, Any], module: Any = None) -> dict[str, Any]:
-    """{name: tensor} of variables, of the parameters of modules among them, and of `module`, whose name is left out."""
+    """{name: tensor} of the parameters of `module`, whose name is left out, of modules among the variables, and of variables.
+
+    Where a tensor has several names, the first is to be used: `net.bias` rather than the `p` of a loop.
+    """
     if module is not None and not hasattr(module, "named_parameters"):
         raise TypeError(f"module: expected a Module, not {type(module).__name__}")
     found = dict(module.named_parameters()) if module is not None else {}
+    tensors, modules = {}, {}
     for name, value in scope.items():
         if isinstance(value, TensorBase):
-            found.setdefault(name, value)
-    for name, value in scope.items():
-        if not isinstance(value, TensorBase) and not hasattr(value, "named_parameters"):
+            tensors[name] = value
+        elif hasattr(value, "named_parameters"):
+            modules[name] = value
+        else:
             raise TypeError(f"names: {name!r} is a {type(value).__name__}, not a tensor")
-        if not isinstance(value, TensorBase) and value is not module:
-            found.update((f"{name}.{inner}", p) for inner, p in value.named_parameters())
+    inner = {id(part) for value in modules.values() for part in value.modules() if part is not value}
+    for name, value in modules.items():
+        if value is not module and id(value) not in inner:      # the outermost names what is within
+            found.update((f"{name}.{parameter}", p) for parameter, p in value.named_parameters())
+    for name, value in tensors.items():
+        found.setdefault(name, value)
     return found
 
 
@@ -97,7 +106,7 @@ def known(tensors: Mapping[str, tuple[Any, Any]]) -> Known:
     """`named` for tensors that come with their places."""
     found: Known = {}
     for name, (tensor, place) in tensors.items():
-        found[id(tensor)] = (name, None, tensor)
+        found.setdefault(id(tensor), (name, None, tensor))
         if place is not None and type(place) is not Leaf:
-            found[id(place)] = (name, None, place)
+            found.setdefault(id(place), (name, None, place))
     return found
