@@ -88,6 +88,24 @@ def test_a_reading_changes_nothing_and_keeps_nothing():
     assert x.grad.tolist() == [2, 4]
 
 
+def test_names_come_from_the_program_and_a_module_names_its_parameters():
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Tanh(), torch.nn.Linear(2, 1))
+    scale = torch.tensor(2.0, requires_grad=True)
+    for p in net.parameters():
+        assert p.is_leaf
+    for layer in net:
+        layer.train()
+    loss = (net(torch.ones(1, 2)) * scale).sum()
+    assert p is net[2].bias and layer is net[2]
+    expected = {"net.0.weight", "net.0.bias", "net.2.weight", "net.2.bias", "scale"}
+    assert {leaf.name for leaf in torch.viz.explain(loss).leaves} == expected
+    drawn = torch.viz.graph(loss).model.nodes
+    assert {node.title for node in drawn if node.kind == "leaf" and node.tape is not None} == expected
+    assert [node.title for node in drawn if node.kind == "value"] == ["loss"]
+    assert "weight" in {node.title for node in torch.viz.graph(loss, module=net[2]).model.nodes}
+    assert {node.title for node in torch.viz.graph(loss, names={}).model.nodes if node.kind == "leaf"} == {"tensor", "input"}
+
+
 # ── how it is built ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -149,7 +149,7 @@ def report(error: BaseException) -> None:
 def draw(last: Any, wanted: Wanted) -> str | None:
     """Save the picture of the last loss. Returns what it shows, or None if there is no loss."""
     from . import explain, graph
-    from .naming import placed, tensors_of
+    from .naming import unnamed
     if not last.outputs:
         return None
     if wanted.nan:
@@ -160,8 +160,7 @@ def draw(last: Any, wanted: Wanted) -> str | None:
             f"no NaN or infinity in the loss and the gradients of {times}; of the last loss: {found.title}"
     last.restore()
     module = last.module()
-    own = set() if module is None else {id(p) for p in (*module.parameters(), *module.buffers())}
-    names = {name: tensor for name, (tensor, _) in placed(tensors_of(last.scope, module)).items() if id(tensor) not in own}
+    names = unnamed(last.scope, module)
     loss = last.outputs[-1]
     if wanted.explain:
         gradient = last.gradients[-1] if isinstance(last.gradients, (tuple, list)) else last.gradients

@@ -1,6 +1,7 @@
 """`tensorgrad.viz.graph`: the graph that tensors came from, as DOT, SVG, PNG, PDF and one self-contained page."""
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cached_property
 from os import PathLike
@@ -11,6 +12,7 @@ from .dot import dot
 from .fold import Tree
 from .html import graph_page
 from .model import Model
+from .naming import unnamed, variables
 from .painting import painted
 from .scene import Scene, Shows
 from .svg import draw
@@ -91,8 +93,9 @@ def graph(*outputs: Any, module: Any = None, names: dict[str, Any] | None = None
           saved: bool = False, source: bool = False, backward: bool = False, fold: bool = True, title: str = "") -> Graph:
     """The graph that these tensors came from, to be shown in a notebook or saved as .svg, .html, .dot, .png or .pdf.
 
-    Parameters are called what `module` calls them, other tensors what `names` does. `values` and `shapes` are those of the tensors, as far as the
-    tape knows them, `saved` is what steps keep for the way back, `source` the line of the program (noted inside of `viz.watch()`).
+    Parameters are called what `module` calls them, other tensors what `names` does, a mapping name → tensor. Without `names`, they are called by the
+    variables of the program that calls. `values` and `shapes` are those of the tensors, as far as the tape knows them, `saved` is what steps keep
+    for the way back, `source` the line of the program (noted inside of `viz.watch()`).
     `gradients` are collected from ones at the outputs, or from those given, and change no `.grad`. `backward` draws the way back, each edge with
     its gradient. Unless `fold` is off, steps are grouped by module and repeated blocks are told once.
 
@@ -110,6 +113,8 @@ def graph(*outputs: Any, module: Any = None, names: dict[str, Any] | None = None
     for cls, drawn in PICTURES.items():
         if any(isinstance(output, cls) for output in outputs):
             return drawn(*outputs, shapes=shapes, fold=fold, title=title)
+    if names is None:
+        names = unnamed(variables(sys._getframe(1)), module)
     wanted = backward if gradients is None else gradients
     model = read(*outputs, module=module, names=names, gradients=wanted)
     shows = Shows(shapes, values, wanted is not False, saved, source, backward)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.tape import Leaf, Output, TensorBase, node_of
+from .notes import NAMES
 from .text import readable
 
 
@@ -83,6 +84,13 @@ def names_of(tape: Any, tensors: Mapping[str, tuple[Any, Any]]) -> dict[Any, str
             part = "" if len(node.node.dtype) == 1 else f".{outputs[node.index]}" if outputs else f"[{node.index}]"
             found[node] = found[node.node] + part
     return found
+
+
+def unnamed(scope: Mapping[str, Any], module: Any = None) -> dict[str, Any]:
+    """{name: tensor} of a program's variables and its modules' parameters, less those that `module` or a watched module has a name for."""
+    found = placed(tensors_of(scope, module))
+    own = set() if module is None else {id(p) for p in (*module.parameters(), *module.buffers())}
+    return {name: tensor for name, (tensor, place) in found.items() if id(tensor) not in own and (type(place) is not Leaf or place not in NAMES)}
 
 
 Known = dict[int, tuple[str, tuple[str, ...] | None, Any]]
