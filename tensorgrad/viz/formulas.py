@@ -15,6 +15,7 @@ import numpy as np
 from ..ops.base import OPS, Op
 from .notation import OPEN, Unspeakable, function, notation
 from .reading import SPELLED, NoFormula, definitions, read
+from .teaching import taught
 
 LONGEST = 200                   # what is longer is easier read in the source
 ELSEWHERE = "see the source"
@@ -71,7 +72,9 @@ def _formulas(op: Any, options: frozenset[tuple[str, Any]]) -> Formulas:
         found = formula(function, known)
         by_default = formula(function, usual) if found is None and usual != known else None
         return found or (f"{by_default}, by default" if by_default else ELSEWHERE)
-    rules = {name: rule(getattr(op, f"grad_{name}")) for name in dict.fromkeys(op.inputs) if hasattr(op, f"grad_{name}")}
+    written = taught(op.opname, known)
+    rules = {name: written.get(name) or rule(getattr(op, f"grad_{name}")) for name in dict.fromkeys(op.inputs)
+             if name in written or hasattr(op, f"grad_{name}")}
     own: str | None
     if op.kernels.in_arrays and op.kernels.primitive and op.notation in ("", "{}") and not hasattr(np, op.opname):
         own = None              # its formula is a name, and none that NumPy has made known

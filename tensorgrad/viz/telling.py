@@ -106,7 +106,7 @@ class Teller:
         self.seen = dict(zip(map(id, things), values_of(things)))          # as long as the tape is held, so are they
         self.details = dict(zip(params, map(parameters, params.values())))
         self.called = dict(zip(own, map(clean, own.values()))) | {node: op.opname for node, op in ops.items()}
-        self.formulas = {node: formulas(op, node.params) for node, op in ops.items()}
+        self.formulas = {node: formulas(op, (node.params or {}) | absent(tape.steps[node])) for node, op in ops.items()}
         self.sources = {node: (note.file, note.line, linecache.getline(note.file, note.line).strip())
                         for node in tape.steps if (note := NOTES.get(node)) is not None}
         self.values: dict[Any, Value] = {place: self.seen[id(value)] for place, value in tape.values.items()}
@@ -208,10 +208,14 @@ class Teller:
         fixed = {o.name: o.value for o in step.asked.values() if o.edge is None and o.position >= 0}
         numbers = {o.name: self.value(o) for o in step.asked.values()}
         numbers |= {"g": self.seen[id(back.incoming[0])]} if single else {}
-        found = []
+        found, defined = [], set()
         for share in back.shares:
             name = step.inputs[share.position].name
             rule = chosen(self.rule(back.node, step, name), fixed)
+            rule, _, definitions = rule.partition(", with ")
+            if definitions and definitions not in defined:                    # a step defines its letters once
+                defined.add(definitions)
+                rule = f"{rule}, with {definitions}"
             value, before, total = (self.seen[id(g)] for g in (share.gradient, share.before, share.total))
             with_numbers = worked(rule, numbers) if single else ""
             found.append(Gives(name, self.names[share.edge], rule, named(rule, labels),
@@ -237,6 +241,13 @@ def written(value: Any) -> str:
     if isinstance(value, Value):
         return value.number or (value.text(20) if value.elements <= 4 else UNKNOWN)
     return "None" if value is None else UNKNOWN
+
+
+def absent(step: Reading) -> dict[str, None]:
+    """The inputs that a composite op was not given, such as a bias."""
+    if step.op is None or not step.op.composite:
+        return {}
+    return {o.name: None for o in step.inputs if o.edge is None and o.value is None and not o.stale}
 
 
 def is_detail(operand: Operand) -> bool:
