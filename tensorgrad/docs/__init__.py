@@ -1,4 +1,4 @@
-"""Writes DOCS.md, docs/architecture.svg and the type stub of Tensor from the code: `python -m tensorgrad.docs [--check] [folder]`."""
+"""Writes DOCS.md, the pictures in docs and the type stub of Tensor from the code: `python -m tensorgrad.docs [--check] [folder]`."""
 from __future__ import annotations
 
 import inspect
@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from . import architecture
+from . import architecture, backward
 from .decisions import DECISIONS
 from .names import ABSENT, is_static, made_of
 from .prose import BUILDING, DIFFERENCES, DISTRIBUTED, EXPERIMENTS, EXTENDING, HEAD, LEGACY, NAN, VIZ
@@ -241,6 +241,7 @@ def main(arguments: list[str]) -> int:
     folder = Path(next((a for a in arguments if not a.startswith("-")), "."))
     stale = []
     for path, text in ((folder / "DOCS.md", docs()), (folder / "docs" / "architecture.svg", architecture.draw()),
+                       (folder / "docs" / "backward.svg", backward.draw()),
                        (folder / "tensorgrad" / "_tensor.pyi", stub())):
         if check and (not path.exists() or path.read_text(encoding="utf-8") != text):
             stale.append(str(path))

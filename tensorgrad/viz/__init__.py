@@ -3,7 +3,7 @@
 `tape` reads all that is known of some steps, once. `model` is the plain graph that is drawn of it: `fold` groups it,
 `layout` and `scene` place it, `svg`, `dot` and `html` write it, and `graph` offers it. `telling` puts the steps into words,
 with `formulas` from the source of the ops (`reading`, `notation`) or, for whole layers, from `teaching`. `report` lists
-the steps, `lesson` and `frames` walk through them, and `explain` offers them. `nan` finds where a NaN came from, and
+the steps, `lesson`, `frames` and `film` walk through them, and `explain` offers them. `nan` finds where a NaN came from, and
 `hunting` stops a program at its first one. `monitor` shows a training while it runs. `watch` notes where steps are made,
 `running` the last loss of a program. `collectives` shows what ranks send to each other.
 """

@@ -107,14 +107,25 @@ class Explanation:
         from .lesson import page
         return page(self, exercise)
 
+    def svg(self) -> str:
+        """A picture that moves: numbers and gradients appear in the graph step by step. ValueError for more than 120 steps.
+
+        Forges, browsers and slides play it in an `<img>`; programs that do not animate show the last picture.
+        """
+        from .film import film
+        return film(self)
+
     def save(self, path: Any, exercise: bool = False) -> Path:
-        """Write the page to a file, or the steps as text if its name ends in .txt; returns its path. ValueError for an exercise as text."""
+        """Write the page to a file, or the steps as text if its name ends in .txt, or the moving picture for .svg; returns its path.
+
+        ValueError for an exercise as text or picture.
+        """
         path = Path(path)
-        plain = path.suffix == ".txt"
-        if plain and exercise:
+        if path.suffix in (".txt", ".svg") and exercise:
             raise ValueError(f"an exercise is a page, which checks what is typed in: {str(path)!r} has to end in .html")
+        content = f"{self.text(most=None)}\n" if path.suffix == ".txt" else self.svg() if path.suffix == ".svg" else self.html(exercise)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{self.text(most=None)}\n" if plain else self.html(exercise), encoding="utf-8")
+        path.write_text(content, encoding="utf-8")
         return path
 
     def show(self, exercise: bool = False) -> Path:

@@ -101,7 +101,7 @@ class Drawing:
         while todo:
             group, x, y = todo.pop()
             todo.extend(self.group(group, x, y))
-        paper = f'<rect width="100%" height="100%" fill="{COLOURS["paper"][0]}" style="fill:var(--paper)"/>'
+        paper = f'<rect width="100%" height="100%" style="fill:var(--paper,{COLOURS["paper"][0]})" fill="{COLOURS["paper"][0]}"/>'
         return (f'<svg xmlns="http://www.w3.org/2000/svg" class="tensorgrad-graph" role="img" viewBox="0 0 {width:.0f} {height:.0f}" '
                 f'width="{width:.0f}" height="{height:.0f}" font-family="{FONT}"><title>{escape(title or self.told())}</title><style>{IN_FILES}</style>'
                 f'<defs>{ARROW}</defs>{paper}' + "\n".join([*self.below, *self.above]) + "</svg>")
