@@ -388,7 +388,7 @@ def test_rules_in_the_names_of_tensors():
     step, = explain(a * 4, names={"a": a})
     assert step.gives[0].named == "g · 4" and not step.rows
     step, = explain(F.layer_norm(leaf(1, 3), (3,)), torch.ones(1, 3), names={})
-    assert step.gives[0].named.startswith("(g − mean(g) − z · mean(g · z)) / σ, with z = (x − mean(x)) / σ")
+    assert step.gives[0].named.startswith("(g − mean(g) − centred · mean(g · centred / std) / std) / std, with centred = ")
 
 
 def test_odd_variables_beside():

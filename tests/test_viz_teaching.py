@@ -1,228 +1,276 @@
-"""The rules that courses derive, evaluated as they are written, beside the engine's gradients."""
+"""Rules as courses write them: each has the numbers of the engine's gradient, and no op is without one."""
+import re
+
 import numpy as np
 import pytest
+from samples import SAMPLES
+from sampling import Values
+from support import cpu_only
 
 import tensorgrad as torch
-from tensorgrad.core.dispatch import apply
-from tensorgrad.ops.base import OPS
-from tensorgrad.viz.formulas import ELSEWHERE, formulas
-from tensorgrad.viz.teaching import RULES
-from tensorgrad.viz.telling import WHOLE
+from tensorgrad.core.dispatch import xp as of_tensors
+from tensorgrad.ops.base import OPS, Composite, arguments, input_name
+from tensorgrad.storage.cpu import NumpyStorage
+from tensorgrad.viz import explain, formulas
+from tensorgrad.viz.formulas import BY_DEFINITION, ELSEWHERE
+from tensorgrad.viz.teaching import RULES, WORDS, Words
 
-F = torch.nn.functional
-EPS = 1e-5
-
-
-def drawn(*shape):
-    return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
+pytestmark = cpu_only
+F, xp = torch.nn.functional, NumpyStorage.xp
+OWN = {name: op for name, op in OPS.items() if op.__module__.startswith("tensorgrad.")}
 
 
-def back(y, *leaves):
-    """A gradient for y, and what arrives at the leaves."""
-    g = torch.randn(tuple(y.shape), dtype=y.dtype)
-    return g.numpy(), [found.numpy() for found in torch.autograd.grad(y, leaves, g)]
+def engine(name, drawn, params):
+    """The results of an op, a gradient for the first of them, and the gradients of the inputs that it gives, by their names."""
+    op = OPS[name]
+    inputs = [torch.tensor(a).requires_grad_(a.dtype.kind == "f") if isinstance(a, np.ndarray) else a for a in drawn]
+    found = getattr(of_tensors, name)(*inputs, **params)
+    out = found[0] if op.several else found
+    g = torch.tensor(np.random.default_rng(3).normal(size=tuple(out.shape)))
+    leaves = {input_name(op, i): a for i, a in enumerate(inputs) if isinstance(a, torch.Tensor) and a.requires_grad}
+    gradients = torch.autograd.grad(out, list(leaves.values()), g, allow_unused=True)
+    return out.detach().numpy(), g.numpy(), {name: h.numpy() for name, h in zip(leaves, gradients, strict=True) if h is not None}
 
 
-def numbers(*tensors):
-    return [t.detach().numpy() for t in tensors]
+def evaluated(name, which, g, drawn, params, out):
+    rule = RULES[name][which]
+    asked = arguments(rule)[0][2:]
+    values = dict(zip(OPS[name].inputs, drawn, strict=True)) | params | {"out": out}
+    return rule(xp, (g,) if OPS[name].several else g, *(values[each] for each in asked))
 
 
-def close(found, expected):
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
+UNUSUAL = {        # beside the samples: several places, classes along axis 1, broadcasts, what is masked
+    "cross_entropy": [((2, 3, 4), "target", None, {"reduction": "mean", "ignore_index": -100}),
+                      ((2, 3, 4), "target", (3,), {"reduction": "sum", "ignore_index": 2}),
+                      ((5, 3), "ignored", (3,), {"reduction": "mean", "ignore_index": -100}),
+                      ((5, 3), "ignored", None, {"reduction": "mean", "ignore_index": -100})],
+    "native_layer_norm": [((2, 3, 4), (3, 4), None, {"ndim": 2, "eps": 1e-3}), ((2, 3), None, (3,), {"ndim": 1, "eps": 1e-3}),
+                          ((9, 5), None, (5,), {"ndim": 1, "eps": 1e-3})],
+    "native_group_norm": [((2, 6, 2, 3), (6,), (6,), {"groups": 3, "eps": 1e-3})],
+    "native_batch_norm": [((3, 2, 4, 2), (2,), (2,), {"eps": 1e-3})],
+    "rms_norm": [((2, 3, 4), (3, 4), {"ndim": 2, "eps": 1e-3})],
+    "attention": [((2, 3, 2), (1, 4, 2), (2, 4, 3), (3, 4), {"causal": False, "scale": 0.6}),
+                  ((2, 3, 2), (2, 3, 2), (2, 3, 3), "masked", {"causal": False, "scale": 0.6}),
+                  ((3, 2), (3, 2), (3, 3), (3, 3), {"causal": True, "scale": 0.6})],
+}
 
 
-def rule(y, name):
-    step = y.grad_fn
-    return formulas(type(step), step.params).rules[name]
+def made(shape, first):
+    rng = np.random.default_rng(sum(map(ord, str(shape))))
+    if shape in ("target", "ignored"):
+        target = rng.integers(0, first[1], (first[0], *first[2:]))
+        return np.where(np.arange(len(target)) == 1, -100, target) if shape == "ignored" else target
+    if shape == "masked":
+        return np.array([[0, -np.inf, 0], [-np.inf] * 3, [0.5, 0, 0]])
+    return None if shape is None else rng.normal(size=shape)
 
 
-def softmax(x):
-    e = np.exp(x - x.max(-1, keepdims=True))
-    return e / e.sum(-1, keepdims=True)
+CASES = [(name, row.draw(), row.params) for name in RULES for row in SAMPLES[name]]
+CASES += [(name, [made(shape, shapes[0]) for shape in shapes], params) for name, rows in UNUSUAL.items() for *shapes, params in rows]
+
+
+@pytest.mark.parametrize(("name", "drawn", "params"), CASES)
+def test_a_rule_has_the_numbers_of_the_engine(name, drawn, params):
+    out, g, gradients = engine(name, drawn, params)
+    taught = RULES[name]
+    assert gradients.keys() <= taught.keys() and gradients
+    for which, expected in gradients.items():
+        found = np.asarray(evaluated(name, which, g, drawn, params, out))
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9, err_msg=which)
+
+
+def test_no_rule_is_missing():
+    """Of each input that gets a gradient, for each op of the table."""
+    counted = set()
+    for name in SAMPLES:
+        op = OPS[name]
+        if name not in OWN or not (op.differentiable or op.composite):
+            continue
+        rules = formulas(op).rules
+        for row in SAMPLES[name]:
+            for i, each in enumerate(row.inputs):
+                if isinstance(each, Values) and each.learnt and each.kind in "fc" and (op.composite or hasattr(op, f"grad_{input_name(op, i)}")):
+                    rule = rules[input_name(op, i)]
+                    assert rule and rule not in (ELSEWHERE, BY_DEFINITION), (name, rule)
+                    counted.add((name, input_name(op, i)))
+    assert {name for name, _ in counted} >= {name for name, op in OWN.items() if op.composite} and len(counted) > 300
+
+
+def test_every_rule_says_what_it_computes():
+    rules = [(name, which, rule) for name, op in OWN.items() if op.differentiable or op.composite for which, rule in formulas(op).rules.items()]
+    assert {name for name, _, _ in rules} == {name for name, op in OWN.items() if op.differentiable or op.composite}
+    for name, which, rule in rules:
+        assert rule != ELSEWHERE and rule != BY_DEFINITION and "one kernel" not in rule, (name, which)
+        assert not re.search(r"convolution_(input|weight)|sum_of_channels|window_spread|window_sum", rule), (name, which)
+
+
+def test_tables_are_of_ops_and_their_inputs():
+    for table in (RULES, WORDS):
+        for name, taught in table.items():
+            assert set(taught) <= set(OPS[name].inputs), name
+    assert not RULES.keys() & WORDS.keys()
+    for name, op in OWN.items():
+        if op.composite:
+            assert set(RULES.get(name, WORDS.get(name))) == set(op.inputs) - ({"target", "w"} if name == "cross_entropy" else set())
+
+
+PRINTED = {
+    "cross_entropy": ({"w": None, "reduction": "mean", "ignore_index": -100}, "x", "(softmax(x) − onehot(target)) · g / n"),
+    "native_layer_norm": ({"w": None}, "x", "(g − mean(g) − centred · mean(g · centred / std) / std) / std, "
+                          "with centred = x − mean(x), std = √(mean(centred²) + ε)"),
+    "rms_norm": ({}, "w", "Σ(g · x / √(mean(x²) + ε))"),
+    "affine_by_channel": ({}, "x", "g · w / √(variance + ε)"),
+    "attention": ({"mask": None, "causal": False}, "value", "softmax((query @ keyᵀ) · scale)ᵀ @ g"),
+}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_a_rule_is_printed_as_courses_write_it(name):
+    options, which, text = PRINTED[name]
+    assert formulas(OPS[name], options).rules[which] == text
+
+
+def test_explain_prints_them():
+    x = torch.tensor([[0.5, -1.0, 2.0]], requires_grad=True)
+    target = torch.tensor([2])
+    step = explain(F.cross_entropy(x, target), names={"x": x, "target": target}).steps[0]
+    assert step.gives[0].rule == "(softmax(x) − onehot(target)) · g / n" == step.gives[0].named
+    assert "(softmax(x) − onehot(target)) · g / n" in explain(F.cross_entropy(x, target)).text(width=160)
+    step = explain(F.max_pool1d(x, 3), torch.ones(1, 1), names={"a": x}).steps[0]
+    assert isinstance(step.gives[0].named, Words) and "largest element of its window" in step.gives[0].named     # no name in the place of the article
+
+
+def test_an_op_of_a_program_that_is_its_definition():
+    class ProgramsOwn(Composite):
+        """x twice"""
+
+        def forward(xp, x):
+            return x + x
+    try:
+        assert formulas(ProgramsOwn).rules == {"x": BY_DEFINITION}
+    finally:
+        del OPS[ProgramsOwn.opname]
+
+
+# ── rules in words: what they say, computed as they say it ────────────────────────────────────────────────────────────
+
+
+def same(found, gradients):
+    assert found.keys() == gradients.keys()
+    for which, value in found.items():
+        np.testing.assert_allclose(value, gradients[which], rtol=1e-9, atol=1e-9, err_msg=which)
+
+
+def drawn_of(*shapes):
+    rng = np.random.default_rng(7)
+    return [None if shape is None else rng.normal(size=shape) for shape in shapes]
+
+
+def test_convolution():
+    x, w, b = drawn_of((2, 3, 7), (4, 3, 2), (4,))
+    _, g, gradients = engine("convolution", [x, w, b], {"stride": (2,), "padding": (0,), "dilation": (1,)})
+    dx, dw = np.zeros_like(x), np.zeros_like(w)
+    for place in range(g.shape[2]):
+        window = slice(2 * place, 2 * place + 2)
+        dx[:, :, window] += np.einsum("no,ock->nck", g[:, :, place], w)
+        dw += np.einsum("no,nck->ock", g[:, :, place], x[:, :, window])
+    same({"x": dx, "w": dw, "b": g.sum((0, 2))}, gradients)
+
+
+def test_max_pool():
+    x, = drawn_of((2, 3, 7))
+    _, g, gradients = engine("max_pool", [x], {"kernel": (3,), "stride": (2,), "widths": ((0, 0),), "dilation": (1,)})
+    dx = np.zeros_like(x)
+    for place in range(g.shape[2]):
+        window = x[:, :, 2 * place:2 * place + 3]
+        dx[:, :, 2 * place:2 * place + 3] += (window == window.max(-1, keepdims=True)) * g[:, :, place, None]
+    same({"x": dx}, gradients)
+
+
+def test_logcumsumexp():
+    x, = drawn_of((3, 5))
+    out, g, gradients = engine("logcumsumexp", [x], {"axis": 1})
+    later = np.arange(5)[:, None] <= np.arange(5)
+    same({"x": (g[:, None] * np.exp(x[:, :, None] - out[:, None]) * later).sum(-1)}, gradients)
+
+
+def test_qr():
+    a, = drawn_of((4, 3))
+    q = torch.tensor(a, requires_grad=True)
+    factors = torch.linalg.qr(q)
+    Q, R = (f.detach().numpy() for f in factors)
+    g = drawn_of((4, 3), (3, 3))
+    found, = torch.autograd.grad(factors, [q], [torch.tensor(each) for each in g])
+    M = R @ g[1].T - g[0].T @ Q
+    M = np.tril(M) - np.diag(np.diag(M)) / 2
+    np.testing.assert_allclose((g[0] + Q @ (M + M.T)) @ np.linalg.inv(R).T, found.numpy(), rtol=1e-9, atol=1e-9)
 
 
 def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def test_every_differentiable_op_has_its_rules():
-    count = 0
-    for name, op in OPS.items():
-        written = [i for i in op.inputs if hasattr(op, f"grad_{i}")]
-        rules = formulas(op).rules
-        if op.composite:
-            assert rules, name
-        for i in written:
-            assert rules[i] not in (ELSEWHERE, WHOLE, "") and "convolution_" not in rules[i], (name, i)
-            count += 1
-    assert count > 300
+def through_time(x, w_ih, w_hh, before, deltas, hidden):
+    """What the words for recurrent layers say of the gates' gradients."""
+    return {"x": np.stack([d @ w_ih for d in deltas]), "w_ih": sum(d.T @ v for d, v in zip(deltas, x, strict=True)),
+            "w_hh": sum(d.T @ h for d, h in zip(hidden, before, strict=True)), "b_ih": sum(d.sum(0) for d in deltas), "b_hh": sum(d.sum(0) for d in hidden)}
 
 
-def test_rules_are_of_inputs_that_there_are():
-    for name, told in RULES.items():
-        inputs = set(OPS[name].inputs)
-        for options in ({}, {"w": None, "mask": None, "w_hr": None}, {"reduction": "none", "reduce": "prod", "relu": True, "p": 2, "causal": True}):
-            for i, text in told(options).items():
-                assert i in inputs, (name, i)
-                assert text.count("(") == text.count(")") and text.count("[") == text.count("]"), text
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-def test_cross_entropy(weighted, reduction):
-    x, target = drawn(5, 3), torch.tensor([0, 2, -100, 1, 2])
-    w = torch.rand(3, dtype=torch.float64) + 0.5 if weighted else None
-    loss = F.cross_entropy(x, target, w, reduction=reduction)
-    g, (found,) = back(loss, x)
-    t, (z,) = target.numpy(), numbers(x)
-    counted = t != -100
-    of = (w.numpy() if weighted else np.ones(3))[np.where(counted, t, 0)] * counted
-    n = of.sum() if reduction == "mean" else 1
-    close(found, (softmax(z) - np.eye(3)[np.where(counted, t, 0)]) * (of * g / n)[:, None])
-    if not weighted:
-        assert rule(loss, "x").startswith("(softmax(x) − onehot(target)) · g" + " / n, with n = count(target ≠ −100)" * (reduction == "mean"))
-
-
-@pytest.mark.parametrize("kind", ["layer", "group", "batch"])
-def test_normalization(kind):
-    x, w, b = drawn(4, 6, 5), drawn(5 if kind == "layer" else 6), drawn(5 if kind == "layer" else 6)
-    if kind == "layer":
-        y = F.layer_norm(x, (5,), w, b, EPS)
-    elif kind == "group":
-        y = F.group_norm(x, 2, w, b, EPS)
-    else:
-        y = F.batch_norm(x, None, None, w, b, True, 0.1, EPS)
-    g, (gx, gw, gb) = back(y, x, w, b)
-    xs, ws = numbers(x, w)
-    ws = ws if kind == "layer" else ws[:, None]
-    shape, axes = {"layer": ((4, 6, 5), -1), "group": ((4, 2, 15), -1), "batch": ((4, 6, 5), (0, 2))}[kind]
-
-    def mean(value):
-        return np.broadcast_to(value.reshape(shape).mean(axes, keepdims=True), shape).reshape(4, 6, 5)
-    sd = np.sqrt(mean((xs - mean(xs)) ** 2) + EPS)
-    z, h = (xs - mean(xs)) / sd, g * ws
-    close(gx, (h - mean(h) - z * mean(h * z)) / sd)
-    others = (0, 1) if kind == "layer" else (0, 2)
-    close(gw, (g * z).sum(others))
-    close(gb, g.sum(others))
-
-
-def test_what_comes_back_to_the_mean_and_variance_of_a_batch():
-    x = drawn(4, 3)
-    _, mean, variance = apply(OPS["native_batch_norm"], x, None, None, eps=EPS)
-    g1, g2 = np.array([1.0, 2.0, 3.0]), np.array([0.5, -1.0, 2.0])
-    found, = torch.autograd.grad((mean * torch.tensor(g1) + variance * torch.tensor(g2)).sum(), x)
-    xs, = numbers(x)
-    close(found.numpy(), (g1 + 2 * (xs - xs.mean(0)) * g2) / 4)
-
-
-def test_batch_norm_after_training():
-    x, w, b, mean = drawn(4, 3), drawn(3), drawn(3), torch.randn(3, dtype=torch.float64)
-    variance = torch.rand(3, dtype=torch.float64) + 0.5
-    y = F.batch_norm(x, mean, variance, w, b, False, 0.1, EPS)
-    g, (gx, gw, gb) = back(y, x, w, b)
-    xs, ws, m, v = numbers(x, w, mean, variance)
-    sd = np.sqrt(v + EPS)
-    close(gx, g * ws / sd)
-    close(gw, (g * (xs - m)).sum(0) / sd)
-    close(gb, g.sum(0))
-
-
-def test_rms_norm():
-    x, w = drawn(4, 5), drawn(5)
-    g, (gx, gw) = back(F.rms_norm(x, (5,), w, EPS), x, w)
-    xs, ws = numbers(x, w)
-    r = np.sqrt((xs ** 2).mean(-1, keepdims=True) + EPS)
-    z, h = xs / r, g * ws
-    close(gx, (h - z * (h * z).mean(-1, keepdims=True)) / r)
-    close(gw, (g * z).sum(0))
-
-
-def test_attention():
-    query, key, value, mask = drawn(4, 3), drawn(5, 3), drawn(5, 2), drawn(4, 5)
-    y = F.scaled_dot_product_attention(query, key, value, mask, scale=0.7)
-    g, found = back(y, query, key, value, mask)
-    q, k, v, m = numbers(query, key, value, mask)
-    p = softmax(0.7 * q @ k.T + m)
-    s = p * (g @ v.T - (p * (g @ v.T)).sum(-1, keepdims=True))
-    for got, expected in zip(found, (0.7 * s @ k, 0.7 * s.T @ q, p.T @ g, s)):
-        close(got, expected)
-
-
-def layers(cls, **options):
-    """A recurrent layer on 4 steps of one sample: its numbers, the gradients given to its outputs, and what arrives."""
-    layer = cls(3, 2, **options).double()
-    x, h = drawn(4, 3), drawn(1, 1 if options.get("proj_size") else 2)
-    c = drawn(1, 2)
-    y, state = layer(x, (h, c)) if cls is torch.nn.LSTM else layer(x, h)
-    g = torch.randn(*y.shape, dtype=torch.float64)
-    leaves = [x, h, *([c] if cls is torch.nn.LSTM else []), *layer.parameters()]
-    found = torch.autograd.grad(y, leaves, g)
-    return numbers(*leaves), numbers(y)[0], g.numpy(), numbers(*found)
-
-
-@pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])
-def test_rnn(nonlinearity):
-    (x, h, w, u, b, _), y, g, found = layers(torch.nn.RNN, nonlinearity=nonlinearity)
-    d = np.zeros((5, 2))
+def test_rnn():
+    drawn = x, h, w_ih, w_hh, _, _ = drawn_of((4, 2, 3), (2, 2), (2, 3), (2, 2), (2,), (2,))
+    y, g, gradients = engine("rnn_layer", drawn, {})
+    deltas, later = [], np.zeros((2, 2))
     for t in range(3, -1, -1):
-        d[t] = (g[t] + d[t + 1] @ u) * (y[t] > 0 if nonlinearity == "relu" else 1 - y[t] ** 2)
-    d, before = d[:4], np.concatenate([h, y[:3]])
-    for got, expected in zip(found, (d @ w, d[:1] @ u, d.T @ x, d.T @ before, d.sum(0), d.sum(0)), strict=True):
-        close(got, expected)
+        later = (g[t] + later @ w_hh) * (1 - y[t] ** 2)
+        deltas.insert(0, later)
+    same(through_time(x, w_ih, w_hh, [h, *y[:-1]], deltas, deltas) | {"h": later @ w_hh}, gradients)
 
 
 @pytest.mark.parametrize("projected", [False, True])
 def test_lstm(projected):
-    (x, h, c0, w, u, b, b2, *r), y, g, found = layers(torch.nn.LSTM, **{"proj_size": 1} if projected else {})
-    cells, gates, prior = [c0[0]], [], np.concatenate([h, y[:3]])
+    size = 1 if projected else 2
+    drawn = x, h, c, w_ih, w_hh, b_ih, b_hh, w_hr = drawn_of((4, 2, 3), (2, size), (2, 2), (8, 3), (8, size), (8,), (8,), (1, 2) if projected else None)
+    y, g, gradients = engine("lstm_layer", drawn, {})
+    before, cells, gates = [h, *y[:-1]], [c], []
     for t in range(4):
-        i, f, v, o = np.split(x[t] @ w.T + b + b2 + prior[t] @ u.T, 4)
-        i, f, v, o = sigmoid(i), sigmoid(f), np.tanh(v), sigmoid(o)
-        gates.append((i, f, v, o))
-        cells.append(f * cells[-1] + i * v)
-    d, e, sent, forget = np.zeros((5, 8)), np.zeros((5, 2)), np.zeros((5, y.shape[1])), np.zeros(2)
+        i, f, cell, o = np.split(x[t] @ w_ih.T + b_ih + before[t] @ w_hh.T + b_hh, 4, axis=1)
+        gates.append((sigmoid(i), sigmoid(f), np.tanh(cell), sigmoid(o)))
+        cells.append(gates[t][1] * cells[t] + gates[t][0] * gates[t][2])
+    deltas, outside, from_later, later = [], [], np.zeros((2, size)), np.zeros((2, 2))
     for t in range(3, -1, -1):
-        (i, f, v, o), c, before = gates[t], cells[t + 1], cells[t]
-        sent[t] = g[t] + d[t + 1] @ u
-        s = sent[t] @ r[0] if projected else sent[t]
-        e[t] = s * o * (1 - np.tanh(c) ** 2) + e[t + 1] * forget
-        forget = f
-        d[t] = np.concatenate([e[t] * v * i * (1 - i), e[t] * before * f * (1 - f), e[t] * i * (1 - v ** 2), s * np.tanh(c) * o * (1 - o)])
-    d, shown = d[:4], np.stack([gates[t][3] * np.tanh(cells[t + 1]) for t in range(4)])
-    expected = [d @ w, d[:1] @ u, e[:1] * gates[0][1], d.T @ x, d.T @ prior, d.sum(0), d.sum(0), *([sent[:4].T @ shown] if projected else [])]
-    for got, told in zip(found, expected, strict=True):
-        close(got, told)
+        i, f, cell, o = gates[t]
+        dh = g[t] + from_later
+        outside.insert(0, dh)
+        dh = dh @ w_hr if projected else dh
+        dc = dh * o * (1 - np.tanh(cells[t + 1]) ** 2) + later
+        deltas.insert(0, np.concatenate([dc * cell * i * (1 - i), dc * cells[t] * f * (1 - f), dc * i * (1 - cell ** 2),
+                                         dh * np.tanh(cells[t + 1]) * o * (1 - o)], axis=1))
+        from_later, later = deltas[0] @ w_hh, dc * f
+    found = through_time(x, w_ih, w_hh, before, deltas, deltas) | {"h": from_later, "c": later}
+    if projected:
+        found["w_hr"] = sum(d.T @ (gate[3] * np.tanh(cell)) for d, gate, cell in zip(outside, gates, cells[1:], strict=True))
+    same(found, gradients)
 
 
 def test_gru():
-    (x, h, w, u, b, b2), y, g, found = layers(torch.nn.GRU)
-    prior, d, k, s = np.concatenate([h, y[:3]]), np.zeros((4, 6)), np.zeros((5, 6)), np.zeros((5, 2))
-    kept = np.zeros(2)
+    drawn = x, h, w_ih, w_hh, b_ih, b_hh = drawn_of((4, 2, 3), (2, 2), (6, 3), (6, 2), (6,), (6,))
+    y, g, gradients = engine("gru_layer", drawn, {})
+    before, deltas, hidden, later = [h, *y[:-1]], [], [], np.zeros((2, 2))
     for t in range(3, -1, -1):
-        (xr, xz, xn), (hr, hz, m) = np.split(x[t] @ w.T + b, 3), np.split(prior[t] @ u.T + b2, 3)
+        (xr, xz, xn), (hr, hz, hn) = (np.split(v, 3, axis=1) for v in (x[t] @ w_ih.T + b_ih, before[t] @ w_hh.T + b_hh))
         r, z = sigmoid(xr + hr), sigmoid(xz + hz)
-        n = np.tanh(xn + r * m)
-        s[t] = g[t] + s[t + 1] * kept + k[t + 1] @ u
-        kept = z
-        q = s[t] * (1 - z) * (1 - n ** 2)
-        d[t] = np.concatenate([q * m * r * (1 - r), s[t] * (prior[t] - n) * z * (1 - z), q])
-        k[t] = np.concatenate([d[t][:4], q * r])
-    expected = (d @ w, s[:1] * kept + k[:1] @ u, d.T @ x, k[:4].T @ prior, d.sum(0), k.sum(0))
-    for got, told in zip(found, expected, strict=True):
-        close(got, told)
+        n = np.tanh(xn + r * hn)
+        dh = g[t] + later
+        dn = dh * (1 - z) * (1 - n ** 2)
+        gates = dn * hn * r * (1 - r), dh * (before[t] - n) * z * (1 - z)
+        deltas.insert(0, np.concatenate([*gates, dn], axis=1))
+        hidden.insert(0, np.concatenate([*gates, dn * r], axis=1))
+        later = dh * z + hidden[0] @ w_hh
+    same(through_time(x, w_ih, w_hh, before, deltas, hidden) | {"h": later}, gradients)
 
 
 def test_a_step_defines_its_letters_once():
     x = torch.randn(1, 2, 3, requires_grad=True)
     y, _ = torch.nn.LSTM(3, 2)(x)
-    text = str(torch.viz.explain(y.sum()))
-    assert text.count("of gates i, f, u, o") == 1 and WHOLE not in text
-
-
-def test_no_weight_no_letter_for_it():
-    x, w = torch.randn(2, 3, requires_grad=True), torch.ones(3, requires_grad=True)
-    step, = torch.viz.explain(F.layer_norm(x, (3,)), torch.ones(2, 3))
-    assert step.gives[0].rule.startswith("(g − mean(g) − z · mean(g · z)) / σ, with z =")
-    step, = torch.viz.explain(F.layer_norm(x, (3,), w), torch.ones(2, 3))
-    assert step.gives[0].rule.startswith("(h − mean(h) − z · mean(h · z)) / σ, with h = g · w, z =")
+    assert str(torch.viz.explain(y.sum())).count("the gates'") == 1

@@ -15,10 +15,11 @@ import numpy as np
 from ..ops.base import OPS, Op
 from .notation import OPEN, Unspeakable, function, notation
 from .reading import SPELLED, NoFormula, definitions, read
-from .teaching import taught
+from .teaching import RULES, WORDS, Words
 
 LONGEST = 200                   # what is longer is easier read in the source
 ELSEWHERE = "see the source"
+BY_DEFINITION = "the definition's own steps, one after the other, from the last to the first"
 SIMPLE = (bool, int, float, str, type(None))
 KNOWN = {*SPELLED, *dir(math), "max", "min", "float"}       # helpers that say what they are
 
@@ -35,11 +36,11 @@ def formulas(op: type[Op], options: Mapping[str, Any] | None = None) -> Formulas
     """The formulas of an op, as mathematics in plain text: what it computes, and the gradient of each input.
 
     `op` is its class, or that of its tape nodes. Formulas are those of real numbers, for arrays that are neither empty nor, where matrices are meant,
-    vectors. Where the definition is no formula but a loop, the op's description stands, and "see the source".
+    vectors. Where a gradient is no formula but a loop or a list of cases, its rule says in words what it computes; of a program's own op, "see the source".
 
     `options` are what the op was applied with (`node.params`; None for an input that was not there, a number for one that is a Python number): formulas
     are then of this case alone. Else they tell the cases apart, and leave out what is None by default. TypeError for what is no op. Source: the op's own
-    `forward` and `grad_*`.
+    `forward` and `grad_*`; of ops whose backward is a kernel, `teaching`.
 
     >>> from tensorgrad.viz import formulas
     >>> import tensorgrad as torch
@@ -72,9 +73,18 @@ def _formulas(op: Any, options: frozenset[tuple[str, Any]]) -> Formulas:
         found = formula(function, known)
         by_default = formula(function, usual) if found is None and usual != known else None
         return found or (f"{by_default}, by default" if by_default else ELSEWHERE)
-    written = taught(op.opname, known)
-    rules = {name: written.get(name) or rule(getattr(op, f"grad_{name}")) for name in dict.fromkeys(op.inputs)
-             if name in written or hasattr(op, f"grad_{name}")}
+    rules: dict[str, str] = {}
+    in_table = OPS.get(op.opname) is op
+    in_words: Mapping[str, str] = WORDS.get(op.opname, {}) if in_table else {}
+    taught: Mapping[str, Any] = RULES.get(op.opname, {}) if in_table else {}
+    for name in dict.fromkeys(op.inputs):
+        own_rule = taught.get(name) or getattr(op, f"grad_{name}", None)
+        if name in in_words:
+            rules[name] = Words(in_words[name])
+        elif own_rule is not None:
+            rules[name] = rule(own_rule)
+        elif op.composite and not taught and not in_words:
+            rules[name] = Words(BY_DEFINITION)
     own: str | None
     if op.kernels.in_arrays and op.kernels.primitive and op.notation in ("", "{}") and not hasattr(np, op.opname):
         own = None              # its formula is a name, and none that NumPy has made known

@@ -328,12 +328,12 @@ def call(node: ast.Call) -> Text:
         return marked
     if name == "swapaxes" and [printed(a).text for a in args[1:]] in (["−1", "−2"], ["−2", "−1"]) or name == "transposed":
         return Text(f"{printed(args[0]).within(ATOM)}ᵀ", POWER)
-    if name == "count_of" or name == "prod" and isinstance(node.func, ast.Name):
+    if name in ("count_of", "targets_counted") or name == "prod" and isinstance(node.func, ast.Name):
         if name == "prod" and not is_shape(args[0]):
             raise Unspeakable(name)
         return Text("n", ATOM)
-    if name == "reduced":
-        return spelled_out(ast.Call(node.func, [args[0]], []))
+    if isinstance(node.func, ast.Name) and name in ("reduced", "softmax", "onehot", "group_mean", "only_earlier"):      # of what; the rest says how
+        return spelled_out(ast.Call(ast.Name(name), [args[0]], []))
     if name in SAME and args:
         return printed(args[0])
     if name in ("slice", "zip", "map", "range", "len", ""):

@@ -200,8 +200,9 @@ class Reader:
 
 NUMERICS = f"{Op.__module__.rpartition('.')[0]}._"      # modules of numerical methods: their functions are known by name
 # Helpers that arrange memory and axes, and refuse what is wrong: a formula is of what they are given.
-TRANSPARENT = {"restored", "rounded", "writeable", "nonzero", "per_matrix", "grown", "rows", "real"}
-SPELLED = {"transposed", "count_of", "reduced", "affine", "biased", "kept", "axes_of", "last"}      # those that the notation has words for
+TRANSPARENT = {"restored", "rounded", "writeable", "nonzero", "per_matrix", "grown", "rows", "real", "per_channel", "per_class", "of_kept", "as_given"}
+SPELLED = {"transposed", "count_of", "reduced", "affine", "biased", "kept", "axes_of", "last",      # those that the notation has words for
+           "softmax", "onehot", "group_mean", "only_earlier", "targets_counted"}
 
 
 class Placing(ast.NodeTransformer):

@@ -1,203 +1,287 @@
-"""The rules of ops whose backward is no formula of the table: whole layers that a kernel differentiates, loops, and factorizations.
+"""Gradients of ops that the engine computes with one kernel, as courses write them.
 
-Each function gives the rules of one op, {input: rule}, for the options that the op was applied with; an optional input that was not there is None. Rules are
-written as courses derive them, for real numbers. g is the gradient of the result, g₀, g₁ … are those of several results.
+The op table has no `grad_*` of such an op: its kernel has a way back of its own, or its definition is differentiated. `RULES[op][input]` is the gradient as
+a function of the same form as a `grad_*`; `reading` reads it, and tests compare its numbers with those of the engine. `WORDS[op][input]` says what a
+gradient is where a loop or a case list computes it.
+
+Formulas are of the ordinary case, as all are that `reading` reads: no target of a cross entropy is one that is ignored. The functions count these, too.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from math import prod
 from typing import Any
 
-Options = Mapping[str, Any]
-NOT_THERE = "not implemented, as in PyTorch"
-SHARES = {"mean": "g / n", "sum": "g", "none": "g", "": "(g / n if reduction = mean, else g)"}
-NORMED = "z = (x − mean(x)) / σ, σ = √(var(x) + ε)"
+Rule = Callable[..., Any]
 
 
-def weighted(o: Options, g: str) -> tuple[str, str]:
-    """The gradient of a normalized input by its name, and the definition of that name: g itself without a weight."""
-    return (g, "") if o.get("w", ...) is None else ("h", f"h = {g} · w, ")
+class Words(str):
+    """A rule in words: no names and no numbers are put in it."""
+
+    __slots__ = ()
+
+
+# ── helpers that are known by their names, and those that arrange axes, which formulas leave out ──────────────────────
+
+
+def softmax(xp: Any, x: Any, axis: int = 1) -> Any:
+    """Probabilities, of classes along axis 1 if no axis is given; zeros where all of x is −∞."""
+    some = xp.max(x, axis=axis, keepdims=True) != float("-inf")
+    return xp.where(some, xp.softmax(xp.where(some, x, 0.0), axis=axis), 0.0)
+
+
+def only_earlier(xp: Any, scores: Any) -> Any:
+    """Scores of the places that a place sees if it does not look ahead."""
+    rows, seen = scores.shape[-2:]
+    return xp.where(xp.expand_dims(xp.arange(rows), 1) >= xp.arange(seen), scores, float("-inf"))
+
+
+def onehot(xp: Any, target: Any, x: Any) -> Any:
+    """1 at the target class of each example, 0 elsewhere, in the shape of x."""
+    classes = xp.reshape(xp.arange(x.shape[1]), (-1, *(1,) * (len(x.shape) - 2)))
+    return xp.where(xp.expand_dims(target, axis=1) == classes, xp.ones_like(x), 0)
+
+
+def of_kept(xp: Any, values: Any, target: Any, ignore_index: int) -> Any:
+    """Values of the targets, with 0 for those that are ignored."""
+    return xp.where(target != ignore_index, values, 0)
+
+
+def targets_counted(xp: Any, target: Any, ignore_index: int) -> Any:
+    return xp.sum(of_kept(xp, xp.ones(target.shape, dtype="float64"), target, ignore_index))
+
+
+def per_class(xp: Any, values: Any) -> Any:
+    """Numbers of the targets as factors of all their classes."""
+    return xp.expand_dims(values, axis=1)
+
+
+def per_channel(xp: Any, w: Any, x: Any) -> Any:
+    """Numbers of the channels, axis 1, as factors of x."""
+    return xp.reshape(w, (-1, *(1,) * (len(x.shape) - 2)))
+
+
+def but_channels(x: Any) -> tuple[int, ...]:
+    return (0, *range(2, len(x.shape)))
+
+
+def before_last(x: Any, ndim: int) -> tuple[int, ...]:
+    return tuple(range(len(x.shape) - ndim))
+
+
+def last_axes(x: Any, ndim: int) -> tuple[int, ...]:
+    return tuple(range(len(x.shape) - ndim, len(x.shape)))
+
+
+def group_mean(xp: Any, x: Any, groups: int) -> Any:
+    """The mean over the group of channels that an element is in, in the shape of x."""
+    grouped = xp.reshape(x, (x.shape[0], groups, prod(x.shape[1:]) // groups))
+    return xp.reshape(xp.broadcast_to(xp.mean(grouped, axis=2, keepdims=True), grouped.shape), x.shape)
+
+
+def as_given(xp: Any, gradient: Any, like: Any) -> Any:
+    """The gradient of what was broadcast: summed over what it was broadcast along."""
+    extra = len(gradient.shape) - len(like.shape)
+    gradient = xp.sum(gradient, axis=tuple(range(extra)))
+    return xp.sum(gradient, axis=tuple([i for i, n in enumerate(like.shape) if n == 1 != gradient.shape[i]]), keepdims=True)
 
 
 # ── losses ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def cross_entropy(o: Options) -> dict[str, str]:
-    """For class indices. C. M. Bishop, Pattern Recognition and Machine Learning (2006), (4.109)"""
-    share, skipped = SHARES[o.get("reduction", "")], o.get("ignore_index", -100)
-    skipped = f"target = {skipped}".replace("-", "−")
-    weight, number = ("", f"count({skipped.replace('=', '≠')})") if o.get("w") is None else ("w[target] · ", f"Σ(w[target]) but where {skipped}")
-    mean = f", with n = {number}" if "n" in share else ""
-    return {"x": f"{weight}(softmax(x) − onehot(target)) · {share}{mean}, and 0 where {skipped}"}
+def cross_entropy_x(xp: Any, g: Any, x: Any, target: Any, w: Any, reduction: str, ignore_index: int) -> Any:
+    if w is None:
+        share = g / targets_counted(xp, target, ignore_index) if reduction == "mean" else g
+        return (softmax(xp, x) - onehot(xp, target, x)) * per_class(xp, of_kept(xp, share, target, ignore_index))
+    weights = of_kept(xp, w[of_kept(xp, target, target, ignore_index)], target, ignore_index)
+    return (softmax(xp, x) - onehot(xp, target, x)) * per_class(xp, g * weights / xp.sum(weights) if reduction == "mean" else g * weights)
 
 
-def multi_margin_loss(o: Options) -> dict[str, str]:
-    slope = "w[t] · [m > 0]" if o.get("p", 1) == 1 else "w[t] · 2 · m"
-    return {"x": f"in each row d[i] · g / n, and −Σ(d) · g / n for the target class t, with d[i] = {slope} for the other classes, "
-                 "m = max(0, margin − x[t] + x[i])"}
+# ── normalisations ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def multilabel_margin_loss(o: Options) -> dict[str, str]:
-    return {"x": "in each row g / n times: how many listed classes t a class i that is not listed comes too near, 1 − x[t] + x[i] > 0; "
-                 "and minus how many come too near it, for a class that is listed"}
+def layer_norm_x(xp: Any, g: Any, x: Any, w: Any, ndim: int, eps: float) -> Any:
+    axes = last_axes(x, ndim)
+    centred = x - xp.mean(x, axis=axes, keepdims=True)
+    std = xp.sqrt(xp.mean(centred * centred, axis=axes, keepdims=True) + eps)
+    normed = centred / std
+    gw = g if w is None else g * w
+    return (gw - xp.mean(gw, axis=axes, keepdims=True) - normed * xp.mean(gw * normed, axis=axes, keepdims=True)) / std
 
 
-def ctc_loss(o: Options) -> dict[str, str]:
-    """A. Graves et al., Connectionist temporal classification (2006), (16)"""
-    return {"x": "g · (exp(x) − p), with p[t, k] the probability that class k is read at time t, given the labels (forward times backward sums)"}
+def layer_norm_w(xp: Any, g: Any, x: Any, ndim: int, eps: float) -> Any:
+    axes = last_axes(x, ndim)
+    centred = x - xp.mean(x, axis=axes, keepdims=True)
+    return xp.sum(g * centred / xp.sqrt(xp.mean(centred * centred, axis=axes, keepdims=True) + eps), axis=before_last(x, ndim))
 
 
-# ── normalization ─────────────────────────────────────────────────────────────────────────────────────────────────────
+def layer_norm_b(xp: Any, g: Any, x: Any, ndim: int) -> Any:
+    return xp.sum(g, axis=before_last(x, ndim))
 
 
-def normalized(o: Options, over: str, g: str = "g", of_w: str = "Σ") -> dict[str, str]:
-    """The gradient of (x − μ) / σ, less its parts along 1 and along z, which μ and σ take away."""
-    h, definition = weighted(o, g)
-    return {"x": f"({h} − mean({h}) − z · mean({h} · z)) / σ, with {definition}{NORMED}, mean and var over {over}",
-            "w": f"{of_w}({g} · z), with {NORMED}", "b": f"{of_w}({g})"}
+def rms_norm_x(xp: Any, g: Any, x: Any, w: Any, ndim: int, eps: float) -> Any:
+    axes = last_axes(x, ndim)
+    rms = xp.sqrt(xp.mean(x * x, axis=axes, keepdims=True) + eps)
+    normed = x / rms
+    gw = g if w is None else g * w
+    return (gw - normed * xp.mean(gw * normed, axis=axes, keepdims=True)) / rms
 
 
-def layer_norm(o: Options) -> dict[str, str]:
-    """J. L. Ba, J. R. Kiros, G. E. Hinton (2016)"""
-    last = o.get("ndim", 1)
-    return normalized(o, "the last axis" if last == 1 else f"the last {last} axes")
+def rms_norm_w(xp: Any, g: Any, x: Any, ndim: int, eps: float) -> Any:
+    return xp.sum(g * x / xp.sqrt(xp.mean(x * x, axis=last_axes(x, ndim), keepdims=True) + eps), axis=before_last(x, ndim))
 
 
-def group_norm(o: Options) -> dict[str, str]:
-    """Y. Wu, K. He (2018)"""
-    return normalized(o, "each group of channels")
+def group_norm_x(xp: Any, g: Any, x: Any, w: Any, groups: int, eps: float) -> Any:
+    centred = x - group_mean(xp, x, groups)
+    std = xp.sqrt(group_mean(xp, centred * centred, groups) + eps)
+    normed = centred / std
+    gw = g if w is None else g * per_channel(xp, w, x)
+    return (gw - group_mean(xp, gw, groups) - normed * group_mean(xp, gw * normed, groups)) / std
 
 
-def batch_norm(o: Options) -> dict[str, str]:
-    """S. Ioffe, C. Szegedy (2015), section 3, where nothing comes back to the mean and the variance."""
-    rules = normalized(o, "all but the channels", "g₀")
-    return rules | {"x": f"{rules['x']}; mean and variance add (g₁ + 2 · (x − mean(x)) · g₂) / n"}
+def group_norm_w(xp: Any, g: Any, x: Any, groups: int, eps: float) -> Any:
+    centred = x - group_mean(xp, x, groups)
+    return xp.sum(g * centred / xp.sqrt(group_mean(xp, centred * centred, groups) + eps), axis=but_channels(x))
 
 
-def affine_by_channel(o: Options) -> dict[str, str]:
-    h, definition = weighted(o, "g")
-    scale = f"with {definition}σ = √(variance + ε)"
-    return {"x": f"{h} / σ, {scale}", "w": "Σ(g · (x − mean)) / σ, with σ = √(variance + ε)", "b": "Σ(g)",
-            "mean": f"−Σ({h}) / σ, {scale}", "variance": f"−Σ({h} · (x − mean)) / (2 · σ³), {scale}"}
+def of_channels(xp: Any, g: Any) -> Any:
+    return xp.sum(g, axis=but_channels(g))
 
 
-def rms_norm(o: Options) -> dict[str, str]:
-    """B. Zhang, R. Sennrich (2019)"""
-    h, definition = weighted(o, "g")
-    last = o.get("ndim", 1)
-    normed = f"z = x / r, r = √(mean(x²) + ε), mean over the last {'axis' if last == 1 else f'{last} axes'}"
-    return {"x": f"({h} − z · mean({h} · z)) / r, with {definition}{normed}", "w": f"Σ(g · z), with {normed}"}
+def batch_norm_x(xp: Any, g: Any, x: Any, w: Any, eps: float) -> Any:
+    axes = but_channels(x)
+    centred = x - xp.mean(x, axis=axes, keepdims=True)
+    std = xp.sqrt(xp.mean(centred * centred, axis=axes, keepdims=True) + eps)
+    normed = centred / std
+    gw = g[0] if w is None else g[0] * per_channel(xp, w, x)
+    return (gw - xp.mean(gw, axis=axes, keepdims=True) - normed * xp.mean(gw * normed, axis=axes, keepdims=True)) / std
 
 
-# ── layers ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+def batch_norm_w(xp: Any, g: Any, x: Any, eps: float) -> Any:
+    axes = but_channels(x)
+    centred = x - xp.mean(x, axis=axes, keepdims=True)
+    return xp.sum(g[0] * centred / xp.sqrt(xp.mean(centred * centred, axis=axes, keepdims=True) + eps), axis=axes)
 
 
-def max_pool(o: Options) -> dict[str, str]:
-    return {"x": "g at the place of each window's largest value, the first of equal ones, added up where windows overlap; 0 elsewhere"}
+def batch_norm_b(xp: Any, g: Any) -> Any:
+    return xp.sum(g[0], axis=but_channels(g[0]))
 
 
-def convolution(o: Options) -> dict[str, str]:
-    """V. Dumoulin, F. Visin, A guide to convolution arithmetic (2016)"""
-    return {"x": "each place adds up g · w over the windows that it is in: g convolved with w turned round",
-            "w": "Σ over windows of g · the part of x in the window: x correlated with g", "b": "Σ(g) of each channel"}
+def affine_x(xp: Any, g: Any, x: Any, w: Any, variance: Any, eps: float) -> Any:
+    gw = g if w is None else g * per_channel(xp, w, x)
+    return gw / xp.sqrt(per_channel(xp, variance, x) + eps)
 
 
-def transposed_convolution(o: Options) -> dict[str, str]:
-    return {"y": "Σ over its window of g · w: g correlated with w", "w": "Σ over windows of y · the part of g in the window: g correlated with y",
-            "b": "Σ(g) of each channel"}
+def affine_w(xp: Any, g: Any, x: Any, mean: Any, variance: Any, eps: float) -> Any:
+    return xp.sum(g * (x - per_channel(xp, mean, x)) / xp.sqrt(per_channel(xp, variance, x) + eps), axis=but_channels(x))
 
 
-def weight_of_convolution(o: Options) -> dict[str, str]:
-    return {"y": "Σ over its window of x · g: x correlated with g", "x": "each place adds up y · g over the windows that it is in"}
+def affine_mean(xp: Any, g: Any, x: Any, w: Any, variance: Any, eps: float) -> Any:
+    gw = g if w is None else g * per_channel(xp, w, x)
+    return -xp.sum(gw, axis=but_channels(x)) / xp.sqrt(variance + eps)
 
 
-def attention(o: Options) -> dict[str, str]:
-    """T. Dao et al., FlashAttention (2022), appendix B.4"""
-    scores = "scale · query @ keyᵀ" + ("" if o.get("mask", ...) is None else " + mask") + (", −∞ above the diagonal" if o.get("causal") else "")
-    soft = f"P = softmax({scores})"
-    slope = f"S = P · (g @ valueᵀ − Σ(P · (g @ valueᵀ))), {soft}"
-    return {"query": f"scale · S @ key, with {slope}", "key": f"scale · Sᵀ @ query, with {slope}", "value": f"Pᵀ @ g, with {soft}", "mask": f"S, with {slope}"}
+def affine_variance(xp: Any, g: Any, x: Any, w: Any, mean: Any, variance: Any, eps: float) -> Any:
+    gw = g if w is None else g * per_channel(xp, w, x)
+    return -xp.sum(gw * (x - per_channel(xp, mean, x)), axis=but_channels(x)) / (2 * (variance + eps) * xp.sqrt(variance + eps))
 
 
-def through_time(gradient: str, hidden: str = "d") -> dict[str, str]:
-    """Of a recurrent layer, given d[t], the gradient of what goes into its gates at time t. P. J. Werbos (1990)"""
-    return {"x": f"d[t] @ w_ih at each t, with {gradient}", "w_ih": f"Σ(d[t]ᵀ @ x[t]) over t, with {gradient}", "b_ih": f"Σ(d[t]) over t, with {gradient}",
-            "w_hh": f"Σ({hidden}[t]ᵀ @ h[t−1]) over t, with {gradient}", "b_hh": f"Σ({hidden}[t]) over t, with {gradient}"}
+# ── attention ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def rnn(o: Options) -> dict[str, str]:
-    slope = "[y[t] > 0]" if o.get("relu") else "(1 − y[t]²)"
-    gradient = f"d[t] = (g₀[t] + d[t+1] @ w_hh) · {slope}, and g₁ added at the end"
-    return through_time(gradient) | {"h": f"d[1] @ w_hh, with {gradient}"}
+def weights_of(xp: Any, query: Any, key: Any, mask: Any, causal: bool, scale: float) -> Any:
+    scores = query @ xp.swapaxes(key, -1, -2) * scale
+    scores = scores if mask is None else scores + mask
+    return softmax(xp, only_earlier(xp, scores) if causal else scores, axis=-1)
 
 
-def lstm(o: Options) -> dict[str, str]:
-    """S. Hochreiter, J. Schmidhuber (1997), with forget gates: F. A. Gers et al. (2000)"""
-    hidden = "g₀[t] + d[t+1] @ w_hh" if o.get("w_hr") is None else "(g₀[t] + d[t+1] @ w_hh) @ w_hr"
-    gradient = (f"d[t] = [e · u · i · (1 − i), e · c[t−1] · f · (1 − f), e · i · (1 − u²), s · tanh(c[t]) · o · (1 − o)] of gates i, f, u, o, s = {hidden}, "
-                "e[t] = s · o · (1 − tanh²(c[t])) + e[t+1] · f[t+1]; g₁ and g₂ added at the end")
-    return through_time(gradient) | {"h": f"d[1] @ w_hh, with {gradient}", "c": f"e[1] · f[1], with {gradient}",
-                                     "w_hr": f"Σ((g₀[t] + d[t+1] @ w_hh)ᵀ @ (o · tanh(c[t]))) over t, with {gradient}"}
+def to_scores(xp: Any, g: Any, value: Any, weights: Any) -> Any:
+    gw = g @ xp.swapaxes(value, -1, -2)
+    return weights * (gw - xp.sum(gw * weights, axis=(len(gw.shape) - 1,), keepdims=True))
 
 
-def gru(o: Options) -> dict[str, str]:
-    """K. Cho et al. (2014)"""
-    gradient = ("d[t] = [q · m · r · (1 − r), s · (h[t−1] − n) · z · (1 − z), q] of gates r, z, n, q = s · (1 − z) · (1 − n²), m = h[t−1] @ w_hnᵀ + b_hn, "
-                "k[t] = d[t] with q · r as its last part, s = g₀[t] + s[t+1] · z[t+1] + k[t+1] @ w_hh; g₁ added at the end")
-    return through_time(gradient, "k") | {"h": f"s[1] · z[1] + k[1] @ w_hh, with {gradient}"}
+def attention_query(xp: Any, g: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float) -> Any:
+    weights = weights_of(xp, query, key, mask, causal, scale)
+    return as_given(xp, to_scores(xp, g, value, weights) @ key * scale, query)
 
 
-# ── what has no formula of its own, or a loop ─────────────────────────────────────────────────────────────────────────
+def attention_key(xp: Any, g: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float) -> Any:
+    weights = weights_of(xp, query, key, mask, causal, scale)
+    return as_given(xp, xp.swapaxes(to_scores(xp, g, value, weights), -1, -2) @ query * scale, key)
 
 
-def as_strided(o: Options) -> dict[str, str]:
-    return {"x": "g added up at the place in memory that each of its elements was read from; elements of x that share memory share it evenly"}
+def attention_value(xp: Any, g: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float) -> Any:
+    return as_given(xp, xp.swapaxes(weights_of(xp, query, key, mask, causal, scale), -1, -2) @ g, value)
 
 
-def logcumsumexp(o: Options) -> dict[str, str]:
-    return {"x": "Σ(g[i] · exp(x[j] − out[i])) over i ≥ j, at each place j"}
+def attention_mask(xp: Any, g: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float) -> Any:
+    weights = weights_of(xp, query, key, mask, causal, scale)
+    return as_given(xp, to_scores(xp, g, value, weights), mask)
 
 
-def scatter_extreme(o: Options) -> dict[str, str]:
-    if o.get("reduce") == "prod":
-        both = "g · the product of the other factors"
-    else:
-        both = "g / k where it equals the largest or smallest of what was reduced, k being how many do; 0 elsewhere"
-    return {"x": both, "value": both}
-
-
-def factor_qr(o: Options) -> dict[str, str]:
-    """Lower: the lower half, its diagonal halved. M. Seeger et al., Auto-differentiating linear algebra (2017)"""
-    return {"a": "(g₀ + Q @ (M + Mᵀ)) @ R⁻ᵀ, with M = the lower half of R @ g₁ᵀ − g₀ᵀ @ Q, its diagonal halved; "
-                 "for more columns than rows, of the square part, and Q @ g₁ for the rest"}
-
-
-def eigenpairs(o: Options) -> dict[str, str]:
-    """M. B. Giles, An extended collection of matrix derivative results (2008), 3.1"""
-    return {"a": "V⁻ᴴ @ (diag(g₀) + E) @ Vᴴ, with E[i, j] = (Vᴴ @ g₁)[i, j] / conj(λ[j] − λ[i]) for i ≠ j, less what would change the lengths of V"}
-
-
-def singular_values(o: Options) -> dict[str, str]:
-    """J. Townsend, Differentiating the singular value decomposition (2016)"""
-    return {"a": "U @ (diag(g₁) + (A − Aᵀ) / E · S + S · (B − Bᵀ) / E) @ Vh, with A = Uᵀ @ g₀, B = Vh @ g₂ᵀ, E[i, j] = S[j]² − S[i]²; "
-                 "plus what of g₀ and g₂ is at right angles to U and Vh, over S"}
-
-
-RULES: dict[str, Callable[[Options], dict[str, str]]] = {
-    "cross_entropy": cross_entropy, "multi_margin_loss": multi_margin_loss, "multilabel_margin_loss": multilabel_margin_loss, "ctc_loss": ctc_loss,
-    "native_layer_norm": layer_norm, "native_group_norm": group_norm, "native_batch_norm": batch_norm, "affine_by_channel": affine_by_channel,
-    "rms_norm": rms_norm, "max_pool": max_pool, "convolution": convolution, "convolution_input": transposed_convolution,
-    "convolution_weight": weight_of_convolution, "attention": attention,
-    "rnn_layer": rnn, "lstm_layer": lstm, "gru_layer": gru, "as_strided": as_strided, "logcumsumexp": logcumsumexp, "scatter_extreme": scatter_extreme,
-    "qr_factor": factor_qr, "eig_pairs": eigenpairs, "svd_factor": singular_values,
-    "igamma": lambda o: {"a": NOT_THERE}, "igammac": lambda o: {"a": NOT_THERE}, "standard_gamma_grad": lambda o: {"alpha": NOT_THERE, "x": NOT_THERE},
+RULES: dict[str, dict[str, Rule]] = {
+    "cross_entropy": {"x": cross_entropy_x},
+    "native_layer_norm": {"x": layer_norm_x, "w": layer_norm_w, "b": layer_norm_b},
+    "rms_norm": {"x": rms_norm_x, "w": rms_norm_w},
+    "native_group_norm": {"x": group_norm_x, "w": group_norm_w, "b": of_channels},
+    "native_batch_norm": {"x": batch_norm_x, "w": batch_norm_w, "b": batch_norm_b},
+    "affine_by_channel": {"x": affine_x, "w": affine_w, "b": of_channels, "mean": affine_mean, "variance": affine_variance},
+    "attention": {"query": attention_query, "key": attention_key, "value": attention_value, "mask": attention_mask},
 }
 
 
-def taught(opname: str, options: Options) -> dict[str, str]:
-    """The rules of an op that are written here; none for most ops.
+# ── what loops and lists of cases compute, in words ───────────────────────────────────────────────────────────────────
 
-    >>> taught("cross_entropy", {"reduction": "sum"})
-    {'x': '(softmax(x) − onehot(target)) · g, and 0 where target = −100'}
-    """
-    return RULES[opname](options) if opname in RULES else {}
+TO_LARGEST = "each g goes to the place of the largest element of its window (the first one of equals); places in several windows add theirs up, others get 0"
+OVER_PLACES = "Σ of g[n, o] over the batch n and all places, for each channel o"
+REFUSED = "no formula is known: backward raises NotImplementedError"
+EXTREME = ("amax and amin: g shared equally by the elements of x and value that equal out; prod: g · the product of the other factors; "
+           "0 for what was not reduced")
+RNN = "δ[t] = (g[t] + δ[t + 1] @ w_hh) · (1 − h[t]²) for tanh, · 1 where h[t] > 0 for relu"
+LSTM = ("δ[t] the gates' (dc · c̃ · i · (1 − i), dc · c[t − 1] · f · (1 − f), dc · i · (1 − c̃²), dh · tanh(c) · o · (1 − o)), c̃ = tanh(…), "
+        "dh = g[t] + δ[t + 1] @ w_hh, dc = dh · o · (1 − tanh(c)²) + dc[t + 1] · f[t + 1]; dh passes w_hr if there is one")
+GRU = ("δ[t] the gates' (δn · hn · r · (1 − r), dh · (h[t − 1] − n) · z · (1 − z), δn), δn = dh · (1 − z) · (1 − n²), "
+       "dh = g[t] + dh[t + 1] · z[t + 1] + δʰ[t + 1] @ w_hh; δʰ is δ with δn · r for δn, hn = W_hn h[t − 1] + b_hn")
+
+
+def through_time(steps: str, hidden: str = "δ", **more: str) -> dict[str, str]:
+    """The gradients of a recurrent layer: of each step's gates, what a linear layer gives, summed over the steps."""
+    return {"x": f"δ[t] @ w_ih at each step t, from the last to the first, with {steps}", **more,
+            "w_ih": f"Σ of δ[t]ᵀ @ x[t] over the steps t, with {steps}", "w_hh": f"Σ of {hidden}[t]ᵀ @ h[t − 1] over the steps t, with {steps}",
+            "b_ih": f"Σ of δ[t] over the steps t and the batch, with {steps}", "b_hh": f"Σ of {hidden}[t] over the steps t and the batch, with {steps}"}
+
+
+WORDS: dict[str, dict[str, str]] = {
+    "max_pool": {"x": TO_LARGEST},
+    "window_max": {"x": TO_LARGEST},
+    "region_max": {"x": "each g goes to the place of the largest element of its region; places in several regions add theirs up, others get 0"},
+    "window_sum": {"x": "scale · each g, added to all places of its window"},
+    "window_spread": {"x": "scale · Σ of g over each window"},
+    "convolution": {"x": "each g[n, o] · w[o, c], added to the window of x[n, c] that it came from: Σ_o g[n, o] ∗ w[o, c], a full convolution",
+                    "w": "Σ_n x[n, c] ⋆ g[n, o]: each window of x times its g, over all places and the batch", "b": OVER_PLACES},
+    "convolution_input": {"y": "Σ_c g[n, c] ⋆ w[o, c]: each window of g times w",
+                          "w": "Σ_n g[n, c] ⋆ y[n, o]: each window of g times its y, over all places and the batch", "b": OVER_PLACES},
+    "convolution_weight": {"y": "Σ_c x[n, c] ⋆ g[o, c]: each window of x times g",
+                           "x": "each y[n, o] · g[o, c], added to the window of x[n, c] that it was multiplied with"},
+    "rnn_layer": through_time(RNN, h=f"δ[t] @ w_hh of the first step, with {RNN}"),
+    "lstm_layer": through_time(LSTM, h=f"δ[t] @ w_hh of the first step, with {LSTM}", c=f"dc · f of the first step, with {LSTM}",
+                               w_hr="Σ of (dh before w_hr)ᵀ @ (o · tanh(c)) over the steps t"),
+    "gru_layer": through_time(GRU, hidden="δʰ", h=f"dh · z + δʰ @ w_hh of the first step, with {GRU}"),
+    "logcumsumexp": {"x": "at each j, Σ of g[i] · exp(x[j] − out[i]) over i ≥ j along the axis"},
+    "as_strided": {"x": "each g added to the place in memory that its element was read from; elements of x that share a place share the sum"},
+    "scatter_extreme": {"x": EXTREME, "value": EXTREME},
+    "qr_factor": {"a": "(g₀ + Q @ (M + Mᴴ)) @ R⁻ᴴ, with M the lower half (half the diagonal) of R @ g₁ᴴ − g₀ᴴ @ Q; "
+                       "further columns of a wide A add Q @ their g₁"},
+    "eig_pairs": {"a": "V⁻ᴴ @ (diag(g₀) + what is free in Vᴴ @ g₁ to turn the columns of V, divided by the conjugate of λⱼ − λᵢ) @ Vᴴ"},
+    "svd_factor": {"a": "U @ (diag(g₁) + what turns the columns of U and V, from g₀ and g₂, divided by Sⱼ² − Sᵢ²) @ Vᴴ, "
+                        "and what is at right angles to U and V, divided by S"},
+    "ctc_loss": {"x": "(exp(x) − how likely each class is read at each time, given the labels) · g, for x of log_softmax; 0 after the last step"},
+    "count_norm": {"x": "0: a count has no slope"},
+    "igamma": {"a": REFUSED},
+    "igammac": {"a": REFUSED},
+    "standard_gamma_grad": {"alpha": REFUSED, "x": REFUSED},
+    "multi_margin_loss": {"x": "p · w[target] · short^(p − 1) · g / classes at each class that is short of the margin, and minus their sum at the target, "
+                               "with short = margin − x[target] + x; the mean also divides by the batch"},
+    "multilabel_margin_loss": {"x": "for each target t and other class i with x[t] < x[i] + 1: g / classes at i, and −g / classes at t; "
+                                    "the mean also divides by the batch"},
+}

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from ..core.step import Operand, Reading
 from ..core.sweep import StepBack
 from ..core.tape import Output
-from .formulas import ELSEWHERE, formulas
+from .formulas import BY_DEFINITION, ELSEWHERE, formulas
 from .notes import NOTES
 from .tape import Tape
+from .teaching import Words
 from .text import Value, clean, parameters, short, shown, values_of
 
 LONGEST = 48        # a formula with names of tensors in it may be so long; then it is written as a call
-WHOLE = "one kernel for the whole op"
 SUBSCRIPT = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 NOT_KEPT = "stands for what the tape had no need to keep."
 UNKNOWN = "…"       # an input that the tape did not keep
@@ -106,7 +106,7 @@ class Teller:
         self.seen = dict(zip(map(id, things), values_of(things)))          # as long as the tape is held, so are they
         self.details = dict(zip(params, map(parameters, params.values())))
         self.called = dict(zip(own, map(clean, own.values()))) | {node: op.opname for node, op in ops.items()}
-        self.formulas = {node: formulas(op, (node.params or {}) | absent(tape.steps[node])) for node, op in ops.items()}
+        self.formulas = {node: formulas(op, {**absent(op, tape.steps[node]), **(node.params or {})}) for node, op in ops.items()}
         self.sources = {node: (note.file, note.line, linecache.getline(note.file, note.line).strip())
                         for node in tape.steps if (note := NOTES.get(node)) is not None}
         self.values: dict[Any, Value] = {place: self.seen[id(value)] for place, value in tape.values.items()}
@@ -182,7 +182,7 @@ class Teller:
         labels = {o.name: self.names[o.edge] for o in step.inputs if o.edge is not None}
         labels |= {g.name: label for g in given if (label := g.tensor or getattr(g.value, "number", ""))}
         gives = self.gives(back, step, labels)
-        if any(t.rule == WHOLE or t.named == t.rule and labels.keys() & set(WORD.findall(t.rule)) for t in gives):
+        if any(t.named == t.rule and labels.keys() & set(WORD.findall(t.rule)) for t in gives):
             rows = {g.name if g.tensor in ("", g.name) else f"{g.name} is {g.tensor}": g.value for g in given}
         else:
             rows = {g.tensor or g.name: g.value for g in given if g.tensor or g.name not in labels}
@@ -208,16 +208,14 @@ class Teller:
         fixed = {o.name: o.value for o in step.asked.values() if o.edge is None and o.position >= 0}
         numbers = {o.name: self.value(o) for o in step.asked.values()}
         numbers |= {"g": self.seen[id(back.incoming[0])]} if single else {}
-        found, defined = [], set()
+        found: list[Gives] = []
+        defined: set[str] = set()
         for share in back.shares:
             name = step.inputs[share.position].name
-            rule = chosen(self.rule(back.node, step, name), fixed)
-            rule, _, definitions = rule.partition(", with ")
-            if definitions and definitions not in defined:                    # a step defines its letters once
-                defined.add(definitions)
-                rule = f"{rule}, with {definitions}"
+            rule = self.rule(back.node, step, name)
+            rule = once(rule if isinstance(rule, Words) else chosen(rule, fixed), defined)
             value, before, total = (self.seen[id(g)] for g in (share.gradient, share.before, share.total))
-            with_numbers = worked(rule, numbers) if single else ""
+            with_numbers = worked(rule, numbers) if single and not isinstance(rule, Words) else ""
             found.append(Gives(name, self.names[share.edge], rule, named(rule, labels),
                                "" if with_numbers == value.number else with_numbers, value, before, total, share.edge))
         return found
@@ -227,7 +225,7 @@ class Teller:
         if step.op is None:
             return f"{self.called[node]}.backward(g)"
         found = self.formulas[node]
-        rule = found.rules.get(name.partition("[")[0], WHOLE)
+        rule = found.rules.get(name.partition("[")[0], Words(BY_DEFINITION))
         return "see {}, line {}".format(*found.source) if rule == ELSEWHERE else rule
 
     def arrived(self) -> list[Arrived]:
@@ -243,11 +241,18 @@ def written(value: Any) -> str:
     return "None" if value is None else UNKNOWN
 
 
-def absent(step: Reading) -> dict[str, None]:
-    """The inputs that a composite op was not given, such as a bias."""
-    if step.op is None or not step.op.composite:
-        return {}
-    return {o.name: None for o in step.inputs if o.edge is None and o.value is None and not o.stale}
+def once(rule: str, defined: set[str]) -> str:
+    """A rule, without the definitions of its letters if a rule of this step before had them."""
+    told, _, letters = rule.partition(", with ")
+    if letters not in defined:
+        defined.add(letters)
+        return rule
+    return type(rule)(told) if letters else rule
+
+
+def absent(op: Any, step: Reading) -> dict[str, None]:
+    """The inputs that a step of an op with a kernel of its own was not given, like a bias; none if the tape no longer knows."""
+    return {o.name: None for o in step.inputs if op.composite and o.edge is None and o.name not in step.asked}
 
 
 def is_detail(operand: Operand) -> bool:
@@ -258,7 +263,7 @@ def is_detail(operand: Operand) -> bool:
 
 def named(rule: str, labels: Mapping[str, str]) -> str:
     """A rule in the names of the tensors, unless it gets too long, or one is called like the gradient that comes in."""
-    if rule == WHOLE or rule.startswith("see ") or "g" in labels.values():
+    if isinstance(rule, Words) or rule.startswith("see ") or "g" in labels.values():
         return rule
     text = replaced(rule, {name: f"({label})" if label.startswith("−") else label for name, label in labels.items()})
     return text if len(text) <= 2 * LONGEST else rule
