@@ -3,7 +3,8 @@
 
 def draw() -> str:
     """The moving picture, from the lines that README prints."""
-    import tensorgrad as torch
-    x, w, b = (torch.tensor(value, requires_grad=True) for value in (2.0, -3.0, 5.0))
-    loss = (torch.tanh(w * x + b) - 1) ** 2
-    return torch.viz.explain(loss).svg()
+    from ..api import tanh, tensor
+    from ..viz import explain
+    x, w, b = (tensor(value, requires_grad=True) for value in (2.0, -3.0, 5.0))
+    loss = (tanh(w * x + b) - 1) ** 2
+    return explain(loss, names={"x": x, "w": w, "b": b, "loss": loss}).svg()

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from ...core.mode import no_grad
+from ...core.tape import TensorBase
 from ..plots import array
 from .chart import LINES
 
@@ -21,9 +23,8 @@ class Boundary:
     """
 
     def __init__(self, module: Any, points: Any, labels: Any) -> None:
-        from ... import Tensor
         self.module = module
-        self.like = points if isinstance(points, Tensor) else None
+        self.like = points if isinstance(points, TensorBase) else None
         try:
             self.points, self.labels = array(points), array(labels).reshape(-1)
         except (TypeError, ValueError):
@@ -38,7 +39,7 @@ class Boundary:
 
     def classes(self) -> np.ndarray[Any, Any]:
         """The class of each cell, the first row at the top."""
-        from ... import no_grad, tensor
+        from ...api.creation import tensor
         from ...nn import Sigmoid
         middles = (np.arange(CELLS) + 0.5) / CELLS
         x, y = np.meshgrid(self.low[0] + (self.high - self.low)[0] * middles, self.high[1] - (self.high - self.low)[1] * middles)

@@ -7,6 +7,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
+from ...core.tape import TensorBase
 from ...serialization._atomic import replacing
 from .boundary import Boundary
 from .page import page
@@ -117,10 +118,9 @@ class Monitor:
 
 def number(loss: Any) -> float:
     """A loss as a number."""
-    from ... import Tensor
-    if isinstance(loss, Tensor) and loss.numel() == 1 and not loss.is_complex():
+    if isinstance(loss, TensorBase) and loss.numel() == 1 and not loss.is_complex():
         return float(loss.detach())
-    if isinstance(loss, Tensor):
+    if isinstance(loss, TensorBase):
         raise TypeError(f"Monitor.step(): loss must be a real number or a tensor with one, but got {loss.dtype} of shape {tuple(loss.shape)}")
     if isinstance(loss, (str, bytes, complex)) or not hasattr(loss, "__float__"):
         raise TypeError(f"Monitor.step(): loss must be a real number or a tensor with one, not {type(loss).__name__}")
