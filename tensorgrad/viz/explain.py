@@ -10,6 +10,7 @@ from ..core.engine import starts
 from ..core.tape import TensorBase
 from .model import Model, drawn
 from .naming import known, names_of, placed, tensors_of, variables
+from .program import places, recorded
 from .tape import Tape
 from .telling import Arrived, BackwardStep, ForwardStep, Teller
 from .text import Value, brief
@@ -42,8 +43,9 @@ def explain(loss: Any, gradient: Any = None, *, module: Any = None,
 class Explanation:
     """The steps of a forward and a backward, with their numbers as they were when `explain` was called.
 
-    `forward` and `steps` list the steps, `leaves` what arrives in the end. It prints as text, shows itself as a table
-    in Jupyter, and `html()` or `save(path)` make a page of it that walks through the steps on the graph.
+    `forward` and `steps` list the steps, `leaves` what arrives in the end; `keys` has the names of places in its `program`.
+    It prints as text, shows itself as a table in Jupyter, and `html()` or `save(path)` make a page of it that walks through
+    the steps on the graph.
     """
 
     def __init__(self, loss: Any, gradient: Any, tensors: Mapping[str, tuple[Any, Any]]) -> None:
@@ -58,6 +60,7 @@ class Explanation:
         self.forward: list[ForwardStep] = teller.forward()
         self.steps: list[BackwardStep] = teller.back(self.forward)
         self.leaves: list[Arrived] = teller.arrived()
+        self.keys, self.recorded = places(tape), recorded(tape, names, self.root, start)
         self.model = self._model(drawn(tape, called, [(loss, self.root)]), names, teller.values)
         self.given: list[tuple[str, Value | None, Any]] = [(names[n], teller.values.get(n), n) for n in tape.leaves]
 

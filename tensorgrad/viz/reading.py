@@ -9,7 +9,6 @@ import ast
 import operator
 import tokenize
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from functools import lru_cache
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -20,6 +19,18 @@ SHORT = 3           # locals of so many names, numbers and operators, or fewer, 
 LONG = 40           # helpers of so many stay calls
 DEPTH = 4           # helpers within helpers
 FLOAT: dict[str, Any] = {"kind": "f", "itemsize": 4, "is_complex": False, "is_number": False}      # what is asked of dtypes: the answers of floats
+
+
+def duplicate(node: Any) -> Any:
+    """An expression once more, to be changed by itself: copy.deepcopy, several times as fast."""
+    if isinstance(node, list):
+        return [duplicate(part) for part in node]
+    if not isinstance(node, ast.AST):
+        return node
+    made = type(node).__new__(type(node))
+    for name, value in vars(node).items():
+        setattr(made, name, duplicate(value) if isinstance(value, (ast.AST, list)) else value)
+    return made
 
 
 class NoFormula(Exception):
@@ -156,7 +167,7 @@ class Reader:
 
     def put(self, node: ast.expr, values: dict[str, ast.expr]) -> ast.expr:
         """The expression with values in the places of local names, helpers in those of their calls, and the ordinary case in that of a choice."""
-        placed: ast.expr = Placing(self, values).visit(deepcopy(node))
+        placed: ast.expr = Placing(self, values).visit(duplicate(node))
         return placed
 
     def choice(self, test: ast.expr) -> bool | ast.expr:
@@ -210,7 +221,7 @@ class Placing(ast.NodeTransformer):
         self.reader, self.values = reader, values
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        return deepcopy(self.values[node.id]) if node.id in self.values else node
+        return duplicate(self.values[node.id]) if node.id in self.values else node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         own = {a.arg for a in node.args.args}
@@ -233,7 +244,7 @@ def each(value: ast.expr, put: Any) -> ast.expr | None:
             or not isinstance(value.generators[0].target, ast.Name):
         return None
     name = value.generators[0].target.id
-    return ast.Tuple([put(Placed(name, part).visit(deepcopy(value.elt))) for part in value.generators[0].iter.elts], ast.Load())
+    return ast.Tuple([put(Placed(name, part).visit(duplicate(value.elt))) for part in value.generators[0].iter.elts], ast.Load())
 
 
 def raises(loop: ast.For) -> bool:
@@ -282,7 +293,7 @@ class Placed(ast.NodeTransformer):
         self.name, self.value = name, value
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        return deepcopy(self.value) if node.id == self.name else node
+        return duplicate(self.value) if node.id == self.name else node
 
 
 class Decided(ast.NodeTransformer):

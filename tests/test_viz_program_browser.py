@@ -1,0 +1,117 @@
+"""Programs of explanations in a browser: run again there with other numbers, they give what the engine gives. One page runs them all."""
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from browser import opened
+from random_programs import leaves_of
+from random_programs import program as random_program
+from test_viz_program import loss_of, samples
+
+import tensorgrad as torch
+from tensorgrad.viz import explain
+from tensorgrad.viz.evaluable import FUNCTIONS, packed
+from tensorgrad.viz.program import program
+from tensorgrad.viz.text import script
+
+SEEDS, CHANGES = range(210), (1, 2, 3)
+EVALUATOR = Path(explain.__code__.co_filename).with_name("evaluator.js").read_text(encoding="utf-8")
+
+# For each run: how far the loss and each gradient are off. In double precision relative to the largest number of the gradient, or to a
+# millionth of the largest of all gradients on the way; in float32 to this largest one, as small gradients may be what large ones leave.
+RUN = """() => {
+  const {programs, runs} = JSON.parse(document.getElementById("data").textContent);
+  const number = x => typeof x === "string" ? {inf: Infinity, "-inf": -Infinity, nan: NaN}[x] : x;
+  const largest = data => data.reduce((most, x) => Number.isFinite(x) ? Math.max(most, Math.abs(x)) : most, 1e-12);
+  function off(got, expected, scale) {
+    if (got === undefined || String(got.shape) !== String(expected.shape)) return "shape";
+    const data = expected.data.map(number), least = Math.max(largest(data), scale);
+    const worst = Math.max(0, ...data.map((x, i) => Object.is(x, got.data[i]) || x === got.data[i] ? 0 : Math.abs(x - got.data[i]) / least));
+    return Number.isNaN(worst) ? "nan" : worst;
+  }
+  const machines = programs.map(Evaluator);
+  return runs.map(({program, leaves, loss, gradients}) => {
+    const machine = machines[program], given = {}, root = programs[program].root;
+    for (const [name, x] of Object.entries(leaves)) given[name] = {shape: x.shape, data: x.data.map(number)};
+    const exact = machine.run(given, {double: true}), single = machine.run(given);
+    const scale = Math.max(...[...Object.values(exact.gradients), exact.values[root]].map(g => largest([...g.data])));
+    const found = {double: [off(exact.values[root], loss, scale)], single: [off(single.values[root], loss, scale)],
+                   float32: Object.values(single.gradients).every(g => g.data instanceof Float32Array)};
+    for (const [place, expected] of Object.entries(gradients)) {
+      found.double.push(off(exact.gradients[place], expected, scale * 1e-6));
+      found.single.push(off(single.gradients[place], expected, scale));
+    }
+    return found;
+  });
+}"""
+
+
+def run_of(made, loss, leaves):
+    """What the page is given: a program, leaves, and what the engine gives for them."""
+    gradients = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True, retain_graph=True)
+    places = {leaf["name"]: leaf["place"] for leaf in made["leaves"]}
+    return {"program": made, "leaves": {name: packed(leaf.detach().numpy()) for name, leaf in leaves.items()}, "loss": packed(loss.detach().numpy()),
+            "gradients": {places[name]: packed(g.numpy()) for name, g in zip(leaves, gradients, strict=True) if g is not None}}
+
+
+def random_runs():
+    """Random programs, with other leaves than those that were explained."""
+    runs, left = {}, 0
+    for seed in SEEDS:
+        loss, leaves = random_program(seed, leaves_of(seed))
+        made = program(explain(loss, names=leaves))
+        left += not made["able"]
+        for change in CHANGES if made["able"] else ():
+            runs[f"program {seed}, change {change}"] = run_of(made, *random_program(seed, leaves_of(seed, change)))
+    assert left <= len(SEEDS) - 200
+    return runs
+
+
+def op_runs():
+    """Every op that can be evaluated, with inputs that are a little larger."""
+    runs = {}
+    for name, row, arrays, loss, leaves in samples():
+        made = program(explain(loss, names=leaves))
+        if made["able"]:
+            near = [np.asarray(a * 1.01) if isinstance(a, np.ndarray) and a.dtype.kind == "f" else a for a in arrays]
+            runs[name] = run_of(made, *loss_of(name, row, near))
+    assert len(runs) >= 190
+    return runs
+
+
+def explained_runs():
+    """Programs as they were explained: every place on the way gets the gradient that the explanation tells."""
+    runs = {}
+    for seed in range(30):
+        loss, leaves = random_program(seed, leaves_of(seed))
+        found = explain(loss, names=leaves)
+        made = program(found)
+        if made["able"]:
+            runs[f"explanation {seed}"] = run = run_of(made, loss, leaves)
+            run["gradients"] = {found.keys[told.node]: packed(told.total.kept) for step in found.steps for told in step.gives}
+    assert len(runs) >= 25
+    return runs
+
+
+def test_programs_give_what_the_engine_gives():
+    runs = random_runs() | op_runs() | explained_runs()
+    programs = list({id(run["program"]): run["program"] for run in runs.values()}.values())
+    numbers = {id(made): i for i, made in enumerate(programs)}
+    data = script({"programs": programs, "runs": [run | {"program": numbers[id(run["program"])]} for run in runs.values()]})
+    with opened(f"<!doctype html><meta charset=utf-8><title>t</title><script>{EVALUATOR}</script>"
+                f"<script type=application/json id=data>{data}</script>") as page:
+        assert set(page.evaluate("Evaluator({able: false, why: 'so'}).functions")) >= FUNCTIONS
+        found = page.evaluate(RUN)
+        for name, run in zip(runs, found, strict=True):
+            assert run["float32"], name
+            for precision, bound in ("double", 1e-9), ("single", 1e-5):
+                assert all(isinstance(off, (int, float)) and off < bound for off in run[precision]), (name, precision, run[precision])
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        made = json.dumps(program(explain((x * x).sum(), names={"x": x})))
+        assert page.evaluate(f"Evaluator({made}).run().gradients[0].data[1]") == 4
+        assert page.evaluate(f"Evaluator({made}).run({{x: {{shape: [2], data: [5, 6]}}}}).values[0].data[1]") == 6
+        for wrong, said in ("Evaluator({able: false, why: 'so'}).run()", "the program cannot be run: so"), \
+                (f"Evaluator({made}).run({{x: {{shape: [1], data: [5]}}}})", "x has 2 elements, not 1"):
+            with pytest.raises(Exception, match=said):
+                page.evaluate(wrong)
