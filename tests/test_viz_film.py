@@ -36,7 +36,7 @@ def test_numbers_appear_in_the_order_in_which_they_are_computed():
         for text in box.findall(TEXT):
             if text.get("class").startswith(("value", "gradient")) and "tg-from" in text.get("style", ""):
                 at[title, text.get("class").split()[0]] = begin(text, css)
-    path = ["multiply", "add", "tanh", "subtract", "power"]
+    path = ["multiply", "add", "tanh", "subtract", "pow"]
     times = [at["x", "value"], *[at[title, "value"] for title in path], *[at[title, "gradient"] for title in reversed(path)], at["x", "gradient"]]
     assert times == sorted(times) and len(set(times)) == len(times)
     assert at["x", "gradient"] == at["w", "gradient"] and at["b", "gradient"] == at["multiply", "gradient"]

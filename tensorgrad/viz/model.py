@@ -8,6 +8,7 @@ from typing import Any
 from ..core.tape import Leaf, Output, TensorBase
 from ..ops.base import Op
 from .notes import NAMES, NOTES
+from .spelling import arguments, title
 
 
 @dataclass(slots=True, eq=False)
@@ -33,9 +34,9 @@ class Node:
     parameter: bool = False                     # whether a leaf belongs to a module
     about: str = ""                             # of a step that is on no tape: what it does
 
-    def params(self) -> dict[str, Any]:
-        """The parameters of the step: {"axis": 1}."""
-        return dict(getattr(self.tape, "params", None) or {}) if isinstance(self.tape, Op) else {}
+    def arguments(self) -> str:
+        """The parameters of the step, as a program gives them: "dim=1"."""
+        return arguments(self.op.opname, self.tape.params) if self.op is not None else ""
 
 
 @dataclass(slots=True, eq=False)
@@ -83,6 +84,8 @@ class Reader:
         self.tape, self.names, self.model = tape, names, Model()
         self.seen: dict[Any, Node] = {}               # of places on the tape
         self.known: dict[int, Node] = {}              # of tensors that need no gradient
+        ops = {node: step.op for node, step in tape.steps.items() if step.op is not None}
+        self.titles = dict(zip(ops, map(title, [op.opname for op in ops.values()], [node.params for node in ops])))
         for node in tape.nodes:
             if type(node) is Output:
                 self.seen[node] = self.seen[node.node]
@@ -119,8 +122,7 @@ class Reader:
     def step(self, tape: Any, read: Any) -> None:
         """The box of a step, and the edges that lead to it."""
         sources = [self.seen[o.edge] if o.edge is not None else self.constant(o.value) for o in read.inputs]
-        title = read.op.opname if read.op is not None else tape.name().removesuffix("Backward")
-        node = self.model.add("step", title, shape=tape.shape, dtype=tape.dtype, op=read.op, tape=tape)
+        node = self.model.add("step", self.titles.get(tape) or tape.name().removesuffix("Backward"), shape=tape.shape, dtype=tape.dtype, op=read.op, tape=tape)
         node.name = self.names.get(id(tape), (None,))[0]
         if read.op is not None:
             saved = [o.name.partition("[")[0] for o in read.asked.values() if o.position >= 0 and o.value is not None]

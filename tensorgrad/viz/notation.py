@@ -11,6 +11,7 @@ from typing import NamedTuple
 from ..ops.base import OPS
 from ..ops.shape import Movement
 from .reading import Placed
+from .spelling import public
 
 # How tightly an expression holds together: the loosest first.
 CASES, OR, AND, NOT, COMPARE, SUM, PRODUCT, MATMUL, POWER, ATOM = range(10)
@@ -22,9 +23,13 @@ SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 # How functions are written that are no ops of the table, whose own notation says it of them.
 OTHERS = {"abs": "|{}|", "inv": "{}⁻¹", "affine": "{} · {} + {}", "biased": "{} + {}",
-          "concatenate": "concat", "transpose": "permute_dims", "reduced": "reduction"}
+          "concatenate": "cat", "transpose": "permute", "reduced": "reduction"}
 SIGNS = {ast.Eq: "=", ast.NotEq: "≠", ast.Lt: "<", ast.LtE: "≤", ast.Gt: ">", ast.GtE: "≥", ast.In: "in",
          ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}
+# How reading and writing at an index is written: `[index]` is where telling puts the index of a step.
+INDEXED = dict.fromkeys(("get_item", "get_slice", "index", "view"), "{}[index]") | dict.fromkeys(("index_put", "set_view"), "{} with [index] = {}") | {
+    "place_slice": "{} at [index], 0 elsewhere", "index_add_into": "{} added at [index], 0 elsewhere",
+    "embedding_add": "{} added at rows {}, 0 elsewhere", "place_along_axis": "{} at {}, 0 elsewhere"}
 SAME = {"asarray", "astype", "copy", "ravel", "tuple"}
 PLUMBING = {"keepdims", "dtype", "strict"}         # keyword arguments that say how, and not what
 
@@ -127,7 +132,7 @@ def is_left_out(name: str) -> bool:
 def sign_of(name: str) -> str:
     """What a function is called where its arguments follow."""
     template = template_of(name)
-    return template if template and "{}" not in template else name
+    return template if template and "{}" not in template else public(name)
 
 
 @cache
@@ -338,7 +343,20 @@ def call(node: ast.Call) -> Text:
         return printed(args[0])
     if name in ("slice", "zip", "map", "range", "len", ""):
         raise Unspeakable(name)
-    return spelled_out(node)
+    return indexed(INDEXED[name], node) if name in INDEXED else spelled_out(node)
+
+
+def indexed(template: str, node: ast.Call) -> Text:
+    """Reading and writing at an index: the index of the step, an array that is named, or one that is left open."""
+    count, args = template.count("{}"), operands(node)
+    arrays = [a for a in args[count:] if not isinstance(a, ast.Starred)]
+    own = any(names_itself(k) for k in node.keywords if k.arg in ("index", "template", "view"))
+    where = ", ".join(detail(a).text for a in arrays) or ("index" if own else OPEN)
+    template = template.replace("[index]", f"[{where}]")
+    if template.startswith("{}["):
+        return Text(template.format(printed(args[0]).within(ATOM)), ATOM)
+    shown = [detail(a).within(OR) for a in args[:count]]
+    return Text(template.format(*["0" if text.startswith("zeros(") and i else text for i, text in enumerate(shown)]), CASES)
 
 
 def with_marks(template: str, args: list[ast.expr]) -> Text | None:

@@ -5,6 +5,7 @@ from io import BytesIO
 from typing import Any
 
 from ..core.tape import Output, node_of
+from .spelling import title
 from .tape import Tape, read
 from .text import quoted
 
@@ -49,7 +50,7 @@ def dot(tensor: Any) -> str:
             name = str(getattr(known, "name", None) or f"tensor@{number[node]:08x}")
             lines.append(f"  t{number[node]} [shape=box label={quoted(label(name, node.shape, known))}]")
     for node, step in tape.steps.items():
-        name = step.op.opname if step.op is not None else node.name()
+        name = title(step.op.opname, node.params) if step.op is not None else node.name()
         lines.append(f"  o{number[node]} [shape=oval label={quoted(name)}]")
         lines.extend(f"  t{number[e]} -> o{number[node]}" for e in node.edges if e is not None)
         lines.extend(f"  o{number[node]} -> t{number[n]}" for n in made.get(node, [node]))

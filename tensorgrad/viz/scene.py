@@ -112,7 +112,7 @@ class Scene:
         """All that is known of a node, for its tooltip."""
         told = [node.name if node.name and node.kind == "leaf" else node.title]
         if node.kind == "step":
-            told[0] += f"({', '.join(f'{k}={v!r}' for k, v in node.params().items())})" if node.params() else ""
+            told[0] += f"({given})" if (given := node.arguments()) else ""
             told += [node.about] if node.tape is None else [f"grad_fn: {node.tape.name()}"]
         if node.dtype is not None:
             told.append(f"shape: {size(node.shape)}, {', '.join(map(str, node.dtype)) if isinstance(node.dtype, tuple) else node.dtype}")

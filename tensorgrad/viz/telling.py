@@ -11,11 +11,14 @@ from ..core.step import Operand, Reading
 from ..core.sweep import StepBack
 from ..core.tape import Output
 from .formulas import BY_DEFINITION, ELSEWHERE, formulas
+from .notation import INDEXED
 from .notes import NOTES
+from .spelling import details, subscript, title
 from .tape import Tape
 from .teaching import Words
-from .text import Value, clean, parameters, short, shown, values_of
+from .text import Value, clean, short, shown, values_of
 
+AT_INDEX = ("get_item", "get_slice", "index", "index_put", "set_view", "view")
 LONGEST = 48        # a formula with names of tensors in it may be so long; then it is written as a call
 SUBSCRIPT = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 NOT_KEPT = "stands for what the tape had no need to keep."
@@ -103,9 +106,11 @@ class Teller:
         ops = {node: step.op for node, step in tape.steps.items() if step.op is not None}
         own = {node: node.name().removesuffix("Backward") for node in tape.steps if node not in ops}
         params = {node: node.params for node in ops if node.params}
+        opnames = [op.opname for op in ops.values()]
         self.seen = dict(zip(map(id, things), values_of(things)))          # as long as the tape is held, so are they
-        self.details = dict(zip(params, map(parameters, params.values())))
-        self.called = dict(zip(own, map(clean, own.values()))) | {node: op.opname for node, op in ops.items()}
+        arrays = [self.indices(node) for node in params]
+        self.details = dict(zip(params, map(details, [ops[node].opname for node in params], params.values(), arrays)))
+        self.called = dict(zip(own, map(clean, own.values()))) | dict(zip(ops, map(title, opnames, map(params.get, ops))))
         self.formulas = {node: formulas(op, {**absent(op, tape.steps[node]), **(node.params or {})}) for node, op in ops.items()}
         self.sources = {node: (note.file, note.line, linecache.getline(note.file, note.line).strip())
                         for node in tape.steps if (note := NOTES.get(node)) is not None}
@@ -122,6 +127,18 @@ class Teller:
             return None
         tensor = operand.position >= 0 or hasattr(operand.value, "array")
         return self.seen[id(operand.value)] if tensor else operand.value
+
+    def indices(self, node: Any) -> list[str]:
+        """The index arrays of a step, by their names or, of a few numbers, these."""
+        step, given = self.tape.steps[node], self.tape.given[node]
+        arrays = [o for o in step.inputs if o.name.startswith("indices[")]
+        return [self.name(o.edge, value := given.get(o.position)) or written(self.seen.get(id(value))) for o in arrays]
+
+    def located(self, rule: str, node: Any, position: int = 0) -> str:
+        """A rule or an expression, with the index of a step in the place of [index] or [⋯]."""
+        op = self.tape.steps[node].op
+        where = "" if op is None else self.details.get(node, {}).get("index") or part_of(op.opname, node, position)
+        return type(rule)(rule.replace("[index]", where).replace("[⋯]", where)) if where else rule
 
     # ── forward ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -160,6 +177,8 @@ class Teller:
             group = op.inputs[-1]
             members = ", ".join([text for name, text in inputs.items() if name.startswith(f"{group}[")])
             inputs[group] = f"[{members}]" if op.sequence else members
+        if op.opname in AT_INDEX:
+            return self.located(INDEXED[op.opname].format(*[text for name, text in inputs.items() if not name.startswith("indices[")]), node), ""
         formula = self.formulas[node].forward
         if len(formula) > LONGEST or ", with " in formula or not set(op.inputs) <= set(WORD.findall(formula)):
             return call, ""
@@ -212,7 +231,7 @@ class Teller:
         defined: set[str] = set()
         for share in back.shares:
             name = step.inputs[share.position].name
-            rule = self.rule(back.node, step, name)
+            rule = self.rule(back.node, step, name, share.position)
             rule = once(rule if isinstance(rule, Words) else chosen(rule, fixed), defined)
             value, before, total = (self.seen[id(g)] for g in (share.gradient, share.before, share.total))
             with_numbers = worked(rule, numbers) if single and not isinstance(rule, Words) else ""
@@ -220,12 +239,12 @@ class Teller:
                                "" if with_numbers == value.number else with_numbers, value, before, total, share.edge))
         return found
 
-    def rule(self, node: Any, step: Reading, name: str) -> str:
+    def rule(self, node: Any, step: Reading, name: str, position: int) -> str:
         """The formula of the gradient of an input, for the parameters of the step, or where it is to be found."""
         if step.op is None:
             return f"{self.called[node]}.backward(g)"
         found = self.formulas[node]
-        rule = found.rules.get(name.partition("[")[0], Words(BY_DEFINITION))
+        rule = self.located(found.rules.get(name.partition("[")[0], Words(BY_DEFINITION)), node, position)
         return "see {}, line {}".format(*found.source) if rule == ELSEWHERE else rule
 
     def arrived(self) -> list[Arrived]:
@@ -239,6 +258,20 @@ def written(value: Any) -> str:
     if isinstance(value, Value):
         return value.number or (value.text(20) if value.elements <= 4 else UNKNOWN)
     return "None" if value is None else UNKNOWN
+
+
+def part_of(opname: str, node: Any, position: int) -> str:
+    """Where the result of a `concat` or `stack` holds one of its inputs, as an index; '' for other ops."""
+    if opname not in ("concat", "stack"):
+        return ""
+    axis = node.params.get("axis", 0) % len(node.shape)
+    place: Any = position
+    if opname == "concat":
+        if any(e is None for e in node.edges[:position + 1]):
+            return ""
+        start = sum(e.shape[axis] for e in node.edges[:position])
+        place = slice(start, start + node.edges[position].shape[axis])
+    return subscript((*[slice(None)] * axis, place))
 
 
 def once(rule: str, defined: set[str]) -> str:
@@ -257,7 +290,8 @@ def absent(op: Any, step: Reading) -> dict[str, None]:
 
 def is_detail(operand: Operand) -> bool:
     """Tell whether an operand says nothing that the reader does not see anyway."""
-    return (operand.name in ("position", "view", "order") or operand.name.endswith(("_shape", "_shapes"))
+    return (operand.name in ("position", "view", "order", "template") or operand.name.endswith(("_shape", "_shapes"))
+            or operand.name == "index" and operand.position < 0
             or operand.edge is None and (operand.value is None or operand.value is False))
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from math import isfinite, prod
 from typing import Any, NamedTuple
 from unicodedata import combining, east_asian_width
@@ -251,11 +251,6 @@ def shown(parameter: Any) -> str:
         return short(parameter)
     text = clean(repr(parameter))
     return text if len(text) <= PARAMETER else f"{text[:PARAMETER - 1]}…"
-
-
-def parameters(params: Mapping[str, Any] | None) -> dict[str, str]:
-    """The parameters of a step, as text."""
-    return {name: shown(value) for name, value in (params or {}).items()}
 
 
 # ── lines for the terminal ────────────────────────────────────────────────────────────────────────────────────────────

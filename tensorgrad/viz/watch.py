@@ -10,6 +10,7 @@ from ..core.mode import mode
 from ..core.tape import TensorBase
 from ..ops.base import Op
 from .notes import INSIDE, NAMES, NOTES, Note, expression, place
+from .spelling import public
 
 serial = count(1)
 
@@ -141,10 +142,10 @@ def operation(frames: list[Any]) -> tuple[str, list[tuple[str, Any]]] | None:
         op = values.get("op")
         if isinstance(op, type) and issubclass(op, Op) and isinstance(values.get("args"), tuple):
             tensors = [a for arg in values["args"] for a in (arg if isinstance(arg, (tuple, list)) else (arg,))]
-            return op.opname, [("", a) for a in tensors if isinstance(a, TensorBase)]
+            return public(op.opname), [("", a) for a in tensors if isinstance(a, TensorBase)]
         names = code.co_varnames[:code.co_argcount]
-        public = not code.co_name.startswith("_") and "<locals>" not in code.co_qualname
-        if public and (".api." in where or where.endswith("nn.functional") or ".nn._" in where):
+        callable_by_all = not code.co_name.startswith("_") and "<locals>" not in code.co_qualname
+        if callable_by_all and (".api." in where or where.endswith("nn.functional") or ".nn._" in where):
             more = values.get(code.co_varnames[code.co_argcount + code.co_kwonlyargcount]) if code.co_flags & 0x04 else ()
             given = [(name, v) for name in names for v in (values[name] if isinstance(values.get(name), (tuple, list)) else [values.get(name)])]
             found = [(name, v) for name, v in (*given, *[("", v) for v in more]) if isinstance(v, TensorBase)]
