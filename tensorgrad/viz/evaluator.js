@@ -416,7 +416,7 @@ const Evaluator = (() => {
   }
 
   function back(program, values, constants) {
-    const gradients = {[program.root]: unpacked(program.start)};
+    const gradients = {[program.root]: unpacked(program.start)}, given = [];
     for (const step of [...program.steps].reverse()) {
       if (!step.results.some(place => place in gradients)) continue;
       const incoming = step.results.map(place => gradients[place] ?? full(values[place].shape, 0));
@@ -427,11 +427,15 @@ const Evaluator = (() => {
         if (step.several) incoming.forEach((g, i) => { names[`g[${i}]`] = g; });
         return [rule.target, fitted(asArray(formula(rule, names)), rule.shape)];
       });
-      for (const [place, g] of shares) gradients[place] = place in gradients ? FUNCTIONS.add([gradients[place], g]) : g;
+      for (const [place, g] of shares) {
+        gradients[place] = place in gradients ? FUNCTIONS.add([gradients[place], g]) : g;
+        given.push({number: step.number, target: place, gradient: g});
+      }
     }
-    return gradients;
+    return {gradients, shares: given};
   }
 
+  // Values and gradients by places, and the shares in the gradients that each step gives, in the order of the way back.
   // `leaves` are arrays {shape, data} by the names or the places of leaves; those that are not named stay as they were.
   function run(program, leaves, {double = false} = {}) {
     const before = Float;
@@ -444,7 +448,7 @@ const Evaluator = (() => {
         values[leaf.place] = given === undefined ? own : array(own.shape, Float.from(given.data));
       }
       forward(program, values, constants);
-      return {values, gradients: back(program, values, constants)};
+      return {values, ...back(program, values, constants)};
     } finally {
       Float = before;
     }

@@ -101,14 +101,17 @@ class Explanation:
         return f"<Explanation of {self.name}: {len(self.forward)} steps forward, {len(self.steps)} back>"
 
     def _repr_html_(self) -> str:
-        from .report import table
-        return table(self)
+        from .explorer import framed
+        return framed(self.html())
 
     def html(self, exercise: bool = False) -> str:
         """A page that needs nothing else: the graph, and a slider through the steps. In an exercise, the gradients are
         for the reader to find."""
-        from .lesson import page
-        return page(self, exercise)
+        if exercise:
+            from .lesson import page as exercised
+            return exercised(self, True)
+        from .explorer import page
+        return page(self)
 
     def svg(self) -> str:
         """A picture that moves: numbers and gradients appear in the graph step by step. ValueError for more than 120 steps.

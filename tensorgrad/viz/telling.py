@@ -26,11 +26,21 @@ UNKNOWN = "…"       # an input that the tape did not keep
 
 
 class Given(NamedTuple):
-    """An operand of a rule: the rule's own name for it, the tensor's name, the numbers or the parameter."""
+    """An operand of a rule: the rule's own name for it, the tensor's name, the numbers or the parameter, and its place on the tape, if it has one."""
 
     name: str
     tensor: str
     value: Value | str
+    place: Any = None
+
+
+class Lettered(NamedTuple):
+    """A formula, and what its letters are: their names in the program, their numbers (None: not known), their places on the tape."""
+
+    text: str
+    labels: Mapping[str, str]
+    numbers: Mapping[str, Any]
+    places: Mapping[str, Any]
 
 
 class Gives(NamedTuple):
@@ -46,6 +56,7 @@ class Gives(NamedTuple):
     before: Value | None
     total: Value
     node: Any
+    formula: Lettered
 
 
 class ForwardStep(NamedTuple):
@@ -60,6 +71,7 @@ class ForwardStep(NamedTuple):
     source: tuple[str, int, str] | None
     node: Any
     places: tuple[Any, ...]      # of the results, on the tape
+    formula: Lettered | None     # of `expression`; None where that is a call
 
 
 class BackwardStep(NamedTuple):
@@ -151,14 +163,15 @@ class Teller:
         steps = []
         for number, (node, step) in enumerate(self.tape.steps.items(), 1):
             places = tuple(made.get(node) or [node])
-            expression, with_numbers = self.expression(node, step)
+            formula, expression = self.expression(node, step)
+            with_numbers = "" if formula is None else worked(formula.text, formula.numbers)
             result, values = ", ".join([self.names[p] for p in places]), tuple([self.values.get(p) for p in places])
             steps.append(ForwardStep(number, self.called[node], result, expression, with_numbers, values,
-                                     self.sources.get(node), node, places))
+                                     self.sources.get(node), node, places, formula))
         return steps
 
-    def expression(self, node: Any, step: Reading) -> tuple[str, str]:
-        """The expression that a step computes, in the names of its inputs, and, if they are single numbers, in these."""
+    def expression(self, node: Any, step: Reading) -> tuple[Lettered | None, str]:
+        """The formula that a step computes, if it is short, and the expression: this in the names of its inputs, or a call."""
         inputs: dict[str, str] = {}
         numbers: dict[str, Any] = {}
         given, op = self.tape.given[node], step.op
@@ -172,7 +185,7 @@ class Teller:
                 inputs[o.name], numbers[o.name] = UNKNOWN, None
         call = f"{self.called[node]}({', '.join(inputs.values())})"
         if op is None:
-            return call, ""
+            return None, call
         if op.arity is None:                                      # any number of inputs have one name in the formula
             group = op.inputs[-1]
             members = ", ".join([text for name, text in inputs.items() if name.startswith(f"{group}[")])
@@ -181,10 +194,12 @@ class Teller:
             return self.located(INDEXED[op.opname].format(*[text for name, text in inputs.items() if not name.startswith("indices[")]), node), ""
         formula = self.formulas[node].forward
         if len(formula) > LONGEST or ", with " in formula or not set(op.inputs) <= set(WORD.findall(formula)):
-            return call, ""
+            return None, call
         details = {name: text for name, text in self.details.get(node, {}).items() if len(text) <= 20}
         expression = replaced(formula, details | inputs)
-        return (expression if len(expression) <= LONGEST else call), worked(formula, numbers)
+        places = {o.name: o.edge for o in step.inputs if o.edge is not None}
+        told = Lettered(formula, details | inputs, numbers, places)
+        return told, expression if len(expression) <= LONGEST else call
 
     # ── back ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -218,7 +233,7 @@ class Teller:
                 value = self.value(o)
                 if not isinstance(value, Value):
                     value = "written over since" if o.stale else details.get(o.name) or shown(value)
-                found.append(Given(o.name, self.name(o.edge, o.value), value))
+                found.append(Given(o.name, self.name(o.edge, o.value), value, o.edge))
         return found
 
     def gives(self, back: StepBack, step: Reading, labels: Mapping[str, str]) -> list[Gives]:
@@ -227,6 +242,7 @@ class Teller:
         fixed = {o.name: o.value for o in step.asked.values() if o.edge is None and o.position >= 0}
         numbers = {o.name: self.value(o) for o in step.asked.values()}
         numbers |= {"g": self.seen[id(back.incoming[0])]} if single else {}
+        places = {o.name: o.edge for o in step.asked.values() if o.edge is not None} | ({"g": back.node} if single else {})
         found: list[Gives] = []
         defined: set[str] = set()
         for share in back.shares:
@@ -235,8 +251,9 @@ class Teller:
             rule = once(rule if isinstance(rule, Words) else chosen(rule, fixed), defined)
             value, before, total = (self.seen[id(g)] for g in (share.gradient, share.before, share.total))
             with_numbers = worked(rule, numbers) if single and not isinstance(rule, Words) else ""
-            found.append(Gives(name, self.names[share.edge], rule, named(rule, labels),
-                               "" if with_numbers == value.number else with_numbers, value, before, total, share.edge))
+            called = named(rule, labels)
+            found.append(Gives(name, self.names[share.edge], rule, called, "" if with_numbers == value.number else with_numbers, value, before, total,
+                               share.edge, Lettered(rule, {} if called == rule else labels, numbers, places)))
         return found
 
     def rule(self, node: Any, step: Reading, name: str, position: int) -> str:

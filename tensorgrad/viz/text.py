@@ -138,25 +138,30 @@ def size(shape: Any) -> str:
 WHOLE = 256        # up to so many elements are kept; of a larger array, its corners
 BRIEF = 18         # characters of a value in a box
 CORNER = 3         # elements at each end of each axis
+DRAWN = 8192       # up to so many elements are kept for pictures, which show each as a dot
 
 
 class Value:
     """An array's numbers, as they were: all of a small one, the corners of a large one.
 
-    `number` is the text of a single number, '' for an array.
+    `number` is the text of a single number, '' for an array; `dots` has all elements of an array that can be drawn.
 
     >>> print(Value(np.array([1 / 3, 2.0])), Value(np.arange(1000.)))
     [0.3333, 2] [0, 1, 2, …, 997, 998, 999]
     """
 
-    __slots__ = ("shape", "dtype", "kept", "number")
+    __slots__ = ("shape", "dtype", "kept", "number", "dots")
 
     def __init__(self, array: Any) -> None:
         self.shape, self.dtype = tuple(array.shape), array.dtype
+        many = WHOLE < prod(self.shape) <= DRAWN
+        self.dots = np.array(array, np.float32) if many and self.dtype.kind in "fiub" else None
         for axis, n in enumerate(self.shape if prod(self.shape) > WHOLE else ()):
             if n > 2 * CORNER:
                 array = np.take(array, (*range(CORNER), *range(n - CORNER, n)), axis=axis)
         self.kept = np.array(array)
+        if self.dots is None and self.kept.shape == self.shape and self.dtype.kind in "fiub":
+            self.dots = self.kept
         self.number = "" if self.shape else short(self.kept[()])
 
     @staticmethod

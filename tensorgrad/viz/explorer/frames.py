@@ -1,0 +1,151 @@
+"""What the reader sees at each place of the slider: the leaves, each step forward, the turn, each step back, and what has arrived."""
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..telling import NOT_KEPT, UNKNOWN, Gives, Lettered
+from ..text import Value, escape, script
+from .numbers import Numbers
+from .shown import derivative, equation, in_numbers, number, typeset
+
+LEAVES = 40        # leaves that are listed
+
+
+class Frame(NamedTuple):
+    """One place of the slider. `nodes` and `ways` (from, to) are places on the tape that light up; `values` and `gradients` are learnt here."""
+
+    phase: str                               # "forward", "back", or "" at the beginning and the end
+    label: str
+    short: str                               # in the list of steps
+    body: str
+    nodes: list[Any]
+    ways: list[tuple[Any, Any]]
+    values: list[tuple[Any, str]]            # (place, key)
+    gradients: list[tuple[Any, str, str]]    # (place, text, key)
+
+
+class Frames:
+    """Writes the frames of an explanation, one after the other, and gives their arrays to `numbers`."""
+
+    def __init__(self, explanation: Any, numbers: Numbers) -> None:
+        self.explanation, self.numbers = explanation, numbers
+        self.forward_number = {step.node: step.number for step in explanation.forward}
+        self.rest: list[list[Any]] = []           # for the script: each step back, and what it adds to which place
+
+    def all(self, forward: list[Any], back: list[Any], given: list[Any], whole: bool) -> list[Frame]:
+        frames = [self.first(given, whole)]
+        frames += [self.forward(step) for step in forward]
+        frames.append(self.turn())
+        frames += [self.back(step) for step in back]
+        return [*frames, self.last()] if whole else frames
+
+    def first(self, given: list[Any], whole: bool) -> Frame:
+        keys = [self.numbers.value(place, value) for _, value, place in given]
+        rows = "".join(f"<dt>{escape(name)}</dt><dd>{number(value, key)}</dd>" for (name, value, _), key in zip(given[:LEAVES], keys))
+        told = "" if whole else "<p>The graph is long: this page shows the steps next to the loss.</p>"
+        body = f"<h2>Where it begins</h2><p>These need a gradient:</p><dl>{rows}</dl>{more(given)}{told}"
+        places = [place for *_, place in given]
+        return Frame("", "the leaves", "Where it begins", body, places, [], list(zip(places, keys)), [])
+
+    def forward(self, step: Any) -> Frame:
+        keys = [self.numbers.value(place, value) for place, value in zip(step.places, step.values)]
+        lines = [self.expression(step)]
+        if step.worked:
+            lines.append(in_numbers(step.formula, self.numbers, self.keys_of(step.formula)) or escape(step.worked))
+        if None not in step.values:
+            lines += [number(value, key) for value, key in zip(step.values, keys)]
+        note = f'<p class="note">{UNKNOWN} {NOT_KEPT}</p>' if UNKNOWN in step.expression else ""
+        body = f"<h2>{escape(step.op)}</h2>{equation(escape(step.result), lines)}{note}{source(step)}"
+        ways = [(e, step.node) for e in step.node.edges if e is not None]
+        label = f"forward, step {step.number} of {len(self.explanation.forward)}: {step.op}"
+        return Frame("forward", label, f"{step.result} = {step.op}", body, [step.node], ways, list(zip(step.places, keys)), [])
+
+    def expression(self, step: Any) -> str:
+        """What a step computes, in the names of its inputs."""
+        if step.formula is None:
+            return escape(step.expression)
+        labels = step.formula.labels
+        plain = step.expression
+        return typeset(step.formula.text, labels, plain) if "(" not in plain or not plain.startswith(f"{step.op}(") else escape(plain)
+
+    def turn(self) -> Frame:
+        found = self.explanation
+        named = f" Call {escape(found.name)} L." if found.name != "L" else ""
+        key = self.numbers.gradient(found.root, found.start)
+        body = (f"<h2>Now back</h2><p>How does L change with each number that led to it?{named} It changes with itself one for one:</p>"
+                f"{equation(derivative(found.name), [number(found.start, key, 'gradient')])}")
+        return Frame("back", "back, from the loss", "Now back", body, [found.root], [], [], [(found.root, found.start.text(18), key)])
+
+    def back(self, step: Any) -> Frame:
+        places = step.places if len(step.incoming) > 1 else (step.node,)
+        rows = [(name, value, self.numbers.gradient(place, value), "gradient") for (name, value), place in zip(step.incoming, places)]
+        place_of = {id(given.value): given.place for given in step.given}
+        for name, value in step.rows:
+            place = place_of.get(id(value))
+            rows.append((name, value, self.numbers.value(place, value) or self.numbers.constant(value), "value"))
+        listed = "".join(f"<dt>{escape(name)}</dt><dd>{row(value, key, kind)}</dd>" for name, value, key, kind in rows)
+        blocks, gradients, shares = [], [], []
+        for i, told in enumerate(step.gives):
+            keys = self.numbers.shares(step, i)
+            blocks.append(self.block(step, i, told, keys))
+            gradients.append((told.node, told.total.text(18), keys[2]))
+            shares.append([self.numbers.keys[told.node], keys[0], keys[2]])
+        self.rest.append([self.forward_number[step.node], shares])
+        note = '<p class="note">backward would call a hook here, which may change the gradient.</p>' if step.hooked else ""
+        rules = dict.fromkeys((t.input, t.rule) for t in step.gives if t.named != t.rule)
+        general = "".join(f"<p>{derivative(name)} = {typeset(rule)}</p>" for name, rule in rules)
+        rule = f'<details class="note rule"><summary>In general</summary>{general}</details>' if rules else ""
+        body = (f"<h2>{escape(step.op)}</h2><p class=\"of\">{escape(step.result)} = {escape(step.expression)}</p><dl>{listed}</dl>"
+                f"{''.join(blocks)}{note}{rule}{source(step)}")
+        label = f"back, step {step.number} of {len(self.explanation.steps)}: {step.op}"
+        return Frame("back", label, f"{step.op}  → {', '.join(dict.fromkeys(t.target for t in step.gives))}", body, [step.node],
+                     [(t.node, step.node) for t in step.gives], [], gradients)
+
+    def block(self, step: Any, i: int, told: Gives, keys: tuple[str, str, str]) -> str:
+        """A gradient that a step gives: its rule, the rule with numbers, and the sum with what was there.
+
+        What programs that read the page need is in its attributes: the step, the input's place in the program, the rule, the keys of its letters.
+        """
+        share, before, total = keys
+        of = self.keys_of(told.formula) | {"g": self.numbers.gradient(step.node, step.incoming[0][1])} if len(step.incoming) == 1 else self.keys_of(told.formula)
+        lines = [typeset(told.formula.text, told.formula.labels, told.named)]
+        if told.worked:
+            lines.append(in_numbers(told.formula, self.numbers, of) or escape(told.worked))
+        lines.append(number(told.value, share, "gradient"))
+        inner = equation(derivative(told.target) + (" +" if told.before is not None else ""), lines)
+        if told.before is not None:
+            both = f"{number(told.before, before, 'gradient')} + {number(told.value, share, 'gradient')}"
+            inner += equation(derivative(told.target), [both, number(told.total, total, "gradient")])
+        known = {"step": step.number, "forward": self.forward_number[step.node], "give": i, "op": step.op, "input": told.input, "target": self.numbers.keys[told.node],
+                 "rule": told.rule, "letters": script({k: v for k, v in of.items() if v}), "share": share, "before": before, "total": total}
+        return f'<div class="told" {" ".join(f"""data-{name}="{escape(text)}" """.strip() for name, text in known.items())}>{inner}</div>'
+
+    def keys_of(self, formula: Lettered | None) -> dict[str, str]:
+        """The keys of the letters of a formula that have places on the tape."""
+        if formula is None:
+            return {}
+        return {name: self.numbers.value(place, formula.numbers.get(name)) for name, place in formula.places.items() if name != "g"}
+
+    def last(self) -> Frame:
+        leaves = self.explanation.leaves
+        rows = "".join(f"<dt>{escape(leaf.name)}.grad</dt><dd>{number(leaf.gradient, self.numbers.gradient(leaf.node, leaf.gradient), 'gradient')}"
+                       + (f" <small>(to be added to {number(leaf.before)})</small>" if leaf.before is not None else "") + "</dd>" for leaf in leaves[:LEAVES])
+        body = f"<h2>What has arrived</h2><dl>{rows}</dl>{more(leaves)}"
+        return Frame("", "what has arrived", "What has arrived", body, [leaf.node for leaf in leaves], [], [], [])
+
+
+def row(value: Any, key: str, kind: str) -> str:
+    if value is None:
+        return "0, for nothing comes back"
+    return number(value, key, kind) if isinstance(value, Value) else escape(value)
+
+
+def more(listed: list[Any]) -> str:
+    return f"<p>… and {len(listed) - LEAVES} more.</p>" if len(listed) > LEAVES else ""
+
+
+def source(step: Any) -> str:
+    if not step.source:
+        return ""
+    file, line, text = step.source
+    return f'<p class="source"><code>{escape(text)}</code><br>{escape(file.replace(chr(92), "/").rpartition("/")[2])}, line {line}</p>'

@@ -1,0 +1,117 @@
+"""The page: the list of steps, the graph, what happens at a step, and the leaves, whose values can be changed."""
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ...core.tape import Output
+from .. import html, svg
+from ..fold import Tree
+from ..lesson import Boxes, framed, pictured
+from ..program import program
+from ..scene import Shows
+from ..text import escape, script
+from .frames import Frame, Frames
+from .numbers import Numbers
+from .steplist import steplist
+
+MOST = 400         # steps of a page; of a longer backward it shows those next to the loss
+SCRIPTS = ("../evaluator", "arrays", "heat", "stepping", "tuning", "saving")
+
+
+def page(explanation: Any) -> str:
+    """The whole page, which needs nothing else."""
+    back = explanation.steps[:MOST]
+    whole = len(back) == len(explanation.steps) and len(explanation.forward) <= MOST
+    shown = {step.node for step in back}
+    seen = shown | {e for node in shown for e in node.edges if e is not None} | {explanation.root}
+    forward = [step for step in explanation.forward if whole or step.node in shown]
+    given = [leaf for leaf in explanation.given if whole or leaf[2] in seen]
+    numbers = Numbers(explanation)
+    writer = Frames(explanation, numbers)
+    frames = writer.all(forward, back, given, whole)
+    model = pictured(explanation, None if whole else seen)
+    ids = {node.tape: node.id for node in model.nodes if node.tape is not None and node.kind != "value"}
+    groups = {node.tape: node.group for node in model.nodes}
+    made = program(explanation) if whole else {"able": False, "why": "it shows a part of the graph"}
+    data = {"frames": [told(f, ids) for f in frames], "rest": writer.rest, "leaves": leaves(explanation, ids), "keys": keys(explanation, ids)}
+    title = f"Backprop of {explanation.name}, step by step"
+    note = "" if whole else (f'<p class="note">{len(explanation.steps)} steps back are more than a page can show: these are the {len(back)} next to the loss.'
+                             " The text, print(explanation.text(most=None)), has all.</p>")
+    body = f"""<main class="explorer">
+<header><h1>{escape(title)}</h1>{note}<div class="tools">{TOOLS}</div></header>
+<div class="stage">
+<details class="steps" open><summary>Steps</summary>{steplist(frames, groups)}</details>
+<div class="graph" role="group" aria-label="The graph behind {escape(explanation.name)}" tabindex="0">{svg.draw(Boxes(Tree(model, False), Shows()))}</div>
+<div class="panel" aria-live="polite">{sections(frames)}</div>
+</div>
+<div class="dock">
+<details class="leaves" open><summary>Change a leaf</summary></details>
+{CONTROLS.replace('LAST', str(len(frames) - 1))}
+</div>
+<script type="application/json" id="data">{script(data)}</script>
+<script type="application/json" id="numbers">{script(numbers.packed())}</script>
+<script type="application/json" id="program">{script(made)}</script>
+</main>"""
+    return html.page(title, body, beside("explorer.css"), scripts())
+
+
+def sections(frames: list[Frame]) -> str:
+    return "".join(f'<section class="frame" data-phase="{f.phase}"{" hidden" if i else ""}>{phase(f)}{f.body}</section>' for i, f in enumerate(frames))
+
+
+TOOLS = """<button type="button" id="print" title="Print all steps">Print</button>
+<button type="button" id="picture" title="Save the graph, as it is at this step, as SVG">Save step</button>"""
+CONTROLS = """<svg class="markers" aria-hidden="true"><defs>
+<marker id="lesson-on" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="13" markerHeight="13" markerUnits="userSpaceOnUse" orient="auto">
+<path d="M0 0.5L8 4L0 7.5z"/></marker>
+<marker id="lesson-back" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="13" markerHeight="13" markerUnits="userSpaceOnUse" orient="auto-start-reverse">
+<path d="M0 0.5L8 4L0 7.5z"/></marker></defs></svg>
+<div class="controls" role="group" aria-label="Steps">
+<button type="button" id="back" aria-label="One step back" title="One step back (←)">‹</button>
+<button type="button" id="play" aria-label="Play" title="Play or pause (space)">▶</button>
+<button type="button" id="next" aria-label="One step on" title="One step on (→)">›</button>
+<input type="range" id="step" min="0" max="LAST" value="0" step="1" aria-label="Step">
+<output id="where" for="step"></output>
+</div>"""
+
+
+@cache
+def beside(name: str) -> str:
+    """A file that lies beside this one."""
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+@cache
+def scripts() -> str:
+    """The scripts as one: each names what it offers to the next."""
+    return '"use strict";\n' + "\n".join(html.beside("evaluator.js") if name == "../evaluator" else beside(f"{name}.js") for name in SCRIPTS)
+
+
+def phase(frame: Frame) -> str:
+    text = {"forward": "↓ forward", "back": "↑ back"}.get(frame.phase)
+    return f'<p class="phase">{text}</p>' if text else ""
+
+
+def told(frame: Frame, ids: dict[Any, str]) -> dict[str, Any]:
+    """What the script needs to know of a frame."""
+    def place(node: Any) -> str | None:
+        return ids.get(node.node if type(node) is Output else node)
+    return {"phase": frame.phase, "label": frame.label, "nodes": [i for n in frame.nodes if (i := place(n))],
+            "ways": [[a, b] for s, t in frame.ways if (a := place(s)) and (b := place(t))],
+            "values": [i for n, _ in frame.values if (i := place(n))],
+            "gradients": [[i, text, key] for n, text, key in frame.gradients if (i := place(n))]}
+
+
+def leaves(explanation: Any, ids: dict[Any, str]) -> list[dict[str, str]]:
+    """The leaves for the script: names, places in the program, boxes."""
+    return [{"name": name, "place": explanation.keys[place], "node": ids.get(place, "")} for name, _, place in explanation.given]
+
+
+def keys(explanation: Any, ids: dict[Any, str]) -> dict[str, str]:
+    """{box: the place whose value it shows}, of steps with one result."""
+    return {node: explanation.keys[place] for place, node in ids.items() if place in explanation.keys and type(getattr(place, "dtype", None)) is not tuple}
+
+
+__all__ = ["framed", "page"]

@@ -1,0 +1,156 @@
+// Steps: the slider, the keys, the list, the boxes of the graph. One frame is shown at a time, and its step lights up.
+const Stepping = (() => {
+  const page = document.querySelector(".explorer"), graph = page.querySelector(".graph"), list = page.querySelector(".steps");
+  const {frames, keys} = JSON.parse(document.getElementById("data").textContent);
+  const sections = [...page.querySelectorAll(".frame")], items = [...list.querySelectorAll("[data-frame]")];
+  const [slider, play, back, next, where] = ["step", "play", "back", "next", "where"].map(id => document.getElementById(id));
+  const nodes = new Map([...graph.querySelectorAll(".node")].map(node => [node.dataset.id, node]));
+  const edges = [...graph.querySelectorAll(".edge")];
+  const still = matchMedia("(prefers-reduced-motion: reduce)");
+  const stale = new Set(sections.filter(section => section.querySelector("[data-heat]")));       // sections to be written anew when they are shown
+  const opened = new Set();                   // folds of the list that were opened for a step, and close after it
+  const onBox = [];                           // called with the id of a box that is clicked
+  let at = 0, timer = null, live = false;
+
+  function write(section, mark = false) {
+    const fresh = Arrays.refresh(section);
+    stale.delete(section);
+    if (!mark) return;
+    for (const shown of fresh) shown.classList.add("fresh");
+    setTimeout(() => { for (const shown of fresh) shown.classList.remove("fresh"); }, 900);
+  }
+
+  function show(to) {
+    sections[at].hidden = true;
+    items[at].removeAttribute("aria-current");
+    at = Math.max(0, Math.min(frames.length - 1, to));
+    sections[at].hidden = false;
+    if (stale.has(sections[at])) write(sections[at]);
+    const frame = frames[at];
+    page.dataset.phase = frame.phase;
+    slider.value = at;
+    slider.setAttribute("aria-valuetext", `${at + 1} of ${frames.length}: ${frame.label}`);
+    where.textContent = `${at + 1} / ${frames.length}  ${frame.label}`;
+    back.disabled = at === 0;
+    next.disabled = at === frames.length - 1;
+    if (next.disabled) pause();
+    point();
+    light(at);
+    follow(frame.nodes.map(id => nodes.get(id)).filter(Boolean));
+  }
+
+  // The list: the step is marked, and the folds around it are open.
+  function point() {
+    const item = items[at], around = new Set();
+    item.setAttribute("aria-current", "step");
+    for (let fold = item.closest("details"); fold && fold !== list; fold = fold.parentElement.closest("details")) around.add(fold);
+    for (const fold of opened) if (!around.has(fold)) { fold.open = false; opened.delete(fold); }
+    for (const fold of around) if (!fold.open) { fold.open = true; opened.add(fold); }
+    if (!list.open) return;
+    const box = item.getBoundingClientRect(), view = list.getBoundingClientRect();
+    if (box.top < view.top + 40 || box.bottom > view.bottom) list.scrollBy({top: box.top - view.top - view.height / 2, behavior: "instant"});
+  }
+
+  // The graph as it is after so many frames.
+  function light(count) {
+    const lines = new Map();
+    for (const node of nodes.values()) node.classList.remove("lit", "reached", "done", "has-value", "has-gradient");
+    for (const past of frames.slice(0, count + 1)) {
+      if (past.phase !== "back") for (const id of past.nodes) nodes.get(id)?.classList.add("done");
+      for (const id of past.values) nodes.get(id)?.classList.add("has-value");
+      for (const [id, text, key] of past.gradients) lines.set(id, [text, key]);
+    }
+    for (const [id, [text, key]] of lines) {
+      const node = nodes.get(id), line = node?.querySelector(".gradient");
+      if (line) line.textContent = `grad ${live && key && Arrays.now(key) ? Arrays.text(Arrays.now(key), 18) : text}`;
+      node?.classList.add("has-gradient");
+    }
+    const frame = frames[count];
+    for (const [id] of frame.gradients) nodes.get(id)?.classList.add("reached");
+    for (const id of frame.nodes) nodes.get(id)?.classList.add("lit");
+    const ways = new Set(frame.ways.map(way => way.join(" ")));
+    for (const edge of edges) edge.classList.toggle("lit", ways.has(`${edge.dataset.from} ${edge.dataset.to}`));
+  }
+
+  // Other arrays are shown now: in the graph, in this frame, and later in the others.
+  function changed() {
+    live = true;
+    for (const [id, place] of Object.entries(keys)) {
+      const line = nodes.get(id)?.querySelector(".value"), array = Arrays.now(`v:${place}`);
+      if (line && array) line.textContent = `= ${Arrays.text(array, 18)}`;
+    }
+    for (const section of sections) stale.add(section);
+    write(sections[at], true);
+    light(at);
+  }
+
+  function all() { for (const section of [...stale]) write(section); }
+
+  function follow(lit) {
+    if (lit.length !== 1) return;
+    const box = lit[0].getBoundingClientRect(), view = graph.getBoundingClientRect();
+    const left = box.left + box.width / 2 - view.left - view.width / 2, top = box.top + box.height / 2 - view.top - view.height / 2;
+    graph.scrollBy({left, top, behavior: still.matches || Math.abs(top) > 2 * view.height ? "instant" : "smooth"});
+  }
+
+  function fit() {
+    const svg = graph.querySelector("svg"), {width, height} = svg.viewBox.baseVal;
+    const scale = Math.max(0.75, Math.min(1.6, (graph.clientWidth - 4) / width, (graph.clientHeight - 4) / height));
+    svg.setAttribute("width", width * scale);
+    svg.setAttribute("height", height * scale);
+  }
+
+  function pause() {
+    clearInterval(timer);
+    timer = null;
+    play.textContent = "▶";
+    play.setAttribute("aria-label", "Play");
+  }
+
+  function toggle() {
+    if (timer !== null) return pause();
+    if (at === frames.length - 1) show(0);
+    timer = setInterval(() => show(at + 1), 1600);
+    play.textContent = "❚❚";
+    play.setAttribute("aria-label", "Pause");
+  }
+
+  // A box: its step forward, or, if that is shown or the way back is, its step back.
+  function box(id) {
+    const own = frames.map((frame, i) => i).filter(i => frames[i].nodes.length === 1 && frames[i].nodes[0] === id);
+    for (const f of onBox) f(id);
+    if (own.length) go(frames[at].phase === "back" || own.includes(at) ? own.find(i => i > at && frames[i].phase === "back") ?? own.find(i => i !== at) ?? own[0] : own[0]);
+    else go(0);
+  }
+
+  const go = to => { pause(); show(to); };
+  const keysOf = {ArrowRight: () => go(at + 1), ArrowUp: () => go(at + 1), ArrowLeft: () => go(at - 1), ArrowDown: () => go(at - 1),
+                  PageDown: () => go(at + 10), PageUp: () => go(at - 10), Home: () => go(0), End: () => go(frames.length - 1), " ": toggle};
+  document.addEventListener("keydown", event => {
+    const act = keysOf[event.key], on = event.target;
+    if (!act || event.ctrlKey || event.metaKey || event.altKey || on.closest(".leaves")) return;
+    if (on.matches("input[type=text], textarea, select") || event.key === " " && on.matches("button, summary, [role=button]")) return;
+    if (graph.contains(on) && graph.scrollHeight > graph.clientHeight && event.key.startsWith("Page")) return;
+    event.preventDefault();
+    act();
+  });
+  slider.addEventListener("input", () => go(Number(slider.value)));
+  back.addEventListener("click", () => go(at - 1));
+  next.addEventListener("click", () => go(at + 1));
+  play.addEventListener("click", toggle);
+  list.addEventListener("click", event => { const item = event.target.closest("[data-frame]"); if (item) go(Number(item.dataset.frame)); });
+  for (const [id, node] of nodes) if (frames.some(frame => frame.nodes.includes(id))) {
+    node.setAttribute("role", "button");
+    node.setAttribute("tabindex", 0);
+    node.setAttribute("aria-label", [...node.querySelectorAll(".title, .name")].map(line => line.textContent).join(", "));
+    node.addEventListener("click", () => box(id));
+    node.addEventListener("keydown", event => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); event.stopPropagation(); box(id); } });
+  }
+  new ResizeObserver(() => { fit(); follow(frames[at].nodes.map(id => nodes.get(id)).filter(Boolean)); }).observe(graph);
+  Heat.dark.addEventListener("change", () => { for (const section of sections) if (section.querySelector("canvas")) write(section); });
+  if (matchMedia("(max-width: 760px)").matches) list.open = false;
+  pause();
+  show(0);
+  fit();
+  return {page, graph, frames, sections, onBox, show, light, changed, all, at: () => at};
+})();
