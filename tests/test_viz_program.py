@@ -17,7 +17,7 @@ from tensorgrad.viz.program import MOST, program
 
 nn, F = torch.nn, torch.nn.functional
 UNABLE = {"function": "Cube is a function of the program's own", "complex_numbers": "its numbers are complex, or in half precision",
-          "bfloat16": "its numbers are complex, or in half precision", "recurrent": "step 1, lstm_layer: it is more than an expression"}
+          "bfloat16": "its numbers are complex, or in half precision"}
 
 
 @pytest.mark.parametrize("made", PROGRAMS, ids=[p.__name__ for p in PROGRAMS])
@@ -94,17 +94,47 @@ def test_constants_that_the_tape_does_not_keep_are_seen_in_results():
     assert {"value": ["is", -3.0]}.items() <= next(i for i in inputs if "value" in i and "mask" in i).items()
 
 
-def loops(xp, x):
-    for _ in range(3):
-        x = x * x
+def loop(xp, x, *, times):
+    sums = []
+    for i in range(times):
+        x = x * x if i else xp.tanh(2 * x)
+        sums.append(xp.sum(x[1:], axis=0, keepdims=True) - 1)
+    return xp.concat(sums, axis=0), x
+
+
+def by_values(xp, x):
+    while x[0] < 10:
+        x = x * 2
     return x
 
 
-def test_what_is_no_expression_is_refused():
+def test_a_loop_is_as_many_lines_as_it_has_rounds():
+    found = Formula(loop, {"x": np.array([0.5, 1.0, 2.0]), "times": 3})
+    once, twice = np.tanh([1.0, 2.0, 4.0]), np.tanh([1.0, 2.0, 4.0]) ** 2
+    np.testing.assert_allclose(found.value[0], [once[1:].sum() - 1, twice[1:].sum() - 1, (twice[1:] ** 2).sum() - 1])
+    np.testing.assert_allclose(found.value[1], twice ** 2)
+    assert [names for names, _ in found.locals[:3]] == [["t0"], ["t1"], ["t2"]] and len(found.locals) == 14
+    assert found.locals[1] == (["t1"], ["call", "tanh", [["name", "t0"]], {}]) and found.tree == ["list", ["name", "t13"], ["name", "t9"]]
+
+
+def test_a_trace_follows_what_does_not_vary():
+    """Constants in it are written as they are; and what depends on an array twice is not taken for a linear map of one of them."""
+    def scaled(xp, x):
+        for weight in (xp.arange(3) * 0.5, xp.ones_like(x)):
+            x = xp.where(x > 0, x, -x) * weight
+        return x
+    found = Formula(scaled, {"x": np.array([-1.0, 2.0, 3.0])})
+    assert found.value.tolist() == [0.0, 1.0, 3.0]
+    assert ["array", {"shape": [3], "kind": "f", "data": [0.0, 0.5, 1.0]}] in found.locals[3][1]
+    both = Formula(OPS["cross"].grad_b, {"g": np.array([1.0, 2.0, 3.0]), "a": np.array([0.5, 1.0, 0.0]), "axis": 0})
+    assert {"g", "a"} <= set(json.dumps(both.locals).split('"')) and both.value.tolist() == [-3.0, 1.5, 0.0]
+
+
+def test_what_goes_by_values_is_refused():
     with pytest.raises(Unable, match="more than an expression"):
-        Formula(loops, {"x": np.ones(3)})
-    with pytest.raises(Unable, match="svd"):
-        Formula(OPS["singular_values"].forward, {"a": np.eye(3)})
+        Formula(by_values, {"x": np.ones(3)})
+    with pytest.raises(Unable, match="lu"):
+        Formula(OPS["lu_factor"].forward, {"a": np.eye(3)})
 
 
 # ── how much of the table there is a program for ──────────────────────────────────────────────────────────────────────
@@ -143,10 +173,11 @@ def test_most_ops_can_be_evaluated():
     able, unable = set(), set()
     for name, _, _, loss, leaves in samples():
         (able if program(explain(loss, names=leaves))["able"] else unable).add(name)
-    assert len(able) >= 200, sorted(unable)
-    assert able >= {"linear", "matmul", "convolution", "max_pool", "softmax", "cross_entropy", "native_layer_norm", "attention", "gather", "set_view"}
+    assert len(able) >= 220, sorted(unable)
+    assert able >= {"linear", "matmul", "convolution", "max_pool", "softmax", "cross_entropy", "native_layer_norm", "attention", "gather", "set_view", "rnn_layer",
+                     "lstm_layer", "gru_layer", "solve_linear", "inverse_matrix", "determinant", "cholesky_factor", "qr_factor", "eigh_pairs", "svd_factor"}
 
 
 def test_random_programs_can_be_evaluated():
     why = [program(explain(loss, names=leaves)).get("why") for loss, leaves in (random_program(seed, leaves_of(seed)) for seed in range(40))]
-    assert all(reason is None or reason.startswith("the tape does not keep") for reason in why) and why.count(None) >= 36
+    assert why.count(None) == len(why), set(why)

@@ -48,9 +48,11 @@ class LstmLayer(Recurrent):
     def forward(xp, x, h, c, w_ih, w_hh, b_ih, b_hh, w_hr, *, reverse=False, sizes=None):
         def step(inputs, state):
             h, c = state
-            i, f, g, o = quarters(xp, inputs + xp.matmul(h, xp.t(w_hh)), 4)
-            c = xp.sigmoid(f) * c + xp.sigmoid(i) * xp.tanh(g)
-            h = xp.sigmoid(o) * xp.tanh(c)
+            z = inputs + xp.matmul(h, xp.t(w_hh))
+            i, f, candidate, o = quarters(xp, z, 4)
+            i, f, candidate, o = xp.sigmoid(i), xp.sigmoid(f), xp.tanh(candidate), xp.sigmoid(o)
+            c = f * c + i * candidate
+            h = o * xp.tanh(c)
             h = h if w_hr is None else xp.matmul(h, xp.t(w_hr))
             return h, (h, c)
         return run(xp, step, gates(xp, x, w_ih, b_ih, b_hh), (h, c), reverse, sizes)

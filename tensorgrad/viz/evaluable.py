@@ -31,6 +31,7 @@ from ..ops.base import OPS, Op, arguments
 from ..storage.base import backend_of
 from .notation import is_namespace
 from .reading import FLOAT, NoFormula, Placed, Reader, Reading, bound, duplicate, tidied
+from .tracing import traced
 
 SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**", ast.MatMult: "@",
          ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
@@ -51,7 +52,10 @@ OTHERS = set("""broadcast_to concat cummax cummin cumprod cumsum embedding expan
     scatter_add squeeze stack take_along_axis window_max""".split())
 MAKING = {"zeros": ("shape", "dtype"), "ones": ("shape", "dtype"), "full": ("shape", "value", "dtype"), "zeros_like": ("x", "dtype"),
           "ones_like": ("x", "dtype"), "full_like": ("x", "value", "dtype")}
-FUNCTIONS = ELEMENTWISE | REDUCING | OTHERS | MAKING.keys()
+MATRICES = set("""cholesky_factor cofactors determinant eigh_pairs eigh_values inverse_matrix log_determinant matrix_exponential qr_factor singular_values
+    solve_linear solve_triangular svd_factor""".split())
+LIKE = {"eigh_pairs": 1, "svd_factor": 0}       # functions that may turn the sign of vectors: they are told the result whose signs those found had
+FUNCTIONS = ELEMENTWISE | REDUCING | OTHERS | MATRICES | MAKING.keys()
 
 
 class Unable(Exception):
@@ -70,13 +74,27 @@ class Formula:
         self.groups = {name: len(v) for name, v in values.items() if isinstance(v, (tuple, list)) and any(isinstance(part, np.ndarray) for part in v)}
         for name in self.groups:
             self.values = {**self.values, **{f"{name}[{i}]": part for i, part in enumerate(values[name])}}
+        self.given = set(self.values)
         lists: dict[str, ast.expr] = {name: ast.Tuple([loaded(f"{name}[{i}]") for i in range(n)], ast.Load()) for name, n in self.groups.items()}
+        self.constants: dict[str, Any] = {}         # names of values that do not depend on those of the arguments
+        self.locals: list[tuple[list[str], Any]] = []
         try:
             reader = None if isinstance(function, ast.expr) else ExactReader(self, function)
-            self.reading = reading = Reading(function, []) if reader is None else tidied(reader.returned(lists), reader.locals)
-        except (NoFormula, RecursionError) as error:
-            raise Unable(str(error)) from None
-        self.locals: list[tuple[list[str], Any]] = []
+            self.write(Reading(function, []) if reader is None else tidied(reader.returned(lists), reader.locals))
+        except (NoFormula, RecursionError, Unable) as error:
+            if isinstance(function, ast.expr):
+                raise Unable(str(error)) from None
+            try:
+                reading, self.constants = traced(function, values, self.scope["xp"], stays)
+            except NoFormula:
+                raise Unable(str(error)) from None
+            self.values |= self.constants
+            self.locals.clear()
+            self.write(reading)
+
+    def write(self, reading: Reading) -> None:
+        """The trees of a reading, line by line."""
+        self.reading = reading
         for names, expression in reading.locals:
             value = self.evaluated(expression)
             self.values.update(zip(names, (value,) if len(names) == 1 else value, strict=True))
@@ -96,7 +114,7 @@ class Formula:
     def varies(self, node: ast.AST) -> bool:
         """Whether an expression depends on the values of arrays, and not on shapes and options alone."""
         if isinstance(node, ast.Name):
-            return isinstance(self.values.get(node.id), (np.ndarray, np.generic))
+            return node.id not in self.constants and isinstance(self.values.get(node.id), (np.ndarray, np.generic))
         if isinstance(node, ast.Attribute) and node.attr in ABOUT:
             return False
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("len", "isinstance", *FLOAT):
@@ -198,7 +216,10 @@ class Formula:
             parts = spread(inputs[0].elts) if op.sequence and isinstance(inputs[0], (ast.Tuple, ast.List)) else inputs
             if op.sequence and parts is inputs:
                 raise Unable(f"{name} of a list that is not written out")
-            return ["call", name, [self.written(a) for a in parts], {k: plain(v) for k, v in settings.items() if simple(v)}]
+            arrays = [self.written(a) for a in parts]
+            if name in LIKE:
+                arrays.append(["array", packed(getattr(self.scope["xp"], name)(self.evaluated(parts[0]), **settings)[LIKE[name]])])
+            return ["call", name, arrays, {k: plain(v) for k, v in settings.items() if simple(v)}]
         return self.linear(op, inputs, settings)
 
     def unread(self, name: str, args: list[ast.expr], keywords: dict[str, ast.expr]) -> Any:
@@ -234,6 +255,8 @@ class Formula:
     def linear(self, op: type[Op], inputs: list[ast.expr], settings: dict[str, Any]) -> Any:
         """A linear op of its first input, the others known: as a choice of elements, as the sum of elements at places, or as a matrix."""
         rest = [self.evaluated(i) for i in inputs[1:]]
+        if any(self.varies(i) and not (isinstance(i, ast.Name) and i.id in self.given and np.asarray(v).dtype.kind in "iub") for i, v in zip(inputs[1:], rest)):
+            raise Unable(f"xp.{op.opname} of two arrays has no counterpart")
         if not op.linear and op.opname not in MOVING and not op.view:
             raise Unable(f"xp.{op.opname} has no counterpart")
         border = settings.pop("value", 0) if op.opname == "pad_constant" else 0
@@ -348,12 +371,14 @@ class ExactReader(Reader):
     def helper(self, name: ast.expr) -> Any:
         """The function behind a name: a helper, or the definition of an op that evaluators do not know."""
         if isinstance(name, ast.Attribute) and isinstance(name.value, ast.Name) and name.value.id == "xp":
-            op = OPS.get(name.attr)
-            if op is None or name.attr in FUNCTIONS or name.attr in UNREAD or op.kernels.primitive:
-                return None
-            return op.forward
+            return None if stays(name.attr) else OPS[name.attr].forward
         found = self.globals.get(name.id) if isinstance(name, ast.Name) else None
         return found if isinstance(found, FunctionType) and name.id not in FLOAT else None     # type: ignore[attr-defined]
+
+
+def stays(name: str) -> bool:
+    """Whether a call stays one: evaluators know the function, or there is no definition of it by others."""
+    return name not in OPS or name in FUNCTIONS or name in UNREAD or bool(OPS[name].kernels.primitive)
 
 
 def unrolled(node: ast.Call, formula: Formula) -> ast.expr | None:

@@ -214,6 +214,186 @@ const Evaluator = (() => {
     return reshaped(out, [...batch, ...(a.shape.length > 1 ? [rows] : []), ...(b.shape.length > 1 ? [columns] : [])]);
   }
 
+  // ── matrices: each function takes one after the other out of stacks, and computes in double precision ──────────────
+
+  // f(one matrix of each stack, its rows, its columns) for stacks that broadcast; returns results [[shape, kind, data], …] as stacks.
+  function stacked(stacks, f) {
+    const batch = joined(stacks.map(x => x.shape.slice(0, -2))), places = stacks.map(x => spread({shape: x.shape.slice(0, -2)}, batch));
+    const sizes = stacks.map(x => x.shape.slice(-2)), whole = [];
+    for (let m = 0; m < count(batch); m++)
+      f(...stacks.map((x, k) => Float64Array.from(x.data.slice(places[k][m] * count(sizes[k]), (places[k][m] + 1) * count(sizes[k])))), ...sizes.flat())
+        .forEach(([shape, kind, data], k) => (whole[k] ??= {shape, kind, data: []}).data.push(...data));
+    return whole.map(({shape, kind, data}) => array([...batch, ...shape], kind === "f" ? data : Float64Array.from(data), kind));
+  }
+
+  const eye = n => Float64Array.from({length: n * n}, (_, i) => i % (n + 1) ? 0 : 1);
+  const flipped = (a, m, n) => Float64Array.from({length: m * n}, (_, i) => a[i % m * n + Math.floor(i / m)]);
+  const product = (a, b, m, k, n) => Float64Array.from({length: m * n}, (_, i) => {
+    let sum = 0;
+    for (let j = 0; j < k; j++) sum += a[Math.floor(i / n) * k + j] * b[j * n + i % n];
+    return sum;
+  });
+
+  // P·L·U = a, with rows exchanged for the largest pivots: L below the diagonal, the order of rows, the sign of the exchanges.
+  function lu(a, n) {
+    const rows = [...Array(n).keys()];
+    let sign = 1;
+    a = a.slice();
+    for (let k = 0; k < n; k++) {
+      let best = k;
+      for (let i = k + 1; i < n; i++) if (Math.abs(a[i * n + k]) > Math.abs(a[best * n + k])) best = i;
+      if (best !== k) {
+        for (let j = 0; j < n; j++) [a[k * n + j], a[best * n + j]] = [a[best * n + j], a[k * n + j]];
+        [rows[k], rows[best], sign] = [rows[best], rows[k], -sign];
+      }
+      for (let i = k + 1; i < n && a[k * n + k] !== 0; i++) {
+        a[i * n + k] /= a[k * n + k];
+        for (let j = k + 1; j < n; j++) a[i * n + j] -= a[i * n + k] * a[k * n + j];
+      }
+    }
+    return {a, rows, sign, pivots: rows.map((_, i) => a[i * n + i])};
+  }
+
+  function triangular(a, b, n, p, upper, unit) {
+    const x = b.slice();
+    for (let k = 0; k < n; k++) {
+      const i = upper ? n - 1 - k : k;
+      for (let j = upper ? i + 1 : 0; j < (upper ? n : i); j++) for (let c = 0; c < p; c++) x[i * p + c] -= a[i * n + j] * x[j * p + c];
+      if (!unit) for (let c = 0; c < p; c++) x[i * p + c] /= a[i * n + i];
+    }
+    return x;
+  }
+
+  function solved(a, b, n, p) {
+    const {a: factors, rows, pivots} = lu(a, n), turned = Float64Array.from({length: n * p}, (_, i) => b[rows[Math.floor(i / p)] * p + i % p]);
+    return [triangular(factors, triangular(factors, turned, n, p, false, true), n, p, true, false), pivots.indexOf(0) + 1];
+  }
+
+  const determinant = (a, n) => { const {sign, pivots} = lu(a, n); return pivots.reduce((x, y) => x * y, sign); };
+  const cofactors = (a, n) => Float64Array.from(a, (_, at) => {
+    const [row, column] = [Math.floor(at / n), at % n], minor = a.filter((_, i) => Math.floor(i / n) !== row && i % n !== column);
+    return ((row + column) % 2 ? -1 : 1) * determinant(minor, n - 1);
+  });
+
+  function cholesky(a, n) {
+    const l = new Float64Array(n * n);
+    for (let i = 0; i < n; i++) for (let j = 0; j <= i; j++) {
+      let rest = a[i * n + j];
+      for (let k = 0; k < j; k++) rest -= l[i * n + k] * l[j * n + k];
+      if (i === j && !(rest > 0)) return [l, i + 1];
+      l[i * n + j] = i === j ? Math.sqrt(rest) : rest / l[j * n + j];
+    }
+    return [l, 0];
+  }
+
+  // Reflections, whose signs are LAPACK's: Q of `width` columns, and R.
+  function qr(a, m, n, width) {
+    const r = a.slice(), vectors = [];
+    const reflect = (x, columns, v, k) => {
+      const length = v.reduce((s, y) => s + y * y, 0);
+      for (let j = 0; j < columns && length; j++) {
+        let dot = 0;
+        for (let i = k; i < m; i++) dot += v[i - k] * x[i * columns + j];
+        for (let i = k; i < m; i++) x[i * columns + j] -= 2 * dot / length * v[i - k];
+      }
+    };
+    for (let k = 0; k < Math.min(m, n); k++) {
+      const v = Array.from({length: m - k}, (_, i) => r[(i + k) * n + k]), below = Math.hypot(...v.slice(1));
+      v[0] = below ? v[0] + (v[0] < 0 ? -1 : 1) * Math.hypot(v[0], below) : 0;
+      vectors.push(v);
+      reflect(r, n, v, k);
+    }
+    const q = Float64Array.from({length: m * width}, (_, i) => Math.floor(i / width) === i % width ? 1 : 0);
+    for (let k = vectors.length - 1; k >= 0; k--) reflect(q, width, vectors[k], k);
+    return [q, r.slice(0, width * n).map((x, i) => Math.floor(i / n) > i % n ? 0 : x)];
+  }
+
+  // Jacobi's rotations of columns, until all are at right angles: a·v, and v.
+  function orthogonal(a, m, n) {
+    const v = eye(n);
+    a = a.slice();
+    for (let sweep = 0, turned = true; turned && sweep < 60; sweep++) {
+      turned = false;
+      for (let p = 0; p < n; p++) for (let q = p + 1; q < n; q++) {
+        let [pp, qq, pq] = [0, 0, 0];
+        for (let i = 0; i < m; i++) { pp += a[i * n + p] ** 2; qq += a[i * n + q] ** 2; pq += a[i * n + p] * a[i * n + q]; }
+        if (Math.abs(pq) <= 1e-16 * Math.sqrt(pp * qq)) continue;
+        turned = true;
+        const tau = (qq - pp) / (2 * pq), t = (tau < 0 ? -1 : 1) / (Math.abs(tau) + Math.hypot(1, tau)), c = 1 / Math.hypot(1, t);
+        for (const [x, rows] of [[a, m], [v, n]]) for (let i = 0; i < rows; i++)
+          [x[i * n + p], x[i * n + q]] = [c * (x[i * n + p] - t * x[i * n + q]), c * (t * x[i * n + p] + x[i * n + q])];
+      }
+    }
+    return [a, v];
+  }
+
+  // U, S, Vᴴ, from the greatest to the least; signs as those of the columns of `like`.
+  function svd(a, m, n, like) {
+    if (m < n) { const [u, s, vh] = svd(flipped(a, m, n), n, m, null), k = s.length; return signed(flipped(vh, k, m), s, flipped(u, n, k), m, n, like); }
+    const [turned, v] = orthogonal(a, m, n), size = Array.from({length: n}, (_, j) => Math.hypot(...Array.from({length: m}, (_, i) => turned[i * n + j])));
+    const order = [...size.keys()].sort((i, j) => size[j] - size[i]);
+    const u = Float64Array.from({length: m * n}, (_, i) => turned[Math.floor(i / n) * n + order[i % n]] / size[order[i % n]]);
+    return signed(u, order.map(j => size[j]), Float64Array.from({length: n * n}, (_, i) => v[i % n * n + order[Math.floor(i / n)]]), m, n, like);
+  }
+
+  function signed(u, s, vh, m, n, like) {
+    const k = s.length;
+    for (let j = 0; like && j < k; j++) {
+      let dot = 0;
+      for (let i = 0; i < m; i++) dot += u[i * k + j] * like[i * k + j];
+      for (let i = 0; dot < 0 && i < m; i++) u[i * k + j] *= -1;
+      for (let i = 0; dot < 0 && i < n; i++) vh[j * n + i] *= -1;
+    }
+    return [u, s, vh];
+  }
+
+  // λ, from the least to the greatest, and V of the symmetric matrix that has this triangle: the singular vectors of one moved to be positive.
+  function eigh(a, n, uplo, like) {
+    const whole = a.map((_, at) => { const [i, j] = [Math.floor(at / n), at % n]; return (uplo === "L") === i >= j ? a[i * n + j] : a[j * n + i]; });
+    const shift = Math.max(0, ...Array.from({length: n}, (_, i) => whole.slice(i * n, i * n + n).reduce((x, y) => x + Math.abs(y), 0)));
+    const [, v] = orthogonal(whole.map((x, i) => i % (n + 1) ? x : x + shift), n, n), av = product(whole, v, n, n, n);
+    const values = Array.from({length: n}, (_, j) => { let sum = 0; for (let i = 0; i < n; i++) sum += v[i * n + j] * av[i * n + j]; return sum; });
+    const order = [...values.keys()].sort((i, j) => values[i] - values[j]), vectors = v.map((_, i) => v[Math.floor(i / n) * n + order[i % n]]);
+    return [order.map(j => values[j]), signed(vectors, values, eye(n), n, n, like)[0]];
+  }
+
+  function exponential(a, n) {
+    const norm = Math.max(0, ...Array.from({length: n}, (_, i) => a.slice(i * n, i * n + n).reduce((x, y) => x + Math.abs(y), 0)));
+    const squarings = norm > 0.5 ? Math.ceil(Math.log2(norm)) + 1 : 0, small = a.map(x => x / 2 ** squarings);
+    let term = eye(n), out = eye(n);
+    for (let k = 1; k < 20; k++) { term = product(term, small, n, n, n).map(x => x / k); out = out.map((x, i) => x + term[i]); }
+    for (let k = 0; k < squarings; k++) out = product(out, out, n, n, n);
+    return out;
+  }
+
+  const MATRICES = {
+    solve_linear: ([a, b]) => stacked([a, b], (a, b, n, _, __, p) => { const [x, info] = solved(a, b, n, p); return [[[n, p], "f", x], [[], "i", [info]]]; }),
+    inverse_matrix: ([a]) => stacked([a], (a, n) => { const [x, info] = solved(a, eye(n), n, n); return [[[n, n], "f", x], [[], "i", [info]]]; }),
+    solve_triangular: ([a, b], {upper, unit = false}) => stacked([a, b], (a, b, n, _, __, p) => [[[n, p], "f", triangular(a, b, n, p, upper, unit)]])[0],
+    determinant: ([a]) => stacked([a], (a, n) => [[[], "f", [determinant(a, n)]]])[0],
+    cofactors: ([a]) => stacked([a], (a, n) => [[[n, n], "f", cofactors(a, n)]])[0],
+    log_determinant: ([a]) => stacked([a], (a, n) => {
+      const {sign, pivots} = lu(a, n);
+      return [[[], "f", [pivots.reduce((x, y) => x * Math.sign(y), sign)]], [[], "f", [pivots.reduce((x, y) => x + Math.log(Math.abs(y)), 0)]]];
+    }),
+    cholesky_factor: ([a]) => stacked([a], (a, n) => { const [l, info] = cholesky(a, n); return [[[n, n], "f", l], [[], "i", [info]]]; }),
+    qr_factor: ([a], {mode = "reduced"}) => stacked([a], (a, m, n) => {
+      const width = mode === "complete" ? m : Math.min(m, n), [q, r] = qr(a, m, n, width);
+      return [[[m, width], "f", q], [[width, n], "f", r]];
+    }),
+    eigh_values: ([a], {uplo = "L"}) => stacked([a], (a, n) => [[[n], "f", eigh(a, n, uplo)[0]]])[0],
+    eigh_pairs: ([a, like], {uplo = "L"}) => stacked([a, like], (a, like, n) => {
+      const [values, vectors] = eigh(a, n, uplo, like);
+      return [[[n], "f", values], [[n, n], "f", vectors]];
+    }),
+    singular_values: ([a]) => stacked([a], (a, m, n) => [[[Math.min(m, n)], "f", svd(a, m, n, null)[1]]])[0],
+    svd_factor: ([a, like]) => stacked([a, like], (a, like, m, n) => {
+      const [u, s, vh] = svd(a, m, n, like), k = s.length;
+      return [[[m, k], "f", u], [[k], "f", s], [[k, n], "f", vh]];
+    }),
+    matrix_exponential: ([a]) => stacked([a], (a, n) => [[[n, n], "f", exponential(a, n)]])[0],
+  };
+
   function concat(parts, axis) {
     const {d} = around(parts[0].shape, axis), shape = parts[0].shape.map((n, i) => i === d ? parts.reduce((s, p) => s + p.shape[d], 0) : n);
     const out = made(shape, joint(...parts)), whole = around(shape, d);
@@ -309,6 +489,7 @@ const Evaluator = (() => {
   const like = (x, value) => isArray(x) ? full(x.shape, value, x.kind) : value;
 
   const FUNCTIONS = {
+    ...MATRICES,
     sum: ([x], o) => reduced(asArray(x), o, summed(asArray(x)), 0, (a, b) => a + b), prod: ([x], o) => reduced(x, o, summed(x), 1, (a, b) => a * b),
     amax: ([x], o) => reduced(x, o, x.kind, -Infinity, greatest), amin: ([x], o) => reduced(x, o, x.kind, Infinity, least),
     any: ([x], o) => reduced(asArray(x), o, "b", 0, (a, b) => a || b ? 1 : 0), all: ([x], o) => reduced(asArray(x), o, "b", 1, (a, b) => a && b ? 1 : 0),

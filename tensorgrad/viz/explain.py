@@ -10,6 +10,7 @@ from ..core.engine import starts
 from ..core.tape import TensorBase
 from .model import Model, drawn
 from .naming import known, names_of, placed, tensors_of, variables
+from .opening import openable, opened
 from .program import places, recorded
 from .tape import Tape
 from .telling import Arrived, BackwardStep, ForwardStep, Teller
@@ -60,6 +61,7 @@ class Explanation:
         self.forward: list[ForwardStep] = teller.forward()
         self.steps: list[BackwardStep] = teller.back(self.forward)
         self.leaves: list[Arrived] = teller.arrived()
+        self.openable = openable(tape, names)
         self.keys, self.recorded = places(tape), recorded(tape, names, self.root, start)
         self.model = self._model(drawn(tape, called, [(loss, self.root)]), names, teller.values)
         self.given: list[tuple[str, Value | None, Any]] = [(names[n], teller.values.get(n), n) for n in tape.leaves]
@@ -88,6 +90,21 @@ class Explanation:
 
     def __getitem__(self, index: Any) -> Any:
         return self.steps[index]
+
+    def open(self, index: int) -> Explanation:
+        """The step back at an index, taken apart: an explanation of the op's definition on the step's own numbers, from the gradient that came in.
+
+        Its leaves are the step's inputs, and what arrives there is what the step gives. Parts may be opened in their turn.
+
+        ValueError for a step that has no parts, or whose inputs the tape did not keep.
+
+        >>> import tensorgrad as torch
+        >>> x = torch.tensor([1., 2.], requires_grad=True)
+        >>> print(torch.viz.explain(x.mean()).open(0))
+        Backprop of L = 1.5 in 2 steps
+        ...
+        """
+        return Explanation(*opened(self.openable[index]))
 
     def text(self, *, width: int = 100, most: int | None = 60, colour: bool = False) -> str:
         """The steps as text of so many columns. Of more than `most` steps (None: no limit) the middle is left out."""

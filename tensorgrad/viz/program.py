@@ -38,6 +38,7 @@ class Recorded(NamedTuple):
     leaves: dict[str, Any]
     steps: list[Step]
     values: dict[str, Any]              # of the results that the tape has
+    seen: dict[str, Any]                # of those that are seen through later steps, up to rounding
     gradients: dict[str, Any]           # that reached the leaves
 
 
@@ -90,8 +91,9 @@ def recorded(tape: Tape, names: Mapping[Any, str], root: Any, start: Any) -> Rec
         known = known_values(tape)
         steps = [step_of(number, node, step, tape.given[node], keys) for number, (node, step) in enumerate(tape.steps.items(), 1)]
         gradients = {keys[leaf]: copied(g) for leaf, g in tape.arrived.items()}
-        values = {key: copied(known[place]) for place, key in keys.items() if place in known}
-        return Recorded(keys[root], copied(start), {keys[n]: name for n, name in names.items() if n in keys}, leaves, steps, values, gradients)
+        values, seen = ({key: copied(known[place]) for place, key in keys.items() if place in known and (place in tape.values) is kept}
+                        for kept in (True, False))
+        return Recorded(keys[root], copied(start), {keys[n]: name for n, name in names.items() if n in keys}, leaves, steps, values, seen, gradients)
     except Unable as error:
         return str(error)
 
@@ -175,7 +177,8 @@ class Builder:
         missing = [i for i, (kind, _) in enumerate(step.inputs) if kind == "missing"]
         for i in missing:
             try:
-                values[i] = unseen(op.opname, i, values, step.params, self.found.values.get(step.results[0]) if len(missing) == 1 else None)
+                result = self.found.values.get(step.results[0], self.found.seen.get(step.results[0]))
+                values[i] = unseen(op.opname, i, values, step.params, result if len(missing) == 1 else None)
             except Unable:
                 raise Unable(f"the tape does not keep {step.inputs[i][1]} of {op.opname}") from None
         references = [["place", value] if kind == "place" else self.constant(v) for (kind, value), v in zip(step.inputs, values, strict=True)]

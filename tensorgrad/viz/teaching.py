@@ -230,6 +230,50 @@ RULES: dict[str, dict[str, Rule]] = {
 }
 
 
+# ── definitions by simpler ops, where the op's own says less ──────────────────────────────────────────────────────────
+
+
+def cross_entropy(xp: Any, x: Any, target: Any, w: Any, *, reduction: str, ignore_index: int) -> Any:
+    """−log softmax(x) at the targets; those that are ignored count nothing, others as their class is weighted."""
+    log_p = xp.log_softmax(x, axis=1)
+    counted = target != ignore_index
+    target = target * counted
+    picked = xp.squeeze(xp.take_along_axis(log_p, xp.expand_dims(target, axis=1), axis=1), axis=1)
+    if w is None and bool(counted.all()):
+        return -picked if reduction == "none" else -xp.mean(picked) if reduction == "mean" else -xp.sum(picked)
+    weights = xp.where(counted, xp.ones_like(picked) if w is None else xp.embedding(w, target), 0)
+    kept = xp.where(weights == 0, 0, picked)
+    losses = -kept * weights
+    return losses if reduction == "none" else xp.sum(losses) / xp.sum(weights) if reduction == "mean" else xp.sum(losses)
+
+
+def max_pool(xp: Any, x: Any, *, kernel: Any, stride: Any, widths: Any, dilation: Any) -> Any:
+    """The windows side by side, and of each the first of its largest elements."""
+    lead = len(x.shape) - len(kernel)
+    if any(map(any, widths)):
+        x = xp.pad_constant(x, widths=((0, 0),) * lead + tuple(map(tuple, widths)), value=float("-inf"))
+    for i, (n, s, d) in enumerate(zip(kernel, stride, dilation, strict=True)):
+        x = xp.unfold(x, axis=lead + i, size=d * (n - 1) + 1, step=s)
+        x = x if d == 1 else xp.get_slice(x, index=(Ellipsis, slice(None, None, d)))
+    windows = xp.reshape(x, (*x.shape[:lead + len(kernel)], prod(kernel)))
+    largest = xp.expand_dims(xp.argmax(windows, axis=-1), -1)
+    return xp.squeeze(xp.take_along_axis(windows, largest, axis=-1), axis=-1)
+
+
+def variance(xp: Any, x: Any, *, axis: Any = None, correction: float = 1, keepdims: bool = False) -> Any:
+    """Σ(x − mean)² / (n − correction)"""
+    axes = tuple(range(len(x.shape))) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    centred = x - xp.mean(x, axis=axes, keepdims=True)
+    return xp.sum(centred * centred, axis=axes, keepdims=keepdims) / max(prod(x.shape[a] for a in axes) - correction, 0)
+
+
+def deviation(xp: Any, x: Any, *, axis: Any = None, correction: float = 1, keepdims: bool = False) -> Any:
+    return xp.sqrt(variance(xp, x, axis=axis, correction=correction, keepdims=keepdims))
+
+
+DEFINITIONS: dict[str, Any] = {"cross_entropy": cross_entropy, "max_pool": max_pool, "variance": variance, "deviation": deviation}
+
+
 # ── what loops and lists of cases compute, in words ───────────────────────────────────────────────────────────────────
 
 TO_LARGEST = "each g goes to the place of the largest element of its window (the first one of equals); places in several windows add theirs up, others get 0"
