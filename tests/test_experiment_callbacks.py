@@ -5,6 +5,7 @@ import pickle
 import re
 import sys
 import types
+import warnings
 
 import pytest
 from experiment_parts import Line, loader, rows
@@ -19,6 +20,7 @@ from tensorgrad.experiment.callbacks import (
     LearningRateMonitor,
     ModelCheckpoint,
     ProgressBar,
+    TrainingPage,
 )
 
 pytestmark = cpu_only
@@ -187,6 +189,63 @@ def test_E34_early_stopping_needs_its_metric(capsys):
     assert capsys.readouterr().out.startswith("Stopping: score has not been better than 1 for 1 checks\n")
     with pytest.raises(ValueError, match="mode"):
         EarlyStopping("score", mode="least")
+
+
+# ── a page of the training ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Rectified(Line):
+    """A line through a rectifier that is no module; one of its two units is dead in training, and alive in validation."""
+
+    def __init__(self, breaks=None):
+        super().__init__()
+        self.hidden, self.breaks, self.losses = torch.nn.Linear(3, 2), breaks, []
+        with torch.no_grad():
+            self.hidden.weight.fill_(0.0)
+            self.hidden.bias.copy_(torch.tensor([50.0, -50.0]))
+
+    def training_step(self, batch, batch_idx):
+        if self.global_step == self.breaks:
+            raise ArithmeticError("broken")
+        hidden = torch.nn.functional.relu(self.hidden(batch[0]))
+        loss = (self.line(batch[0]) + hidden.sum() * 0).square().mean()
+        self.losses.append(loss.item())
+        return {"loss": loss}
+
+    def validation_step(self, batch, batch_idx):
+        with torch.enable_grad():
+            torch.nn.functional.relu(self.hidden(batch[0]) + 100)
+
+
+def test_a_fit_as_a_page(tmp_path):
+    module, page = Rectified(), TrainingPage(every=2, title="My training")
+    made = Trainer(max_epochs=2, callbacks=page, accelerator="cpu", default_root_dir=tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made.fit(module, loader(), loader())
+    text = (tmp_path / "training.html").read_text(encoding="utf-8")
+    steps = made.global_step
+    assert f"step {steps}, loss {module.losses[-1]:.3g}" in text and "My training" in text and "refresh" not in text.split("<style")[0]
+    assert "relu after hidden" in text and "1 of 2" in text and steps > 2
+    handle = torch.nn.Linear(1, 1)(torch.ones(1, 1))          # nobody watches any more
+    assert page._seen is None and handle.grad_fn is not None
+
+
+@pytest.mark.parametrize("options", [{"fast_dev_run": True}, {}])
+def test_a_page_of_a_fit_that_breaks(tmp_path, options):
+    made = Trainer(max_epochs=1, callbacks=TrainingPage(tmp_path / "deep" / "page.html"), accelerator="cpu", **options)
+    if options:
+        made.fit(Rectified(), loader())
+        assert not (tmp_path / "deep").exists()
+        return
+    with pytest.raises(ArithmeticError):
+        made.fit(Rectified(breaks=2), loader())
+    assert "Ended after step 2 by ArithmeticError: broken" in (tmp_path / "deep" / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_page_needs_its_optimizer(tmp_path):
+    with pytest.raises(ValueError, match=r"TrainingPage\(optimizer=3\): the module has 1"):
+        Trainer(max_epochs=1, callbacks=TrainingPage(tmp_path / "page.html", optimizer=3), accelerator="cpu").fit(Rectified(), loader())
 
 
 # ── learning rates ────────────────────────────────────────────────────────────────────────────────────────────────────

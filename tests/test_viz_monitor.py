@@ -246,6 +246,57 @@ def test_closures_and_losses_that_are_not_finite(tmp_path):
     Page(path.read_text(encoding="utf-8"))
 
 
+class Rectified(nn.Module):
+    """Rectifiers of all kinds: functions after a linear layer, a normalization and a sum, and a module."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm, self.second, self.act, self.last = nn.Linear(2, 8), nn.BatchNorm1d(8), nn.Linear(8, 6), nn.ReLU(), nn.Linear(6, 1)
+        with torch.no_grad():
+            self.first.bias[:3], self.norm.weight[:2], self.norm.bias[:2], self.second.bias[0] = -100.0, 0.0, -1.0, -100.0
+
+    def forward(self, x):
+        self.seen = [nn.functional.relu(self.first(x))]
+        self.seen.append(torch.relu_(self.norm(self.seen[0])))
+        self.seen.append(nn.functional.relu6(self.second(self.seen[1]) + 0.1))
+        self.seen.append(self.act(self.second(self.seen[1])))
+        return self.last(self.seen[3] + self.seen[2])
+
+
+def test_rectifiers_that_are_no_modules(tmp_path):
+    model, (x, y), dead = Rectified(), points(), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with torch.viz.monitor(model, optimizer, tmp_path / "page.html", every=1) as seen:
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = nn.functional.binary_cross_entropy_with_logits(model(x)[:, 0], y)
+            dead.append([float((out.detach().numpy() <= 0).all(axis=0).mean()) for out in model.seen])
+            loss.backward()
+            with torch.no_grad():
+                model(x + 1000)                              # tried, not trained: not seen, but for the module's hook
+            optimizer.step()
+            seen.step(loss)
+    found = {units.name: units for units, _ in seen.record.rectifiers}
+    assert list(found) == ["act", "relu after first", "relu after norm", "relu after second"]
+    for name, column in (("relu after first", 0), ("relu after norm", 1), ("relu after second", 2)):
+        assert found[name].dead == pytest.approx([row[column] for row in dead]) and found[name].steps == [1, 2, 3]
+    assert found["relu after first"].dead[0] >= 3 / 8 and found["relu after norm"].dead[0] >= 2 / 8 and found["act"].count == 6
+    model(x)                                                 # nobody counts any more
+    assert all(units.alive is None for units in found.values())
+    assert ["relu after first", f"{round(dead[-1][0] * 8)} of 8"] in Page((tmp_path / "page.html").read_text(encoding="utf-8")).rows
+
+
+def test_a_symbolic_model(tmp_path):
+    from tensorgrad.symbolic import Input, SymbolicModel
+    x = Input(shape=(2,))
+    model = SymbolicModel(x, nn.Linear(4, 1)(nn.ReLU()(nn.Linear(8, 4)(torch.relu(nn.Linear(2, 8)(x))))))
+    optimizer, data, path = torch.optim.SGD(model.parameters(), lr=0.1), points(), tmp_path / "page.html"
+    with torch.viz.monitor(model, optimizer, path, every=1, boundary=data) as seen:
+        train(model, optimizer, seen, 2, data)
+    assert [(units.name, units.count) for units, _ in seen.record.rectifiers] == [("ReLU_1", 4), ("relu after Linear_1", 8)]
+    assert [layer.name for layer in seen.record.layers] == ["Linear_1", "Linear_2", "Linear_3"] and "Decision boundary" in path.read_text(encoding="utf-8")
+
+
 def test_charts_show_all_values_and_gaps():
     svg = ElementTree.fromstring(chart("a", [Line("a", [1, 2, 3, 4], [0.0, 1.0, math.nan, 0.5])]))
     line = next(e for e in svg if e.get("stroke-width"))

@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from .._tensor import Tensor
+from ..advice import misfit
 from ..core.dispatch import SCALAR_TYPES, xp
 from ..dtype import can_cast
 from ..ops.windows import input_length, output_length
@@ -42,7 +43,7 @@ def _slow(input: Any) -> bool:
 def _check(input: Any, weight: Any, bias: Any, n: int, groups: int, name: str, transposed: bool) -> None:
     x, w = input.array.shape, weight.array.shape
     if len(x) not in (n + 1, n + 2):
-        raise RuntimeError(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {list(x)}")
+        raise misfit(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {list(x)}")
     if not transposed or not _slow(input):
         _check_dtypes(input, weight, bias)
     if len(w) != n + 2:
@@ -78,7 +79,7 @@ def _check_channels(x: Any, w: Any, b: Any, n: int, groups: int, transposed: boo
     expected, outs = (w[0], w[1] * groups) if transposed else (w[1] * groups, w[0])
     if x[-n - 1] != expected:
         given = "Given transposed=1, " if transposed else f"Given groups={groups}, "
-        raise RuntimeError(f"{given}weight of size {size}, expected input{list(x) if len(x) == n + 2 else [1, *x]} to have {expected} channels, but got "
+        raise misfit(f"{given}weight of size {size}, expected input{list(x) if len(x) == n + 2 else [1, *x]} to have {expected} channels, but got "
                            f"{x[-n - 1]} channels instead")
     if b is not None and b != (outs,):
         raise RuntimeError(f"Given {'transposed=1, ' if transposed else ''}weight of size {size}, expected bias to be 1-dimensional with {outs} "
@@ -132,7 +133,7 @@ def _padding(size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -
 def _too_small(size: Any, padding: Any, dilation: Any, kernel: Any) -> RuntimeError:
     sizes = " x ".join(str(d + 2 * p) for d, p in zip(size, padding, strict=True))
     reach = " x ".join(str(e * (k - 1) + 1) for e, k in zip(dilation, kernel, strict=True))
-    return RuntimeError(f"Calculated padded input size per channel: ({sizes}). Kernel size: ({reach}). "
+    return misfit(f"Calculated padded input size per channel: ({sizes}). Kernel size: ({reach}). "
                         "Kernel size can't be greater than actual input size")
 
 

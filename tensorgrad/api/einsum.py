@@ -6,6 +6,7 @@ from math import prod
 from typing import Any
 
 from .._tensor import Tensor
+from ..advice import misfit
 from ..core.dispatch import SCALAR_TYPES, xp
 from ._register import public
 from .matrix import arranged
@@ -124,7 +125,7 @@ def _sizes(parts: list[Part]) -> dict[str, int]:
     for i, (x, labels) in enumerate(parts):
         for s, n in zip(labels, x.array.shape, strict=True):
             if sizes.setdefault(s, n) != n and 1 not in (n, sizes[s]):
-                raise RuntimeError(f"einsum(): subscript {s} has size {n} for operand {i} which does not broadcast with previously seen size "
+                raise misfit(f"einsum(): subscript {s} has size {n} for operand {i} which does not broadcast with previously seen size "
                                    f"{sizes[s]}")
             sizes[s] = n if sizes[s] == 1 else sizes[s]
     return sizes

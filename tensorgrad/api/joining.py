@@ -5,6 +5,7 @@ from operator import index
 from typing import Any
 
 from .._tensor import Tensor
+from ..advice import misfit
 from ..core.dispatch import xp
 from ..core.tape import TensorBase
 from ._arguments import check_elements, check_list, check_long, normalize_dim, normalize_dims
@@ -33,10 +34,10 @@ def cat(tensors: Any, dim: Any = 0) -> Any:
     d = normalize_dim(dim, len(shape))
     for i, s in enumerate(others, 1):
         if len(s) != len(shape):
-            raise RuntimeError(f"Tensors must have same number of dimensions: got {len(shape)} and {len(s)}")
+            raise misfit(f"Tensors must have same number of dimensions: got {len(shape)} and {len(s)}")
         if s[:d] != shape[:d] or s[d + 1:] != shape[d + 1:]:
             axis = next(k for k in range(len(shape)) if k != d and s[k] != shape[k])
-            raise RuntimeError(f"Sizes of tensors must match except in dimension {d}. Expected size {shape[axis]} but got size {s[axis]} "
+            raise misfit(f"Sizes of tensors must match except in dimension {d}. Expected size {shape[axis]} but got size {s[axis]} "
                                f"for tensor number {i} in the list.")
     if len(kept) < len(tensors):
         kept.append(xp.reshape(_empty_rest(tensors), shape=(*shape[:d], 0, *shape[d + 1:])) if 0 not in shape[:d] + shape[d + 1:] else kept[0])
@@ -58,7 +59,7 @@ def stack(tensors: Any, dim: int = 0) -> Any:
         if not isinstance(t, TensorBase):
             raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(t).__name__}")
         if t.array.shape != tensors[0].array.shape:
-            raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(tensors[0].array.shape)} at entry 0 and "
+            raise misfit(f"stack expects each tensor to be equal size, but got {list(tensors[0].array.shape)} at entry 0 and "
                                f"{list(t.array.shape)} at entry {i}")
     return xp.stack(tensors, axis=normalize_dim(dim, tensors[0].array.ndim + 1))
 

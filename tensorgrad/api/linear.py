@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..advice import misfit
 from ..core import inplace
 from ..core.dispatch import SCALAR_TYPES, fresh, xp
 from ..core.mode import mode
@@ -36,7 +37,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
         raise RuntimeError(f"self and mat2 must have the same dtype, but got {_shown(bias).title()} and {_shown(weight).title()}")
     product, rows = xp.linear_without_bias(input, weight), max(x.size // x.shape[-1], 1) if x.shape[-1] else 1
     if b.ndim == 1 and b.size != 1:
-        raise RuntimeError(f"The expanded size of the tensor ({w.shape[0]}) must match the existing size ({b.shape[0]}) at non-singleton dimension 1."
+        raise misfit(f"The expanded size of the tensor ({w.shape[0]}) must match the existing size ({b.shape[0]}) at non-singleton dimension 1."
                            f"  Target sizes: {[rows, w.shape[0]]}.  Tensor sizes: {list(b.shape)}")
     return product + bias
 
@@ -56,10 +57,10 @@ def _check_linear(input: Any, weight: Any, bias: Any) -> None:
     rows = [input.numel() // max(input.shape[-1], 1), input.shape[-1]]
     if input.shape[-1] != weight.shape[-1]:
         if weight.ndim == 1:
-            raise RuntimeError(f"size mismatch, got input ({rows[0]}), mat ({rows[0]}x{rows[1]}), vec ({weight.shape[0]})")
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({rows[0]}x{rows[1]} and {weight.shape[1]}x{weight.shape[0]})")
+            raise misfit(f"size mismatch, got input ({rows[0]}), mat ({rows[0]}x{rows[1]}), vec ({weight.shape[0]})")
+        raise misfit(f"mat1 and mat2 shapes cannot be multiplied ({rows[0]}x{rows[1]} and {weight.shape[1]}x{weight.shape[0]})")
     if input.dtype is not weight.dtype:
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {_shown(input)} != {_shown(weight)}")
+        raise misfit(f"expected m1 and m2 to have the same dtype, but got: {_shown(input)} != {_shown(weight)}")
 
 
 @public(method=False)

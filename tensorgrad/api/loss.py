@@ -7,6 +7,7 @@ from __future__ import annotations
 from math import pi
 from typing import Any
 
+from ..advice import misfit
 from ..core.dispatch import SCALAR_TYPES, fresh, xp
 from ..core.tape import TensorBase
 from ._arguments import broadcast_shape, check_tensor, each_example, in_batch, in_dtype, integer, is_hollow
@@ -118,7 +119,7 @@ def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float =
     tensor([1.])
     """
     if target.ndim > 1:
-        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+        raise misfit("0D or 1D target tensor expected, multi-target not supported")
     if input1.ndim != target.ndim + 1 or input2.ndim != target.ndim + 1:
         raise RuntimeError(f"{target.ndim}D target tensor expects {target.ndim + 1}D input tensors, but found inputs with sizes {list(input1.shape)} "
                            f"and {list(input2.shape)}.")

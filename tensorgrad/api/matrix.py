@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
+from ..advice import misfit
 from ..core.dispatch import SCALAR_TYPES, namespace, xp
 from ._arguments import check_elements, check_list, check_tensor, converted, in_dtype, integer, normalize_dim, promoted, warn
 from ._linalg import inverse_of
@@ -18,7 +19,7 @@ def _same_dtype(a: Any, b: Any) -> None:
     if a.array.dtype != b.array.dtype:
         if a.array.dtype.kind == "b" and b.array.ndim > 2 and a.array.shape[-1:] == b.array.shape[-2:][:1]:
             raise NotImplementedError("\"bmm\" not implemented for 'Bool'")
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {C_NAMES[a.dtype.name]} != {C_NAMES[b.dtype.name]}")
+        raise misfit(f"expected m1 and m2 to have the same dtype, but got: {C_NAMES[a.dtype.name]} != {C_NAMES[b.dtype.name]}")
 
 
 @public(out="same")
@@ -84,7 +85,7 @@ def bmm(input: Any, mat2: Any, out_dtype: Any = None) -> Any:
     _check_ranks({"batch1": input, "batch2": mat2}, 3, "3D tensor")
     (count, _, k), shape = input.array.shape, mat2.array.shape
     if shape[:2] != (count, k):
-        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {k}] but got: [{shape[0]}, {shape[1]}].")
+        raise misfit(f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {k}] but got: [{shape[0]}, {shape[1]}].")
     if input.array.dtype.kind == "b":
         raise NotImplementedError("\"bmm\" not implemented for 'Bool'")
     return matmul(*_wider(out_dtype, input, mat2))
@@ -226,7 +227,7 @@ def _check_expands(shape: Any, target: Any) -> None:
                            f"({len(shape)})")
     for i in range(-1, -len(shape) - 1, -1):
         if shape[i] not in (1, target[i]):
-            raise RuntimeError(f"The expanded size of the tensor ({target[i]}) must match the existing size ({shape[i]}) at non-singleton dimension "
+            raise misfit(f"The expanded size of the tensor ({target[i]}) must match the existing size ({shape[i]}) at non-singleton dimension "
                                f"{len(target) + i}.  Target sizes: {list(target)}.  Tensor sizes: {list(shape)}")
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..advice import misfit
 from ..core import inplace
 from ..core.dispatch import SCALAR_TYPES, xp
 from ..core.mode import mode
@@ -14,7 +15,7 @@ from ._register import public
 
 def _check_count(t: Any, count: int, name: str) -> None:
     if t is not None and t.array.size != count:
-        raise RuntimeError(f"{name} should contain {count} elements not {t.array.size}")
+        raise misfit(f"{name} should contain {count} elements not {t.array.size}")
 
 
 def _check_dtypes(input: Any, *parameters: Any, said: str) -> None:
@@ -153,7 +154,7 @@ def _shape_of(normalized_shape: Any, input: Any, name: str, weight: Any, bias: A
     if name == "rms_norm" and len(shape) > input.array.ndim:
         raise ValueError(f"Input tensor must have at least {len(shape)} dimensions, but got {input.array.ndim}")
     if input.array.shape[-len(shape):] != shape:
-        raise RuntimeError(f"Given normalized_shape={list(shape)}, expected input with shape [{star}{', '.join(map(str, shape))}], but got input "
+        raise misfit(f"Given normalized_shape={list(shape)}, expected input with shape [{star}{', '.join(map(str, shape))}], but got input "
                            f"of size{list(input.array.shape)}")
     return shape
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._overriding import ARMED, arm, overriding, state
 from .._tensor import Tensor
+from ..advice import wrote
 from ..core.dispatch import NUMBERS, PLAIN, binary, fresh, unary, xp
 from ..core.inplace import in_place
 from ..core.mode import mode
@@ -110,6 +111,8 @@ def directly(op: str, a: Any, b: Any, alpha: Any = 1) -> bool:
     elif type(alpha) not in NUMBERS or not getattr(ufunc, "scaled", None) or not ufunc.scaled(x, y, alpha):
         return False
     a._storage.wrote()
+    if a._node is not None:
+        wrote(a._storage.written, a._storage.written)
     return True
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
+from ..advice import misfit
 from ..core import inplace as _inplace
 from ..core.dispatch import SCALAR_TYPES, explained, shared, view, wrap, xp
 from ..core.inplace import address
@@ -35,10 +36,10 @@ def resolved(shape: Any, size: int) -> tuple[int, ...]:
             raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 can be "
                                "any value and is ambiguous")
         if size % known:
-            raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {size}")
+            raise misfit(f"shape '{list(shape)}' is invalid for input of size {size}")
         return tuple([size // known if n == -1 else n for n in shape])
     if prod(shape) != size:
-        raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {size}")
+        raise misfit(f"shape '{list(shape)}' is invalid for input of size {size}")
     return tuple(shape)
 
 
@@ -293,7 +294,7 @@ def expand(input: Any, *size: Any, implicit: bool = False, **keywords: Any) -> A
         if n == -1 and own is None:
             raise RuntimeError(f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing dimension {i}")
         if own not in (None, 1, n) and n != -1:
-            raise RuntimeError(f"The expanded size of the tensor ({n}) must match the existing size ({own}) at non-singleton dimension {i}.  Target "
+            raise misfit(f"The expanded size of the tensor ({n}) must match the existing size ({own}) at non-singleton dimension {i}.  Target "
                                f"sizes: {list(sizes)}.  Tensor sizes: {list(shape)}")
         if n < -1:
             raise RuntimeError(f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing dimension {i}")

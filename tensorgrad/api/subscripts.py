@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
+from ..advice import misfit
 from ..core import inplace as _inplace
 from ..core.dispatch import SCALAR_TYPES, apply, fresh, move, xp
 from ..core.mode import mode
@@ -349,7 +350,7 @@ def _assign(target: Any, value: Any) -> None:
         if bad is None or len(b) > len(a):
             raise RuntimeError(f"expand({value.type()}{{{list(b)}}}, size={list(a)}): the number of sizes provided ({len(a)}) must be greater or equal "
                                f"to the number of dimensions in the tensor ({len(b)})")
-        raise RuntimeError(f"The expanded size of the tensor ({a[bad]}) must match the existing size ({b[len(b) - len(a) + bad]}) at non-singleton "
+        raise misfit(f"The expanded size of the tensor ({a[bad]}) must match the existing size ({b[len(b) - len(a) + bad]}) at non-singleton "
                            f"dimension {bad}.  Target sizes: {list(a)}.  Tensor sizes: {list(b)}")
     target.copy_(value)
 

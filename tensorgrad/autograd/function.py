@@ -7,6 +7,7 @@ from functools import wraps
 from inspect import signature
 from typing import Any
 
+from ..advice import advised
 from ..core.batches import batches
 from ..core.dispatch import wrap
 from ..core.inplace import adopt, check
@@ -61,7 +62,7 @@ class FunctionCtx:
         if self._pushing and self.saved_for_forward is not None:
             return tuple(self.saved_for_forward)
         if self._saved is FREED:
-            raise second_time()
+            raise second_time(self._step() if self._step is not None else None)
         step = self._step() if self._step is not None else None
         return tuple(saved and saved.restored(step) for saved in self._saved)
 
@@ -151,11 +152,12 @@ class FunctionNode(Step):
         results = outside(self._rule(), self.ctx, *gradients)
         results = results if isinstance(results, tuple) else (results,)
         if len(results) < self.arity or any(r is not None for r in results[self.arity:]):
-            raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {self.arity}, got {len(results)})")
+            raise advised(RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {self.arity}, got {len(results)})"),
+                          "of_function", self)
         for i, r in enumerate(results[:self.arity]):
             if r is not None and i not in self.given:
-                raise RuntimeError(f"function {self.name()} returned a gradient different than None at position {i + 1}, but the "
-                                   "corresponding forward input was not a Variable")
+                raise advised(RuntimeError(f"function {self.name()} returned a gradient different than None at position {i + 1}, but the "
+                                           "corresponding forward input was not a Variable"), "of_function", self)
         wanted = [(i, e, results[i]) for i, e in zip(self.given, self.edges, strict=True) if results[i] is not None and e is not None]
         return [(e, self._fitted(i, r, e)) for i, e, r in wanted if useful is None or e in useful]
 
@@ -170,11 +172,11 @@ class FunctionNode(Step):
     def _fitted(self, place: int, result: Any, edge: Any) -> Any:
         """A gradient in the form of the input that it belongs to."""
         if not isinstance(result, TensorBase):
-            raise RuntimeError(f"expected Variable or None (got {type(result).__name__})")
+            raise advised(RuntimeError(f"expected Variable or None (got {type(result).__name__})"), "of_function", self)
         got, shape = result.array.shape, edge.shape
         if len(got) < len(shape) or any(n not in (1, m) for n, m in zip(shape[::-1], got[::-1], strict=False)):
-            raise RuntimeError(f"Function {self.name()} returned an invalid gradient at index {place} - got {list(got)} but expected shape "
-                               f"compatible with {list(shape)}")
+            raise advised(RuntimeError(f"Function {self.name()} returned an invalid gradient at index {place} - got {list(got)} but expected shape "
+                                       f"compatible with {list(shape)}"), "of_function", self)
         if result.array.dtype.kind == "c" and edge.dtype.kind != "c":
             raise RuntimeError("Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, but got false.  (Could "
                                "this error message be improved?  If so, please report an enhancement request to PyTorch.)")

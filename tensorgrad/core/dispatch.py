@@ -14,6 +14,7 @@ from typing import Any
 from numpy import asarray, generic
 
 from .. import dtype as dtypes
+from ..advice import advised, misfit
 from ..guest import STATE, begin, compute, end
 from ..ops.base import OPS, Op, Pair
 from ..storage.base import MAKERS, Storage, backend_of
@@ -165,15 +166,14 @@ def explained(op: type[Op], arrays: Any, error: Exception) -> Exception:
         return memory_error(error, op.opname) or error
     shapes = [a.shape for a in arrays if hasattr(a, "shape")]
     if op.explain is not None:
-        return op.explain(*shapes) or error
+        return advised(found, "of_shapes") if (found := op.explain(*shapes)) is not None else error
     if op.elementwise and len(shapes) > 1:
         ndim = max(map(len, shapes))
         for axis in range(-1, -ndim - 1, -1):
             sizes = [s[axis] for s in shapes if len(s) >= -axis and s[axis] != 1]
             if sizes and any(n != sizes[0] for n in sizes):
                 other = next(n for n in sizes if n != sizes[0])
-                return RuntimeError(f"The size of tensor a ({sizes[0]}) must match the size of tensor b ({other}) at non-singleton "
-                                    f"dimension {ndim + axis}")
+                return misfit(f"The size of tensor a ({sizes[0]}) must match the size of tensor b ({other}) at non-singleton dimension {ndim + axis}")
     return error
 
 

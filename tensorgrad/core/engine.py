@@ -7,6 +7,7 @@ from operator import add
 from typing import Any, NamedTuple
 
 from .._warnings import warn
+from ..advice import advised, misfit
 from ..dtype import FROM_NUMPY
 from ..guest import compute
 from . import composed  # noqa: F401  steps of kernel pairs, which register themselves
@@ -67,7 +68,7 @@ def starts(outputs: tuple[Any, ...], gradients: Any, create_graph: bool) -> dict
         if g is not None and not isinstance(g, TensorBase):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
         if node is None or not node.requires_grad:
-            raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
+            raise advised(RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn"), "of_unrecorded", out)
         g = _start(i, node, g)
         g = fitted_tensor(g, node) if tensors else g.array if g.array.dtype == node.dtype else compute(g.array.astype, node.dtype)
         roots[node] = compute(add, roots[node], g) if node in roots else g
@@ -81,13 +82,13 @@ def _start(i: int, node: Any, g: Any) -> Any:
     shape, dtype, names = node.shape, node.dtype, FROM_NUMPY
     if g is None:
         if prod(shape) != 1:
-            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+            raise advised(RuntimeError("grad can be implicitly created only for scalar outputs"), "of_several", node)
         if dtype.kind == "c":
             raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {names[dtype]}")
         backend = type(node._storage)
         return wrap(backend.xp.ones(shape, dtype=dtype), backend())
     if g.array.shape != shape:
-        raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has a shape of {_size(g.array.shape)} and output[{i}] has a shape of "
+        raise misfit(f"Mismatch in shape: grad_output[{i}] has a shape of {_size(g.array.shape)} and output[{i}] has a shape of "
                            f"{_size(shape)}.")
     if (g.array.dtype.kind == "c") != (dtype.kind == "c"):
         raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
@@ -171,8 +172,9 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     if not targets:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     nodes = [place_of(target) for target in targets]
-    if any(node is None or not node.requires_grad for node in nodes):
-        raise RuntimeError("One of the differentiated Tensors does not require grad")
+    for target, node in zip(targets, nodes):
+        if node is None or not node.requires_grad:
+            raise advised(RuntimeError("One of the differentiated Tensors does not require grad"), "of_unrecorded", target)
     owned: set[Any] = set()
     found = sweep(roots, create_graph=create_graph, retain_graph=create_graph if retain_graph is None else retain_graph,
                   wanted=frozenset(nodes), owned=owned)

@@ -26,7 +26,7 @@ class FusedStep(PlainStep):
         residual = self.residual
         if residual is None:
             if self.saved is FREED:
-                raise second_time()
+                raise second_time(self)
             return self.by_formulas().pull(g, useful)      # another thread has made it a step of formulas meanwhile
         pair, kept, watched = residual
         for _, tensor in watched:
@@ -87,7 +87,7 @@ def composed(step: Any, apart: list[Any] | None = None) -> Any:
     `apart` collects the nodes that arguments have in it: steps of their own, so that a gradient ends there though one argument may come from another.
     """
     if step.saved is FREED:
-        raise second_time()
+        raise second_time(step)
     op, before = step.op, mode.grad
     args = [a if e is None else wrap(a.array, a._storage, e) for a, e in zip(step.saved, step.edges, strict=True)]
     for tensor in step.saved:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ..advice import advised
 from ..dtype import FROM_NUMPY, SCALAR_TYPES
 from ..guest import outside
 from .accumulating import owning
@@ -26,7 +27,7 @@ def hooked(node: Any, g: Any, create_graph: bool) -> Any:
     seen = _as_tensor(node, g)
     for hook in list(hooks.tensor.values()):        # all see one object, or what the one before returned: they may leave notes on it
         result = outside(hook, seen)
-        g, seen = _replaced(hook, result, g, create_graph), seen if result is None else result
+        g, seen = _replaced(hook, node, result, g, create_graph), seen if result is None else result
     if g is not None and hooks.retained is not None and (tensor := hooks.retained()) is not None:
         kept = xp.clone(g) if create_graph else owning(g, type(node._storage))
         tensor._grad = kept if tensor._grad is None else tensor._grad + kept
@@ -39,8 +40,8 @@ def hooked_before(node: Any, g: Any, create_graph: bool) -> Any:
     for hook in list(node.hooks.before.values()):
         results = outside(hook, tuple(_as_tensor(node, part) for part in parts))
         if results is not None:
-            _check_results(hook, results, len(parts))
-            parts = [None if result is None else _replaced(hook, result, part, create_graph) for result, part in zip(results, parts, strict=True)]
+            _check_results(hook, node, results, len(parts))
+            parts = [None if result is None else _replaced(hook, node, result, part, create_graph) for result, part in zip(results, parts, strict=True)]
     return parts if type(g) is list else parts[0]
 
 
@@ -55,36 +56,37 @@ def hooked_after(node: Any, pulled: Any, g: Any, create_graph: bool) -> Any:
     for hook in list(node.hooks.after.values()):
         results = outside(hook, inputs, outputs)
         if results is not None:
-            _check_results(hook, results, len(inputs))
-            inputs = tuple(result if result is None else _as_tensor(node, _replaced(hook, result, given, True))
+            _check_results(hook, node, results, len(inputs))
+            inputs = tuple(result if result is None else _as_tensor(node, _replaced(hook, node, result, given, True))
                            for result, given in zip(results, inputs, strict=True))
     return [(e, i if create_graph else i.array) for e, i in zip(node.edges, inputs, strict=True) if e is not None and i is not None]
 
 
-def _check_results(hook: Any, results: Any, count: int) -> None:
+def _check_results(hook: Any, node: Any, results: Any, count: int) -> None:
     """Raise PyTorch's error unless a hook on a step returned a tuple of as many values as it was given."""
     if not isinstance(results, tuple):
-        raise TypeError(f"expected tuple, but hook returned '{type(results).__name__}'")
+        raise advised(TypeError(f"expected tuple, but hook returned '{type(results).__name__}'"), "of_hook", hook, node)
     if len(results) != count:
-        raise RuntimeError(f"hook '{_name(hook)}' has returned an incorrect number of values (got {len(results)}, but expected {count})")
+        raise advised(RuntimeError(f"hook '{_name(hook)}' has returned an incorrect number of values (got {len(results)}, but expected {count})"),
+                      "of_hook", hook, node)
 
 
 def _name(hook: Any) -> str:
     return str(getattr(hook, "__name__", type(hook).__name__))
 
 
-def _replaced(hook: Any, result: Any, g: Any, create_graph: bool) -> Any:
+def _replaced(hook: Any, node: Any, result: Any, g: Any, create_graph: bool) -> Any:
     """Return what a hook returned in the place of a gradient, or the gradient."""
     if result is None:
         return g
     if not isinstance(result, TensorBase):
-        raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
+        raise advised(TypeError(f"expected Variable, but hook returned '{type(result).__name__}'"), "of_hook", hook, node)
     name, before = _name(hook), getattr(g, "array", g)
     if before is not None and result.array.dtype != before.dtype:
         was, got = (f"torch.{SCALAR_TYPES[FROM_NUMPY[a.dtype].name]}Tensor" for a in (before, result.array))
-        raise RuntimeError(f"hook '{name}' has changed the type of value (was {was} got {got})")
+        raise advised(RuntimeError(f"hook '{name}' has changed the type of value (was {was} got {got})"), "of_hook", hook, node)
     if before is not None and result.array.shape != before.shape:
-        raise RuntimeError(f"hook '{name}' has changed the size of value")
+        raise advised(RuntimeError(f"hook '{name}' has changed the size of value"), "of_hook", hook, node)
     return result if create_graph else result.array
 
 

@@ -10,6 +10,7 @@ import weakref
 from functools import cache, partial
 from typing import Any
 
+from ..advice import advised, misfit, wrote
 from ..dtype import FROM_NUMPY, can_cast
 from ..guest import compute
 from ..ops.base import OPS, asked
@@ -55,9 +56,9 @@ def check(target: Any) -> None:
                                "custom backward associated with the custom Function, leading to incorrect gradients. This behavior is "
                                "forbidden. You can fix this by cloning the output of the custom Function.")
     if type(node) is Leaf and target.origin is None:
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        raise advised(RuntimeError("a leaf Variable that requires grad is being used in an in-place operation."), "of_leaf", target)
     if target.origin is not None and type(node_of(root_of(target))) is Leaf:
-        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+        raise advised(RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation."), "of_leaf", target)
 
 
 def check_mode(target: Any) -> None:
@@ -204,7 +205,7 @@ def check_room(target: Any, *others: Any, name: str = "inplace arithmetic") -> N
 def check_result(target: Any, result: Any) -> None:
     """Raise PyTorch's error if a result cannot be written to this tensor."""
     if result.array.shape != target.array.shape:
-        raise RuntimeError(f"output with shape {list(target.array.shape)} doesn't match the broadcast shape {list(result.array.shape)}")
+        raise misfit(f"output with shape {list(target.array.shape)} doesn't match the broadcast shape {list(result.array.shape)}")
     check_cast(target, result)
 
 
@@ -261,6 +262,8 @@ def write(target: Any, values: Any, one_value: bool = False) -> None:
                 raise
             return
     target._storage.wrote()
+    if target._node is not None or mode.watching.watchers:
+        wrote(target._storage.written, target._storage.written)
 
 
 def is_dropped(target: Any, *arrays: Any) -> bool:
@@ -270,6 +273,8 @@ def is_dropped(target: Any, *arrays: Any) -> bool:
 
 def adopt(target: Any, result: Any) -> None:
     """After a write: the history of `result` becomes that of `target`, or, for a view, of the part of the base that it is."""
+    if target._node is None:            # else `write` has noted it
+        wrote(target._storage.written, target._storage.written)
     base, node = target, result._node
     if target.origin is not None:
         base = root_of(target)

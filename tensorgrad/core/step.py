@@ -174,7 +174,7 @@ class PlainStep(Step):
         """`pull`. The gradient of the edge `late` is not computed: it is a function that will."""
         saved, plan, time = self.saved, self.plan, self.time
         if saved is FREED:
-            raise second_time()
+            raise second_time(self)
         if plan.saves_out and self._storage.written > time:
             self._check_output()
         values: list[Any] = []
@@ -263,7 +263,7 @@ class PlainStep(Step):
         """Return what the formulas ask for, on the tape again, in the order of the plan."""
         saved, plan = self.saved, self.plan
         if saved is FREED:
-            raise second_time()
+            raise second_time(self)
         if plan.saves_out and self._storage.written > self.time:
             self._check_output()
         values = [self._relinked(place, v) if place < len(plan.origins) else v for place, v in enumerate(saved)]
@@ -342,7 +342,7 @@ class PlainStep(Step):
         if not name.startswith("_raw") and (parameter := PARAMETERS.get(asked, asked)) in op.parameters and asked not in op.inputs:
             return self.params.get(parameter, op.parameters[parameter])
         if self.saved is FREED and not name.startswith("_raw"):
-            raise second_time()
+            raise second_time(self)
         wanted = {"self": op.inputs[0], "result": "out", **dict.fromkeys(("other", "exponent", "mat2", "tensor"), op.inputs[-1])}.get(asked, asked)
         if op.composite or wanted not in plan.names:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}")

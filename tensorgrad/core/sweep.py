@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from ..advice import noted, went_back
 from ..guest import enter, leave, outside
+from ..storage.base import clock
 from ..storage.exhausted import memory_error
 from .accumulating import accumulate
 from .aside import Aside
@@ -93,11 +95,16 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
             outer.callbacks.extend(mode.sweep.callbacks)
     except MemoryError as error:
         raise memory_error(error, "backward") or error from None
+    except Exception as error:
+        noted(error)
+        raise
     finally:
         if aside is not None:
             aside.close()
         mode.set_grad(before)
         mode.sweep = outer
+        if order and not retain_graph:
+            went_back(order, next(clock))
         if detour is not None and detour.needed:
             found = detour.end(found)
     return found

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..advice import wrote
 from ..guest import compute
+from ..storage.base import clock
 from .dispatch import OpDispatch
 from .lanes import PLAIN
 from .mode import mode
@@ -37,7 +39,7 @@ def at_once(name: str, rows: list[tuple[Any, ...] | None], optional: int, **numb
     given = [None if row is None else arrays_of(row, backend, optional) for row in rows]
     ready = [place for place, arrays in enumerate(given) if arrays is not None]
     refused = {ready[i] for i in compute(kernel, [given[place] for place in ready], **numbers)}
-    left = []
+    left, began = [], next(clock)
     for place, row in enumerate(rows):
         if row is None or given[place] is None or place in refused:
             left.append(place)
@@ -45,6 +47,7 @@ def at_once(name: str, rows: list[tuple[Any, ...] | None], optional: int, **numb
         for tensor in row[:-1]:
             if tensor is not None:
                 tensor._storage.wrote()
+    wrote(began, next(clock))
     return left
 
 

@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..advice import offers
+
 USAGE = """usage: python -m tensorgrad.viz program.py [--out FILE] [--explain | --nan] [argument ...]
        python -m tensorgrad.viz [--out FILE] [--explain | --nan] (program.py | -m module | -c command) [argument ...]
        python -m tensorgrad.viz --collective NAME [--help] [option ...]
@@ -55,6 +57,7 @@ def main(arguments: list[str]) -> int:
     from .running import Last
     from .watch import watch
     last, seen = Hunt() if wanted.nan else Last(), watch()
+    offers.command = False              # what an error would offer is drawn anyway
     status, error = 0, False
     try:
         with seen, last:

@@ -9,6 +9,8 @@ from os.path import dirname
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from ..advice import NOTED
+
 PACKAGE = dirname(dirname(__file__))
 INSIDE = ("<frozen", PACKAGE)
 
@@ -31,6 +33,7 @@ class Note(NamedTuple):
 
 NOTES: WeakKeyDictionary[Any, Note] = WeakKeyDictionary()
 NAMES: WeakKeyDictionary[Any, str] = WeakKeyDictionary()      # of parameters, by their places on the tape
+NOTED.append(lambda step: note.source() if (note := NOTES.get(step)) is not None else None)      # for the messages of errors
 
 
 def place() -> Any:

@@ -90,7 +90,7 @@ class Scene:
             title = shorten(node.tape.name())
         lines = [("title", title)]
         if node.error:
-            lines += [("detail", part) for part in wrapped(node.error)]
+            lines += [("detail", part) for part in explained(node)]
         if caption := self.tree.captions.get(node.id, node.name if node.kind == "step" else None):
             lines.append(("name", shorten(caption)))
         is_number = node.kind == "leaf" and node.dtype is None
@@ -230,6 +230,14 @@ def wrapped(text: str, width: int = 52, most: int = 5) -> list[str]:
         else:
             lines.append(shorten(word, width))
     return lines if len(lines) <= most else [*lines[:most - 1], lines[most - 1] + " …"]
+
+
+def explained(node: Node) -> list[str]:
+    """The message of an error in lines: less of it where there is advice. The offer of a picture is left out, and the line that the box tells anyway."""
+    message, *advice = node.error.split("\n")
+    here = f"{PurePath(node.source[0]).name}, line {node.source[1]}: " if node.source is not None else "\n"
+    advice = [line.strip() for line in advice if not line.lstrip().startswith(("A picture of", here))]
+    return [*wrapped(message, most=2 if advice else 5), *(part for line in advice for part in wrapped(line, most=3))]
 
 
 def unfolded(tree: Tree, room: int = ROOM) -> set[str]:

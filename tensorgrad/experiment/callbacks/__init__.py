@@ -15,6 +15,7 @@ _HOMES = {
     "ProgressBar": "progress",
     "GlobalProgressBar": "progress",
     "BaseLogger": "logger",
+    "TrainingPage": "page",
 }
 registry = Registry("callback", *(f"{__name__}.{home}" for home in dict.fromkeys(_HOMES.values())))
 register, make, names = registry.register, registry.make, registry.names

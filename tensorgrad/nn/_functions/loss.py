@@ -6,6 +6,7 @@ from math import log, pi
 from typing import Any
 
 from ... import api as tg
+from ...advice import misfit
 from ...api._arguments import anywhere, in_dtype
 from ...api.linear import linear
 from ...api.loss import check_triplet
@@ -43,14 +44,14 @@ def _check_classes(input: Any, target: Any, weight: Any) -> None:
     if not x:
         raise ValueError("Expected 1 or more dimensions (got 0)")
     if len(x) != 1 and (not y or x[0] != y[0]):
-        raise ValueError(f"Expected input batch_size ({x[0]}) to match target batch_size ({y[0] if y else 0}).")
+        raise misfit(f"Expected input batch_size ({x[0]}) to match target batch_size ({y[0] if y else 0}).", ValueError)
     classes = x[1] if len(x) > 1 else x[0]
     if len(x) <= 2 and len(y) > 1:
-        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+        raise misfit("0D or 1D target tensor expected, multi-target not supported")
     if len(x) > 2 and y[1:] != x[2:]:
         if len(x) == 4 and len(y) == 3:
             raise RuntimeError(f"size mismatch (got input: {list(x)} , target: {list(y)}")
-        raise RuntimeError(f"Expected target size {[x[0], *x[2:]]}, got {list(y)}")
+        raise misfit(f"Expected target size {[x[0], *x[2:]]}, got {list(y)}")
     if target.dtype.name not in ("int64", "uint8"):
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {SCALAR_TYPES[target.dtype.name]}")
     if weight is not None and weight.array.shape != (classes,):
@@ -279,9 +280,9 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, size_avera
     """
     reduction = reduction_of(reduction, size_average, reduce)
     if target.size() != input.size():
-        raise ValueError(f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}) is deprecated. "
+        raise misfit(f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}) is deprecated. "
                          "Please ensure they "
-                         "have the same size.")
+                         "have the same size.", ValueError)
     if weight is not None:
         try:
             weight = weight.expand(tg.broadcast_shapes(target.shape, weight.shape))
@@ -304,7 +305,7 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
     """
     number = number_of(reduction, size_average, reduce)
     if tuple(target.shape) != tuple(input.shape):
-        raise ValueError(f"Target size ({_size(target)}) must be the same as input size ({_size(input)})")
+        raise misfit(f"Target size ({_size(target)}) must be the same as input size ({_size(input)})", ValueError)
     return tg.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)
 
 

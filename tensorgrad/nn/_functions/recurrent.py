@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import api as tg
+from ...advice import misfit
 from ...core.dispatch import SCALAR_TYPES, xp
 from . import dropout as _dropout
 
@@ -70,9 +71,9 @@ def _packed(x: Any, sizes: tuple[int, ...], batch: int) -> Any:
         start += n
     for before, n in zip((batch, *sizes), sizes, strict=False):
         if n > before:
-            raise RuntimeError(f"The size of tensor a ({before}) must match the size of tensor b ({n}) at non-singleton dimension 0")
+            raise misfit(f"The size of tensor a ({before}) must match the size of tensor b ({n}) at non-singleton dimension 0")
     if not sizes or sizes[0] != batch:
-        raise RuntimeError(f"The size of tensor a ({batch}) must match the size of tensor b ({sizes[0] if sizes else 0}) at non-singleton dimension 0")
+        raise misfit(f"The size of tensor a ({batch}) must match the size of tensor b ({sizes[0] if sizes else 0}) at non-singleton dimension 0")
     return x if start == x.shape[0] else x[:start]
 
 
@@ -87,11 +88,11 @@ def _check_layer(x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: 
     hidden = (h if c is None else c).shape[-1]
     for size in (w_ih.shape[0], w_hh.shape[0]):
         if size != gates * hidden:
-            raise RuntimeError(f"The size of tensor a ({hidden}) must match the size of tensor b ({size // gates}) at non-singleton dimension 1")
+            raise misfit(f"The size of tensor a ({hidden}) must match the size of tensor b ({size // gates}) at non-singleton dimension 1")
     if c is not None and c.shape[0] != h.shape[0]:
-        raise RuntimeError(f"The size of tensor a ({h.shape[0]}) must match the size of tensor b ({c.shape[0]}) at non-singleton dimension 0")
+        raise misfit(f"The size of tensor a ({h.shape[0]}) must match the size of tensor b ({c.shape[0]}) at non-singleton dimension 0")
     if w_hr is not None and w_hr.shape != (h.shape[-1], hidden):
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({h.shape[0]}x{hidden} and {'x'.join(map(str, reversed(w_hr.shape)))})")
+        raise misfit(f"mat1 and mat2 shapes cannot be multiplied ({h.shape[0]}x{hidden} and {'x'.join(map(str, reversed(w_hr.shape)))})")
     if w_hr is None and h.shape[-1] != hidden:
         raise RuntimeError("got an incorrect number of RNN parameters")
     return b_ih, b_hh
@@ -102,9 +103,9 @@ def _check_product(x: Any, weight: Any) -> None:
     if weight.ndim != 2:
         raise RuntimeError(f"mat2 must be a matrix, got {weight.ndim}-D tensor")
     if x.shape[-1] != weight.shape[1]:
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({x.shape[:-1].numel()}x{x.shape[-1]} and {weight.shape[1]}x{weight.shape[0]})")
+        raise misfit(f"mat1 and mat2 shapes cannot be multiplied ({x.shape[:-1].numel()}x{x.shape[-1]} and {weight.shape[1]}x{weight.shape[0]})")
     if x.dtype is not weight.dtype:
-        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {SCALAR_TYPES[x.dtype.name]} and {SCALAR_TYPES[weight.dtype.name]}")
+        raise misfit(f"mat1 and mat2 must have the same dtype, but got {SCALAR_TYPES[x.dtype.name]} and {SCALAR_TYPES[weight.dtype.name]}")
 
 
 def _bias(bias: Any, rows: int, weight: Any) -> Any:

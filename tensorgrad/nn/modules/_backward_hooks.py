@@ -9,6 +9,7 @@ both, and runs the hooks.
 import warnings
 
 from ... import api as tg
+from ...advice import advised
 from ...autograd.function import Function
 
 _NO_INPUT_NEEDS_GRADIENTS = (
@@ -94,7 +95,7 @@ class BackwardHook:
         grad_output = self.outputs.spread(grads)
         for hook in self.pre_hooks:
             if (answer := hook(self.module, grad_output)) is not None:
-                _check_count("Backward pre hook", "grad_output", answer, grad_output)
+                _check_answer("Backward pre hook", "grad_output", hook, answer, grad_output)
                 grad_output = answer
         if self.inputs.is_needed:
             self.grad_output = grad_output
@@ -109,7 +110,7 @@ class BackwardHook:
         grad_input = self.inputs.spread(grads)
         for hook in self.hooks:
             if (answer := hook(self.module, grad_input, grad_output)) is not None:
-                _check_count("Backward hook", "grad_input", answer, grad_input)
+                _check_answer("Backward hook", "grad_input", hook, answer, grad_input)
                 grad_input = answer
         return self.inputs.select(grad_input)
 
@@ -124,10 +125,15 @@ class BackwardHook:
                                    "None or None for all gradients.")
 
 
-def _check_count(kind, what, answer, expected):
+def _check_answer(kind, what, hook, answer, expected):
+    """Raise PyTorch's error unless a hook gave as many gradients as it got, of the same dtypes and shapes."""
     if len(answer) != len(expected):
-        raise RuntimeError(
-            f"{kind} returned an invalid number of {what}, got {len(answer)}, but expected {len(expected)}")
+        raise advised(RuntimeError(
+            f"{kind} returned an invalid number of {what}, got {len(answer)}, but expected {len(expected)}"), "of_hook", hook, None)
+    for given, got in zip(answer, expected, strict=True):
+        if isinstance(given, tg.Tensor) and isinstance(got, tg.Tensor) and (given.dtype != got.dtype or given.shape != got.shape):
+            changed = f"type of value (was {got.type()} got {given.type()})" if given.dtype != got.dtype else "size of value"
+            raise advised(RuntimeError(f"hook 'hook' has changed the {changed}"), "of_hook", hook, None)      # as PyTorch's own is called
 
 
 # ── the deprecated kind: hooks on the module's last node only ─────────────────────────────────

@@ -4,6 +4,7 @@ import math
 import warnings
 from numbers import Number
 
+from ...advice import misfit
 from .. import functional as F
 from .. import init
 from ..utils.rnn import PackedSequence
@@ -118,7 +119,7 @@ class RNNBase(Module):
         if input.dim() != dims:
             raise RuntimeError(f"input must have {dims} dimensions, got {input.dim()}")
         if input.size(-1) != self.input_size:
-            raise RuntimeError(f"input.size(-1) must be equal to input_size. "
+            raise misfit(f"input.size(-1) must be equal to input_size. "
                                f"Expected {self.input_size}, got {input.size(-1)}")
 
     def _batch(self, input, batch_sizes):

@@ -19,11 +19,12 @@ def monitor(module: Any, optimizer: Any, path: Any = "training.html", *, every: 
     """A training as a page that refreshes itself while the `with` block runs, and is kept after it. Works offline, from file://.
 
     Call `.step(loss)` after each step. Hooks of the optimizer measure its first step and each `every`-th one: the 2-norms of the gradient, the
-    weights before the step and their update, for each module that has parameters of its own; hooks of `nn.ReLU` and `nn.ReLU6` count the units that
-    gave 0 for all inputs since the measured step before. A unit is an index of axis 1; of results with three axes, in modules without `nn.Conv1d`,
-    of the last axis. `F.relu` is not seen. The page is written on entry, at the first loss, at each `every`-th one and in the end, always whole,
-    and its folder is made; a browser reads it anew every `refresh` seconds until then. `boundary=(points, labels)` draws where a module of two
-    inputs decides: points of shape (n, 2), n labels.
+    weights before the step and their update, for each module that has parameters of its own. Units that gave 0 for all inputs since the measured step
+    before are counted: of `nn.ReLU` and `nn.ReLU6`, and of calls of `F.relu` and `F.relu6` after a layer of the module while gradients are recorded. A
+    unit is an index of axis 1; of results with three axes, in modules without `nn.Conv1d`, of the last axis. The page is written on entry, at the
+    first loss, at each `every`-th one and in the end, always whole, and its folder is made; a browser reads it anew every `refresh` seconds until then.
+    `boundary=(points, labels)` draws where a module of two inputs decides: points of shape (n, 2), n labels. Under a Trainer of `tensorgrad.experiment`,
+    the callback `TrainingPage` does all of this.
 
     If the block raises, the page keeps all that was measured and says after which step it ended, and the error goes on. TypeError for arguments of
     a wrong type, ValueError for wrong values and where the optimizer updates no parameter of the module, OSError where the page cannot be written.

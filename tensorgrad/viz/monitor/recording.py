@@ -1,4 +1,4 @@
-"""The numbers of a training: what hooks of the optimizer and of ReLU modules see of it."""
+"""The numbers of a training: what hooks of the optimizer and of ReLU modules see of it, and what the tape tells of other ReLUs."""
 from __future__ import annotations
 
 import math
@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ...core.mode import mode
+from ...core.tape import Leaf, TensorBase
 from ..plots import array
+from ..text import host
+
+DEEPEST = 8         # steps from a rectifier back to the layer before it
 
 
 def norm(arrays: list[np.ndarray[Any, Any]]) -> float:
@@ -38,13 +43,32 @@ class Layer:
 
 @dataclass
 class Units:
-    """A ReLU module: which of its units were positive for some input since the last measured step, and the share that was not, at each."""
+    """A rectifier: which of its units were positive for some input since the last measured step, and the share that was not, at each."""
 
     name: str
     alive: np.ndarray[Any, Any] | None = None
     steps: list[int] = field(default_factory=list)
     dead: list[float] = field(default_factory=list)
     count: int = 0
+
+
+class Watcher:
+    """Shows each new step of the tape to a function, until it is removed."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        mode.watch(function)
+
+    def remove(self) -> None:
+        mode.watch(self.function, False)
+
+
+def rectified(step: Any) -> Any:
+    """What is positive where the result of a step is, if the step is max(x, 0) or min(max(x, 0), c); else None."""
+    name = getattr(step.op, "opname", "")
+    if name == "relu" or name == "hardtanh" and step.params.get("low") == 0:
+        return next((value for value in step.saved if isinstance(value, TensorBase) or hasattr(value, "shape")), None)
+    return None
 
 
 class Record:
@@ -66,25 +90,66 @@ class Record:
             seen.update(id(p) for p in own)
             if own:
                 self.layers.append(Layer(name or type(part).__name__, own))
-        self.rectifiers = [(Units(name or type(part).__name__), part) for name, part in module.named_modules() if isinstance(part, (ReLU, ReLU6))]
+        self.rectifiers: list[tuple[Units, Any]] = [(Units(name or type(part).__name__), part) for name, part in module.named_modules()
+                                                    if isinstance(part, (ReLU, ReLU6))]
+        self.functions: dict[str, Units] = {}        # rectifiers that are no modules, by the layer before them
+        self.names = {id(p): name or type(part).__name__ for name, part in module.named_modules() for p in part._parameters.values() if p is not None}
+        self.inside = 0                              # ReLU modules that are running: their steps are not counted twice
         self.channels_first = any(isinstance(part, (Conv1d, ConvTranspose1d)) for part in module.modules())
 
     def hooks(self) -> list[Any]:
         """Register all hooks; returns their handles."""
-        def counts(units: Units) -> Any:
-            return lambda part, inputs, output: self.count(units, output)
-        return [self.optimizer.register_step_pre_hook(self.before_step), self.optimizer.register_step_post_hook(self.after_step),
-                *(part.register_forward_hook(counts(units)) for units, part in self.rectifiers)]
+        modules = [part for _, part in self.rectifiers]
+        found = [self.optimizer.register_step_pre_hook(self.before_step), self.optimizer.register_step_post_hook(self.after_step), Watcher(self.recorded)]
+        return [*found, *(part.register_forward_pre_hook(self.enter) for part in modules),
+                *(part.register_forward_hook(self.counter(units), always_call=True) for units, part in self.rectifiers)]
+
+    def enter(self, part: Any, inputs: Any) -> None:
+        self.inside += 1
+
+    def counter(self, units: Units) -> Any:
+        """The hook of a ReLU module."""
+        def leave(part: Any, inputs: Any, output: Any) -> None:
+            self.inside -= 1
+            if output is not None:
+                self.count(units, output)
+        return leave
+
+    def recorded(self, step: Any) -> None:
+        """See a new step of the tape: of a rectifier that is no module, count its units."""
+        if self.inside or self.paused or (positive := rectified(step)) is None:
+            return
+        name = self.before_it(step)
+        if name is None:
+            return
+        if name not in self.functions:
+            self.functions[name] = Units(f"relu after {name}")
+            self.rectifiers.append((self.functions[name], None))
+        self.count(self.functions[name], positive)
+
+    def before_it(self, step: Any) -> str | None:
+        """The layer of the module that comes before a step; None if there is none."""
+        for _ in range(DEEPEST):
+            leaves = [edge.tensor for edge in step.edges if type(edge) is Leaf]
+            if (name := next((self.names[id(p)] for p in leaves if p is not None and id(p) in self.names), None)) is not None:
+                return name
+            step = next((getattr(edge, "node", edge) for edge in step.edges if edge is not None and type(edge) is not Leaf), None)
+            if step is None:
+                break
+        return None
 
     def count(self, units: Units, output: Any) -> None:
+        """Note which units were positive for some input."""
         if self.paused:
             return
-        found = array(output) > 0
-        if not found.ndim:
-            found = found.reshape(1)
-        axis = 0 if found.ndim == 1 else -1 if found.ndim == 3 and not self.channels_first else 1
-        alive = np.asarray(np.moveaxis(found, axis, 0).reshape(found.shape[axis], -1).any(axis=1))
-        units.alive = alive if units.alive is None or units.alive.shape != alive.shape else np.logical_or(units.alive, alive)
+        shape = np.shape(getattr(output, "array", output)) or (1,)
+        axis = 0 if len(shape) == 1 else len(shape) - 1 if len(shape) == 3 and not self.channels_first else 1
+        known = units.alive if units.alive is not None and units.alive.shape == shape[axis:axis + 1] else None
+        if known is not None and known.all():
+            return
+        found = host(output).reshape(shape) > 0
+        alive = found.any(axis=tuple(k for k in range(len(shape)) if k != axis))
+        units.alive = alive if known is None else np.logical_or(known, alive)
 
     def before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         self.taken += 1
