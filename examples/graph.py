@@ -1,4 +1,4 @@
-"""What is on the tape of output = x wᵀ + b, and the gradients that came back along it: `python -m examples.graph`."""
+"""Show the tape of output = x wᵀ + b and the gradients that backward computes: `python -m examples.graph`."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def main(argv=None):
 
 
 def draw(output, named, path):
-    """Save a picture of the graph behind `output`: as a PNG, or, where nothing can draw that, as SVG. Returns where it is."""
+    """Save a picture of the graph of `output`, as a PNG if possible, else as SVG; return its path."""
     for name, tensor in named.items():
         tensor.name = name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,7 +47,7 @@ def draw(output, named, path):
 
 
 def print_tape(node, named, depth=0):
-    """Print a node and, below it, the nodes it came from; a leaf with its gradient."""
+    """Print a node and, below it, the nodes of its inputs; a leaf with its gradient."""
     line = "  " * depth + node.name()
     if (leaf := getattr(node, "variable", None)) is not None:
         name = next(name for name, tensor in named.items() if tensor is leaf)

@@ -89,5 +89,5 @@ def overlaps(page, selector="svg text"):
 
 
 def scrolls_sideways(page):
-    """Whether the page is wider than the window: what a phone must not do."""
+    """Return True if the page is wider than the window, which it must not be on a phone."""
     return page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth + 1")

@@ -21,7 +21,7 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """What takes long comes first, so that in the end no process waits for another's last test."""
+    """Run long tests first, so that no process waits for another's last test in the end."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 

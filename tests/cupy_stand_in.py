@@ -21,7 +21,7 @@ class NcclError(RuntimeError):
 
 
 class Array:
-    """What the transport needs of cupy.ndarray."""
+    """The part of cupy.ndarray that the transport uses."""
 
     memory = {}         # of all devices, while it is held: address → (bytes, device)
 
@@ -32,7 +32,7 @@ class Array:
 
     @classmethod
     def hold(cls, values, device):
-        """Note whose memory the array is a part of, for as long as it is there; its address."""
+        """Record the owner of the array's memory for as long as it lives; return the array's address."""
         whole = values
         while isinstance(whole.base, np.ndarray):
             whole = whole.base
@@ -107,14 +107,14 @@ class AtOnce(Stream):
 
 
 class Meeting:
-    """What the communicators of one name share: the calls of each rank, in order."""
+    """The state that communicators of a name share: the calls of each rank, in order."""
 
     def __init__(self, size):
         self.size, self.changed, self.calls, self.mail = size, threading.Condition(), defaultdict(dict), defaultdict(deque)
         self.ranks = set()
 
     def until(self, condition, aborted=lambda: False):
-        """Wait until the others have done their part, or this rank gives up; whether they have."""
+        """Wait until the others have done their part, or this rank gives up; return True if they have."""
         with self.changed:
             return self.changed.wait_for(lambda: aborted() or condition(), timeout=60) and not aborted()
 

@@ -1,4 +1,4 @@
-"""What tests of DistributedDataParallel share: ranks, a group of one, a small net."""
+"""Common parts of tests of DistributedDataParallel: ranks, a group of one, a small net."""
 from ranks import as_threads
 
 import tensorgrad as torch
@@ -10,7 +10,7 @@ TINY = 40 / (1 << 20)       # MiB: ten numbers of float32 in a bucket
 
 
 def ranks(size, program):
-    """What `program(rank, group)` gives on each of so many ranks, which are threads; the first error."""
+    """Run `program(rank, group)` on `size` ranks, which are threads; return the results, or raise the first error."""
     return as_threads(size, program, backend="cpu:gloo,cuda:gloo")
 
 

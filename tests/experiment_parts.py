@@ -1,4 +1,4 @@
-"""What the tests of trainers share: small modules, data, and how files are compared."""
+"""Common parts of tests of trainers: small modules, data, and comparison of files."""
 
 import csv
 
@@ -57,7 +57,7 @@ def rows(path):
 
 
 def equal(a, b):
-    """Whether two nests of dicts, lists and tensors are the same, bit by bit."""
+    """Return True if two nests of dicts, lists and tensors are equal, bit by bit."""
     if isinstance(a, torch.Tensor):
         return (
             isinstance(b, torch.Tensor)

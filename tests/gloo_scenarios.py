@@ -1,5 +1,7 @@
-"""What happens to the ranks of a group of the backend "gloo" when one of them dies, stops, or does something else. Run as a program: prints a line of JSON
-for each scenario, with what each rank came to. Ranks are forked, which is quick, and meet in a file, which needs no thread before the fork.
+"""Scenarios in which a rank of a "gloo" group dies, stops, or calls something else than the others.
+
+Run as a program: prints a line of JSON for each scenario, with the outcome of each rank. Ranks are forked, which is
+quick, and meet in a file, which needs no thread before the fork.
 """
 import itertools
 import json
@@ -32,7 +34,7 @@ def scenario(function):
 
 
 class Rank:
-    """One rank: its transport, and short names for what it does."""
+    """A rank: its transport, and short names for its calls."""
 
     def __init__(self, directory, rank, timeout=LONG):
         self.directory, self.rank, self.numbers = directory, rank, itertools.count(1)
@@ -121,7 +123,7 @@ def raises(rank):
 
 @scenario
 def left(rank):
-    """One leaves; others may go on with messages between themselves, and fail at the next collective."""
+    """Rank 2 leaves; the others can still exchange messages, and fail at the next collective."""
     rank.barrier()
     if rank.rank == 2:
         rank.transport.close()
@@ -137,7 +139,7 @@ def left(rank):
 
 @scenario
 def stopped(rank):
-    """One does not move any more: others raise after the time limit."""
+    """Rank 2 is stopped; the others raise after the time limit."""
     rank.reduce()
     rank.transport.timeout = timedelta(seconds=0.4)
     if rank.rank == 2:
@@ -161,7 +163,7 @@ def shapes(rank):
 
 @scenario
 def sizes(rank):
-    """One array rides in the ring, the other is in shared memory."""
+    """Ranks reduce arrays of different sizes: a large one in shared memory, small ones in the ring."""
     return [error_of(lambda: rank.reduce(1_000_000 if rank.rank == 0 else 4, later=rank.rank == 2).wait())]
 
 
@@ -251,7 +253,7 @@ def forked(rank):
 
 @scenario
 def leaves_nothing(rank):
-    """What a rank holds while it has a group, and after: threads, descriptors, memory with names."""
+    """Count the threads, descriptors and named memory of a rank, during and after its group."""
     rank.reduce(200_000, later=True).wait()
     work = rank.transport.receive(np.zeros(1), (rank.rank + 1) % SIZE, 0, True)
     rank.transport.send(np.zeros(1), (rank.rank - 1) % SIZE, 0, True).wait()
@@ -266,7 +268,7 @@ def leaves_nothing(rank):
 
 
 def descriptors():
-    """What the process has open, by kind."""
+    """Count the open descriptors of the process by kind."""
     names = []
     for number in os.listdir("/proc/self/fd"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""What test_ops, test_nn, test_optim and test_train share: both engines side by side, on the device under test.
+"""Common parts of test_ops, test_nn, test_optim and test_train: both engines side by side, on the device under test.
 
     DEVICE=cpu|cuda   where tensorgrad computes (PyTorch stays on the CPU)
     VERBOSE=1         prints the losses of every training step
@@ -30,7 +30,7 @@ def ours(array, requires_grad=False):
 
 
 def theirs(array, requires_grad=False):
-    """The same for PyTorch."""
+    """Return PyTorch's tensor of an array."""
     return torch.tensor(np.array(array)).requires_grad_(requires_grad)
 
 

@@ -11,7 +11,10 @@ class PerThread(threading.local, world.World):
 
 
 def as_threads(size, program, timeout=60, backend="gloo", **options):
-    """What `program(rank, group)` gives on each of so many ranks, each a thread in which `group` is the default one; the first error that a rank raised."""
+    """Run `program(rank, group)` on `size` ranks, each a thread in which `group` is the default one.
+
+    Return the results, or raise the first error of a rank.
+    """
     store, results, errors = dist.HashStore(), [None] * size, {}
 
     def run(rank):

@@ -15,7 +15,7 @@ SAMPLES: dict[str, list[Row]] = {}
 
 
 def same(names, *samples):
-    """The same rows for several ops."""
+    """Add these samples to several ops."""
     SAMPLES.update({name: list(samples) for name in names.split()})
 
 

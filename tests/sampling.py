@@ -72,7 +72,7 @@ class Values:
 
 @dataclass(frozen=True)
 class Row:
-    """One way to call an op: inputs, of which those that are `Values` are drawn, and parameters."""
+    """A way to call an op: inputs, of which `Values` are drawn, and parameters."""
 
     inputs: tuple[Any, ...]
     params: dict[str, Any]
@@ -80,12 +80,12 @@ class Row:
     first: Callable[[Any], Any] = lambda x: x
 
     def without(self, *checks: str) -> Row:
-        """The same sample; some checks do not apply to it."""
+        """Return the sample without some checks, which do not apply to it."""
         assert set(checks) <= set(CHECKS), checks
         return replace(self, skipped=self.skipped | set(checks))
 
     def through(self, function: Callable[[Any], Any]) -> Row:
-        """The same sample; the op gets `function` of the first input, a tensor: where it must be symmetric, for instance."""
+        """Return the sample with `function` applied to the first input, a tensor: to make it symmetric, for instance."""
         return replace(self, first=function)
 
     def reshaped(self, shape: tuple[int, ...]) -> Row:

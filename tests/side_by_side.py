@@ -19,7 +19,7 @@ def same(program, rtol=1e-6, atol=1e-7):
 
 
 def outcome(program, torch):
-    """What the program returns, or its exception; and the warnings."""
+    """Return the program's result or its exception, and the warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         warnings.filterwarnings('ignore', r'the \(type, exc, tb\) signature of throw')      # Python's, from 3.12 on, to PyTorch
@@ -68,9 +68,9 @@ def compare(ours, theirs, rtol, atol, where):
 
 
 def attempt(function, whole=False):
-    """What a part of a program gives, or its error: the type and the first line, or all, of its message.
+    """Return the result of a part of a program, or its error: the type and the first line (or all) of its message.
 
-    Where PyTorch's NotImplementedError says nothing, ours says what: that is left out.
+    Some NotImplementedErrors have no message in PyTorch; ours is dropped.
     """
     try:
         return function()

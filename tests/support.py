@@ -1,4 +1,4 @@
-"""What tests share: the device under test, programs in a process of their own, programs that are run beside PyTorch."""
+"""Common parts of tests: the device under test, programs in separate processes, programs that are run beside PyTorch."""
 import os
 import subprocess
 import sys
@@ -25,7 +25,7 @@ cpu_only = pytest.mark.skipif(DEVICE != "cpu", reason="about memory that NumPy a
 
 @cache
 def has_gpu():
-    """Whether CuPy and a GPU that it can use are there."""
+    """Return True if CuPy and a GPU that it can use are available."""
     try:
         import cupy
         return cupy.cuda.runtime.getDeviceCount() > 0
@@ -43,7 +43,7 @@ def on_device(tensor):
 
 
 def fresh_process(program, *, fails=False, **environment):
-    """What a Python program prints in a process of its own; with `fails`, the last line of its error."""
+    """Run a Python program in a separate process, and return its output; with `fails`, the last line of its error."""
     settings = {name: value for name, value in os.environ.items() if name not in ("TENSORGRAD_SIMULATED_CUDA", "DEVICE")}
     ran = subprocess.run([sys.executable, "-W", "error", "-c", program], cwd=ROOT, env=settings | environment,
                          capture_output=True, text=True, timeout=120)
@@ -96,7 +96,7 @@ class Programs(list):
 
 
 def is_running(pid):
-    """Whether a process is there, and no zombie."""
+    """Return True if a process exists and is no zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z" if os.path.exists("/proc/self/stat") else not os.kill(int(pid), 0)
     except OSError:
@@ -104,7 +104,7 @@ def is_running(pid):
 
 
 def until(found, what="it", seconds=60):
-    """What a function gives, as soon as that is something."""
+    """Poll a function until its result is true, and return the result."""
     end = time.monotonic() + seconds
     while not (value := found()):
         assert time.monotonic() < end, f"{what}, which did not come"
@@ -119,7 +119,8 @@ def shared_memory():
 
 
 def nothing_is_left(before):
-    """Whether no segment came since, which no process holds: other programs of this machine have theirs meanwhile."""
+    """Return True unless there is a new segment of shared memory that no process holds; other programs may hold new
+    ones."""
     left = shared_memory() - before
     for process in Path("/proc").glob("[0-9]*") if left else ():
         held = ""

@@ -27,7 +27,7 @@ def forms(inputs, outputs, picklable=True, lengths=(2, 50)):
 
 
 def equal(a, b):
-    """Whether two results are the same: the same numbers in the same structure."""
+    """Return True if two results have equal structures and equal values."""
     if isinstance(a, Tensor):
         return isinstance(b, Tensor) and a.dtype == b.dtype and a.shape == b.shape and ((a == b) | ((a != a) & (b != b))).all().item()
     if isinstance(a, (list, tuple)):

@@ -1,4 +1,7 @@
-"""What functions make of arguments that do not fit: PyTorch's exception, its first line, and arguments as they were. And what it takes all the same."""
+"""Invalid arguments: functions raise PyTorch's exception with its first line, and leave arguments unchanged.
+
+Also unusual arguments that PyTorch accepts.
+"""
 import numpy as np
 import pytest
 from side_by_side import same
@@ -274,7 +277,8 @@ def tensors(torch):
 
 @pytest.mark.parametrize("expression", list(expressions()))
 def test_call(expression):
-    """The same exception and first line, or the same result, and the arguments unless they are written to."""
+    """A call raises the same exception and first line as PyTorch's, or returns the same result; arguments are
+    unchanged."""
     def program(torch):
         torch.manual_seed(0)
         names = tensors(torch)

@@ -26,7 +26,7 @@ def run(*arguments, code=0, cwd=None):
 
 
 def as_torch(text):
-    """What a program prints in a process where torch is tensorgrad."""
+    """Run a program in a process where torch is tensorgrad, and return its output."""
     return fresh_process("import tensorgrad\ntensorgrad.install_as_torch()\n" + textwrap.dedent(text))
 
 

@@ -19,7 +19,7 @@ pytestmark = cpu_only
 
 @pytest.fixture
 def begun(monkeypatch, threads):
-    """What was put aside, in a process without compiled kernels."""
+    """A list of the jobs that are put aside, in a process without compiled kernels."""
     found = []
     monkeypatch.setattr(sweep, "lanes", None)
     monkeypatch.setattr(aside, "WORTH", 1)

@@ -1,4 +1,4 @@
-"""What programs notice around the edges of autograd, views and creation, beside PyTorch: hooks, steps called by hand, saved values, layouts."""
+"""Corner cases of autograd, views and creation, beside PyTorch: hooks, steps called by hand, saved values, layouts."""
 import copy
 import pickle
 import warnings
@@ -351,7 +351,7 @@ def mistakes(torch):
 
 @program
 def results_that_are_contiguous(torch):
-    """What reduces, joins or runs along an axis gives rows, whatever the strides of its input: `view` takes it."""
+    """Reductions, joins and scans return contiguous tensors, whatever the strides of their inputs: `view` accepts them."""
     F, along = torch.nn.functional, {"softmax", "log_softmax", "cumsum", "cumprod", "logcumsumexp", "cummax", "sum", "mean", "std", "amax", "logsumexp", "max"}
     inputs = torch.arange(24.).reshape(2, 3, 4).permute(2, 0, 1), torch.arange(6.).reshape(2, 3).t()
     found = []

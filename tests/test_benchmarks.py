@@ -73,7 +73,7 @@ def test_statistics():
 
 
 def answers_to(*requests, module="tensorgrad"):
-    """What a worker says of itself, and its answers."""
+    """Return a worker's description of itself, and its answers."""
     asked, answers = io.BytesIO(b"".join(map(pickle.dumps, requests))), io.BytesIO()
     worker.serve(1, module, asked, answers)
     answers.seek(0)

@@ -30,7 +30,7 @@ class Marked(tg.Tensor):
 
 
 def seen(node):
-    """What a step knows, in a form that can be compared."""
+    """Return the attributes of a step in a form that can be compared."""
     if node is None:
         return None
     saved = [getattr(v, "array", v) for v in node.saved]

@@ -15,7 +15,7 @@ def changes(lines):
 
 
 def after(change, c, torch):
-    """What an expression gives or raises, and what it leaves of the container."""
+    """Evaluate an expression: return its result or error, and the container afterwards."""
     value = raising(lambda: eval(change, {"c": c, "torch": torch, "layers": layers, "OrderedDict": OrderedDict}))
     return value, c, list(c._modules), c.state_dict()
 

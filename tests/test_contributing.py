@@ -37,7 +37,7 @@ def copied(tmp_path):
 
 
 def done(command, folder):
-    """What a command prints in a folder; it must succeed."""
+    """Run a command in a folder, which must succeed, and return its output."""
     settings = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV"))}
     ran = subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True, timeout=300)
     assert not ran.returncode, f"{command}\n{ran.stdout}\n{ran.stderr}"

@@ -429,7 +429,7 @@ class Context:
 
 @pytest.fixture
 def cupy(monkeypatch):
-    """What tensorgrad uses of CuPy, on NumPy: one device that notes what is asked of it."""
+    """The part of CuPy that tensorgrad uses, on NumPy: a device that records its calls."""
     asked = []
     note = lambda name: lambda *args, **kwargs: asked.append((name, *args))     # noqa: E731
 

@@ -236,7 +236,7 @@ def batches(iterator):
 
 
 def through_a_file(state):
-    """What `load(..., weights_only=True)` reads of a state."""
+    """Save a state, and read it with `load(..., weights_only=True)`."""
     file = io.BytesIO()
     tg.save(state, file)
     file.seek(0)
@@ -349,7 +349,7 @@ def flat(state):
 
 @pytest.mark.parametrize('before, after', [(0, 2), (2, 0), (2, 1)])
 def test_another_number_of_workers(before, after):
-    """It makes no difference where samples do not depend on who fetches them."""
+    """The number of workers may change if samples do not depend on the worker that fetches them."""
     goes_on(LOADERS['shuffled'], 4, num_workers=before, again=lambda: LOADERS['shuffled'](num_workers=after))
 
 

@@ -20,7 +20,7 @@ def begun(folder, *interpreter):
 
 
 def read(folder):
-    """What each rank found."""
+    """Return the results of each rank."""
     return [json.loads((folder / f"found{rank}").read_text()) for rank in range(2)]
 
 

@@ -341,7 +341,7 @@ class Grid:
 
 @pytest.fixture
 def toy():
-    """What a user writes for a new device: where arrays come from, and the ops that it can do."""
+    """A user's implementation of a new device: its arrays and its ops."""
     class ToyStorage(Storage):
         device = "toy"
         array_type = Grid

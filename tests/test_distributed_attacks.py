@@ -61,7 +61,7 @@ def stranger(port):
 
 
 def is_closed(connection):
-    """Whether the other side has closed the connection; what it sent before is read."""
+    """Read a connection to its end; return True when the other side has closed it."""
     try:
         while connection.recv(1 << 16):
             pass

@@ -18,7 +18,7 @@ QUICK = ["--epochs", "2", "--points", "256"]
 
 
 def run(*command, whole=True):
-    """What a command prints; `whole`: and ends well."""
+    """Run a command, and return its output; `whole`: it must succeed."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(list(map(str, command)), cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
     assert not whole or done.returncode == 0, done.stdout + done.stderr

@@ -53,7 +53,7 @@ can_draw = all(importlib.util.find_spec(name) for name in ("matplotlib", "PIL"))
 
 
 def run(example, *options, folder=ROOT, expect=0):
-    """What `python -m examples.…` prints."""
+    """Run `python -m examples.…`, and return its output."""
     command = [sys.executable, "-W", "error", "-m", f"examples.{example}", *options]
     environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}", "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, encoding="utf-8", timeout=300)

@@ -322,7 +322,7 @@ def test_E16_base_logger_comes_with_a_run_and_leaves_its_config(tmp_path):
 
 
 class Bar:
-    """What tqdm shows, as a list."""
+    """A stand-in for tqdm that records what it shows."""
 
     made = []
 

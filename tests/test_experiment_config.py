@@ -128,8 +128,8 @@ def test_E25_empty_texts_are_empty_configs(parser):
     [
         ("- 1", "a configuration is a mapping of keys to values, not a list of 1"),
         ("just text", "a configuration is a mapping of keys to values, not 'just text'"),
-        ("a: 1\nb: 2\na: 3", "a: line 3: the key stands twice in its mapping"),
-        ("a: {b: [{c: 1, c: 2}]}", "a.b[0].c: line 1: the key stands twice in its mapping"),
+        ("a: 1\nb: 2\na: 3", "a: line 3: the key occurs twice in its mapping"),
+        ("a: {b: [{c: 1, c: 2}]}", "a.b[0].c: line 1: the key occurs twice in its mapping"),
         ("a:\n  1: x", "a: line 2: keys are texts, not 1; put it in quotes"),
         ("a: {[1]: x}", "a: line 1: keys are texts, not a list of 1"),
         ("~: 1", "line 1: keys are texts, not null; put it in quotes"),
@@ -145,8 +145,8 @@ def test_E25_empty_texts_are_empty_configs(parser):
         ("a: !!int x", "a: line 1: 'x' is no int"),
         ("a: !!bool 1", "a: line 1: '1' is no bool"),
         ("a: *b", "a: line 1: the alias '*b' comes before its anchor"),
-        ("a: &b [1, *b]", "a[1]: line 1: the alias '*b' stands for a value that holds it"),
-        ("a: &b {c: {d: *b}}", "a.c.d: line 1: the alias '*b' stands for a value that holds it"),
+        ("a: &b [1, *b]", "a[1]: line 1: the alias '*b' refers to a value that contains it"),
+        ("a: &b {c: {d: *b}}", "a.c.d: line 1: the alias '*b' refers to a value that contains it"),
         ("a: {<<: 3}", "a: line 1: '<<' takes a mapping, or a list of them, not 3"),
         ("a: 1\n---\nb: 2", "line 2: a configuration is one document, and here a second one begins"),
         ("a: " + "9" * 401, "a: line 1: a number of more than 400 characters"),
@@ -251,7 +251,7 @@ def test_E34_huge_files_are_not_read(tmp_path):
 
 def test_E34_no_name_in_a_text_is_shown_raw():
     [line] = mistakes_of(loads, 'a: {"\\e[2J\\nx": 1, "\\e[2J\\nx": 2}')
-    assert line == r"a['\x1b[2J\nx']: line 1: the key stands twice in its mapping"
+    assert line == r"a['\x1b[2J\nx']: line 1: the key occurs twice in its mapping"
 
 
 @settings(deadline=None, max_examples=100)
@@ -281,7 +281,7 @@ def test_E25_load_reads_yaml_and_json(tmp_path):
     [
         ("[1]", "a mapping"),
         ("{", "not JSON"),
-        ('{"a": 1, "a": 2}', "'a' stands twice"),
+        ('{"a": 1, "a": 2}', "'a' occurs twice"),
         ("[" * 100_000, "not JSON"),
         ('{"a": ' + "[" * 40 + "]" * 40 + "}", "32 deep"),
         ('{"a": ' + "9" * 5000 + "}", "not JSON"),

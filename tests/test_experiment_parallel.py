@@ -179,7 +179,7 @@ def test_E38_processes_begin_if_all_can(project, monkeypatch, capsys):
     from tensorgrad.experiment import launch, parallel
 
     class Group(parallel.Alone):
-        """One of two processes, of which the other does as this one."""
+        """A group of two processes that behave alike; only this one exists."""
 
         world, told = 2, None
 

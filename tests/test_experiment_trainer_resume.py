@@ -107,7 +107,7 @@ CONFIGURATIONS = {
 
 
 def fitted(path, options, at=None, last=False, kind=None, resume=False):
-    """What a fit ends with: (module, trainer, streams, hooks called), or None if it was broken off."""
+    """Run a fit: return (module, trainer, streams, count of hooks, callbacks), or None if it was broken off."""
     torch.manual_seed(3)
     random.seed(3)
     module = Noisy()

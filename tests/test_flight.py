@@ -1,4 +1,5 @@
-"""What ranks saw last, and whether they agree: the log, fingerprints, time-outs, barriers that name who is missing."""
+"""The flight recorder of ranks: the log, fingerprints that reveal disagreement, time-outs, barriers that name
+missing ranks."""
 import re
 from datetime import timedelta
 

@@ -76,7 +76,7 @@ def xv(torch, **options):
 
 
 def duals(torch, compute, **options):
-    """What `compute(dual, level's module)` gives, unpacked."""
+    """Return the unpacked results of `compute(dual, torch.autograd.forward_ad)`."""
     ad = torch.autograd.forward_ad
     x, v = xv(torch, **options)
     with ad.dual_level():
@@ -219,7 +219,7 @@ def writes_in_place(torch):
 
 @program
 def hidden_memory_goes_stale_without_harm(torch):
-    """What a step saved may be written to after it: its tangent is known already."""
+    """Saved values may be overwritten after a step, because its tangent is computed already."""
     def compute(d, ad):
         w = torch.tensor([3., 4., 5.])
         y = d * w

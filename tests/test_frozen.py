@@ -1,4 +1,5 @@
-"""What is frozen costs nothing in backward: its gradient is not computed, and the way back ends where nothing is left to train."""
+"""Frozen parameters cost nothing in backward: their gradients are not computed, and backward ends where nothing is
+left to train."""
 from collections import Counter
 
 import pytest

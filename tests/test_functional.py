@@ -110,7 +110,7 @@ def arguments(engine):
 
 
 def evaluated(engine, call):
-    """What a call gives, the gradients of its arguments, and the arguments afterwards, as arrays."""
+    """Return the results of a call, the gradients of its arguments, and the arguments afterwards, as arrays."""
     engine.manual_seed(4)
     leaves, names = arguments(engine)
     names = vars(engine.nn.functional) | names | {"torch": engine}
@@ -163,7 +163,7 @@ def test_call(call):
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("call", refused)
 def test_refused(call):
-    """The same kind of exception, and arguments that are as they were."""
+    """A refused call raises PyTorch's type of exception, and leaves its arguments unchanged."""
     found = []
     for engine in (tensorgrad, torch):
         _, names = arguments(engine)

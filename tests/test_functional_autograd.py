@@ -48,7 +48,8 @@ def settings():
 
 
 def everything(torch, call):
-    """What a call comes to with all settings, for inputs that require grad and for others; and which results require grad."""
+    """Return the outcomes of a call with all settings, for inputs that require grad or not; and which results
+    require grad."""
     found = []
     for options in settings():
         for requires_grad in (False, True):

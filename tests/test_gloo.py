@@ -33,7 +33,8 @@ def numpy_of(dtype):
 
 
 def as_threads(size, program):
-    """What `program(rank)` gives on each of so many ranks, each a thread with a transport; the first error that a rank raised."""
+    """Run `program(rank)` on `size` ranks, each a thread with a transport; return the results, or raise the first
+    error."""
     store, results, errors = HashStore(), [None] * size, []
 
     def run(number):

@@ -26,7 +26,7 @@ OPS = "placeholder", "get_attr", "call_function", "call_method", "call_module", 
 
 
 class Engine:
-    """One of the two: its graph, its functions, its modules."""
+    """An engine, ours or PyTorch's: its graph, its functions, its modules."""
 
     def __init__(self, graph, package):
         self.Graph, self.package, self.nn, self.F = graph, package, package.nn, package.nn.functional
@@ -46,7 +46,7 @@ def small(Graph=Graph):
 
 
 def outcome(function):
-    """What a call gives, as text, or its error."""
+    """Return the result of a call as text, or its error."""
     try:
         return repr(function())
     except Exception as error:

@@ -45,7 +45,7 @@ def blocks(text):
 
 
 def printed(block, name, scope):
-    """What a block prints; the error that it ends with is its last line."""
+    """Run a block, and return its output; an error that ends it is the last line."""
     out = io.StringIO()
     code = compile("\n" * block.line + block.code, name, "exec", dont_inherit=True)        # the lines of a traceback are those of the text
     with contextlib.redirect_stdout(out), warnings.catch_warnings():

@@ -28,7 +28,7 @@ def written(obj, **options):
 
 @contextmanager
 def within(seconds=5.0, megabytes=50):
-    """What happens here takes no more time and memory than this."""
+    """Assert that the block takes no more time and memory than this."""
     tracemalloc.start()
     begin = time.process_time()
     try:
@@ -91,7 +91,7 @@ def watch(event, arguments):
 
 @pytest.fixture
 def events():
-    """What happens meanwhile that reading a file has no need of."""
+    """A list of audit events during the test that reading a file does not need."""
     global EVENTS
     if not getattr(sys, "_tensorgrad_watched", False):
         sys.addaudithook(watch)         # for good: there is no way to take it back

@@ -13,7 +13,8 @@ WAYS = ("get", "gradient", "number", "tensor", "written gradient", "put", "add")
 
 
 def part(rng, n, common):
-    """One part of an index for an axis of length n, as a function of the library; how many axes it takes."""
+    """Draw a part of an index for an axis of length n: return it as a function of the library, and the number of
+    axes it takes."""
     kind = rng.choice(("int", "int", "slice", "slice", "none", "tensor", "tensor", "list", "array", "range", "mask", "bool", "numpy int"))
     place = lambda: rng.randint(-n, n - 1) if n else 0  # noqa: E731
     if kind == "int":

@@ -45,7 +45,7 @@ def lively(state, seed=0):
 
 
 def untrained(build):
-    """What `build` makes, ready for inference, with a state dict to write to."""
+    """Return the model of `build` in evaluation mode, and its state dict to write to."""
     model = build().eval()
     return model, {name: value.detach() for name, value in model.state_dict().items()}
 

@@ -382,7 +382,7 @@ def test_computes_as_pytorch(name, args, kwargs, x, flags, training):
 @oracle
 @cases
 def test_exchanges_state_with_pytorch(name, args, kwargs, x, flags):
-    """What one library has trained, the other can load, and says the same."""
+    """A state that one library has trained can be loaded by the other, and gives the same results."""
     for one, other in ((tg, torch), (torch, tg)):
         giver, taker = build(one, name, args, kwargs), build(other, name, args, kwargs)
         if name.startswith("Lazy"):

@@ -171,20 +171,20 @@ def same(one, other):
 
 
 def shapes(x):
-    """What `get_output_shape` is told."""
+    """Return the argument for `get_output_shape`."""
     each = [[tuple(t.shape) for t in v] if isinstance(v, tuple) else tuple(v.shape) for v in x]
     return each[0] if len(each) == 1 else each
 
 
 def without_batch(shape):
-    """The same with an unknown batch."""
+    """Return the shape with an unknown batch."""
     return (None, *shape[1:]) if isinstance(shape, tuple) else [without_batch(part) for part in shape]
 
 
 # ── tests ─────────────────────────────────────────────────────────────────────────────────────
 @table
 def test_is_the_module_of_nn(name, args, kwargs, x, module, function, then):
-    """The same numbers are drawn for the parameters, the same is computed, and the same gradients come back."""
+    """A layer draws the parameters of its module of nn, computes its results, and gets its gradients."""
     layer = make(name, args, kwargs)
     if function:
         assert same(called(layer, x), function(*given(x)))

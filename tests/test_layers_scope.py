@@ -321,7 +321,7 @@ manager.parser.add_argument('--scale', type=float, default=1.0)
 
 
 def run_script(*args, **kwargs):
-    """What a script prints, and how it ends."""
+    """Run a script, and return the completed process."""
     return subprocess.run(**script(*args, **kwargs), capture_output=True, timeout=60)
 
 

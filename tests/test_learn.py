@@ -75,7 +75,7 @@ def test_notebooks_are_up_to_date(capsys):
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_notebooks_are_notebooks(name):
-    """What nbformat 4.5 asks for."""
+    """Notebooks follow nbformat 4.5."""
     document = json.loads((FOLDER / f"{name}.ipynb").read_text(encoding="utf-8"))
     assert (document["nbformat"], document["nbformat_minor"]) == (4, 5) and set(document) == {"cells", "metadata", "nbformat", "nbformat_minor"}
     ids = [cell["id"] for cell in document["cells"]]

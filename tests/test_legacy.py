@@ -347,7 +347,7 @@ def test_T31_optimizers_find_the_valley(name, config, steps, close):
 
 
 def test_T31_optimizers_agree_with_todays():
-    """One trajectory of each method that is today's, in today's class."""
+    """Each method with a present class follows that class's trajectory."""
     target = torch.tensor([3., -1.], dtype=torch.float64)
     for name, config, kind, options in [
             ("sgd", {"learningRate": 0.1, "momentum": 0.5, "dampening": 0, "weightDecay": 0.01}, torch.optim.SGD,

@@ -41,7 +41,7 @@ def definition(name):
 
 
 def both(name, *args, **params):
-    """What the kernel gives, and what the formula gives."""
+    """Return the results of the kernel and of the formula."""
     with np.errstate(all="ignore"):
         found = OPS[name].kernels[NumpyStorage](*args, **params), definition(name)(Formulas(), *args, **params)
     return [parts if isinstance(parts, tuple) else (parts,) for parts in found]

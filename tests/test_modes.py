@@ -1,4 +1,4 @@
-"""Whether the tape is on: no_grad, enable_grad, set_grad_enabled and inference_mode, nested, as decorators, in threads."""
+"""Modes of the tape: no_grad, enable_grad, set_grad_enabled and inference_mode, nested, as decorators, in threads."""
 import threading
 
 import pytest
@@ -331,7 +331,7 @@ def test_anomaly_mode_and_hooks_are_a_threads_own():
 
 
 def test_a_new_thread_shares_no_state_of_the_tape_with_others():
-    """It begins with the defaults and the registered writer, whatever is on in the thread that starts it."""
+    """A new thread begins with the defaults and the registered writer, whatever the state of the thread that starts it."""
     found = []
 
     def states():

@@ -77,7 +77,7 @@ def test_at_a_time_limit_each_rank_prints_what_it_has_seen():
 
 
 class Ranks:
-    """What the guard needs of a group."""
+    """The part of a group that the guard uses."""
 
     rank, size, label, timeout, log = 1, 2, "pretended", timedelta(seconds=60), str
 

@@ -1,4 +1,4 @@
-"""What the kernels on NumPy share: threads, blocks that do not fit, and memory that is kept where there are no compiled ones."""
+"""Common properties of NumPy kernels: threads, partial blocks, and reused memory where there are no compiled kernels."""
 import os
 import subprocess
 import sys
@@ -309,7 +309,7 @@ def test_updates_in_blocks_are_those_of_one(monkeypatch, two_threads, name, numb
 
 
 def test_whatever_is_begun_is_waited_for(two_threads):
-    """What nobody has begun is given up."""
+    """Parts that no thread has begun are given up."""
     began, go_on, done = threading.Event(), threading.Event(), []
 
     def task(part):

@@ -116,7 +116,7 @@ def mobilenet():
 
 
 class Gpt(nn.Module):
-    """One block of a transformer over characters, with attention written out or not."""
+    """A block of a transformer over characters, with attention written out or not."""
 
     def __init__(self, written_out, approximate="none", vocabulary=17, width=16, heads=2, context=8):
         super().__init__()

@@ -194,7 +194,7 @@ def check_second(op, sample, dtype):
 
 
 def takes_floats(sample):
-    """Whether there are inputs whose dtype the test chooses."""
+    """Return True if there are inputs whose dtype the test chooses."""
     return any(isinstance(each, Values) and each.kind == "f" for each in sample.inputs)
 
 
@@ -282,7 +282,7 @@ def check_dtype(op, sample, dtype):
 
 
 def stretched(array):
-    """The same values with gaps between them, and the axes in the other order."""
+    """Return the values with gaps between them, and the axes in reverse memory order."""
     if not is_array(array) or not array.ndim:
         return array
     wide = np.repeat(array.T.copy(), 2, axis=0)[::2].T

@@ -1,4 +1,5 @@
-"""What packages over PyTorch ask for beside its public functions: operators of their own, names to import, writes through views, 8-bit floats."""
+"""Features that packages use beside public functions: custom operators, names to import, writes through views, 8-bit
+floats."""
 import importlib
 import textwrap
 

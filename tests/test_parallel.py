@@ -35,7 +35,7 @@ def gradients(module, *args, **kwargs):
 
 
 class Shared(nn.Module):
-    """The same weight in two places."""
+    """A module with a weight in two places."""
 
     def __init__(self):
         super().__init__()

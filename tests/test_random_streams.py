@@ -129,7 +129,7 @@ class Pair:
         self.torch, self.ours, self.theirs = torch, seeded(seed), torch.Generator().manual_seed(seed)
 
     def same(self, mine, tensor, *what):
-        """What both drew: the same bits, and the same state afterwards."""
+        """Assert that both drew the same bits, and have the same state afterwards."""
         other = to_numpy(tensor)
         assert (mine.dtype, mine.shape) == (other.dtype, other.shape), what
         different = np.flatnonzero(bits(mine) != bits(other))

@@ -1,4 +1,4 @@
-"""What is shipped: one small pure wheel that needs NumPy alone, and texts without slips."""
+"""The shipped files: a small pure wheel that needs NumPy alone, and texts without slips."""
 
 import os
 import re

@@ -1,4 +1,5 @@
-"""What steps save: writes to it are noticed, hooks may keep it elsewhere, and anomaly mode says where a step was made."""
+"""Saved values of steps: writes to them are detected, hooks may keep them elsewhere, anomaly mode tells where a step
+was made."""
 import warnings
 
 import pytest

@@ -118,7 +118,7 @@ def test_resuming_changes_nothing(make):
 
 @pytest.mark.parametrize('name', ['step', 'multistep', 'constant', 'linear', 'exponential', 'polynomial', 'cosine'])
 def test_closed_form(name):
-    """What the steps come to, one by one, is what the closed form says of the epoch."""
+    """Single steps reach the rates that the closed form gives for the epoch."""
     make = dict(SCHEDULES)[name]
     optimizer, other = optimizer_of(tg), optimizer_of(tg)
     scheduler, jumping = make(lr_scheduler, optimizer), make(lr_scheduler, other)

@@ -1,4 +1,5 @@
-"""What tensorgrad promises: names, constants, tensors, backward, the extension points, modules. One short check each."""
+"""The promises of tensorgrad: names, constants, tensors, backward, the extension points, modules; a short check of
+each."""
 import threading
 
 import numpy as np

@@ -168,7 +168,7 @@ def strict():
 
 
 def scale(name, x, value):
-    """What an error is measured by: the value or, for functions with many zeros, the size they swing to."""
+    """Return the scale of an error: the value or, for functions with many zeros, their amplitude."""
     if name.startswith("bessel"):
         return max(abs(value), min(1, math.sqrt(2 / (math.pi * abs(x)))))
     return max(abs(value), 1) if x < 0 and name in ("lgamma", "digamma", "polygamma", "zeta") else abs(value)

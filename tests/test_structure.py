@@ -145,7 +145,7 @@ def names_in(target):
 
 
 def targets(statement):
-    """What a statement assigns to, deletes, or sets by `setattr`."""
+    """Yield the targets that a statement assigns to, deletes, or sets by `setattr`."""
     found = statement.targets if isinstance(statement, (ast.Assign, ast.Delete)) else \
         [statement.target] if isinstance(statement, (ast.AnnAssign, ast.AugAssign, ast.For)) else []
     for target in found:

@@ -160,7 +160,7 @@ def zoo(torch):
 
 
 def told(summary, model, settings):
-    """What summary prints, and its totals; or its error and the error behind."""
+    """Return the output of summary and its totals, or its error and that error's cause."""
     screen = io.StringIO()
     with warnings.catch_warnings(), contextlib.redirect_stdout(screen):
         warnings.simplefilter("ignore")

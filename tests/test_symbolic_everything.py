@@ -86,7 +86,7 @@ COMPARED = {"x==None", "x!=None", 'x=="a"', "x==[1, 2]", "x==np.ones(2)", "i.to(
 
 
 def takes_nodes(expression, names):
-    """Whether one of the tensors that have a name is in the expression; not as `out`, which is written to and no node."""
+    """Return True if the expression has a named tensor; not as `out`, which is written to and cannot be a node."""
     return expression not in COMPARED and "out=" not in expression and any(isinstance(names.get(name), torch.Tensor) for name in words(expression))
 
 

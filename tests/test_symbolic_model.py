@@ -446,7 +446,7 @@ class TestDepth:
 
 
 def test_threads():
-    """One model called by several threads at once gives what it gives one after the other, with and without generated source."""
+    """Concurrent calls of a model from several threads equal sequential ones, with and without generated source."""
     x, y = Input((8,)), Input((8,))
     layers = [nn.Linear(8, 8) for _ in range(6)]
     h = x

@@ -46,7 +46,7 @@ def toy_resnet(on):
 
 
 class PlainResNet(nn.Module):
-    """The same as a class."""
+    """The network as a class."""
 
     def __init__(self):
         super().__init__()

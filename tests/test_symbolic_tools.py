@@ -1,4 +1,4 @@
-"""What stands around graphs: settings, layers for operations, questions to models, algorithms on graphs, pictures."""
+"""Tools around graphs: settings, layers for operations, queries of models, algorithms on graphs, pictures."""
 import pickle
 import subprocess
 import sys

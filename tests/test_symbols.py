@@ -37,7 +37,7 @@ def described(tree, strides=True):
 
 
 def selects(op, arrays):
-    """Whether a mask says how many elements there are, and it is not one value that is put there."""
+    """Return True if a mask determines the number of elements, other than for a single value that is put there."""
     arrays = [a for a in arrays if isinstance(a, np.ndarray)]
     if op.opname == "index_put":
         return arrays[1].size != 1 and any(a.dtype == "bool" for a in arrays[2:])

@@ -51,7 +51,7 @@ def comparable(event):
 
 
 def written(program, torch, folder):
-    """What the program `program(writer, torch)` writes: {folder: events}, and its other files."""
+    """Run `program(writer, torch)`, and return the written {folder: events}, and its other files."""
     torch.manual_seed(0)
     with importlib.import_module(f"{torch.__name__}.utils.tensorboard").SummaryWriter(folder) as writer:
         program(writer, torch)
@@ -209,7 +209,7 @@ def embeddings(w, torch):
 @reads
 @pytest.mark.parametrize("program", PROGRAMS, ids=[program.__name__ for program in PROGRAMS])
 def test_what_pytorch_writes(program, tmp_path):
-    """The same messages, field by field, in the same files."""
+    """Both libraries write the same messages, field by field, to the same files."""
     torch = pytest.importorskip("torch")
     (ours, files), (theirs, expected) = (written(program, library, tmp_path / library.__name__) for library in (tensorgrad, torch))
     assert list(ours) == list(theirs)
@@ -508,7 +508,7 @@ def test_many_threads(tmp_path):
 
 
 def test_the_end_of_a_program(tmp_path):
-    """What was not flushed is written when the program ends, by an error too."""
+    """Events that were not flushed are written when the program ends, even by an error."""
     program = (f"from tensorgrad.utils.tensorboard import SummaryWriter\nw = SummaryWriter({str(tmp_path)!r})\n"
                "for i in range(7): w.add_scalar('a', i, i)\nraise SystemExit(3)")
     assert subprocess.run([sys.executable, "-W", "error", "-c", program], cwd=ROOT, timeout=60).returncode == 3

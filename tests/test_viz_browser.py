@@ -119,7 +119,7 @@ def test_pictures_without_overlaps(name, make, width):
 
 
 def inside_their_boxes(page):
-    """Whether every line of text fits the box that it is written in."""
+    """Return True if every line of text fits its box."""
     return page.evaluate("""() => [...document.querySelectorAll('.node, .group.closed')].every(box => {
         const around = box.querySelector('rect').getBoundingClientRect();
         return [...box.querySelectorAll('text')].every(text => {

@@ -27,7 +27,7 @@ def tensors(n, *shape, dtype=torch.float64):
 
 
 def expected(kind, given, root):
-    """What NumPy says that each rank gets."""
+    """Compute each rank's result with NumPy."""
     arrays = [tensor.numpy() for tensor in given]
     total, n = sum(arrays), len(arrays)
     if kind == "reduce_scatter":

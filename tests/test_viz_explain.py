@@ -212,7 +212,7 @@ def test_a_gradient_to_start_with():
 
 
 def test_values_of_the_forward():
-    """What the tape holds, and what can be computed from that; never a value that was written over."""
+    """Values come from the tape, or are computed from it; never from memory that was overwritten."""
     x, w = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor([3.0, 4.0], requires_grad=True)
     y = ((x * w) + w).sum()
     values = [step.values[0].text() for step in explain(y).forward]

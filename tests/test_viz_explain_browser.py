@@ -127,7 +127,7 @@ def test_dragging_the_slider():
 
 
 def test_playing():
-    """It goes on by itself, until it is stopped or at the end. Time is the test's."""
+    """Playing advances by itself, until it is stopped or at the end. The test controls the clock."""
     with opened("<p>") as page:
         page.clock.install()
         page.set_content(scalars().html())

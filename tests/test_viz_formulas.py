@@ -130,7 +130,7 @@ def balanced(text):
 
 
 def test_most_rules_are_formulas():
-    """What is said in words are loops and lists of cases, and few; nothing is left to the source."""
+    """Only loops and lists of cases are described in words, and few rules are; none refers to the source."""
     rules = [(name, rule) for name, op in OWN.items() for rule in formulas(op).rules.values()]
     assert not [name for name, rule in rules if rule == ELSEWHERE]
     assert sum(isinstance(rule, Words) for _, rule in rules) < len(rules) / 5

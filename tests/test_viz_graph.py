@@ -357,7 +357,7 @@ def test_hostile_names_are_text(name):
 
 
 def is_dot(written):
-    """Whether every line is of the few kinds that DOT text consists of here."""
+    """Return True if every line is of the few kinds that DOT text consists of here."""
     string = r'"(?:[^"\\]|\\.)*"'
     attributes = rf' ?\[(?:\w+=(?:{string}|[\w.#]+) ?)+\]'
     lines = rf'digraph {{|  (?:node|edge){attributes}| +(?:subgraph {string} {{|}}|{string}(?: -> {string})?(?:{attributes})?|(?:\w+=(?:{string}|\w+) ?)+)|}}'

@@ -49,7 +49,7 @@ RUN = """() => {
 
 
 def run_of(made, loss, leaves):
-    """What the page is given: a program, leaves, and what the engine gives for them."""
+    """Return the page's input: a program, leaves, and the engine's results for them."""
     gradients = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True, retain_graph=True)
     places = {leaf["name"]: leaf["place"] for leaf in made["leaves"]}
     return {"program": made, "leaves": {name: packed(leaf.detach().numpy()) for name, leaf in leaves.items()}, "loss": packed(loss.detach().numpy()),

@@ -1,4 +1,4 @@
-"""One reading of the tape feeds every picture and text: what it knows, and how the modules of viz build on each other."""
+"""A single reading of the tape feeds every picture and text: its contents, and the layers of viz's modules."""
 import ast
 import sys
 from itertools import pairwise

@@ -212,7 +212,7 @@ def sigmoid(x):
 
 
 def through_time(x, w_ih, w_hh, before, deltas, hidden):
-    """What the words for recurrent layers say of the gates' gradients."""
+    """Compute the gradients as the words for recurrent layers describe them."""
     return {"x": np.stack([d @ w_ih for d in deltas]), "w_ih": sum(d.T @ v for d, v in zip(deltas, x, strict=True)),
             "w_hh": sum(d.T @ h for d, h in zip(hidden, before, strict=True)), "b_ih": sum(d.sum(0) for d in deltas), "b_hh": sum(d.sum(0) for d in hidden)}
 

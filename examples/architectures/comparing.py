@@ -1,15 +1,15 @@
-"""Whether two networks are the same one, written twice."""
+"""Check that two implementations of a network are equivalent."""
 
 import tensorgrad as torch
 
 
 def parameter_count(model):
-    """The number of weights; a shared one counts once."""
+    """Count the weights; a shared one counts once."""
     return sum(p.numel() for p in model.parameters())
 
 
 def copy_weights(source, target):
-    """Give `target` the parameters and buffers of `source`, one after the other: names may differ, order and shapes may not."""
+    """Copy the parameters and buffers of `source` to `target`, in order: names may differ, order and shapes may not."""
     pairs = []
     for kind in ("parameters", "buffers"):
         theirs, ours = list(getattr(source, kind)()), list(getattr(target, kind)())
@@ -23,7 +23,7 @@ def copy_weights(source, target):
 
 @torch.no_grad()
 def same_outputs(one, other, inputs):
-    """Whether two networks, which are put into evaluation mode, give the same for the same inputs, but for rounding."""
+    """Return True if two networks, in evaluation mode, compute equal outputs up to rounding."""
     ours, theirs = one.eval()(*inputs), other.eval()(*inputs)
     if not isinstance(ours, tuple):
         ours, theirs = (ours,), (theirs,)

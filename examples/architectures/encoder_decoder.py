@@ -7,7 +7,7 @@ from tensorgrad.symbolic import Input, SymbolicModel
 
 
 def symbolic(channels=3):
-    """Two graphs, one for each half, and a third in which the halves are the layers."""
+    """Build a graph for each half, and a third graph whose layers are the halves."""
     picture = Input((channels, 28, 28))
     x = nn.Conv2d(picture.C, 16, 3)(picture).relu()
     x = nn.Conv2d(x.C, 32, 3)(x).relu()
@@ -28,7 +28,7 @@ def symbolic(channels=3):
 
 
 def layers(channels=3):
-    """Layers that find out by themselves what they are put on; only the shape in the middle is to be said."""
+    """Build layers that infer their input sizes; only the shape in the middle is given."""
     encoder = L.Sequential(
         L.Conv2d(16, 3), L.ReLU(), L.Conv2d(32, 3), L.ReLU(), L.MaxPool2d(3),
         L.Conv2d(32, 3), L.ReLU(), L.Conv2d(16, 3), L.ReLU(), L.AdaptiveMaxPool2d(1), L.Flatten())
@@ -39,7 +39,7 @@ def layers(channels=3):
 
 
 class Autoencoder(nn.Module):
-    """(N, channels, 28, 28) to (N, 1, 28, 28). Somebody had to work out that 4 × 4 pixels are left for the last pooling."""
+    """(N, channels, 28, 28) to (N, 1, 28, 28). The 4 × 4 pixels before the last pooling were computed by hand."""
 
     def __init__(self, channels=3):
         super().__init__()
@@ -68,5 +68,5 @@ plain = Autoencoder
 
 
 def inputs():
-    """What the network can be tried on."""
+    """Return example inputs."""
     return (torch.rand(2, 3, 28, 28),)

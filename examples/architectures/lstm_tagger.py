@@ -1,4 +1,6 @@
-"""An LSTM that says which words are articles, nouns and verbs: 405 parameters. `python -m examples.architectures.lstm_tagger` trains it."""
+"""An LSTM that tags words as articles, nouns or verbs: 405 parameters. `python -m examples.architectures.lstm_tagger`
+trains it.
+"""
 
 import tensorgrad as torch
 from tensorgrad import layers as L
@@ -15,12 +17,12 @@ WORDS, TAGS = len(VOCABULARY), 3
 
 
 def encode(sentence):
-    """The numbers of the words, as a batch of one sentence: (1, length)."""
+    """Return the numbers of the words, as a batch of one sentence: (1, length)."""
     return torch.tensor([[VOCABULARY.index(word) for word in sentence.split()]])
 
 
 def symbolic(words=WORDS, tags=TAGS, width=6):
-    """Neither the number of sentences is known, nor their length. What an LSTM returns is taken apart as usual."""
+    """Build a graph for any number of sentences of any length; the LSTM's tuple is unpacked as usual."""
     sentence = Input((None,), dtype=torch.int64)
     x = nn.Embedding(words, width)(sentence)
     outputs, (hidden, cell) = nn.LSTM(x.features, width, batch_first=True)(x)
@@ -28,7 +30,8 @@ def symbolic(words=WORDS, tags=TAGS, width=6):
 
 
 def layers(words=WORDS, tags=TAGS, width=6):
-    """The same for sentences of any number and length; `TimeDistributed` is not needed, for `Linear` acts on the last axis."""
+    """Build layers for any number of sentences of any length. `Linear` acts on the last axis, so `TimeDistributed`
+    is not needed."""
     tagger = L.Sequential(L.Embedding(words, width), L.LSTM(width, return_sequences=True), L.Linear(tags))
     return tagger.build((None, None))
 
@@ -51,12 +54,12 @@ plain = Tagger
 
 
 def inputs():
-    """What the network can be tried on."""
+    """Return example inputs."""
     return (torch.randint(WORDS, (2, 7)),)
 
 
 def train(model, epochs=300):
-    """Learn the lessons by heart. Returns the last loss."""
+    """Fit the training sentences, and return the last loss."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     criterion = nn.CrossEntropyLoss()
     for _ in range(epochs):
@@ -70,7 +73,7 @@ def train(model, epochs=300):
 
 @torch.no_grad()
 def tag(model, sentence):
-    """The most likely tag of each word."""
+    """Return the most likely tag of each word."""
     return model(encode(sentence))[0].argmax(1).tolist()
 
 

@@ -1,4 +1,6 @@
-"""A toy ResNet for pictures of 32×32 pixels: two blocks that add to what they were given. 223,242 parameters, sixteen lines in either notation."""
+"""A toy ResNet for pictures of 32×32 pixels, with two residual blocks: 223,242 parameters, sixteen lines in either
+notation.
+"""
 
 import tensorgrad as torch
 from tensorgrad import layers as L
@@ -7,7 +9,7 @@ from tensorgrad.symbolic import Input, SymbolicModel
 
 
 def symbolic(classes=10):
-    """Layers are called with symbols: `layer(x)`."""
+    """Call layers with symbols: `layer(x)`."""
     picture = Input((3, 32, 32))
     x = nn.Conv2d(picture.C, 32, 3)(picture).relu()
     x = nn.Conv2d(x.C, 64, 3)(x).relu()
@@ -27,7 +29,7 @@ def symbolic(classes=10):
 
 
 def chained(classes=10):
-    """Symbols are called with layers: `x(layer)`, and what comes of it with the next one."""
+    """Call symbols with layers: `x(layer)(next_layer)`."""
     picture = Input((3, 32, 32))
     x = picture(nn.Conv2d(picture.C, 32, 3))(nn.ReLU())
     x = x(nn.Conv2d(x.C, 64, 3))(nn.ReLU())
@@ -47,7 +49,7 @@ def chained(classes=10):
 
 
 def layers(classes=10):
-    """Layers count nothing: what is given is what they make, not what they are put on."""
+    """Build layers from their output sizes; they infer their input sizes."""
     picture = L.Placeholder((None, 3, 32, 32))
     first = L.Sequential(L.Conv2d(32, 3), L.ReLU(), L.Conv2d(64, 3), L.ReLU(), L.MaxPool2d(3))(picture)
 
@@ -60,7 +62,7 @@ def layers(classes=10):
 
 
 class ToyResNet(nn.Module):
-    """(N, 3, 32, 32) to (N, classes). The layers stand in one place and their use in another, and 7 × 7 was worked out by hand."""
+    """(N, 3, 32, 32) to (N, classes). Layers are defined apart from their use, and 7 × 7 was computed by hand."""
 
     def __init__(self, classes=10):
         super().__init__()
@@ -87,5 +89,5 @@ plain = ToyResNet
 
 
 def inputs():
-    """What the network can be tried on."""
+    """Return example inputs."""
     return (torch.rand(2, 3, 32, 32),)

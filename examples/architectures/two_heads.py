@@ -1,4 +1,4 @@
-"""Two pictures in, two answers out: what a grey and a coloured picture show is decided together. 614,228 parameters."""
+"""A network with two inputs and two outputs: it classifies a grey and a coloured picture jointly. 614,228 parameters."""
 
 import tensorgrad as torch
 from tensorgrad import layers as L
@@ -7,7 +7,7 @@ from tensorgrad.symbolic import Input, SymbolicModel
 
 
 def look(picture):
-    """200 features of a picture of any size."""
+    """Return 200 features of a picture of any size."""
     x = nn.Conv2d(picture.C, 16, 3)(picture)
     x = nn.MaxPool2d(3)(x).relu().flatten(1)
     return nn.Linear(x.features, 200)(x)
@@ -62,5 +62,5 @@ plain = TwoHeads
 
 
 def inputs():
-    """What the network can be tried on."""
+    """Return example inputs."""
     return torch.rand(2, 1, 28, 28), torch.rand(2, 3, 32, 32)

@@ -9,7 +9,7 @@ STAGES = 64, 128, 256, 512, 512     # channels; each stage has two convolutions 
 
 
 def symbolic(classes=10):
-    """A loop, in which `x` knows how many channels it has."""
+    """Build the graph in a loop; `x` knows its number of channels."""
     picture = x = Input((3, 32, 32))
     for channels in STAGES:
         for _ in range(2):
@@ -21,7 +21,7 @@ def symbolic(classes=10):
 
 
 def layers(classes=10):
-    """A list of layers, none of which needs to know what comes before it."""
+    """Build a list of layers, which infer their input sizes."""
     def stage(channels):
         return [layer for _ in range(2) for layer in (L.Conv2d(channels, 3, padding=1, bias=False), L.BatchNorm2d(), L.ReLU())] + [L.MaxPool2d(2)]
     features = [layer for channels in STAGES for layer in stage(channels)]
@@ -40,7 +40,7 @@ class VGG(nn.Module):
                 inputs = channels
             layers.append(nn.MaxPool2d(2))
         self.features = nn.Sequential(*layers)
-        self.head = nn.Linear(512, classes)     # five times halved, one pixel is left
+        self.head = nn.Linear(512, classes)     # one pixel is left after halving five times
 
     def forward(self, pictures):
         return self.head(self.features(pictures).flatten(1))
@@ -50,5 +50,5 @@ plain = VGG
 
 
 def inputs():
-    """What the network can be tried on."""
+    """Return example inputs."""
     return (torch.rand(2, 3, 32, 32),)

@@ -9,7 +9,7 @@ BLOCKS = 2                                  # in each group
 
 
 def block(x, channels, stride):
-    """A function from symbol to symbol: what a block is made of is decided by what it is given."""
+    """Apply a block to a symbol; its layers depend on the symbol's channels."""
     normed = nn.BatchNorm2d(x.C)(x).relu()
     if x.C != channels:
         x = nn.Conv2d(x.C, channels, 1, stride, bias=False)(normed)
@@ -19,7 +19,7 @@ def block(x, channels, stride):
 
 
 def symbolic(classes=10):
-    """Blocks in a loop."""
+    """Build the graph from blocks in a loop."""
     picture = Input((3, 32, 32))
     x = nn.Conv2d(picture.C, 16, 3, padding=1)(picture)
     for channels, stride in GROUPS:
@@ -69,5 +69,5 @@ plain = WideResNet
 
 
 def inputs():
-    """What the network can be tried on."""
+    """Return example inputs."""
     return (torch.rand(2, 3, 32, 32),)

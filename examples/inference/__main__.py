@@ -82,7 +82,7 @@ def classify(args):
 
 
 def names_of_classes(file):
-    """Number → name: from lines, a list in JSON, or a table in JSON of names or of lists that end in one."""
+    """Read {number: name} from lines, a JSON list, or a JSON object of names or of lists whose last item is the name."""
     text = Path(file).read_text(encoding="utf-8")
     if not text.lstrip().startswith(("[", "{")):
         return dict(enumerate(text.splitlines()))
@@ -123,7 +123,7 @@ def go_on(args):
 
 
 def configuration(args, state, gpt2):
-    """The sizes of the model, and where they come from."""
+    """Return the sizes of the model, and their source."""
     beside = Path(args.weights).with_name("config.json")
     if args.config in gpt2.SIZES:
         return gpt2.SIZES[args.config], f"--config {args.config}"
@@ -136,7 +136,7 @@ def configuration(args, state, gpt2):
 
 
 def tokenizer(args, size):
-    """What makes tokens of text, for a model that knows `size` of them: the last ones may stand for nothing, so that they come to a round number."""
+    """Return the tokenizer for a model of `size` tokens, up to 128 of which may be unused, to make the number round."""
     from examples.inference.tokenizer import BPE, FILES, Bytes
     folder = Path(args.vocab or Path(args.weights).parent)
     there = any((folder / name).is_file() for name, _ in FILES)
@@ -152,11 +152,11 @@ def tokenizer(args, size):
 def main(argv=None):
     args = options().parse_args(argv)
     if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="backslashreplace")       # for terminals that cannot show every letter
+        sys.stdout.reconfigure(errors="backslashreplace")       # for terminals that lack some letters
     try:
         args.run(args)
         sys.stdout.flush()
-    except BrokenPipeError:                                     # the reader has seen enough
+    except BrokenPipeError:                                     # of `… | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         print()

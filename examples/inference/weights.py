@@ -1,4 +1,4 @@
-"""Reading files of weights, and saying what is wrong with those that do not fit."""
+"""Read files of weights, and explain why a file does not fit a model."""
 
 import pickle
 from pathlib import Path
@@ -7,8 +7,10 @@ import tensorgrad as torch
 
 
 def read(file):
-    """The state dict in a file: .safetensors, or what `torch.save` wrote (.pt, .pth, .bin). No code in it is run, and what can be is left on the disk
-    until it is used. OSError, or ValueError for a file that does not hold a state dict."""
+    """Return the state dict in a file: .safetensors, or a file of `torch.save` (.pt, .pth, .bin).
+
+    No code in it is run; tensors are memory-mapped if possible. OSError, or ValueError for a file without a state dict.
+    """
     with open(file, "rb") as opened:
         head = opened.read(9)
     try:
@@ -32,9 +34,9 @@ def read(file):
 
 
 def misfit(model, state):
-    """What differs between a model's parameters and those of a state dict, in words; "" if nothing does."""
+    """Describe the differences between a model's parameters and a state dict; "" if there are none."""
     expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
-    missing = [name for name in expected if name not in state and not name.endswith("num_batches_tracked")]     # which old files lack
+    missing = [name for name in expected if name not in state and not name.endswith("num_batches_tracked")]     # old files lack it
     unexpected = [name for name in state if name not in expected]
     shapes = [f"{name} is {tuple(state[name].shape)}, not {shape}" for name, shape in expected.items() if name in state and tuple(state[name].shape) != shape]
     found = [("lacks", missing), ("has besides", unexpected), ("has other shapes:", shapes)]
@@ -42,7 +44,10 @@ def misfit(model, state):
 
 
 def fitted(build, state, file, name, others=()):
-    """The model that `build()` makes, with these weights, ready for use. ValueError tells what does not fit, and which of `others`, (name, build), does."""
+    """Return the model of `build()` with these weights, in evaluation mode.
+
+    ValueError tells the differences, and which of `others`, (name, build), fits.
+    """
     with torch.device("meta"):          # no memory and no random numbers for weights that are about to be replaced
         model = build()
         if wrong := misfit(model, state):

@@ -1,4 +1,4 @@
-"""What both digit readers do: read options and data, train, evaluate after each epoch, draw a picture."""
+"""The common program of both digit readers: read options and data, train, evaluate after each epoch, draw a picture."""
 
 import time
 
@@ -14,14 +14,14 @@ from tensorgrad.utils.data import DataLoader
 
 
 def digit_options(description, lr, out):
-    """The options of a digit reader."""
+    """Return the parser of a digit reader's options."""
     parser = data_options(training_options(description, lr), epochs=20)
     parser.add_argument("--out", default=out, metavar="PNG", help="where the picture goes; '' for none")
     return parser
 
 
 def data_options(parser, epochs):
-    """The parser, with the options that say which images to take, and how often."""
+    """Add options for the images and the number of epochs to a parser, and return it."""
     parser.add_argument("--epochs", type=positive, default=epochs, metavar="N", help="passes over the training images")
     parser.add_argument("--truncate_train", type=positive, default=10000, metavar="N",
                         help="train on at most so many images (9,000 come with the examples)")
@@ -32,7 +32,7 @@ def data_options(parser, epochs):
 
 
 def run(model, args):
-    """Train `model` as `args` say. Returns its last accuracy on the test images."""
+    """Train `model` with the options `args`, and return its last accuracy on the test images."""
     train_set, test_set = load(args.data_dir)
     train_set, test_set = truncate(train_set, args.truncate_train), truncate(test_set, args.truncate_test)
     train_loader = DataLoader(train_set, args.batch_size, shuffle=True)

@@ -1,1 +1,1 @@
-"""What the examples share: an IDX reader, a progress bar, an evaluator, a trainer, pictures, command-line options."""
+"""Common parts of the examples: an IDX reader, a progress bar, an evaluator, a trainer, pictures, command-line options."""

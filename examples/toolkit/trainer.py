@@ -5,14 +5,14 @@ from examples.toolkit.progress import ProgressBar
 
 
 class Trainer:
-    """A classifier, its loss and its optimizer; a schedule, if there is one, steps after every batch."""
+    """A classifier with its loss and optimizer; a schedule, if given, steps after every batch."""
 
     def __init__(self, model, loss, optimizer, schedule=None, device="cpu"):
         self.model = model.to(device)
         self.loss, self.optimizer, self.schedule, self.device = loss, optimizer, schedule, device
 
     def train(self, loader, title):
-        """One epoch. Returns the loss of every step."""
+        """Train an epoch, and return the loss of every step."""
         self.model.train()
         losses, right, seen = [], 0, 0
         bar = ProgressBar(loader, prefix=title)
@@ -35,7 +35,7 @@ class Trainer:
 
     @torch.no_grad()
     def evaluate(self, loader, evaluator):
-        """Let `evaluator` see the model's answers to everything in `loader`."""
+        """Pass the model's outputs for all batches of `loader` to `evaluator`."""
         self.model.eval()
         for inputs, labels in loader:
             evaluator.update(self.model(inputs.to(self.device)), labels.to(self.device))

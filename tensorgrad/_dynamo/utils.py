@@ -1,8 +1,8 @@
-"""Whether something can be compiled: nothing can."""
+"""PyTorch's queries about compilation; nothing can be compiled here."""
 
 __all__ = ["is_compile_supported"]
 
 
 def is_compile_supported(device_type):
-    """Whether functions can be compiled for a device."""
+    """Return False: functions cannot be compiled for any device."""
     return False

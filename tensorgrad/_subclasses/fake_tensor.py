@@ -1,4 +1,4 @@
-"""Where packages ask whether a tensor has values; all here have."""
+"""PyTorch's queries about fake tensors; there are none here."""
 from __future__ import annotations
 
 from typing import Any
@@ -10,11 +10,11 @@ __all__ = ["FakeTensor", "is_fake", *_NAMES.split()]
 
 
 class FakeTensor:
-    """The class of PyTorch's tensors without values: nothing here is one."""
+    """PyTorch's class of tensors without values; no object is an instance."""
 
 
 def is_fake(x: Any) -> bool:
-    """Whether a tensor has a shape but no values, as no tensor here."""
+    """Return False: no tensor is fake."""
     return False
 
 

@@ -16,7 +16,7 @@ _any, _all, _sum, _tuple, _int, _float, _bool = any, all, sum, tuple, int, float
 
 
 def _integral(function: Any) -> Any:
-    """Rounding, which leaves integers as they are."""
+    """Wrap a rounding function to return integers unchanged."""
     @wraps(function)
     def rounded(x: Any, /) -> Any:
         return x if not (x.dtype.is_floating_point or x.dtype.is_complex) else function(x)
@@ -31,7 +31,7 @@ def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = None) -> Any:
-    """A tensor of the values; with `copy=False`, only in their memory (ValueError if that cannot be)."""
+    """Return a tensor of the values; `copy=False` requires sharing their memory (else ValueError)."""
     made = tg.asarray(obj, dtype=dtype, device=device, copy=copy)
     if copy is False and not isinstance(obj, tg.Tensor) and not hasattr(obj, "__dlpack__") and not hasattr(obj, "__buffer__"):
         raise ValueError("Unable to avoid copy while creating an array as requested.")
@@ -39,12 +39,12 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = N
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Any:
-    """A tensor in the memory of another library's array."""
+    """Return a tensor that shares the memory of another library's array."""
     return tg.from_dlpack(x, device=device, copy=copy)
 
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Any:
-    """start, start + step, … before stop; none if the step leads away from it."""
+    """Return start, start + step, … before stop; empty if the step leads away from it."""
     start, stop = (0, start) if stop is None else (start, stop)
     if (step > 0) != (stop > start):
         return tg.empty(0, dtype=dtype or (tg.int64 if _all_ints(start, stop, step) else None), device=device)
@@ -56,41 +56,41 @@ def _all_ints(*numbers: Any) -> Any:
 
 
 def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: Any = True) -> Any:
-    """num numbers evenly spaced from start to stop, which is one of them or not."""
+    """Return num evenly spaced numbers from start to stop, which is included if `endpoint`."""
     if endpoint:
         return tg.linspace(start, stop, num, dtype=dtype, device=device)
     return tg.linspace(start, stop, num + 1, dtype=dtype, device=device)[:-1]
 
 
 def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
-    """Zeros."""
+    """Return zeros."""
     return tg.zeros(shape, dtype=dtype, device=device)
 
 
 def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
-    """Ones."""
+    """Return ones."""
     return tg.ones(shape, dtype=dtype, device=device)
 
 
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
-    """Memory that nobody filled."""
+    """Return an uninitialized tensor."""
     return tg.empty(shape, dtype=dtype, device=device)
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
-    """One number everywhere."""
+    """Return a tensor filled with a number."""
     return tg.full((shape,) if isinstance(shape, _int) else shape, fill_value, dtype=dtype, device=device)
 
 
 def eye(n_rows: int, n_cols: Any = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Any:
-    """Ones on the k-th diagonal."""
+    """Return a matrix with ones on the k-th diagonal."""
     n_cols = n_rows if n_cols is None else n_cols
     rows, columns = tg.arange(n_rows, device=device), tg.arange(n_cols, device=device)
     return (columns[None, :] - rows[:, None] == k).to(dtype or tg.get_default_dtype())
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Any]:
-    """The coordinates of a grid, one tensor an axis."""
+    """Return the coordinates of a grid, a tensor for each axis."""
     return list(tg.meshgrid(*arrays, indexing=indexing))
 
 
@@ -105,7 +105,7 @@ def triu(x: Any, /, *, k: int = 0) -> Any:
 
 
 def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Any:
-    """The tensor in another dtype; a copy in any case unless `copy` is False."""
+    """Cast the tensor to a dtype; always a copy unless `copy` is False."""
     return x.to(dtype=dtype, device=x.device if device is None else device, copy=copy)
 
 
@@ -113,7 +113,7 @@ def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None) -> An
 
 
 def _upcast(x: Any, dtype: Any) -> Any:
-    """Sums and products of small integers are of int64, or uint64."""
+    """Cast to the dtype of a sum or product: int64 or uint64 for smaller integers."""
     if dtype is not None:
         return x.to(dtype)
     if x.dtype in (tg.uint8, tg.uint16, tg.uint32):
@@ -163,19 +163,19 @@ def min(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:  # noqa: 
 
 
 def any(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:  # noqa: A001
-    """Whether any element is not zero."""
+    """Return True where any element along the axes is nonzero."""
     x = x.to(tg.bool)
     return x if axis == () else tg.any(x, _axes(axis, x.ndim) or None, keepdims)
 
 
 def all(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:  # noqa: A001
-    """Whether all elements are not zero."""
+    """Return True where all elements along the axes are nonzero."""
     x = x.to(tg.bool)
     return x if axis == () else tg.all(x, _axes(axis, x.ndim) or None, keepdims)
 
 
 def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:
-    """How many elements are not zero."""
+    """Count the nonzero elements."""
     return sum((x != 0).to(tg.int64), axis=axis, keepdims=keepdims)
 
 
@@ -221,12 +221,12 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002
 
 
 def argmax(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:
-    """Where the greatest element is."""
+    """Return the index of the greatest element."""
     return _whole(tg.argmax, x, axis, keepdims)
 
 
 def argmin(x: Any, /, *, axis: Any = None, keepdims: Any = False) -> Any:
-    """Where the least element is."""
+    """Return the index of the least element."""
     return _whole(tg.argmin, x, axis, keepdims)
 
 
@@ -236,29 +236,29 @@ def _whole(function: Any, x: Any, axis: Any, keepdims: Any) -> Any:
 
 
 def nonzero(x: Any, /) -> Any:
-    """The indices of the elements that are not zero, one tensor an axis."""
+    """Return the indices of the nonzero elements, a tensor for each axis."""
     if not x.ndim:
         raise ValueError("zero-dimensional arrays are not supported by nonzero")
     return tg.nonzero(x, as_tuple=True)
 
 
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
-    """Where to put the elements of x2 into the sorted x1."""
+    """Return the indices at which to insert the elements of x2 into the sorted x1."""
     return tg.searchsorted(x1, x2, right=side == "right", sorter=sorter)
 
 
 def sort(x: Any, /, *, axis: int = -1, descending: Any = False, stable: Any = True) -> Any:
-    """In order."""
+    """Sort along an axis."""
     return tg.sort(x, dim=axis, descending=descending, stable=stable).values
 
 
 def argsort(x: Any, /, *, axis: int = -1, descending: Any = False, stable: Any = True) -> Any:
-    """The indices that put the elements in order."""
+    """Return the indices that sort along an axis."""
     return tg.sort(x, dim=axis, descending=descending, stable=stable).indices
 
 
 class UniqueAll(NamedTuple):
-    """What `unique_all` finds."""
+    """The result of `unique_all`."""
 
     values: Any
     indices: Any
@@ -267,38 +267,38 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """What `unique_counts` finds."""
+    """The result of `unique_counts`."""
 
     values: Any
     counts: Any
 
 
 class UniqueInverse(NamedTuple):
-    """What `unique_inverse` finds."""
+    """The result of `unique_inverse`."""
 
     values: Any
     inverse_indices: Any
 
 
 def unique_all(x: Any, /) -> UniqueAll:
-    """The different elements, where each is first, which each element is, and how many there are."""
+    """Return the distinct values, the first index of each, the index of each element's value, and the counts."""
     values, inverse, counts = tg.unique(x, return_inverse=True, return_counts=True)
     order = tg.argsort(inverse.reshape(-1), stable=True)
     return UniqueAll(values, order[tg.cumsum(counts, 0) - counts], inverse, counts)
 
 
 def unique_counts(x: Any, /) -> UniqueCounts:
-    """The different elements, and how many there are of each."""
+    """Return the distinct values and their counts."""
     return UniqueCounts(*tg.unique(x, return_counts=True))
 
 
 def unique_inverse(x: Any, /) -> UniqueInverse:
-    """The different elements, and which of them each element is."""
+    """Return the distinct values, and the index of each element's value among them."""
     return UniqueInverse(*tg.unique(x, return_inverse=True))
 
 
 def unique_values(x: Any, /) -> Any:
-    """The different elements."""
+    """Return the distinct values."""
     return tg.unique(x)
 
 
@@ -306,32 +306,32 @@ def unique_values(x: Any, /) -> Any:
 
 
 def broadcast_arrays(*arrays: Any) -> list[Any]:
-    """The tensors in their common shape."""
+    """Broadcast the tensors to their common shape."""
     return list(tg.broadcast_tensors(*arrays))
 
 
 def concat(arrays: Any, /, *, axis: Any = 0) -> Any:
-    """One after the other along an axis; None: as lines."""
+    """Concatenate the tensors along an axis; None flattens them first."""
     return tg.cat([a.reshape(-1) for a in arrays] if axis is None else list(arrays), 0 if axis is None else axis)
 
 
 def stack(arrays: Any, /, *, axis: int = 0) -> Any:
-    """One beside the other along a new axis."""
+    """Stack the tensors along a new axis."""
     return tg.stack(list(arrays), axis)
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> Any:
-    """The slices along an axis."""
+    """Split the tensor into its slices along an axis."""
     return tg.unbind(x, axis)
 
 
 def expand_dims(x: Any, /, *, axis: int = 0) -> Any:
-    """A new axis of length 1."""
+    """Insert an axis of length 1."""
     return tg.unsqueeze(x, axis)
 
 
 def squeeze(x: Any, /, axis: Any) -> Any:
-    """Without the given axes of length 1; ValueError if one is longer."""
+    """Remove the given axes of length 1; ValueError if an axis is longer."""
     axes = _axes(axis, x.ndim)
     if _any(x.shape[a] != 1 for a in axes):
         raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
@@ -339,22 +339,22 @@ def squeeze(x: Any, /, axis: Any) -> Any:
 
 
 def permute_dims(x: Any, /, axes: Any) -> Any:
-    """The axes in another order."""
+    """Permute the axes."""
     return tg.permute(x, axes)
 
 
 def flip(x: Any, /, *, axis: Any = None) -> Any:
-    """In reverse order along axes."""
+    """Reverse the order along axes."""
     return tg.flip(x, _axes(axis, x.ndim))
 
 
 def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
-    """Moved on along axes; what falls off comes back at the other end."""
+    """Shift the elements along axes, circularly."""
     return tg.roll(x, shift, axis)
 
 
 def reshape(x: Any, /, shape: Any, *, copy: Any = None) -> Any:
-    """Another shape; ValueError if that needs a copy that must not be made."""
+    """Reshape the tensor; ValueError if that needs a copy and `copy` is False."""
     out = x.reshape(shape)
     if copy is False and out.numel() and out.data_ptr() != x.data_ptr():
         raise ValueError("Unable to avoid creating a copy while reshaping.")
@@ -362,17 +362,17 @@ def reshape(x: Any, /, shape: Any, *, copy: Any = None) -> Any:
 
 
 def repeat(x: Any, repeats: Any, /, *, axis: Any = None) -> Any:
-    """Each element, several times."""
+    """Repeat each element."""
     return tg.repeat_interleave(x, repeats, axis)
 
 
 def tile(x: Any, repetitions: Any, /) -> Any:
-    """The whole, several times."""
+    """Repeat the whole tensor along each axis."""
     return tg.tile(x, repetitions)
 
 
 def take(x: Any, indices: Any, /, *, axis: Any = None) -> Any:
-    """The elements at the indices along an axis."""
+    """Return the elements at the indices along an axis."""
     if axis is None:
         if x.ndim != 1:
             raise ValueError("axis must be specified when the array has not exactly one axis")
@@ -381,5 +381,5 @@ def take(x: Any, indices: Any, /, *, axis: Any = None) -> Any:
 
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
-    """Elements by indices of their own for each line along an axis."""
+    """Return the elements at the indices along an axis, with separate indices for each 1-d slice."""
     return tg.take_along_dim(x, indices.to(tg.int64), axis)

@@ -1,4 +1,4 @@
-"""What the standard asks about dtypes and devices. https://data-apis.org/array-api/2024.12/API_specification/inspection.html"""
+"""Inspection of dtypes and devices. https://data-apis.org/array-api/2024.12/API_specification/inspection.html"""
 from __future__ import annotations
 
 from typing import Any
@@ -19,30 +19,30 @@ class __array_namespace_info__:
 
     @staticmethod
     def capabilities() -> dict[str, Any]:
-        """Boolean masks and shapes that depend on data are there; the number of axes has a limit."""
+        """Return the capabilities: boolean indexing, data-dependent shapes, and the maximal number of axes."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     @staticmethod
     def default_device() -> Any:
-        """Where new tensors are made."""
+        """Return the device of new tensors."""
         return tg.get_default_device()
 
     @staticmethod
     def devices() -> list[Any]:
-        """The devices that there are."""
+        """Return the available devices."""
         from .. import cuda
         return [tg.device("cpu"), *(tg.device("cuda", i) for i in range(cuda.device_count()))]
 
     @staticmethod
     def default_dtypes(*, device: Any = None) -> dict[str, Any]:
-        """The dtypes of new tensors of Python numbers."""
+        """Return the dtypes of new tensors of Python numbers."""
         real = tg.get_default_dtype()
         return {"real floating": real, "complex floating": tg.complex128 if real is tg.float64 else tg.complex64, "integral": tg.int64,
                 "indexing": tg.int64}
 
     @staticmethod
     def dtypes(*, device: Any = None, kind: Any = None) -> dict[str, Any]:
-        """{name: dtype} of a kind, of several, or of all."""
+        """Return {name: dtype} of a kind, of several kinds, or of all."""
         kinds = (kind,) if isinstance(kind, str) else kind if kind is not None else ("bool", "numeric")
         unknown = [k for k in kinds if k not in KINDS]
         if unknown:
@@ -51,7 +51,8 @@ class __array_namespace_info__:
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether a dtype is of a kind ("bool", "integral", "real floating", …), is another dtype, or is one of several of these."""
+    """Return True if a dtype is of a kind ("bool", "integral", "real floating", …), equals a dtype, or matches any
+    of a tuple."""
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
     if isinstance(kind, str):
@@ -60,10 +61,10 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 def finfo(type: Any, /) -> Any:  # noqa: A002
-    """The limits of a floating point dtype, or of a tensor's."""
+    """Return the limits of a floating point dtype, or of a tensor's dtype."""
     return tg.finfo(type.dtype if isinstance(type, tg.Tensor) else type)
 
 
 def iinfo(type: Any, /) -> Any:  # noqa: A002
-    """The limits of an integer dtype, or of a tensor's."""
+    """Return the limits of an integer dtype, or of a tensor's dtype."""
     return tg.iinfo(type.dtype if isinstance(type, tg.Tensor) else type)

@@ -1,4 +1,4 @@
-"""What a transform is, and transforms made of others."""
+"""The base of transforms, and transforms composed of others."""
 from functools import reduce
 from operator import add, mul
 
@@ -10,14 +10,14 @@ from .utils import lazy_property, same_as, sum_rightmost
 class Transform:
     """An invertible function with the logarithm of its Jacobian's determinant. → torch.distributions.transforms.Transform
 
-    A subclass gives `domain`, `codomain`, `bijective`, `_call`, `_inverse` and `log_abs_det_jacobian(x, y)`. With cache_size=1 the last pair
-    (x, y) is remembered: the inverse of what was just computed is then exact, and free.
+    A subclass defines `domain`, `codomain`, `bijective`, `_call`, `_inverse` and `log_abs_det_jacobian(x, y)`. With
+    cache_size=1 the last pair (x, y) is cached: inverting the last result is then exact, and free.
     """
 
     bijective = False
     domain: constraints.Constraint
     codomain: constraints.Constraint
-    _arguments: tuple[str, ...] = ()      # the attributes with which __init__ makes the same transform again
+    _arguments: tuple[str, ...] = ()      # the attributes to pass to __init__ for a copy
 
     def __init__(self, cache_size=0):
         if cache_size not in (0, 1):
@@ -32,7 +32,7 @@ class Transform:
 
     @property
     def event_dim(self):
-        """How many dimensions are transformed together."""
+        """The number of dimensions that are transformed together."""
         if self.domain.event_dim == self.codomain.event_dim:
             return self.domain.event_dim
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
@@ -50,7 +50,7 @@ class Transform:
         raise NotImplementedError(f"{self.__class__} does not implement sign")
 
     def with_cache(self, cache_size=1):
-        """The same transform with another size of cache."""
+        """Return the transform with another size of cache."""
         if self._cache_size == cache_size:
             return self
         owner = next(cls for cls in type(self).__mro__ if "_arguments" in vars(cls))
@@ -97,16 +97,16 @@ class Transform:
         return self.__class__.__name__ + "()"
 
     def forward_shape(self, shape):
-        """The shape of y for one of x."""
+        """Return the shape of y for a shape of x."""
         return shape
 
     def inverse_shape(self, shape):
-        """The shape of x for one of y."""
+        """Return the shape of x for a shape of y."""
         return shape
 
 
 class _InverseTransform(Transform):
-    """A transform the other way round."""
+    """The inverse of a transform."""
 
     def __init__(self, transform):
         super().__init__(transform._cache_size)
@@ -151,7 +151,7 @@ class _InverseTransform(Transform):
 
 
 class ComposeTransform(Transform):
-    """One transform after the other; the identity, if there is none."""
+    """The composition of transforms in order; the identity, if there is none."""
 
     _arguments = ("parts",)
 
@@ -229,7 +229,7 @@ class ComposeTransform(Transform):
 
 
 def widened(constraint, event_dim, what):
-    """The constraint on events of more dimensions."""
+    """Return the constraint on events of `event_dim` dimensions."""
     more = event_dim - constraint.event_dim
     constraints.require(more >= 0, f"event_dim {event_dim} must be >= {what}.event_dim {constraint.event_dim}")
     return constraints.independent(constraint, more) if more else constraint
@@ -283,7 +283,7 @@ class IndependentTransform(Transform):
 
 
 class ReshapeTransform(Transform):
-    """Events of one shape in another. ValueError unless both have as many elements."""
+    """Reshapes events. ValueError unless both shapes have the same number of elements."""
 
     bijective = True
     _arguments = ("in_shape", "out_shape")
@@ -323,7 +323,7 @@ def batch(x, event_shape):
 
 
 def reshaped(shape, old, new):
-    """A shape with `new` in place of `old` at its end."""
+    """Return a shape with its trailing `old` replaced by `new`."""
     if len(shape) < len(old):
         raise ValueError("Too few dimensions on input")
     cut = len(shape) - len(old)

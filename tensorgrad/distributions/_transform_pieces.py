@@ -1,4 +1,4 @@
-"""Transforms side by side: each has its own part of a tensor."""
+"""Transforms of separate parts of a tensor."""
 from .. import api as tg
 from . import constraints
 from ._transform import Transform
@@ -6,7 +6,7 @@ from .utils import lazy_property, sum_rightmost
 
 
 class _Pieces(Transform):
-    """What the two have in common."""
+    """Base of CatTransform and StackTransform."""
 
     def __init__(self, tseq, dim, cache_size):
         constraints.require(all(isinstance(t, Transform) for t in tseq), "All elements of tseq must be Transform instances")

@@ -1,4 +1,4 @@
-"""One trial that succeeds or fails."""
+"""A trial that succeeds or fails."""
 from math import nan
 
 from .. import api as tg

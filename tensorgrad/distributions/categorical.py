@@ -1,4 +1,4 @@
-"""One of several outcomes."""
+"""A choice among several outcomes."""
 from math import nan
 
 from .. import api as tg

@@ -1,7 +1,8 @@
-"""Where a parameter or a value must lie. https://pytorch.org/docs/stable/distributions.html#module-torch.distributions.constraints
+"""Constraints: the sets of valid parameters and values.
+https://pytorch.org/docs/stable/distributions.html#module-torch.distributions.constraints
 
-A constraint's `check(value)` is a tensor of bools, one for each element of the batch: `event_dim` dimensions of the value are judged together.
-Constraints that depend on other parameters are marked `dependent`.
+A constraint's `check(value)` is a tensor of bools, one for each element of the batch: `event_dim` dimensions of the
+value are checked together. Constraints that depend on other parameters are marked `dependent`.
 
 >>> import tensorgrad as torch
 >>> torch.distributions.constraints.positive.check(torch.tensor([-1., 2.]))
@@ -24,13 +25,13 @@ def require(true, message):
 
 
 class Constraint:
-    """A region; what `check` finds within it is valid."""
+    """A set of valid values, which `check` tests for."""
 
     is_discrete = False
     event_dim = 0
 
     def check(self, value):
-        """Whether each event of the value lies in the region."""
+        """Return a tensor of bools: True for each event of the value that is valid."""
         raise NotImplementedError(f"{self.__class__} does not implement check")
 
     def __repr__(self):
@@ -41,7 +42,7 @@ class Constraint:
 
 
 class _Dependent(Constraint):
-    """Known only to an instance: of what class it is for, the class can say no more."""
+    """A constraint that depends on an instance; the class itself knows at most `is_discrete` and `event_dim`."""
 
     def __init__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
         self._is_discrete, self._event_dim = is_discrete, event_dim
@@ -59,7 +60,7 @@ class _Dependent(Constraint):
         return self._event_dim
 
     def __call__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
-        """The same, with more known of it."""
+        """Return a dependent constraint with these properties set."""
         return _Dependent(is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
                           event_dim=self._event_dim if event_dim is NotImplemented else event_dim)
 
@@ -68,7 +69,7 @@ class _Dependent(Constraint):
 
 
 def is_dependent(constraint):
-    """Whether a constraint is known only to an instance of its class.
+    """Return True if a constraint depends on an instance of its class.
 
     >>> import tensorgrad as torch
     >>> torch.distributions.constraints.is_dependent(torch.distributions.Uniform.support)
@@ -78,7 +79,7 @@ def is_dependent(constraint):
 
 
 class _DependentProperty(property, _Dependent):
-    """A property that is a constraint; on the class, one that is `dependent`."""
+    """A property whose value is a constraint; accessed on the class, it is a dependent constraint itself."""
 
     def __init__(self, fn=None, *, is_discrete=NotImplemented, event_dim=NotImplemented):
         super().__init__(fn)
@@ -92,7 +93,7 @@ class _DependentProperty(property, _Dependent):
 
 
 class _IndependentConstraint(Constraint):
-    """The base constraint, on all elements of the last `reinterpreted_batch_ndims` dimensions at once."""
+    """The base constraint, required of all elements of the last `reinterpreted_batch_ndims` dimensions."""
 
     def __init__(self, base_constraint, reinterpreted_batch_ndims):
         require(isinstance(base_constraint, Constraint), f"base_constraint must be a Constraint, got {type(base_constraint).__name__}")
@@ -138,7 +139,7 @@ class MixtureSameFamilyConstraint(Constraint):
 
 
 class _Sequence(Constraint):
-    """Constraints side by side along a dimension."""
+    """Constraints on the parts of a tensor along a dimension."""
 
     def __init__(self, cseq, dim=0):
         require(all(isinstance(c, Constraint) for c in cseq), "All elements of cseq must be Constraint instances")
@@ -290,7 +291,7 @@ class _IntegerGreaterThan(_Above):
 
 
 class _OneHot(Constraint):
-    """One 1 among zeros."""
+    """Vectors of zeros with a single 1."""
 
     is_discrete, event_dim = True, 1
 

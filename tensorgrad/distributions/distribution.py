@@ -1,4 +1,4 @@
-"""What all distributions have in common: shapes, validation, expansion, printing."""
+"""The base of all distributions: shapes, validation, expansion, printing."""
 import warnings
 
 from .. import api as tg
@@ -11,8 +11,9 @@ __all__ = ["Distribution"]
 class Distribution:
     """A probability distribution, or a batch of them. https://pytorch.org/docs → torch.distributions.Distribution
 
-    A sample's shape is sample_shape + batch_shape + event_shape: independent draws, each with parameters of its own, of one variable each.
-    Parameters are checked against `arg_constraints`, values against `support`, unless validate_args is False: ValueError.
+    A sample's shape is sample_shape + batch_shape + event_shape: independent draws; independent variables, each with
+    its own parameters; one variable. Parameters are checked against `arg_constraints`, values against `support`, unless
+    validate_args is False: ValueError.
 
     >>> import tensorgrad as torch
     >>> d = torch.distributions.Normal(torch.zeros(3), 1.0)
@@ -24,11 +25,11 @@ class Distribution:
     has_enumerate_support = False
     _validate_args = __debug__
     _expands: tuple[str, ...]             # attributes, tensors and distributions, whose shapes start with batch_shape
-    _keeps: tuple[str, ...] = ()          # attributes that an expanded distribution takes over as they are
+    _keeps: tuple[str, ...] = ()          # attributes that an expanded distribution copies unchanged
 
     @staticmethod
     def set_default_validate_args(value):
-        """Whether distributions are validated that do not say so themselves."""
+        """Set the default of `validate_args`. ValueError unless it is a bool."""
         if value not in (True, False):
             raise ValueError
         Distribution._validate_args = value
@@ -80,7 +81,7 @@ class Distribution:
                                       "must also define a custom .expand() method.")
         return self.__new__(type(self)) if _instance is None else _instance
 
-    # ── what a distribution is ────────────────────────────────────────────────────────────────────────────────────────
+    # ── properties ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def batch_shape(self):
@@ -89,7 +90,7 @@ class Distribution:
 
     @property
     def event_shape(self):
-        """The shape of one variable."""
+        """The shape of a single variable."""
         return self._event_shape
 
     @property
@@ -118,15 +119,15 @@ class Distribution:
     def stddev(self):
         return self.variance.sqrt()
 
-    # ── what it does ──────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── methods ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def sample(self, sample_shape=EMPTY):
-        """Random numbers, without a gradient."""
+        """Draw random numbers, without a gradient."""
         with tg.no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape=EMPTY):
-        """Random numbers as differentiable functions of the parameters."""
+        """Draw random numbers as differentiable functions of the parameters."""
         raise NotImplementedError(f"{self.__class__} does not implement rsample")
 
     def sample_n(self, n):
@@ -143,7 +144,7 @@ class Distribution:
         raise NotImplementedError(f"{self.__class__} does not implement cdf")
 
     def icdf(self, value):
-        """The value that is not exceeded with a probability."""
+        """Return the value x with P(X ≤ x) = value."""
         raise NotImplementedError(f"{self.__class__} does not implement icdf")
 
     def enumerate_support(self, expand=True):
@@ -163,12 +164,12 @@ class Distribution:
         return tg.Size(sample_shape) + self._batch_shape + self._event_shape
 
     def _check(self, value):
-        """Validate a value, if values are to be validated."""
+        """Validate a value, unless validate_args is False."""
         if self._validate_args:
             self._validate_sample(value)
 
     def _validate_sample(self, value):
-        """ValueError unless a value has a shape that fits, and lies in the support."""
+        """Raise ValueError unless a value has a shape that fits, and belongs to the support."""
         if not isinstance(value, tg.Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
         shape, expected = value.size(), self._batch_shape + self._event_shape

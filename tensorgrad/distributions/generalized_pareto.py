@@ -1,4 +1,4 @@
-"""What exceeds a threshold."""
+"""Excesses over a threshold."""
 from math import inf, nan
 
 from .. import api as tg
@@ -31,7 +31,7 @@ class GeneralizedPareto(Distribution):
         return constraints.interval(self.loc, upper)
 
     def _shape(self):
-        """Where the concentration is 0, and the concentration, 1 there."""
+        """Return (mask of zero concentrations, the concentration with 1 in their place)."""
         flat = tg.isclose(self.concentration, tg.zeros_like(self.concentration))
         return flat, tg.where(flat, 1.0, self.concentration)
 

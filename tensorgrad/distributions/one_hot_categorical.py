@@ -1,4 +1,4 @@
-"""One of several outcomes, as a vector of zeros with one 1."""
+"""A choice among several outcomes, as a vector of zeros with a single 1."""
 from .. import api as tg
 from ..nn.functional import one_hot
 from . import constraints
@@ -54,7 +54,8 @@ class OneHotCategorical(CategoricalParameters, Distribution):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """The same, with the gradient of probs for that of its draws. (Bengio et al. 2013.) → torch.distributions.OneHotCategoricalStraightThrough
+    """A OneHotCategorical whose draws have the gradient of probs (Bengio et al. 2013). →
+    torch.distributions.OneHotCategoricalStraightThrough
 
     >>> import tensorgrad as torch
     >>> torch.distributions.OneHotCategoricalStraightThrough(torch.tensor([0., 1.])).rsample()

@@ -1,4 +1,5 @@
-"""Invertible functions that make distributions of others. https://pytorch.org/docs/stable/distributions.html#module-torch.distributions.transforms
+"""Invertible functions that turn distributions into others.
+https://pytorch.org/docs/stable/distributions.html#module-torch.distributions.transforms
 
 >>> import tensorgrad as torch
 >>> exp = torch.distributions.transforms.ExpTransform()
@@ -26,7 +27,7 @@ LOG_2 = log(2)
 
 
 class Same:
-    """Transforms without parameters: any two of one kind are equal."""
+    """Base of transforms without parameters: any two of a class are equal."""
 
     def __eq__(self, other):
         return isinstance(other, type(self))
@@ -35,7 +36,7 @@ class Same:
 
 
 class Increasing:
-    """Bijective and increasing, from the real numbers."""
+    """Base of bijective increasing transforms of the real numbers."""
 
     domain, bijective, sign = constraints.real, True, 1
 
@@ -142,7 +143,7 @@ class TanhTransform(Same, Increasing, Transform):
         return tg.atanh(y)
 
     def log_abs_det_jacobian(self, x, y):
-        return 2 * (LOG_2 - x - softplus(-2 * x))        # ln(1 − tanh² x), where that would be the logarithm of 0
+        return 2 * (LOG_2 - x - softplus(-2 * x))        # ln(1 − tanh² x), without the overflow to ln 0
 
 
 class AbsTransform(Same, Transform):
@@ -205,7 +206,7 @@ class AffineTransform(Transform):
 
 
 def equal(a, b):
-    """Whether two parameters, numbers or tensors, are the same everywhere."""
+    """Return True if two parameters, numbers or tensors, are equal in all elements."""
     return a == b if isinstance(a, NUMBER) and isinstance(b, NUMBER) else (a == b).all().item()
 
 
@@ -259,7 +260,7 @@ class SoftmaxTransform(Same, Transform):
 
 
 class StickBreakingTransform(Same, Transform):
-    """n numbers to n + 1 parts of a stick: each breaks off a share of what is left, an equal one for x = 0."""
+    """Maps n numbers to n + 1 parts of a stick: each breaks off a share of the rest; x = 0 gives equal parts."""
 
     domain, codomain, bijective = constraints.real_vector, constraints.simplex, True
 
@@ -286,13 +287,14 @@ class StickBreakingTransform(Same, Transform):
 
 
 def log_parts(x):
-    """ln n, …, ln 1 for n numbers: of how many equal parts each breaks off the first."""
+    """Return ln n, …, ln 1 for n numbers: the logarithm of the number of parts that follow each."""
     n = x.shape[-1]
     return (n + 1 - x.new_ones(n).cumsum(-1)).log()
 
 
 class CorrCholeskyTransform(Transform):
-    """n(n − 1)/2 numbers to the Cholesky factor of an n × n correlation matrix: their tanh break the sticks of the rows' squares."""
+    """Maps n(n − 1)/2 numbers to the Cholesky factor of an n × n correlation matrix: tanh of them, by stick breaking
+    of each row's squares."""
 
     domain, codomain, bijective = constraints.real_vector, constraints.corr_cholesky, True
 
@@ -328,7 +330,7 @@ class CorrCholeskyTransform(Transform):
 
 
 class LowerCholeskyTransform(Same, Transform):
-    """Square matrices to lower triangles with a positive diagonal: exp of theirs"""
+    """Maps square matrices to lower triangles with a positive diagonal, exp of theirs"""
 
     domain, codomain = constraints.independent(constraints.real, 2), constraints.lower_cholesky
 
@@ -340,7 +342,7 @@ class LowerCholeskyTransform(Same, Transform):
 
 
 class PositiveDefiniteTransform(Same, Transform):
-    """Square matrices to L·Lᵀ for the lower triangle L that LowerCholeskyTransform makes of them"""
+    """Maps square matrices to L·Lᵀ, where L is their LowerCholeskyTransform"""
 
     domain, codomain = constraints.independent(constraints.real, 2), constraints.positive_definite
 

@@ -1,4 +1,4 @@
-"""What distributions share: parameters that broadcast, probabilities and logits, attributes computed when first asked for."""
+"""Helpers of distributions: parameters that broadcast, probabilities and logits, lazy attributes."""
 from functools import update_wrapper
 from operator import attrgetter
 
@@ -16,7 +16,7 @@ def is_tensor(value):
 
 
 def broadcast_all(*values):
-    """Numbers and tensors as tensors of one shape; numbers take dtype and device of the first tensor. ValueError for anything else.
+    """Broadcast numbers and tensors; numbers take dtype and device of the first tensor. ValueError for anything else.
 
     >>> import tensorgrad as torch
     >>> torch.distributions.utils.broadcast_all(1, torch.zeros(2))
@@ -40,7 +40,7 @@ def uniform(shape, like):
 
 
 def _standard_normal(shape, dtype, device):
-    """Standard normal numbers, as packages with distributions of their own draw them."""
+    """Draw standard normal numbers; PyTorch's private name, which packages with custom distributions use."""
     return tg.empty(shape, dtype=dtype, device=device).normal_()
 
 
@@ -53,18 +53,18 @@ _sum_rightmost = sum_rightmost
 
 
 def logits_to_probs(logits, is_binary=False):
-    """softmax(logits) along the last dimension; sigmoid(logits), if each stands for itself."""
+    """softmax(logits) along the last dimension; sigmoid(logits) if `is_binary`."""
     return tg.sigmoid(logits) if is_binary else tg.softmax(logits, dim=-1)
 
 
 def clamp_probs(probs):
-    """Probabilities, kept the machine epsilon away from 0 and 1."""
+    """Clamp probabilities to [eps, 1 − eps], with the machine epsilon of their dtype."""
     eps = tg.finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
 
 def probs_to_logits(probs, is_binary=False):
-    """ln p; ln(p / (1 − p)), if each stands for itself. Finite: probabilities of 0 and 1 are clamped first.
+    """ln p; ln(p / (1 − p)) if `is_binary`. Finite: probabilities of 0 and 1 are clamped first.
 
     >>> import tensorgrad as torch
     >>> torch.distributions.utils.probs_to_logits(torch.tensor([0.5, 0.8]), is_binary=True)
@@ -75,12 +75,12 @@ def probs_to_logits(probs, is_binary=False):
 
 
 def same_as(path):
-    """A property that is another attribute, such as "loc" or "base_dist.scale"."""
+    """Return a property that is an alias of another attribute, such as "loc" or "base_dist.scale"."""
     return property(attrgetter(path))
 
 
 class lazy_property:
-    """A property that is computed once, when it is first asked for, and recorded even where gradients are off."""
+    """A property that is computed once, on first access, with gradients enabled."""
 
     def __init__(self, wrapped):
         self.wrapped = wrapped
@@ -96,7 +96,7 @@ class lazy_property:
 
 
 def below(n, diag, device):
-    """The places of an n × n matrix on the diagonal with that number and below it."""
+    """Return the mask of an n × n matrix that is True on the diagonal `diag` and below it."""
     places = tg.arange(n, device=device)
     return places < places.view(-1, 1) + (diag + 1)
 
@@ -123,7 +123,7 @@ def vec_to_tril_matrix(vec, diag=0):
             [2., 3.]])
     """
     count = vec.shape[-1]
-    side = (-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * count + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2     # count is a quadratic in it
+    side = (-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * count + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2     # solves count = a quadratic function of the side
     n = round(side)
     if n - side > tg.finfo(vec.dtype).eps:
         raise ValueError(f"The size of last dimension is {count} which cannot be expressed as the lower triangular part of a square D x D matrix.")

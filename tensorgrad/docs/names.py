@@ -1,4 +1,4 @@
-"""What each public function is made of: the ops and functions that its source names; and which of PyTorch's names are not there, and why."""
+"""Find the ops and functions that each public function's source names, and the reasons why names of PyTorch are absent."""
 from __future__ import annotations
 
 import ast
@@ -11,7 +11,7 @@ from typing import Any
 
 from ..ops.base import OPS, Op
 
-# Names of PyTorch that are not there: (what they are for, and why not) → patterns of full names.
+# Absent names of PyTorch: (their purpose, and why they are absent) → patterns of full names.
 ABSENT = {
     "sparse tensors: tensors are strided":
         r"sparse_\w+_tensor|(Tensor\.)?(ccol_|col_|crow_|row_)?indices(_copy)?|(Tensor\.)?values(_copy)?|dsmm|hsmm|hspmm|saddmm|(Tensor\.)?smm|spmm|"
@@ -51,7 +51,7 @@ ABSENT = {
 
 
 def absent(name: str) -> str | None:
-    """Why a name of PyTorch, less its 'torch.', is not there; None if there is no reason."""
+    """Return the reason why a name of PyTorch (without 'torch.') is absent; None if there is no reason."""
     return next((reason for reason, pattern in ABSENT.items() if re.fullmatch(pattern, name)), None)
 
 
@@ -60,7 +60,8 @@ MACHINERY = ("dispatch", "_register", "_arguments", "_overriding")     # checks,
 
 @cache
 def made_of(function: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(ops, functions of the package) that a function calls by name: in its source, in that of private helpers, in what it closes over."""
+    """Return (ops, functions of the package) that a function calls by name: in its source, in private helpers, in
+    its closure."""
     ops: dict[str, None] = {}
     functions: dict[str, None] = {}
     _collect(inspect.unwrap(function), ops, functions, set())
@@ -99,11 +100,11 @@ def _closed_over(value: Any, ops: dict[str, None], functions: dict[str, None], s
     elif isinstance(value, type) and issubclass(value, Op) and value.opname in OPS:
         ops[value.opname] = None
     elif callable(value):
-        _collect(inspect.unwrap(value), ops, functions, seen)      # a compiled lane wraps a function, too
+        _collect(inspect.unwrap(value), ops, functions, seen)      # a compiled lane wraps a function
 
 
 def _called(func: Any, names: dict[str, Any]) -> Any:
-    """The function of the package that a call names: f(…) or module.f(…)."""
+    """Return the package's function that a call f(…) or module.f(…) names."""
     if isinstance(func, ast.Name):
         found = names.get(func.id)
     elif isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and inspect.ismodule(names.get(func.value.id)):
@@ -130,14 +131,14 @@ def _public() -> frozenset[str]:
 
 
 def is_static(name: str) -> bool:
-    """Tell whether a member of Tensor is a function that takes no tensor first."""
+    """Return True if a member of Tensor is a static method."""
     from ..api import Tensor
     return isinstance(inspect.getattr_static(Tensor, name), staticmethod)
 
 
 @cache
 def _methods() -> frozenset[str]:
-    """Names that can be no method but a tensor's."""
+    """Return the names of methods that only tensors have."""
     from ..api import FUNCTIONS, Tensor
     others = {name for kind in (str, list, dict, set, tuple) for name in dir(kind)}
     return frozenset(name for name in FUNCTIONS if hasattr(Tensor, name) and name not in others and not is_static(name))

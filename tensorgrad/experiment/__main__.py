@@ -10,7 +10,7 @@ PROGRAM = "python -m tensorgrad.experiment"
 
 
 def usage() -> str:
-    """What there is."""
+    """Return the help text, which lists the commands."""
     about = {name: importlib.import_module(f".commands.{name}", __package__).ABOUT for name in COMMANDS}
     return "\n".join(
         [
@@ -24,7 +24,7 @@ def usage() -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command: its exit code.
+    """Run a command and return its exit code.
 
     >>> main(["--help"])
     usage: python -m tensorgrad.experiment COMMAND …

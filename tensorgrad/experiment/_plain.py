@@ -1,4 +1,4 @@
-"""What a file may hold that is read without running code: numbers, texts and tensors in Python's containers."""
+"""Values that load without running code: numbers, strings and tensors in Python's containers."""
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
@@ -14,7 +14,10 @@ ADVICE = {np.generic: "`x.item()` is a number that can be saved", np.ndarray: "`
 
 
 def check_plain(value: Any, path: str) -> None:
-    """TypeError, with the path to it, for anything that `load(..., weights_only=True)` would refuse. ValueError for a container that holds itself."""
+    """Raise TypeError, with the path to the value, for anything that `load(..., weights_only=True)` would refuse.
+
+    ValueError for a container that contains itself.
+    """
     _check(value, path, ())
 
 

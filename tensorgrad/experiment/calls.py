@@ -27,7 +27,7 @@ __all__ = ["Calls", "TrainerState", "listed"]
 
 @dataclass
 class TrainerState:
-    """What a trainer does: `fn` "fit", "validate", "test", "predict" or None, `stage`, `status`."""
+    """The state of a trainer: `fn` is "fit", "validate", "test", "predict" or None; `stage`, `status`."""
 
     fn: str | None = None
     stage: str | None = None
@@ -35,12 +35,12 @@ class TrainerState:
 
     @property
     def finished(self) -> bool:
-        """Whether the last call ended well."""
+        """True if the last call ended without an error or interrupt."""
         return self.status == "finished"
 
 
 class Calls(Facts):
-    """Base of `Trainer`: what its calls consist of."""
+    """Base of `Trainer`: implements its calls."""
 
     def _call(
         self, fn: str, module: Any, datamodule: Any, ckpt_path: Any, verbose: bool = False, **loaders: Any
@@ -115,7 +115,7 @@ class Calls(Facts):
 
     @contextmanager
     def _settings(self) -> Iterator[None]:
-        """Settings of the process that the options ask for, until the block ends."""
+        """Apply the options' process-wide settings (anomaly mode, determinism, default dtype) until the block ends."""
         from ..autograd import set_detect_anomaly
         from ..settings import are_deterministic_algorithms_enabled, use_deterministic_algorithms
 
@@ -135,7 +135,7 @@ class Calls(Facts):
                 tg.set_default_dtype(before[1])
 
     def _prepare(self, fn: str, module: Any, datamodule: Any, loaders: dict[str, Any]) -> None:
-        """Data, devices, precision."""
+        """Set up the data, move the module to its device and precision."""
         if datamodule is not None:
             if self.is_global_zero:
                 datamodule.prepare_data()
@@ -183,7 +183,7 @@ class Calls(Facts):
             self.run.log_hyperparams(plain)
 
     def _add_from(self, module: Any) -> None:
-        """Callbacks that the module brings: each takes the place of others of its class."""
+        """Add the module's own callbacks; each replaces the trainer's callbacks of its class."""
         brought = listed(module.configure_callbacks())
         if brought:
             kinds = {type(callback) for callback in brought}
@@ -193,7 +193,7 @@ class Calls(Facts):
                 callback.setup(self, module, "fit")
 
     def _restored(self, ckpt_path: Any) -> dict[str, Any] | None:
-        """The checkpoint to go on from, restored; None if there is none."""
+        """Restore the checkpoint to resume from, and return its state; None if there is none."""
         path = self._found(ckpt_path)
         if path is None:
             # a run that ended before its first checkpoint begins anew
@@ -226,7 +226,7 @@ class Calls(Facts):
         return Path(ckpt_path)
 
     def _check_sanity(self, module: Any) -> None:
-        """A few batches of validation, of which nothing is kept."""
+        """Validate a few batches and discard their results."""
         loaders, before = self.source.loaders("val"), streams.state()
         limits = [
             n if self.num_sanity_val_steps == -1 else min(n, self.num_sanity_val_steps) for n in self.num_val_batches
@@ -242,7 +242,7 @@ class Calls(Facts):
                 streams.restore(before)
 
     def _leave(self) -> None:
-        """After an interrupt: save, and say how to go on."""
+        """Save a checkpoint after an interrupt, if there is a directory for it, and print how to resume."""
         directory, step = self.checkpoint_directory, self.global_step
         if directory is not None and self.enable_checkpointing and self.optimization.fresh:
             path = directory / getattr(self.checkpoint_callback, "last_name", "last.ckpt")
@@ -281,7 +281,7 @@ class Calls(Facts):
 def _in_process(
     rank: int, world: int, port: int, child: dict[str, Any], callbacks: list[Any], arguments: tuple[Any, ...]
 ) -> None:
-    """What another process than the first does for a fit."""
+    """Run a fit in a process other than the first."""
     from ..distributed import TCPStore
     from .trainer import Trainer
 

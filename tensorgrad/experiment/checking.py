@@ -32,8 +32,10 @@ from .schedules import make_lr_scheduler, make_optimizer
 
 
 class Spec(NamedTuple):
-    """Marks an annotated parameter, `Annotated[dict, Spec("model")]`, as the spec of something registered. Kind `any`:
-    of whichever registry has the name. needs: a method that its class has."""
+    """Marks an annotated parameter, `Annotated[dict, Spec("model")]`, as the spec of a registered class.
+
+    Kind `any`: the name may be in any registry. needs: a method that the class must have.
+    """
 
     kind: str
     needs: str = ""
@@ -52,7 +54,7 @@ class Given(NamedTuple):
 
 
 class Field(NamedTuple):
-    """What one key of a mapping may hold."""
+    """The constraints on the value of a key: its annotation, and if it is required or may be null."""
 
     annotation: Any = Any
     required: bool = False
@@ -167,7 +169,7 @@ OTHERS = "**"  # the field of a constructor that takes any keyword
 
 
 def registries() -> dict[str, Registry]:
-    """Where the names of each kind of spec are looked up."""
+    """Return the registry of each kind of spec."""
     from . import callbacks, datasets, losses, models, schedules
 
     return {
@@ -182,7 +184,7 @@ def registries() -> dict[str, Registry]:
 
 
 def form(config: Mapping[str, Any]) -> str:
-    """Which of the two forms a configuration has, or comes closest to: `plain` or `trainer`."""
+    """Return the form that a configuration has, or comes closest to: `plain` or `trainer`."""
     known = {
         name: sum(key in config for key in fields.keys() - EVERY.keys())
         for name, fields in (("plain", PLAIN), ("trainer", TRAINER))
@@ -213,7 +215,7 @@ def check(config: Any) -> list[Mistake]:
 
 
 def checked(config: Any) -> Any:
-    """The configuration, if it has no mistake. ConfigError with all of them if it has."""
+    """Return the configuration if it has no mistake, else raise ConfigError with all of them."""
     if mistakes := check(config):
         raise ConfigError(mistakes)
     return config
@@ -221,10 +223,10 @@ def checked(config: Any) -> Any:
 
 # ── fields of signatures ──────────────────────────────────────────────────────────────────────
 def fields_of(made: Any, skip: int = 0, by_default: bool = False) -> Fields:
-    """The fields that a constructor's parameters are, but for the first `skip`, with OTHERS if it takes any keyword or
-    tells nothing.
+    """Return the fields that stand for a constructor's parameters after the first `skip`.
 
-    by_default: whether an unannotated parameter takes values of its default's type only.
+    OTHERS is among them if the constructor takes any keyword or has no signature.
+    by_default: True restricts an unannotated parameter to values of its default's type.
     """
     if getattr(made, "__init__", None) is nn.Module.__init__:
         return {}
@@ -248,7 +250,7 @@ def fields_of(made: Any, skip: int = 0, by_default: bool = False) -> Fields:
 
 
 def _hints(made: Any) -> dict[str, Any]:
-    """The annotations of a constructor's parameters; those that cannot be evaluated say nothing."""
+    """Return the annotations of a constructor's parameters, without those that cannot be evaluated."""
     function = made.__init__ if isinstance(made, type) else made
     function = inspect.unwrap(getattr(function, "__func__", function))
     space = getattr(function, "__globals__", {})
@@ -264,7 +266,7 @@ def _hints(made: Any) -> dict[str, Any]:
 
 
 def _spec_annotation(parameter: inspect.Parameter, annotation: Any) -> Any:
-    """A parameter whose name ends in _spec takes the spec of what the name says; in _specs, a list of them."""
+    """Return the annotation of a parameter `KIND_spec` (a spec of that kind) or `KIND_specs` (a list of specs)."""
     if "Spec(" in str(annotation):
         return annotation
     words = parameter.name.lower().split("_")[:-1]
@@ -283,7 +285,7 @@ def _type_of_default(default: Any) -> Any:
 
 # ── values ────────────────────────────────────────────────────────────────────────────────────
 class _Checker:
-    """One pass over a configuration, which collects mistakes."""
+    """A pass over a configuration that collects mistakes."""
 
     def __init__(self) -> None:
         self.mistakes: list[Mistake] = []
@@ -293,7 +295,7 @@ class _Checker:
         self.mistakes.append(Mistake(path, message))
 
     def mapping(self, value: Mapping[Any, Any], fields: Fields, path: str) -> None:
-        """A mapping against its fields, in the order of its keys."""
+        """Check a mapping against its fields, in the order of its keys."""
         missing = [key for key in fields if fields[key].required and key not in value]
         for key, part in value.items():
             if not isinstance(key, str):
@@ -311,7 +313,7 @@ class _Checker:
             self.say(at(path, key), f"missing: {described(fields[key].annotation)}")
 
     def value(self, value: Any, annotation: Any, path: str) -> None:
-        """A value against an annotation."""
+        """Check a value against an annotation."""
         if isinstance(annotation, Given):
             return self.say(path, f"not allowed: {annotation.why}")
         if get_origin(annotation) is Annotated:
@@ -329,7 +331,7 @@ class _Checker:
         return self._parts(value, annotation, path)
 
     def _parts(self, value: Any, annotation: Any, path: str) -> None:
-        """The items of a list, or of a mapping, against what their annotation says."""
+        """Check the items of a list or of a mapping against their annotation."""
         inner = get_args(annotation)
         if isinstance(value, (list, tuple)) and inner:
             fixed = get_origin(annotation) is tuple and inner[-1] is not Ellipsis
@@ -343,7 +345,7 @@ class _Checker:
         return None
 
     def _marked(self, value: Any, annotation: Any, path: str) -> None:
-        """A value against an annotation with marks: a spec, a section, a least number."""
+        """Check a value against an annotation with marks: a spec, a section, a least number."""
         base, *marks = get_args(annotation)
         before = len(self.mistakes)
         for mark in marks:
@@ -360,7 +362,7 @@ class _Checker:
         return None
 
     def _section(self, value: Mapping[str, Any], mark: Section, path: str) -> None:
-        """A mapping against a table, or against a constructor, which may refuse its values."""
+        """Check a mapping against a table, or against a constructor, which may refuse its values."""
         if mark.fields is not None:
             return self.mapping(value, mark.fields, path)
         before = len(self.mistakes)
@@ -374,7 +376,7 @@ class _Checker:
 
     # ── specs ─────────────────────────────────────────────────────────────────────────────────
     def spec(self, value: Any, mark: Spec, path: str) -> None:
-        """A spec {name, args} of a kind, and the args against the signature of what the name stands for."""
+        """Check a spec {name, args} of a kind, and its args against the signature of the named class."""
         if not isinstance(value, Mapping):
             return self.say(path, f"expected {_noun(mark.kind)} {{name, args}}, not {shown(value)}")
         before = len(self.mistakes)
@@ -401,7 +403,7 @@ class _Checker:
         return None
 
     def _registry(self, kind: str, name: Any) -> tuple[str, Registry]:
-        """The registry of a kind; for `any`, the one that has the name."""
+        """Return the registry of a kind; for `any`, the registry that has the name."""
         if kind != "any":
             return kind, self.registries[kind]
         for found, registry in self.registries.items():
@@ -410,7 +412,7 @@ class _Checker:
         return "model", self.registries["model"]
 
     def _args(self, args: Mapping[str, Any], kind: str, made: Any, path: str, whole: Any) -> None:
-        """The args of a spec; `whole`: the spec and its name, if it has no mistake so far."""
+        """Check the args of a spec; `whole`: the spec and its name, if it has no mistake so far."""
         before = len(self.mistakes)
         known = kind in ("optimizer", "scheduler")
         fields = fields_of(made, skip=int(known), by_default=known)
@@ -434,11 +436,11 @@ class _Checker:
             )
 
     def _tried(self, make: Callable[[], Any], name: str, path: str) -> None:
-        """Make something small, an optimizer of one number, say, to see which values its constructor refuses."""
+        """Construct a small object (an optimizer of one number, say) to learn which values its constructor refuses."""
         try:
             with warnings.catch_warnings(action="ignore"):
                 make()
-        except Exception as error:  # whatever a constructor makes of a config
+        except Exception as error:  # a constructor may raise anything
             reason = str(error).partition("\n")[0] or "without a reason"
             self.say(path, f"{name} refuses them: {type(error).__name__}: {reason}")
 
@@ -448,7 +450,7 @@ def _choices(annotation: Any) -> tuple[Any, ...]:
 
 
 def _fits(value: Any, annotation: Any) -> bool:
-    """Whether a value is of an annotation's type; parts of it are not looked at. What a config cannot tell, fits."""
+    """Return True if a value is of an annotation's type, or the type cannot be checked; items are not checked."""
     origin = get_origin(annotation) or annotation
     if origin is Annotated:
         return _fits(value, get_args(annotation)[0])
@@ -478,7 +480,7 @@ def _noun(kind: str) -> str:
 
 
 def described(annotation: Any) -> str:
-    """An annotation in words.
+    """Describe an annotation in words.
 
     >>> described(list[int] | None), described(Literal["min", "max"]), described(Annotated[dict, Spec("model")])
     ('list of int, or null', "'min' or 'max'", 'model {name, args}')
@@ -510,7 +512,7 @@ def described(annotation: Any) -> str:
 
 
 def _expected(annotation: Any, value: Any) -> str:
-    """What was expected, and what was found; what helps, where that is known."""
+    """Return the message that names the expected type and the value found, with a hint if there is one."""
     help_text = ""
     if isinstance(value, str):
         if (

@@ -1,4 +1,4 @@
-"""Everything that a training loop needs to go on, in one file that is written whole or not at all."""
+"""Save everything that a training loop needs to resume in a single file, written atomically."""
 from __future__ import annotations
 
 import copy
@@ -34,8 +34,8 @@ class Checkpointer:
     before it intact. They hold numbers, texts and tensors only, so they are read without running code, by PyTorch as well. `keep`: how many of the files
     that are named by their step stay, the newest ones.
 
-    A part may say in advance whether a state fits, by a method `check_state_dict(state)` that raises an error; one with an attribute `restore_last = True`
-    is restored when all others are, for it cannot go back.
+    A part may reject a state in advance, with a method `check_state_dict(state)` that raises an error. A part with
+    `restore_last = True` is restored after all others, because it cannot be rolled back.
 
     TypeError for what has no state, ValueError for `keep` below 1.
 
@@ -61,12 +61,13 @@ class Checkpointer:
         self.directory, self.keep, self.parts = Path(directory), keep, parts
         for _, part in leaves(parts):
             if isinstance(part, DataLoader):
-                part.state_dict()       # from now on it keeps what its state needs
+                part.state_dict()       # from the first call on, the part records what its state needs
 
     # ── saving ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def state(self, **extra: Any) -> dict[str, Any]:
-        """What a file holds: the states of the parts and of the streams, and `extra`. Tensors are those of the parts, not copies.
+        """Return the content of a file: the states of the parts and of the random streams, and `extra`; tensors are
+        shared.
 
         TypeError, with its path, for what cannot be saved, ValueError for a name in `extra` that has a meaning.
         """
@@ -220,7 +221,7 @@ def matched(part: Any, state: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
 
 
 class naming:
-    """In a `with` block: an error gets a note that says which part it is about."""
+    """A context manager that adds a note naming the part to an error."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -244,7 +245,7 @@ def named(name: str) -> str:
 
 
 def link(source: Path, path: Path) -> None:
-    """Give a file another name, in place of what has this name: a second name where the file system has such, else a copy."""
+    """Replace `path` by a hard link to `source`, or by a copy where the file system has no links."""
     spare = path.with_name(f".{path.name}.{os.urandom(8).hex()}.part")
     try:
         os.link(source, spare)

@@ -39,7 +39,7 @@ PLAIN_KEY = re.compile(r"[^\s.\[\]='\"]+")
 
 
 class Mistake(NamedTuple):
-    """What is wrong at one place of a configuration; the path is empty where the text as a whole is meant."""
+    """A mistake at a path of a configuration; an empty path means the whole text."""
 
     path: str
     message: str
@@ -127,7 +127,7 @@ def _loads_json(text: bytes) -> dict[str, Any]:
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         mistakes.extend(
-            Mistake("", f"the key {shown(key)} stands twice in a mapping") for key in _repeated(key for key, _ in items)
+            Mistake("", f"the key {shown(key)} occurs twice in a mapping") for key in _repeated(key for key, _ in items)
         )
         return dict(items)
 
@@ -186,8 +186,8 @@ def _yaml() -> Any:
 
 @cache
 def _loader() -> Any:
-    """PyYAML's safe loader, whose numbers may be written 1e-4, and whose dates are texts. libyaml's parser, if there is
-    one."""
+    """Return PyYAML's safe loader, changed to read 1e-4 as a number and dates as strings; on libyaml's parser if there
+    is one."""
     yaml = _yaml()
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -198,7 +198,7 @@ def _loader() -> Any:
 
 
 def _resolvers(cls: Any, *without: str) -> dict[str, Any]:
-    """How plain scalars are understood: PyYAML's rules but for some, and our floats."""
+    """Return the rules that resolve plain scalars: PyYAML's except those in `without`, and a rule for floats like 1e-4."""
     left_out = {f"tag:yaml.org,2002:{kind}" for kind in without}
     kept = {
         first: [pair for pair in pairs if pair[0] not in left_out]
@@ -214,7 +214,7 @@ class _Refused(Exception):
 
 
 class _Anchored(NamedTuple):
-    """What an alias stands for, and how much of the limits it takes."""
+    """The value of an anchor, with its number of nodes and its height, which an alias counts against the limits."""
 
     value: Any
     nodes: int
@@ -222,7 +222,7 @@ class _Anchored(NamedTuple):
 
 
 class _Reader:
-    """One pass over the events of a text, which builds its value and counts."""
+    """A pass over the events of a text, which builds its value and counts nodes and levels."""
 
     def __init__(self, text: str | bytes) -> None:
         self.yaml = _yaml()
@@ -290,12 +290,12 @@ class _Reader:
         return value
 
     def _alias(self, event: Any, path: str, depth: int) -> Any:
-        """A copy of what an alias stands for, counted as if it were written out."""
+        """Return a copy of the anchored value, counted as if it were written out."""
         if event.anchor not in self.anchors:
             self._refuse(path, event, f"the alias {shown('*' + event.anchor)} comes before its anchor")
         anchored = self.anchors[event.anchor]
         if anchored is None:
-            self._refuse(path, event, f"the alias {shown('*' + event.anchor)} stands for a value that holds it")
+            self._refuse(path, event, f"the alias {shown('*' + event.anchor)} refers to a value that contains it")
         assert anchored is not None
         self._count(path, event, anchored.nodes, depth + anchored.height)
         return deepcopy(anchored.value)
@@ -307,7 +307,7 @@ class _Reader:
         return values
 
     def _pairs(self, path: str, depth: int) -> dict[str, Any]:
-        """A mapping; what its `<<` names comes last, and changes no key that is written."""
+        """Read a mapping; keys merged from `<<` come last and override no key that is written."""
         pairs: dict[str, Any] = {}
         merged: dict[str, Any] = {}
         while not isinstance(event := self.loader.get_event(), self.yaml.MappingEndEvent):
@@ -320,7 +320,7 @@ class _Reader:
                 self._mistake(path, event, f"keys are texts, not {shown(key)}{quoted}")
                 key = shown(key)
             elif key in pairs:
-                self._mistake(at(path, key), event, "the key stands twice in its mapping")
+                self._mistake(at(path, key), event, "the key occurs twice in its mapping")
             value = self._value(self.loader.get_event(), at(path, key), depth)
             if merge:
                 self._merge(merged, value, path, event)
@@ -359,7 +359,7 @@ class _Reader:
 
 
 def _unfit(value: Any) -> str | None:
-    """Why no file can hold a scalar, if none can."""
+    """Return the reason why no file can hold a scalar, or None."""
     if isinstance(value, str) and not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
         return "a text with half a surrogate pair, which no file can hold"
     if isinstance(value, int) and abs(value) >= MOST:
@@ -444,14 +444,14 @@ def _dumper() -> Any:
             return True
 
         def represent_str(self, data: str) -> Any:
-            """Texts with line breaks and the like in double quotes, the one style that keeps each of them."""
+            """Put strings with line breaks and control characters in double quotes, the only style that keeps them all."""
             return self.represent_scalar("tag:yaml.org,2002:str", data, None if data.isprintable() else '"')
 
         def represent_mapping(self, tag: str, mapping: Any, flow_style: Any = None) -> Any:
             return super().represent_mapping(tag, mapping, flow_style=False)
 
     Dumper.add_representer(str, Dumper.represent_str)
-    Dumper.yaml_implicit_resolvers = _resolvers(Dumper)  # a text that any reader takes for something else is quoted
+    Dumper.yaml_implicit_resolvers = _resolvers(Dumper)  # quote strings that a reader would take for another type
     return Dumper
 
 

@@ -50,8 +50,8 @@ class Source:
         return None
 
     def _shared_out(self, loader: Any, training: bool) -> Any:
-        """A plain DataLoader with a sampler for this process where there are several, without shuffling where a few
-        batches are to be overfitted."""
+        """Give a plain DataLoader a sampler for this process if there are several; no shuffling if batches are to be
+        overfitted."""
         if (
             not isinstance(loader, DataLoader)
             or isinstance(loader.dataset, IterableDataset)
@@ -70,14 +70,14 @@ class Source:
 
 
 def _is_batch(value: Any) -> bool:
-    """Whether an element of a list is a batch rather than a loader."""
+    """Return True if an element of a list is a batch rather than a loader."""
     if isinstance(value, list):
         return bool(value) and _is_batch(value[0]) and not isinstance(value[0], (list, tuple, dict))
     return isinstance(value, (tg.Tensor, dict, tuple, str, float, int)) or hasattr(value, "__array__")
 
 
 def _rebuilt(loader: Any, sampler: Any) -> Any:
-    """A loader like another, with this sampler."""
+    """Return a copy of a loader with this sampler."""
     return DataLoader(
         loader.dataset,
         loader.batch_size,
@@ -97,7 +97,7 @@ def _rebuilt(loader: Any, sampler: Any) -> Any:
 
 
 def length(loader: Any) -> float:
-    """The number of batches of a loader; infinity if it does not know."""
+    """Return the number of batches of a loader; infinity if it has no length."""
     try:
         return len(loader)
     except (TypeError, NotImplementedError):
@@ -105,7 +105,7 @@ def length(loader: Any) -> float:
 
 
 def batches_of(loader: Any, limit: int | float, name: str) -> float:
-    """How many batches of a loader are used: an int of them, or a part of those that there are."""
+    """Return how many batches of a loader are used: `limit` batches if it is an int, that fraction if it is a float."""
     count = length(loader)
     if isinstance(limit, int):
         return min(limit, count)
@@ -121,7 +121,7 @@ def batches_of(loader: Any, limit: int | float, name: str) -> float:
 
 
 def new_epoch(loader: Any, epoch: int) -> None:
-    """Tell a loader's samplers which epoch begins, those that want to know it."""
+    """Call `set_epoch(epoch)` of those samplers of a loader that have it."""
     batch_sampler = getattr(loader, "batch_sampler", None)
     for one in {
         id(one): one
@@ -132,7 +132,7 @@ def new_epoch(loader: Any, epoch: int) -> None:
 
 
 def transfer(trainer: Any, module: Any, datamodule: Any) -> Callable[[Any, int], Any] | None:
-    """What brings a batch to the device; None where nothing has to be done."""
+    """Return a function that moves a batch to the device and calls the transfer hooks; None if there is nothing to do."""
 
     def owner(name: str) -> Any:
         return next((one for one in (datamodule, module) if one is not None and overrides(one, name, DataHooks)), None)

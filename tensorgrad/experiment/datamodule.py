@@ -45,23 +45,23 @@ class DataModule(Loaders, DataHooks, HasHyperparameters):
     trainer: Any = None
 
     def prepare_data(self) -> None:
-        """Once, in the first process of a machine: keep nothing in `self`."""
+        """Download or unpack data. Called in a single process: do not assign to `self`."""
 
     def setup(self, stage: str) -> None:
-        """In every process, with the stage: "fit", "validate", "test" or "predict"."""
+        """Make the datasets. Called in every process, with the stage: "fit", "validate", "test" or "predict"."""
 
     def teardown(self, stage: str) -> None:
-        """After a stage."""
+        """Called after a stage."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps of it."""
+        """Return the state that a checkpoint saves for this data module: plain values and tensors."""
         return {}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from what a checkpoint kept."""
+        """Restore the state from a checkpoint."""
 
     def on_exception(self, exception: BaseException) -> None:
-        """When an exception ends a run."""
+        """Called when an exception ends a run."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "trainer"}

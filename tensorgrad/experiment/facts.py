@@ -1,4 +1,4 @@
-"""What a trainer tells of itself: where it is, what is known, where files go."""
+"""Read-only attributes of a trainer: its position, its metrics, its directories."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Facts"]
 
 
 class Facts:
-    """Base of `Trainer`: attributes that are found when they are asked for."""
+    """Base of `Trainer`: attributes that are computed on access."""
 
     fit_loop: Any
     optimization: Any
@@ -40,7 +40,7 @@ class Facts:
 
     @property
     def global_step(self) -> int:
-        """How many batches have brought a step of the optimizers."""
+        """The number of batches that ended with a step of the optimizers."""
         return self.fit_loop.global_step if self.fit_loop is not None else 0
 
     def metrics(self) -> dict[str, float]:
@@ -66,7 +66,7 @@ class Facts:
 
     @property
     def is_global_zero(self) -> bool:
-        """Whether this is the first process, which writes files."""
+        """True in the first process, which writes files."""
         return self.parallel.rank == 0
 
     global_rank = property(lambda self: self.parallel.rank)

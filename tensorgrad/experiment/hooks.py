@@ -1,7 +1,6 @@
-"""Hooks: the moments of a training at which a `Module`, a `DataModule` and callbacks are asked, and which of them
-answer.
+"""Hooks: methods of a `Module`, a `DataModule` and callbacks that are called at fixed moments of training.
 
-A hook that nobody overrides is found out once, when a loop begins, and costs nothing afterwards.
+Overridden hooks are looked up once, when a loop begins; the others cost nothing afterwards.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ __all__ = ["DataHooks", "Hooks", "ModuleHooks", "overrides"]
 
 
 class ModuleHooks:
-    """The moments that a `Module` may answer. A callback has the same ones, with the trainer and the module before
-    their arguments."""
+    """Hooks that a `Module` may override. A callback has hooks of these names, which take the trainer and the module
+    first."""
 
     def setup(self, stage: str) -> None:
         """Before anything else of `fit`, `validate`, `test` or `predict`, the name of which is `stage`."""
@@ -67,15 +66,15 @@ class ModuleHooks:
         """After a validation, when its metrics are complete."""
 
     def on_validation_model_eval(self) -> None:
-        """Puts the module into the mode of evaluation."""
+        """Put the module into evaluation mode."""
         self.eval()  # type: ignore[attr-defined]
 
     def on_test_model_eval(self) -> None:
-        """Puts the module into the mode of evaluation."""
+        """Put the module into evaluation mode."""
         self.eval()  # type: ignore[attr-defined]
 
     def on_predict_model_eval(self) -> None:
-        """Puts the module into the mode of evaluation."""
+        """Put the module into evaluation mode."""
         self.eval()  # type: ignore[attr-defined]
 
     def on_validation_epoch_start(self) -> None:
@@ -130,10 +129,10 @@ class ModuleHooks:
         """Before gradients are dropped."""
 
     def on_before_backward(self, loss: Any) -> None:
-        """Before the loss is sent back."""
+        """Before the backward pass of the loss."""
 
     def on_after_backward(self) -> None:
-        """When the gradients are there, in mixed precision still scaled."""
+        """After the gradients are computed; in mixed precision they are still scaled."""
 
     def on_before_optimizer_step(self, optimizer: Any) -> None:
         """Before gradients are clipped and used."""
@@ -146,7 +145,7 @@ class ModuleHooks:
 
 
 class DataHooks:
-    """How a batch comes to the device; a `DataModule` or a `Module` may override it."""
+    """Hooks that move a batch to the device; a `DataModule` or a `Module` may override them."""
 
     def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
         """The batch, changed before it goes to the device."""
@@ -164,7 +163,7 @@ class DataHooks:
 
 
 def overrides(thing: Any, name: str, *bases: type) -> bool:
-    """Whether an object has a method of this name which is none of the classes' own."""
+    """Return True if an object has a method of this name that is not inherited unchanged from `bases`."""
     if name in getattr(thing, "__dict__", ()):
         return True
     method = getattr(type(thing), name, None)
@@ -172,7 +171,7 @@ def overrides(thing: Any, name: str, *bases: type) -> bool:
 
 
 class Hooks:
-    """The methods that answer each moment, in order: callbacks, the module, callbacks whose `order` is above zero."""
+    """The overridden hooks in call order: callbacks, the module, callbacks whose `order` is above zero."""
 
     def __init__(self, trainer: Any, module: Any) -> None:
         self._trainer, self._module = trainer, module
@@ -180,7 +179,7 @@ class Hooks:
         self._found: dict[tuple[str, bool | None], list[Callable[..., Any]]] = {}
 
     def find(self, name: str, late: bool | None = None) -> list[Callable[..., Any]]:
-        """The methods for a moment; `late`: only those of callbacks that come after the module, or only the others."""
+        """Return the methods of a hook; `late` True: only callbacks' after the module, False: only the others."""
         key = name, late
         if key not in self._found:
             self._found[key] = self._early(name) * (late is not True) + self._late(name) * (late is not False)
@@ -204,6 +203,6 @@ class Hooks:
         ]
 
     def __call__(self, name: str, *args: Any, late: bool | None = None) -> None:
-        """Call them."""
+        """Call the methods of a hook in order."""
         for hook in self.find(name, late):
             hook(*args)

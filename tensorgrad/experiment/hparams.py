@@ -68,12 +68,12 @@ class HasHyperparameters:
 
     @property
     def hparams(self) -> AttributeDict:
-        """What `save_hyperparameters` kept, by name and by attribute."""
+        """The saved hyper-parameters, by key and by attribute."""
         return self.__dict__.setdefault("_hparams", AttributeDict())  # type: ignore[no-any-return]
 
 
 def _arguments(owner: Any, frame: FrameType | None) -> dict[str, Any]:
-    """The arguments of the constructors that are at work on an object, from the inner class's to the outer's."""
+    """Return the arguments of the constructors now running on `owner`, from the innermost frame outwards."""
     found: dict[str, Any] = {}
     while frame is not None and frame.f_code.co_name == "__init__":
         names, _, others, values = inspect.getargvalues(frame)
@@ -92,8 +92,8 @@ def _copied(value: Any) -> Any:
 
 
 def plain(value: Any) -> tuple[bool, Any]:
-    """(whether files can keep it, the value as they keep it): numbers, texts, None, tensors, paths, and lists and
-    mappings of those."""
+    """Return (fits, plain value). `fits` is True if files can hold the value: numbers, strings, None, tensors, paths,
+    lists and mappings of those."""
     if value is None or isinstance(value, (bool, int, float, str, tg.Tensor)):
         return True, value
     if isinstance(value, Path):
@@ -113,6 +113,6 @@ def plain(value: Any) -> tuple[bool, Any]:
 
 
 def kept(hparams: Mapping[str, Any]) -> dict[str, Any]:
-    """Those hyper-parameters that files can keep."""
+    """Return the hyper-parameters that files can hold, as plain data."""
     found = {name: plain(value) for name, value in hparams.items()}
     return {name: value for name, (fine, value) in found.items() if fine}

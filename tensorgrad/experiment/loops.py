@@ -17,7 +17,7 @@ __all__ = ["FitLoop"]
 
 
 class FitLoop:
-    """Where a fit is, and how it goes on.
+    """The loop of a fit and its position.
 
     `epoch` and `batch` count what is done, `validated` says whether the validation due after that batch is, `ended`
     whether the epoch is. A checkpoint of it at any of these places lets the loop go on there; an epoch that an option
@@ -61,7 +61,7 @@ class FitLoop:
         return trainer.max_epochs != -1 and self.epoch >= trainer.max_epochs or self._stops()
 
     def _stops(self) -> bool:
-        """Whether training ends here, between two steps. Several processes agree on it."""
+        """Return True if training ends here, between two steps; all processes agree on the answer."""
         trainer = self._trainer
         if time.monotonic() >= self._end:
             trainer.should_stop = True
@@ -73,13 +73,13 @@ class FitLoop:
         return trainer.should_stop and self.epoch >= trainer.min_epochs and self.global_step >= trainer.min_steps
 
     def _restore(self) -> None:
-        """Undo what hooks at the start have changed of what a checkpoint holds."""
+        """Load the checkpoint once more, to undo what start hooks have changed."""
         if self._restored is not None:
             state, self._restored = self._restored, None
             self._trainer.resuming.load(state)
 
     def _epoch(self) -> bool:
-        """One epoch, or its rest; False if it was cut short for good."""
+        """Run an epoch, or the rest of a resumed one; False if training ended within it."""
         trainer, hooks, results = self._trainer, self._trainer.hooks, self.results
         trainer.results, results.per_batch = results, False
         if not self.batch:
@@ -103,7 +103,7 @@ class FitLoop:
         return True
 
     def _iterator(self) -> Iterator[Any]:
-        """The epoch's batches that are left."""
+        """Return an iterator over the remaining batches of the epoch."""
         (loader,) = self._trainer.source.loaders("train")
         data.new_epoch(loader, self.epoch)
         if self._trainer.resuming.knows_its_place(loader):
@@ -212,7 +212,7 @@ class FitLoop:
     # ── validations ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _validates(self) -> bool:
-        """Whether this epoch has a validation at its end."""
+        """Return True if a validation is due at the end of this epoch."""
         trainer = self._trainer
         if not any(trainer.num_val_batches):
             return False
@@ -257,7 +257,7 @@ class FitLoop:
         raise AssertionError
 
     def _validate(self) -> bool:
-        """A validation within the fit; False if an interrupt cut it short: all is as it was before it."""
+        """Validate within the fit; False if an interrupt cut it short, which leaves the state as it was before."""
         trainer, results = self._trainer, self.results
         before = streams.state()
         trainer.shown |= results.shown()
@@ -279,7 +279,7 @@ class FitLoop:
     # ── where it is ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def state_dict(self) -> dict[str, Any]:
-        """The place, and how far the epoch's metrics are."""
+        """Return the position of the loop and the epoch's metrics so far."""
         trainer = self._trainer
         return {
             "epoch": self.epoch,
@@ -300,7 +300,7 @@ class FitLoop:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go to a place."""
+        """Restore the position of the loop and the epoch's metrics."""
         trainer = self._trainer
         ended = state["ended"]
         self.epoch, self.batch = (state["epoch"] + 1, 0) if ended else (state["epoch"], state["batch"])

@@ -44,7 +44,7 @@ class Module(nn.Module, ModuleHooks, DataHooks, Loaders, HasHyperparameters):
     """
 
     automatic_optimization = True
-    automatic_schedules: bool | None = None  # whether the trainer steps schedulers; None: where it steps the optimizers
+    automatic_schedules: bool | None = None  # True: the trainer steps schedulers; None: if it steps the optimizers
 
     # ── steps ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -53,17 +53,17 @@ class Module(nn.Module, ModuleHooks, DataHooks, Loaders, HasHyperparameters):
         raise NotImplementedError(f"{type(self).__name__} has no training_step(batch, batch_idx), which fit needs")
 
     def training_step_end(self, outputs: Any) -> Any:
-        """What `training_step` returned, joined where several devices computed it."""
+        """Return the output of `training_step`, joined if several devices computed it; override to change it."""
         return outputs
 
     def validation_step(self, batch: Any, batch_idx: int) -> Any:
-        """What a batch of a validation is good for, without gradients."""
+        """Evaluate a batch of validation data; runs without gradients."""
 
     def test_step(self, batch: Any, batch_idx: int) -> Any:
-        """What a batch of a test is good for, without gradients."""
+        """Evaluate a batch of test data; runs without gradients."""
 
     def predict_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> Any:
-        """The prediction for a batch: by default the module of it."""
+        """Return the prediction for a batch: by default `self(batch)`."""
         return self(batch)
 
     def configure_optimizers(self) -> Any:
@@ -182,11 +182,11 @@ class Module(nn.Module, ModuleHooks, DataHooks, Loaders, HasHyperparameters):
         self.trainer.optimization.backward(loss, *args, **options)
 
     def backward(self, loss: Any) -> None:
-        """Send the loss back."""
+        """Compute the gradients of the loss; override to change how."""
         loss.backward()
 
     def optimizer_step(self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Any = None) -> None:
-        """One step; the closure computes the loss and the gradients."""
+        """Step the optimizer; the closure computes the loss and the gradients."""
         optimizer.step(closure=optimizer_closure)
 
     def optimizer_zero_grad(self, epoch: int, batch_idx: int, optimizer: Any) -> None:
@@ -242,13 +242,13 @@ class Module(nn.Module, ModuleHooks, DataHooks, Loaders, HasHyperparameters):
     # ── its parameters ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def freeze(self) -> None:
-        """Let no parameter require a gradient, and evaluate."""
+        """Let no parameter require a gradient, and switch to evaluation mode."""
         for parameter in self.parameters():
             parameter.requires_grad_(False)
         self.eval()
 
     def unfreeze(self) -> None:
-        """Let all parameters require gradients, and train."""
+        """Let all parameters require gradients, and switch to training mode."""
         for parameter in self.parameters():
             parameter.requires_grad_(True)
         self.train()
@@ -257,8 +257,8 @@ class Module(nn.Module, ModuleHooks, DataHooks, Loaders, HasHyperparameters):
     def load_from_checkpoint(
         cls, checkpoint_path: Any, map_location: Any = None, strict: bool = True, **arguments: Any
     ) -> Any:
-        """A module made with the hyper-parameters of a checkpoint, those given here before them, and with its
-        parameters. Nothing in the file is run."""
+        """Return a module with a checkpoint's hyper-parameters and parameters; `arguments` override the former. No code
+        in the file runs."""
         from .resuming import arguments_for, read
 
         state = read(checkpoint_path, map_location)

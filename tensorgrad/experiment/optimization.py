@@ -1,4 +1,4 @@
-"""Optimizers and schedules: what `configure_optimizers` returned, one form for all of its forms, and how they step."""
+"""Optimizers and schedules of a fit: normalize the result of `configure_optimizers`, and step them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Schedule:
 
     @property
     def needs_metric(self) -> bool:
-        """Whether its step takes a metric."""
+        """True if the scheduler's `step` takes a metric."""
         return isinstance(self.scheduler, ReduceLROnPlateau)
 
 
@@ -132,7 +132,7 @@ class Handle:
 
 
 class Optimization:
-    """The optimizers and schedules of a fit. `stepped`: whether the batch at work has brought a step."""
+    """The optimizers and schedules of a fit. `stepped`: True if the current batch ended with a step."""
 
     def __init__(self, trainer: Any, module: Any) -> None:
         self.optimizers, self.schedules = configured(module.configure_optimizers())
@@ -142,7 +142,7 @@ class Optimization:
         self.before_step: list[Callable[..., Any]] = []
 
     def prepare(self, hooks: Any) -> None:
-        """Find out, before the first step, what a step consists of."""
+        """Look up, before the first step, the hooks and overrides that a step has to call."""
         from .module import Module
 
         module, trainer = self._module, self._trainer
@@ -181,8 +181,8 @@ class Optimization:
     # ── automatic optimization ────────────────────────────────────────────────────────────────────────────────────────
 
     def automatic(self, batch: Any, batch_idx: int, steps: bool) -> Any:
-        """The step of a batch, and of the optimizers if a group of accumulated batches ends with it; what
-        `training_step` returned."""
+        """Process a batch, and step the optimizers if `steps` (a group of accumulated batches ends); return the
+        output of `training_step`."""
         self.stepped = False
         if not steps:
             with self._parallel.no_sync():
@@ -204,13 +204,13 @@ class Optimization:
                 optimizer.step()
             else:
                 scaler.step(optimizer)
-                called(optimizer)  # though the scaler may have left its step out
+                called(optimizer)  # even if the scaler skipped the step
         if scaler is not None:
             scaler.update()
         self.stepped = self.fresh = True
 
     def _before(self, optimizer: Any) -> None:
-        """What comes between the gradients and the step: hooks and clipping."""
+        """Run the hooks before a step, and clip the gradients."""
         for hook in self.before_step:
             hook(optimizer)
         if self._clips:
@@ -222,7 +222,7 @@ class Optimization:
             )
 
     def _gradients(self, batch: Any, batch_idx: int) -> tuple[Any, Any]:
-        """(what `training_step` returned, its loss), after the gradients were found; without a loss there are none."""
+        """Compute the gradients, unless there is no loss; return (the output of `training_step`, its loss)."""
         output = self._training_step(batch, batch_idx)
         if self._step_end is not None:
             output = self._step_end(output)
@@ -253,7 +253,7 @@ class Optimization:
                 self._zero_grad(self._trainer.current_epoch, self._trainer.fit_loop.batch, optimizer)
 
     def backward(self, loss: Any, *args: Any, **options: Any) -> None:
-        """Send a loss back, scaled in mixed precision."""
+        """Run the backward pass of a loss, scaled in mixed precision."""
         if self.scaler is not None:
             loss = self.scaler.scale(loss)
         if self._backward is None or args or options:
@@ -262,7 +262,7 @@ class Optimization:
             self._backward(loss)
 
     def _with_closures(self, batch: Any, batch_idx: int) -> Any:
-        """Steps that call a closure for the loss: `optimizer_step` of the module, optimizers such as LBFGS."""
+        """Step by closures that compute the loss: for an overridden `optimizer_step`, or optimizers such as LBFGS."""
         held: list[Any] = [None, None]
         module, trainer = self._module, self._trainer
 
@@ -294,7 +294,7 @@ class Optimization:
         return held[0]
 
     def manual(self, batch: Any, batch_idx: int, steps: bool) -> Any:
-        """The step of a batch whose module steps its optimizers itself."""
+        """Process a batch of a module that steps its optimizers itself."""
         self.stepped = False
         output = self._training_step(batch, batch_idx)
         if self._step_end is not None:
@@ -343,7 +343,7 @@ class _Scaled:
         self._optimizer, self._optimization, self._held = optimizer, optimization, held
 
     def step(self, closure: Callable[[], Any] | None = None, **options: Any) -> Any:
-        """The step, unless there is no loss or a gradient is not finite."""
+        """Step, unless there is no loss or a gradient is not finite."""
         loss = closure() if closure is not None else self._held[1]
         if loss is not None:
             self._optimization.scaler.step(self._optimizer, **options)
@@ -354,12 +354,12 @@ class _Scaled:
 
 
 def called(optimizer: Any) -> None:
-    """Let schedulers know that an optimizer has had its turn: they warn where it has not."""
+    """Mark an optimizer as stepped, because schedulers warn when they step before it."""
     optimizer._opt_called = True
 
 
 def _needs_closure(optimizer: Any) -> bool:
-    """Whether its step has to be given a closure."""
+    """Return True if the optimizer's `step` requires a closure."""
     closure = inspect.signature(optimizer.step).parameters.get("closure")
     return closure is not None and closure.default is closure.empty
 

@@ -26,19 +26,19 @@ SOON = 30.0  # seconds in which a process ends that others have seen fail
 
 
 class Steps(nn.Module):
-    """A module whose forward is one of the steps of another: what data-parallel wrappers call."""
+    """A module whose forward calls a named step of another module, for data-parallel wrappers."""
 
     def __init__(self, module: Any) -> None:
         super().__init__()
         self.module = module
 
     def forward(self, step: str, *args: Any) -> Any:
-        """The step of this name."""
+        """Call the step of this name."""
         return getattr(self.module, step)(*args)
 
 
 class Parts(Steps):
-    """`Steps` of a part of the batch: numbers become vectors of one element, so that those of all parts are one."""
+    """`Steps` on a part of the batch: scalars become vectors of one element, so that the parts' results concatenate."""
 
     def forward(self, step: str, *args: Any) -> Any:
         found = super().forward(step, *args)
@@ -46,12 +46,12 @@ class Parts(Steps):
 
 
 class Alone:
-    """One process: sums over processes are the values themselves."""
+    """A single process: sums over processes are the values themselves."""
 
     rank, world = 0, 1
 
     def wrapped(self, module: Any) -> Callable[[str], Callable[..., Any]]:
-        """A function that gives the step of a name."""
+        """Return a function that maps a step's name to the step."""
         return lambda step: getattr(module, step)
 
     def no_sync(self) -> Any:
@@ -75,7 +75,7 @@ class Alone:
         return value
 
     def any(self, flag: bool) -> bool:
-        """Whether one of the processes says so."""
+        """Return True if `flag` is true in any process."""
         return flag
 
     def first(self, value: Any) -> Any:
@@ -87,17 +87,17 @@ class Alone:
         return [value]
 
     def barrier(self) -> None:
-        """Until all processes are here."""
+        """Wait for all processes."""
 
     def abort(self) -> None:
-        """End the work of the other processes, who would wait for this one."""
+        """Abort the other processes, which would wait for this one."""
 
     def mean_gradients(self, parameters: Any) -> None:
-        """Average gradients over the processes, where that was not done during backward."""
+        """Average gradients over the processes, if backward has not done so."""
 
 
 class Replicas(Alone):
-    """One process with several GPUs (`dp`): each has a copy of the module and a part of the batch."""
+    """A single process with several GPUs (`dp`): each has a copy of the module and a part of the batch."""
 
     def __init__(self, devices: list[int]) -> None:
         self.devices = devices
@@ -111,7 +111,7 @@ class Replicas(Alone):
 
 
 class Processes(Alone):
-    """One of several processes (`ddp`): `DistributedDataParallel` averages gradients over them."""
+    """This process among several (`ddp`): `DistributedDataParallel` averages gradients over them."""
 
     def __init__(self, rank: int, world: int) -> None:
         self.rank, self.world = rank, world
@@ -192,8 +192,8 @@ def joined(
     try:
         yield Processes(distributed.get_rank(), distributed.get_world_size())
     except BaseException:
-        # An error that ends one of MPI's processes must end the others, who wait for it: the group sees to that while
-        # it is there.
+        # If an error ends one MPI process, the others would wait for it forever: the group aborts them as long as it
+        # exists.
         made = made and "mpi" not in distributed.get_backend()
         raise
     finally:
@@ -202,8 +202,8 @@ def joined(
 
 
 def launched() -> bool:
-    """Whether a launcher (torchrun's kind, mpiexec, srun) has started this process as one of several, or a group of
-    processes is there."""
+    """Return True if a launcher (such as torchrun, mpiexec, srun) started several processes, or a process group
+    exists."""
     from .. import distributed
     from ..distributed.rendezvous import launched_by_mpi
 
@@ -212,7 +212,7 @@ def launched() -> bool:
 
 
 def place() -> tuple[int, int]:
-    """The number of this process among all, and among those of its machine, as far as its launcher tells: else 0."""
+    """Return (rank, local rank) of this process, from its group or its launcher; 0 where they do not tell."""
     from .. import distributed
     from ..distributed.transport import launchers
 
@@ -267,7 +267,7 @@ def spawned(count: int, work: Callable[..., None], args: tuple[Any, ...]) -> Ite
             with _watching(context):
                 yield store
         except distributed.DistError:
-            context.join(SOON)  # another process has failed, and this one sees that it is gone: its own error is told
+            context.join(SOON)  # another process failed and this one only lost its peer: report the other's error
             raise
         while not context.join():
             pass
@@ -280,7 +280,7 @@ def spawned(count: int, work: Callable[..., None], args: tuple[Any, ...]) -> Ite
 
 
 def _other(i: int, work: Callable[..., None], count: int, port: int, cores: int, seed: int, args: bytes) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process gets it, too, and says when to stop
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process receives Ctrl-C as well, and decides when to stop
     threads.set_num_threads(cores)
     seeded(seed + i + 1)
     work(i + 1, count, port, *pickle.loads(args))
@@ -299,8 +299,7 @@ def seeded(seed: int) -> None:
 
 @contextmanager
 def _watching(context: Any) -> Iterator[None]:
-    """Raise the error of a process as soon as it ends with one. The system's signal for that reaches the main thread
-    only."""
+    """Raise the error of a child process as soon as it fails; in the main thread only, which alone gets SIGCHLD."""
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGCHLD"):
         yield
         return
@@ -309,7 +308,7 @@ def _watching(context: Any) -> Iterator[None]:
 
     def ended(number: int, frame: Any) -> None:
         calls[0] += 1
-        if calls[0] == 1:  # a signal that comes while another is seen to is left to that one
+        if calls[0] == 1:  # a signal during the handling of another is left to that handler
             try:
                 while calls[0]:
                     seen = calls[0]

@@ -23,7 +23,7 @@ NAMES = {
 
 
 class Precision:
-    """What "32", "64", "16-mixed" or "bf16-mixed" mean for a module, its batches, its steps and its gradients."""
+    """Applies "32", "64", "16-mixed" or "bf16-mixed" to a module, its batches, its steps and its gradients."""
 
     def __init__(self, name: str | int, device: Any) -> None:
         self.name = NAMES[str(name)]
@@ -43,7 +43,7 @@ class Precision:
 
     @property
     def mixed(self) -> bool:
-        """Whether steps run under autocast."""
+        """True if steps run under autocast."""
         return self._dtype is not None
 
     def converted(self, module: Any) -> None:

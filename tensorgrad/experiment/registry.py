@@ -34,7 +34,7 @@ def nearest(name: Any, known: Iterable[str]) -> str | None:
 
 
 def alternatives(name: Any, known: Iterable[str], head: str = "allowed") -> str:
-    """What may stand in place of an unknown name: the nearest spelling, then all.
+    """List the alternatives to an unknown name: the nearest spelling, then all.
 
     >>> alternatives("lrr", ["lr", "momentum"])
     'nearest: lr; allowed: lr, momentum'
@@ -155,6 +155,6 @@ def _short(value: Any) -> str:
 
 
 def _defined_again(before: Any, now: Any) -> bool:
-    """Whether a cell of a notebook, or a line at the prompt, defines a class once more."""
+    """Return True if `now` redefines a class of `__main__`, as a notebook cell that runs again does."""
     places = {(getattr(made, "__module__", None), getattr(made, "__qualname__", None)) for made in (before, now)}
     return before is now or (len(places) == 1 and places.pop()[0] == "__main__")

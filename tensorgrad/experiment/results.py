@@ -1,4 +1,4 @@
-"""Logged values: the latest of each name, and what an epoch makes of them."""
+"""Logged values: the latest of each name, and their reduction over an epoch."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Logged:
     values: list[float] = field(default_factory=list)
 
     def add(self, value: Any, samples: int) -> None:
-        """One more value."""
+        """Record a value of `samples` samples; ValueError unless it has a single element."""
         if isinstance(value, tg.Tensor):
             value = value.detach()
             if value.ndim and value.numel() != 1:
@@ -72,7 +72,7 @@ class Logged:
         return parallel.mean(value) if self.sync_dist and parallel is not None else value
 
     def result(self, parallel: Any) -> float:
-        """What the epoch makes of its values; NaN if there is none."""
+        """Return the epoch's values, reduced; NaN if there is none."""
         if callable(self.reduce):
             value = float(self.reduce(self.values)) if self.values else math.nan
             return parallel.mean(value) if self.sync_dist else value
@@ -87,7 +87,7 @@ class Logged:
         return math.nan if empty and not self.sync_dist else total
 
     def state(self) -> dict[str, Any]:
-        """Plain values that say how far the epoch is."""
+        """Return the epoch's values so far as plain data."""
         total = None if self.total is None else float(self.total)
         return {
             "flags": [self.prog_bar, self.logger, self.on_step, self.on_epoch, self.sync_dist],
@@ -100,8 +100,8 @@ class Logged:
 
 
 class Results:
-    """What one stage logs. `per_batch`: whether a batch is at work, in whose hooks `on_step` is meant by default in
-    training.
+    """The values that a stage logs. `per_batch`: True while a batch is processed; training then logs with `on_step` by
+    default.
 
     A name that is logged with both `on_step` and `on_epoch` gets the endings `_step` and `_epoch`; `metrics` has it
     under its plain name, too.
@@ -136,7 +136,7 @@ class Results:
             known.add(value, self.samples() if samples is None and known.on_epoch else samples or 1)
 
     def samples(self) -> int:
-        """How many samples the batch at work has, counted once."""
+        """Return the number of samples of the current batch, counted once per batch."""
         from .batches import size
 
         if self.batch is None:
@@ -222,11 +222,11 @@ class Results:
         return {one.name for one in self._logged.values() if one.prog_bar}
 
     def state_dict(self) -> dict[str, Any]:
-        """How far the epoch is."""
+        """Return the epoch's values so far as plain data."""
         return self._restored | {name: one.state() for name, one in self._logged.items()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on in the middle of an epoch. A function that reduces is known again when its name is logged."""
+        """Resume in the middle of an epoch. A reducing function is known again once its name is logged."""
         self.reset()
         for name, saved in state.items():
             self._restored[name] = saved

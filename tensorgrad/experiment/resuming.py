@@ -1,4 +1,4 @@
-"""Checkpoints of a trainer: everything that a fit needs to go on exactly where it was."""
+"""Checkpoints of a trainer: everything that a fit needs to resume exactly where it was."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Resuming:
         self._checkpointer: Any = None
 
     def prepare(self) -> None:
-        """Before the first batch: loaders keep from now on what their states need."""
+        """Let loaders record, from before the first batch, what their states need."""
         from .checkpoint import Checkpointer
 
         self._checkpointer = Checkpointer(self._trainer.checkpoint_directory or ".", **self._parts())
@@ -50,13 +50,13 @@ class Resuming:
         return parts
 
     def _loaders(self) -> list[Any]:
-        """Loaders that know where they are."""
+        """Return the loaders that can resume from a state."""
         source = self._trainer.source
         return [loader for kind in ("train", "val") for loader in source.loaders(kind) if self.knows_its_place(loader)]
 
     def knows_its_place(self, loader: Any) -> bool:
-        """Whether a loader goes on by itself where its state was taken; one for training and validation alike has only
-        one place for both."""
+        """Return True if a loader can resume from its `state_dict`; a loader shared by training and validation cannot,
+        for it has a single position for both."""
         source = self._trainer.source
         shared = any(loader is one for one in source.loaders("train")) and any(
             loader is one for one in source.loaders("val")
@@ -68,7 +68,7 @@ class Resuming:
         )
 
     def state(self, weights_only: bool = False) -> dict[str, Any]:
-        """A checkpoint: plain values and tensors. Those of other processes are in it, too."""
+        """Return a checkpoint of plain values and tensors, other processes' included."""
         trainer, module = self._trainer, self._module
         if weights_only or trainer.optimization is None:
             model = module.state_dict()
@@ -93,7 +93,7 @@ class Resuming:
         return state
 
     def load(self, state: dict[str, Any]) -> None:
-        """Put everything back to where it was."""
+        """Restore all parts from a checkpoint."""
         trainer = self._trainer
         ranks = state.get("ranks") or []
         if len(ranks) == trainer.parallel.world > 1:
@@ -127,18 +127,18 @@ class Callbacks:
         return keyed
 
     def state_dict(self) -> dict[str, Any]:
-        """Those that have one."""
+        """Return the non-empty states of the callbacks, by their keys."""
         return {key: state for key, callback in self._keyed() if (state := callback.state_dict())}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Give each its own."""
+        """Restore each callback from its own state."""
         for key, callback in self._keyed():
             if key in state:
                 callback.load_state_dict(state[key])
 
 
 def read(path: Any, map_location: Any = None) -> dict[str, Any]:
-    """A checkpoint file, of which nothing is run."""
+    """Read a checkpoint file without running code from it."""
     from ..serialization import load
 
     state = load(os.fspath(path), map_location=map_location, weights_only=True)

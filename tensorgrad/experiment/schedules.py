@@ -81,7 +81,7 @@ def make_lr_scheduler(optimizer: Optimizer, spec: Mapping[str, Any] | None) -> A
 
 
 def _each(specs: Any, make: Callable[[Any], Any]) -> Any:
-    """What a spec, or each of a list of specs, describes; functions are what they are."""
+    """Make the object of a spec, or of each spec in a list; callables pass through."""
     if isinstance(specs, (list, tuple)):
         return [_each(spec, make) for spec in specs]
     return specs if callable(specs) else make(specs)

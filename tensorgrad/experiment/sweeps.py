@@ -161,7 +161,7 @@ def folder_name(index: int, number: int, settings: Mapping[str, Any]) -> str:
 
 
 class Sweep:
-    """A plan and how far it is, in a directory below save/."""
+    """A plan and its progress, in a directory below save/."""
 
     def __init__(self, path: Path, plan: dict[str, Any]) -> None:
         self.path, self.plan = path, plan
@@ -173,7 +173,7 @@ class Sweep:
 
     @classmethod
     def begin(cls, path: Path, request: Request, settings: list[dict[str, Any]], words: Mapping[str, Any]) -> Sweep:
-        """A new sweep, whose configurations have no mistakes; or the one that is there, if it has the same plan.
+        """Create a sweep, after checking its configurations; or load the existing one, if its plan is equal.
         ConfigError, Refused."""
         folder = import_project(request)
         config = read_config(request.config, request.overrides)
@@ -232,7 +232,7 @@ class Sweep:
         files.write_json(self.path / PLAN, self.plan)
 
     def look(self, retry: bool) -> list[dict[str, Any]]:
-        """The runs that are left to do, as their directories say it; those that failed only with `retry`."""
+        """Return the unfinished runs, according to their directories; failed ones only with `retry`."""
         for run in self.runs:
             self._wait(run)
             try:
@@ -255,7 +255,7 @@ class Sweep:
 
 
 def _sound(run: Mapping[str, Any]) -> bool:
-    """Whether what sweep.json says of a run can be put on a command line."""
+    """Return True if a run's entry in sweep.json is safe to put on a command line."""
     words = run["settings"]
     return (
         Path(run["name"]).name == run["name"]
@@ -372,7 +372,7 @@ class Pool:
             )
 
     def _stop(self) -> None:
-        """Interrupt the processes and wait for them; once more, and they end at once."""
+        """Interrupt the processes and wait for them; a second Ctrl-C ends them at once."""
         sent = signal.SIGINT
         while self.at_work:
             for process, _, _ in self.at_work.values():
@@ -388,7 +388,7 @@ class Pool:
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Keep other sweeps off a directory. Refused if one is at work there."""
+    """Lock a directory against other sweeps. Refused if one is running there."""
     descriptor = files.open_plain(path / directory.LOCK, os.O_RDWR | os.O_CREAT)
     try:
         if directory.fcntl is not None:
@@ -404,7 +404,7 @@ def held(path: Path) -> Iterator[None]:
 
 
 def perform(sweep: Sweep, jobs: int, gpu: str | None, retry: bool) -> int:
-    """Do what is left of a sweep, and show it: the exit code."""
+    """Do the remaining runs of a sweep, print the result and return the exit code."""
     with held(sweep.path):
         sweep = Sweep.load(sweep.path)
         runs = sweep.look(retry)
@@ -428,7 +428,7 @@ def perform(sweep: Sweep, jobs: int, gpu: str | None, retry: bool) -> int:
 
 
 def _show(sweep: Sweep) -> None:
-    """The last lines of runs that failed, and all runs as a table."""
+    """Print the last lines of failed runs, and all runs as a table."""
     from .show import table
     from .show.several import gathered
 

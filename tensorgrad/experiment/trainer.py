@@ -92,7 +92,7 @@ class Trainer(Calls):
             callback.on_init_end(self)
 
     def _set_ends(self, given: dict[str, Any]) -> None:
-        """When a fit ends, and how much of the data it takes."""
+        """Set when a fit ends, and how much of the data it uses."""
         whole, limit = options.whole, options.limit
         self.min_epochs, self.min_steps = (whole(name, given[name] or 0) for name in ("min_epochs", "min_steps"))
         self.max_steps, self.max_time = whole("max_steps", given["max_steps"], -1), options.seconds(given["max_time"])
@@ -110,7 +110,7 @@ class Trainer(Calls):
             self.max_epochs, self.max_steps, self.max_time = 1, self.fast_dev_run, None
 
     def _set_validations(self, given: dict[str, Any]) -> None:
-        """When a fit validates."""
+        """Set when a fit validates."""
         every = given["check_val_every_n_epoch"]
         self.check_val_every_n_epoch = None if every is None else options.whole("check_val_every_n_epoch", every, 1)
         self.val_check_interval = options.limit("val_check_interval", given["val_check_interval"]) or 1.0
@@ -118,7 +118,7 @@ class Trainer(Calls):
         self.num_sanity_val_steps = 0 if self.fast_dev_run else sanity
 
     def _set_steps(self, given: dict[str, Any]) -> None:
-        """What a step is."""
+        """Set the options of a step: accumulation, clipping, precision, logging."""
         for name in ("accumulate_grad_batches", "log_every_n_steps"):
             setattr(self, name, options.whole(name, given[name], 1))
         self.gradient_clip_val, how = given["gradient_clip_val"], given["gradient_clip_algorithm"] or "norm"
@@ -128,7 +128,7 @@ class Trainer(Calls):
         self.inference_mode = given["inference_mode"]
 
     def _set_places(self, given: dict[str, Any]) -> None:
-        """On which devices it trains, and where files go."""
+        """Set the devices, and the directory of files."""
         self._strategy = options.choice("strategy", given["strategy"], parallel.NAMES)
         self._backend, self.use_distributed_sampler = given["process_group_backend"], given["use_distributed_sampler"]
         self._devices = options.devices_of(given["accelerator"], given["devices"])
@@ -137,7 +137,7 @@ class Trainer(Calls):
         self._root = None if given["default_root_dir"] is None else Path(given["default_root_dir"])
 
     def _begin(self) -> None:
-        """Nothing is done yet."""
+        """Reset the state to that of a trainer that has done nothing."""
         self.should_stop = self.interrupted = self.sanity_checking = False
         self.known: dict[str, float] = {}  # metrics by name, as they are known so far
         self.logged: dict[str, float] = {}  # those that were written in rows
@@ -152,8 +152,7 @@ class Trainer(Calls):
         self.ckpt_path: str | None = None
 
     def _add_callbacks(self, bar: bool) -> None:
-        """Those that come by themselves: checkpoints and lines in the log for what is kept in a directory, a progress
-        bar on a terminal."""
+        """Add the default callbacks: checkpoints and log lines if there is a directory, a progress bar on a terminal."""
         from .callbacks import progress
         from .callbacks.checkpoints import ModelCheckpoint
         from .callbacks.logger import BaseLogger
@@ -207,7 +206,8 @@ class Trainer(Calls):
     def predict(
         self, module: Any = None, dataloaders: Any = None, datamodule: Any = None, ckpt_path: Any = None
     ) -> list[Any]:
-        """What `predict_step` returns for each batch; a list for each loader where there are several."""
+        """Return the results of `predict_step`, a list with an item for each batch; with several loaders, a list of
+        such lists."""
         return self._call("predict", module, datamodule, ckpt_path, predict=dataloaders)  # type: ignore[no-any-return]
 
     def save_checkpoint(self, path: Any, weights_only: bool = False) -> None:
@@ -230,7 +230,7 @@ class Trainer(Calls):
     # ── what loops and modules call ───────────────────────────────────────────────────────────────────────────────────
 
     def log_row(self, values: Mapping[str, float]) -> None:
-        """A row of the run, at the step that it is at."""
+        """Write a row of metrics to the run, at the current step."""
         self.logged.update(values)
         if self.run is not None and self.logger_enabled and self.is_global_zero and not self.fast_dev_run:
             self.run.log(
@@ -238,5 +238,5 @@ class Trainer(Calls):
             )
 
     def stepper(self, name: str) -> Any:
-        """The module's step of a name, in this precision, of all devices."""
+        """Return the module's step of this name, in this precision and over all devices."""
         return step_of(self, self.lightning_module, name)

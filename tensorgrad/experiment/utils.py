@@ -36,7 +36,7 @@ _log_path: Path | None = None
 
 
 class Averager:
-    """A running mean, each value weighted by how many it stands for.
+    """A running mean, each value weighted by its count.
 
     >>> loss = Averager()
     >>> loss.add(1.0, 3)
@@ -62,7 +62,7 @@ class Averager:
         return {"total": self.total, "count": self.count}
 
     def load_state_dict(self, state_dict: dict[str, float]) -> None:
-        """Go on from what `state_dict` gave."""
+        """Restore the sum and the count."""
         total, count = float(state_dict["total"]), float(state_dict["count"])
         self.total, self.count = total, count
 
@@ -142,7 +142,7 @@ def ensure_path(path: Any, remove: bool = True, *, yes: bool = False) -> None:
 
 
 def _agreed(question: str) -> bool:
-    """Whether somebody at a terminal says yes."""
+    """Ask a question at the terminal; True if the answer is yes, False if there is no terminal."""
     if sys.stdin is None or not sys.stdin.isatty():
         return False
     try:
@@ -162,8 +162,7 @@ def set_save_path(save_path: Any, remove: bool = True, *, yes: bool = False) -> 
 
 
 def include_patterns(*patterns: str) -> Callable[[Any, Sequence[str]], set[str]]:
-    """What `shutil.copytree(…, ignore=…)` takes, to copy directories and those files only whose names match one of the
-    patterns.
+    """Return an `ignore` function for `shutil.copytree` that keeps directories and the files that match a pattern.
 
     >>> sorted(include_patterns("*.py", "*.yaml")(".", ["train.py", "a.yaml", "weights.pt"]))
     ['weights.pt']

@@ -1,4 +1,4 @@
-"""The one recorded program: nodes in a list that can be changed, in the shape of torch.fx. https://pytorch.org/docs/stable/fx.html"""
+"""Recorded programs: mutable lists of nodes, in the form of torch.fx. https://pytorch.org/docs/stable/fx.html"""
 from __future__ import annotations
 
 from typing import Any
@@ -9,7 +9,7 @@ from .lines import CannotLower, ReadsValues
 from .nesting import immutable_dict, immutable_list
 from .node import Node, map_arg
 
-LATER = {"lower": "lowering", "Lowered": "lowered"}         # what runs programs, and with them modules
+LATER = {"lower": "lowering", "Lowered": "lowered"}         # imports modules, needed only to run programs
 
 __all__ = ["CannotLower", "Graph", "Lowered", "Node", "ReadsValues", "has_side_effect", "immutable_dict", "immutable_list", "lower", "map_arg"]
 

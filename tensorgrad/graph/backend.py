@@ -1,4 +1,4 @@
-"""The storage whose tensors are recorded: what a program that is lowered makes, instead of arrays on the CPU."""
+"""The storage of recorded tensors, which a program makes in place of CPU arrays while it is lowered."""
 from __future__ import annotations
 
 from functools import partial
@@ -18,7 +18,7 @@ from .steps import Draw
 
 
 class Draws:
-    """A generator whose numbers are drawn anew each time that the graph runs."""
+    """A generator whose numbers are drawn at each run of the graph."""
 
     def __init__(self, generator: Any) -> None:
         self.generator = generator
@@ -71,4 +71,4 @@ class RecordingStorage(Storage):
         return a is b or a.parent is b
 
 
-RecordingStorage.device = NumpyStorage.device           # whose place it takes, not for good
+RecordingStorage.device = NumpyStorage.device           # replaces it while a program is recorded

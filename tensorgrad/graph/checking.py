@@ -1,4 +1,4 @@
-"""Check that a graph is in order, and print the table of its nodes."""
+"""Check that a graph is valid, and print the table of its nodes."""
 from __future__ import annotations
 
 from typing import Any
@@ -7,7 +7,7 @@ from .node import OPS, Node
 
 
 def lint(graph: Any) -> None:
-    """Return what `Graph.lint` does."""
+    """Implement `Graph.lint`."""
     seen: set[Node] = set()
     names: set[str] = set()
     for node in graph.nodes:
@@ -33,7 +33,7 @@ def lint(graph: Any) -> None:
 
 
 def look_up(owner: Any, node: Node) -> None:
-    """RuntimeError unless the owner has what a node names."""
+    """Raise RuntimeError unless the owner has the target of a node."""
     from ..nn import Module
     path = node.target.split(".")
     for k, name in enumerate(path):
@@ -46,7 +46,7 @@ def look_up(owner: Any, node: Node) -> None:
 
 
 def table(graph: Any) -> str:
-    """The text that `Graph.print_tabular` prints."""
+    """Return the text that `Graph.print_tabular` prints."""
     rows = [("opcode", "name", "target", "args", "kwargs")]
     rows += [(node.op, node.name, str(node.target), str(node.args), str(node.kwargs)) for node in graph.nodes]
     widths = [max(len(row[k]) for row in rows) for k in range(5)]

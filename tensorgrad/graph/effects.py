@@ -1,4 +1,4 @@
-"""Functions whose calls matter even where nobody uses the result."""
+"""Functions with side effects, whose calls are kept even if no node uses the result."""
 from __future__ import annotations
 
 import operator
@@ -15,7 +15,7 @@ RANDOM: list[Any] = [getattr(tg, name) for name in
 
 
 def has_side_effect(fn: F) -> F:
-    """Let calls of the function stay in graphs even where nobody uses the result.
+    """Keep calls of the function in graphs even if no node uses the result.
 
     >>> from tensorgrad.graph import Graph
     >>> graph = Graph()
@@ -27,6 +27,6 @@ def has_side_effect(fn: F) -> F:
 
 
 def among(target: Any, functions: list[Any]) -> bool:
-    """Tell whether it is one of these functions, or the public face of one."""
+    """Return True if the target is one of these functions, or a public wrapper of one."""
     inner = getattr(target, "__wrapped__", target)
     return any(function is target or function is inner for function in functions)

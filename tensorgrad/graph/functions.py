@@ -1,4 +1,5 @@
-"""Functions that formulas find in `xp` beside the ops of the table, while a program is recorded: new arrays, and NumPy's constants and other functions."""
+"""Functions of `xp` other than ops, as formulas see them while a program is recorded: new arrays, NumPy's constants
+and functions."""
 from __future__ import annotations
 
 from functools import partial
@@ -19,7 +20,7 @@ from .steps import Foreign, Make
 
 
 class Add:
-    """NumPy's `add`, with the additions at places in place."""
+    """NumPy's `add`, including the in-place `add.at`."""
 
     def __call__(self, a: Any, b: Any) -> Any:
         return applied("add", a, b)
@@ -32,7 +33,7 @@ class Add:
 
 
 class Functions:
-    """NumPy, as recorded arrays see it. `call` finds the op that one of its functions is, and `foreign` records those that are none."""
+    """NumPy for recorded arrays. `call` maps a function of NumPy to an op, `foreign` records a function that is no op."""
 
     def call(self, name: str, function: Any, args: Any, params: Any) -> Any:
         return call(name, function, args, params)
@@ -54,7 +55,7 @@ class Functions:
 
 
 def made(name: str, *args: Any, dtype: Any = None, **params: Any) -> Any:
-    """A new array: a constant. Its shape may follow from sizes, so that it is a step where constants are not folded."""
+    """Make a new array, a constant; without folding it is a step, since its shape may depend on sizes."""
     if name.endswith("_like"):
         like, *rest = args
         name, args, dtype = name.removesuffix("_like"), (like.shape, *rest), like.dtype if dtype is None else dtype
@@ -67,7 +68,7 @@ def made(name: str, *args: Any, dtype: Any = None, **params: Any) -> Any:
 
 
 def call(name: str, function: Any, args: Any, params: Any) -> Any:
-    """Call a function of NumPy's as the op of the table that it is."""
+    """Call a function of NumPy as the corresponding op of the table."""
     name = NAMES.get(name, name)
     params = {k: v for k, v in params.items() if v is not None and not (k == "keepdims" and v is np._NoValue)}  # type: ignore[attr-defined]
     if name in ("asarray", "array", "ascontiguousarray"):
@@ -87,7 +88,7 @@ def call(name: str, function: Any, args: Any, params: Any) -> Any:
 
 
 def foreign(name: str, function: Any, args: Any, params: Any) -> Any:
-    """A function of arrays that is no op of the table: a constant of constants, else a step that calls it."""
+    """Call a function that is no op of the table: constants give a constant, other arrays a step."""
     arrays: list[Any] = []
 
     def bare(a: Any, symbols: bool = False) -> Any:
@@ -124,7 +125,7 @@ def _nested(function: Any, a: Any) -> Any:
 
 
 def _of_symbols(name: str, function: Any) -> Any:
-    """Return what works out the shapes that a function gives."""
+    """Return the function that infers the shapes of a function's results."""
     found: Any = Symbol.module
     module = (getattr(function, "__module__", None) or "").removeprefix("numpy").strip(".")
     for part in (*module.split("."), getattr(function, "__name__", "")) if name.startswith("numpy.") else ():

@@ -1,4 +1,4 @@
-"""A recorded program, which can be changed: a list of nodes. https://pytorch.org/docs/stable/fx.html#torch.fx.Graph"""
+"""A recorded program: a mutable list of nodes. https://pytorch.org/docs/stable/fx.html#torch.fx.Graph"""
 from __future__ import annotations
 
 import warnings
@@ -13,7 +13,10 @@ ABSENT: Any = object()
 
 
 class NodeList:
-    """The nodes of a graph in order. The graph may change on the way: nodes that are erased are left out, those that are put in ahead are met."""
+    """The nodes of a graph in order.
+
+    The graph may change during iteration: erased nodes are skipped, nodes inserted ahead are visited.
+    """
 
     __slots__ = ("graph", "direction")
 
@@ -36,7 +39,7 @@ class NodeList:
 
 
 class InsertPoint:
-    """Where new nodes go: from the call on, until the end of the `with` block if there is one."""
+    """Sets the insertion point of new nodes: from construction on, or until the end of its `with` block."""
 
     __slots__ = ("graph", "before")
 
@@ -54,9 +57,10 @@ class InsertPoint:
 class Graph:
     """A program as a list of nodes: inputs, calls, and an output. https://pytorch.org/docs/stable/fx.html#torch.fx.Graph
 
-    Methods add nodes at the end, or where `inserting_before` and `inserting_after` say; a node's `prepend` and `append` move others. `owning_module` is the
-    module whose layers and tensors the nodes name; the graph does not keep it alive. A graph can be copied and pickled, however long it is: copies have
-    the same functions and constants, and `meta` of their own with the same things in it.
+    Methods add nodes at the end, or at the point of `inserting_before` and `inserting_after`; a node's `prepend` and
+    `append` move others. `owning_module` is the module whose layers and tensors the nodes name; the graph does not keep
+    it alive. Graphs of any length can be copied and pickled: copies share functions and constants, and have shallow
+    copies of `meta`.
 
     >>> import operator
     >>> graph = Graph()
@@ -77,7 +81,7 @@ class Graph:
         self.owning_module = owning_module
 
     def _begin(self) -> None:
-        """Be an empty graph without an owner."""
+        """Initialize an empty graph without an owner."""
         self._root = Node.__new__(Node)
         self._root._begin(self, "", "root", "", None)
         self._insert: Callable[[Node], None] = self._root.prepend
@@ -87,7 +91,7 @@ class Graph:
 
     @property
     def owning_module(self) -> Any:
-        """The module whose layers and tensors the nodes name, as long as it is there; None if there is none."""
+        """The module whose layers and tensors the nodes name; None if there is none or it is gone."""
         return None if self._owner is None else self._owner()
 
     @owning_module.setter
@@ -98,7 +102,7 @@ class Graph:
 
     @property
     def nodes(self) -> NodeList:
-        """The nodes, in the order in which they run. It has a length, and can be reversed."""
+        """The nodes, in the order in which they run; `len` and `reversed` work."""
         return NodeList(self)
 
     def __len__(self) -> int:
@@ -108,7 +112,7 @@ class Graph:
         return True
 
     def output_node(self) -> Node:
-        """The node that says what is returned: the last one. AssertionError if that is none."""
+        """Return the output node, which is the last one. AssertionError if the last node is none."""
         node = next(iter(reversed(self.nodes)))
         if node.op != "output":
             raise AssertionError(f"Expected output node, got op={node.op}")
@@ -131,7 +135,10 @@ class Graph:
 
     def create_node(self, op: str, target: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None, name: str | None = None,
                     type_expr: Any = None) -> Node:
-        """Add a node; see `Node` for what it is made of. It is called like `name` or, without one, its target; with a number, if others are, too."""
+        """Add a node; see `Node` for the arguments.
+
+        It is named `name` or, without one, after its target; a number makes the name unique.
+        """
         args, kwargs = args or (), kwargs or {}
         if not isinstance(args, tuple):
             raise AssertionError(f"args must be a tuple, got {type(args)}")
@@ -141,7 +148,7 @@ class Graph:
 
     def _create(self, op: str, target: Any, args: Any, kwargs: Any, name: str | None = None, type_expr: Any = None,
                 refer: Callable[[Any], Any] | None = None) -> Node:
-        """Add a node with these arguments, or what `refer` makes of their leaves."""
+        """Add a node with these arguments, `refer` applied to their leaves if given."""
         name = self._namespace.create_name(wanted_name(target) if name is None else name)
         node = Node(self, name, op, target, args, kwargs, type_expr, refer)
         self._insert(node)
@@ -153,7 +160,7 @@ class Graph:
         return self.create_node("placeholder", name, () if default_value is ABSENT else (default_value,), type_expr=type_expr)
 
     def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
-        """Add a node for a parameter, buffer or module of the owning module. A UserWarning says if it has none of that name."""
+        """Add a node for a parameter, buffer or module of the owning module. UserWarning if it has none of that name."""
         owner = self.owning_module
         if owner is not None and not _holds(owner, qualified_name):
             warnings.warn("Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! Call GraphModule.add_submodule to add "
@@ -178,13 +185,13 @@ class Graph:
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
     def output(self, result: Any, type_expr: Any = None) -> Node:
-        """Add the node that says what is returned: a node, or nodes and constants in a structure."""
+        """Add the output node, which returns a node, or a structure of nodes and constants."""
         return self.create_node("output", "output", (result,), type_expr=type_expr)
 
     # ── changes ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def inserting_before(self, n: Node | None = None) -> InsertPoint:
-        """Let new nodes go before this one, or before all: from now on, or in a `with` block.
+        """Insert new nodes before this one, or before all: from now on, or in a `with` block.
 
         >>> graph = Graph()
         >>> x, y = graph.placeholder("x"), graph.placeholder("y")
@@ -200,7 +207,7 @@ class Graph:
         return InsertPoint(self, n.prepend)
 
     def inserting_after(self, n: Node | None = None) -> InsertPoint:
-        """Let each new node go right after this one, or after all others: from now on, or in a `with` block."""
+        """Insert each new node right after this one, or after all others: from now on, or in a `with` block."""
         if n is None:
             return self.inserting_before(self._root)
         if n.graph is not self:
@@ -208,7 +215,7 @@ class Graph:
         return InsertPoint(self, n.append)
 
     def erase_node(self, to_erase: Node) -> None:
-        """Take out a node. RuntimeError if others use it."""
+        """Remove a node. RuntimeError if others use it."""
         if to_erase.users:
             raise RuntimeError(f"Tried to erase Node {to_erase} but it still had {len(to_erase.users)} users in the graph: {to_erase.users}!")
         if to_erase.graph is not self:
@@ -222,16 +229,18 @@ class Graph:
         to_erase._set(to_erase.args, to_erase.kwargs, lambda leaf: None if isinstance(leaf, Node) else leaf)
 
     def node_copy(self, node: Node, arg_transform: Callable[[Node], Any] = lambda node: node) -> Node:
-        """Add a node like that one, which may be of another graph; `arg_transform` says what stands here for the nodes among its arguments."""
+        """Add a copy of a node, which may be of another graph; `arg_transform` maps the nodes among its arguments to
+        nodes of this graph."""
         new = self._create(node.op, node.target, node.args, node.kwargs, node.name, node.type,
                            lambda leaf: arg_transform(leaf) if isinstance(leaf, Node) else leaf)
         new.meta = node.meta.copy()
         return new
 
     def graph_copy(self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False) -> Any:
-        """Add copies of all nodes of a graph but its output, and return what stands here for that; with `return_output_node`, and the output node, too.
+        """Add copies of all nodes of a graph but its output, and return the copy of the output's value; with
+        `return_output_node` also the output node.
 
-        `val_map` says what stands here for its nodes: what it has already is not copied, and it gets all that is.
+        `val_map` maps its nodes to nodes here: nodes that are in it are not copied, and all copies are added to it.
         """
         for node in g.nodes:
             if node in val_map:
@@ -243,8 +252,9 @@ class Graph:
         return None
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
-        """Take out the nodes that nobody uses, from the last to the first, and return whether there were some. Those stay for which `is_impure_node`, or else
-        `Node.is_impure`, is true. RuntimeError if the graph is not in order.
+        """Remove unused nodes, from the last to the first, and return True if there were any. Nodes for which
+        `is_impure_node`, by default `Node.is_impure`, is true are kept. RuntimeError if the graph is invalid, see
+        `lint`.
 
         >>> graph = Graph()
         >>> x = graph.placeholder("x")
@@ -263,7 +273,8 @@ class Graph:
     # ── checks and texts ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def lint(self) -> None:
-        """RuntimeError unless the graph is in order: nodes use earlier nodes of this graph, no two have one name, and what they name is there."""
+        """Raise RuntimeError unless the graph is valid: nodes use earlier nodes of this graph, names are unique, and
+        targets exist."""
         from .checking import lint
         lint(self)
 
@@ -287,17 +298,17 @@ class Graph:
     # ── copying ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _number(self) -> None:
-        """Give the nodes places with room between them."""
+        """Renumber the nodes' places with gaps between them."""
         for k, node in enumerate(self.nodes):
             node._place = k * GAP
 
     def _state(self) -> dict[str, Any]:
-        """All but the nodes and the owner: what copies share."""
+        """Return the state without the nodes and the owner, which copies share."""
         return {key: value for key, value in self.__dict__.items() if key not in OWN}
 
     def _fill(self, rows: list[tuple[Any, ...]], names: Namespace, made: Callable[[int], Node],
               known: Callable[[Any], Any] | None = None) -> None:
-        """Take over nodes from a flat list: first all of them without arguments, then those."""
+        """Restore nodes from a flat list: first all nodes without arguments, then the arguments."""
         nodes = []
         for place, name, op, target, _, _, kind, meta, more in rows:
             node = made(place)
@@ -329,7 +340,7 @@ class Graph:
         return new
 
     def _copied(self, thing: Any, memo: dict[int, Any]) -> Any:
-        """Return what a copy has in the place of a function or constant."""
+        """Return the copy of a function or constant for a copied graph."""
         return thing
 
     def __getstate__(self) -> Any:
@@ -343,7 +354,7 @@ class Graph:
         self._fill(rows, names, lambda place: awaited.get(place) or Node.__new__(Node))
 
     def _awaited(self, place: int) -> Node:
-        """The node at a place. While the graph waits for its state, one that will become it."""
+        """Return the node at a place; while the graph is being unpickled, an empty node that will become it."""
         if "_root" in self.__dict__:
             return next(node for node in self.nodes if node._place == place)
         waiting: dict[int, Node] = self.__dict__.setdefault("_waiting", {})
@@ -354,7 +365,7 @@ OWN = frozenset({"_root", "_insert", "_namespace", "_length", "_owner"})
 
 
 def _holds(owner: Any, name: str) -> bool:
-    """Tell whether a module has a module, parameter or buffer of this dotted name."""
+    """Return True if a module has a module, parameter or buffer of this dotted name."""
     path, _, last = name.rpartition(".")
     try:
         holder = owner.get_submodule(path)

@@ -11,7 +11,7 @@ from ..utils._pytree import tree_flatten
 
 
 def parameters_of(program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
-    """(name, what is given for it) of each argument of a function, or of a module's forward."""
+    """Return (name, value) of each argument of a function, or of a module's forward."""
     try:
         signature = inspect.signature(program.forward if isinstance(program, Module) else program)
         bound = signature.bind(*args, **kwargs)
@@ -30,12 +30,13 @@ def parameters_of(program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 
 def tensors_in(tree: Any) -> list[Any]:
-    """The tensors of a nest, in order."""
+    """Return the tensors of a nest, in order."""
     return [leaf for leaf in tree_flatten(tree)[0] if isinstance(leaf, TensorBase)]
 
 
 def input_names(program: Any, args: Any, kwargs: Any, given: Sequence[str] = ()) -> list[str]:
-    """The names of the tensors among the arguments, in the order in which they are flattened: those given, then those of the program's parameters.
+    """Return the names of the tensors among the arguments, in flattened order: the given names, then the program's
+    parameters' names.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.graph.inputs import input_names

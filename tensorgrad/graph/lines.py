@@ -1,4 +1,4 @@
-"""Where the program stands, for errors and for the steps of a graph."""
+"""The current line of the program, for errors and for the steps of a graph."""
 from __future__ import annotations
 
 import sys
@@ -9,14 +9,14 @@ import numpy as np
 
 from ..storage.base import NoValues
 
-OWN = (str(Path(__file__).parents[1]), str(Path(np.__file__).parent), "<frozen")        # of whose lines a program is not told
+OWN = (str(Path(__file__).parents[1]), str(Path(np.__file__).parent), "<frozen")        # paths of code that is not the user's
 
 
-ours: dict[str, bool] = {}              # whether a file is the package's own
+ours: dict[str, bool] = {}              # file → True if it belongs to OWN
 
 
 def user_line() -> str:
-    """The file and line of the program that runs, outside this package: 'model.py:12'."""
+    """Return the innermost file and line outside of this package: 'model.py:12'."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -47,7 +47,7 @@ class ReadsValues(NoValues):
 
 
 class CannotLower(RuntimeError):
-    """A program does what a graph of functions cannot say, `what`, at the line `source`."""
+    """A program does something that a graph of functions cannot express: `what`, at the line `source`."""
 
     def __init__(self, what: str, source: str) -> None:
         super().__init__(f"{source}: {what} cannot be part of a graph")

@@ -10,10 +10,11 @@ from .running import Runner
 
 
 class Lowered(Graph):
-    """The graph that `lower` makes. Called with arguments like the program's, it computes what that did, and gradients reach the program's parameters.
+    """The graph that `lower` makes. Called like the program, it computes the program's results; gradients reach the
+    program's parameters.
 
-    `tensors` are those that the `get_attr` nodes name: the program's own, and constants. `written` names the buffers that the program wrote to; the graph
-    leaves them alone.
+    `tensors` are the tensors of the `get_attr` nodes: the program's own, and constants. `written` names the buffers
+    that the program wrote to; the graph does not write to them.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.graph import lower
@@ -29,7 +30,7 @@ class Lowered(Graph):
         self.spec: Any = None                 # how the arguments were nested
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the steps on tensors. TypeError for arguments that are not nested as those were that the program was lowered with."""
+        """Run the steps on tensors. TypeError for arguments nested in another way than at lowering."""
         leaves, spec = tree_flatten((args, kwargs))
         if spec != self.spec:
             raise TypeError(f"the arguments are not nested as those that the program was lowered with: {spec}, not {self.spec}")

@@ -1,4 +1,5 @@
-"""A program as a graph of the table's ops: what it computes for inputs of given shapes, whatever Python did on the way."""
+"""Lower a program to a graph of the table's ops: its computation for inputs of given shapes, without Python's
+control flow."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,17 +33,19 @@ Sizes = Mapping[tuple[int, int], int]         # (input, axis) → size
 
 def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, *, whole: Callable[..., bool] | None = None,
           reading: Callable[[str], None] | None = None, fold: bool = True, sizes: Sizes | None = None) -> Lowered:
-    """The graph of what a module, function or graph computes for inputs like these, whose functions are ops of the table.
+    """Return the graph of ops of the table that a module, function or graph computes for inputs like these.
 
-    Nothing is computed but what no input has a say in: the program runs on tensors that have a shape and a dtype. The graph has a placeholder for each
-    tensor among the arguments, at whatever depth it is; a `get_attr` for each parameter, buffer and constant; and a node for each application of an op,
-    `target` the op's class. `meta` of a node has `shape`, `dtype`, `scope` (the path of the module that ran), `source` (the line of the program) and, if
-    it is known, `value`. Writes in place are functions (`set_view`), random numbers are drawn when the graph runs, the model is left as it was.
+    The program runs on tensors with a shape and a dtype but no values; only values that no input affects are computed.
+    The graph has a placeholder for each tensor among the arguments, at any depth; a `get_attr` for each parameter,
+    buffer and constant; and a node for each application of an op, whose `target` is the op's class. `meta` of a node
+    has `shape`, `dtype`, `scope` (the path of the module that ran), `source` (the line of the program) and, if it is
+    known, `value`. Writes in place are functions (`set_view`), random numbers are drawn when the graph runs, the model
+    is not changed.
 
-    A program that looks at values is refused with the line that does, by a ReadsValues. With `reading`, it runs on the inputs' values, and the function
-    is called with each such line: the graph is then that of the path taken. `whole(op, operands, params)` says which applications of ops are one node;
-    others become the nodes of their definition. Constants are folded unless `fold` is false. `sizes` are those of axes, (input, axis) → size, that
-    differ from the inputs'.
+    A program that reads values raises ReadsValues, which names the line. With `reading`, it runs on the inputs' values,
+    and `reading(line)` is called for each such line: the graph is then that of the path taken. An application of an op
+    is one node if `whole(op, operands, params)` is true, else the nodes of its definition. Constants are folded unless
+    `fold` is false. `sizes`, {(input, axis): size}, override sizes of the inputs.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.graph import lower
@@ -72,7 +75,7 @@ def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, 
 
 
 def _program(program: Any, args: Any, kwargs: Any) -> tuple[Any, list[str], Any]:
-    """Return what runs, the names of its inputs, and the module that has its tensors."""
+    """Return (the callable to run, the names of its inputs, the module that owns its tensors)."""
     if not isinstance(program, Graph) or isinstance(program, Lowered):
         return program, input_names(program, args, kwargs), program
     inputs = tensors_in(args)
@@ -81,7 +84,7 @@ def _program(program: Any, args: Any, kwargs: Any) -> tuple[Any, list[str], Any]
 
 
 def _placeholders(recorder: Recorder, names: Sequence[str], leaves: Any, sizes: Sizes) -> Iterator[Any]:
-    """Tensors in the place of the inputs, which come along as example values, or as shapes alone."""
+    """Yield recorded tensors in place of the inputs, with example values, or with shapes only."""
     tensors = [leaf for leaf in leaves if isinstance(leaf, TensorBase)]
     made = []
     for place, (name, tensor) in enumerate(zip(names, tensors, strict=True)):
@@ -96,14 +99,17 @@ def _placeholders(recorder: Recorder, names: Sequence[str], leaves: Any, sizes: 
 
 
 def _resized(array: Any, sizes: Mapping[int, int]) -> Any:
-    """Example values, repeated or cut to other sizes."""
+    """Repeat or cut example values to other sizes."""
     for axis, size in sizes.items():
         array = np.take(array, np.arange(size) % array.shape[axis], axis=axis)
     return np.ascontiguousarray(array) if array.ndim else array
 
 
 def _finish(recorder: Recorder, result: Any) -> None:
-    """Write down the outputs, and leave out what they do not need. An output that is made anew by the program is no input's node."""
+    """Record the outputs, and drop steps that they do not need.
+
+    A new tensor that equals an input or constant gets its own node.
+    """
     leaves, spec = tree_flatten(result)
     seen: dict[Any, Any] = {}
     for i, leaf in enumerate(leaves):
@@ -126,7 +132,7 @@ def _finish(recorder: Recorder, result: Any) -> None:
 
 @contextmanager
 def recording(recorder: Recorder) -> Iterator[Recorder]:
-    """Tensors made in this thread are recorded; random numbers do not move on."""
+    """Record tensors made in this thread until the block ends; random generators do not advance."""
     with standing_in(RecordingStorage, "cpu", "cuda"), no_grad():
         before, state = here.recorder, default_generator._state()
         here.recorder = recorder
@@ -139,7 +145,10 @@ def recording(recorder: Recorder) -> Iterator[Recorder]:
 
 @contextmanager
 def recorded(tensors: Iterable[tuple[str, Any]]) -> Iterator[None]:
-    """The tensors of a program, by name, as arrays of the graph that are known. Parameters cannot be written to."""
+    """Replace a program's tensors, by name, by known arrays of the graph until the block ends.
+
+    Writes to parameters are refused.
+    """
     recorder, before = here.recorder, []
     try:
         for name, tensor in list(tensors):
@@ -158,7 +167,7 @@ def recorded(tensors: Iterable[tuple[str, Any]]) -> Iterator[None]:
 
 @contextmanager
 def left_as_it_was(model: Any) -> Iterator[None]:
-    """A model whose modules tell when they run, and afterwards have the attributes, parameters and hooks that they had."""
+    """Let a model's modules report when they run, and restore their attributes, parameters and hooks after the block."""
     kept = [(module, dict(module.__dict__), {k: list(v.items()) for k, v in module.__dict__.items() if isinstance(v, dict)}) for module in model.modules()]
     handles = []
     try:
@@ -186,7 +195,8 @@ def _leaving(module: Any, args: Any, result: Any) -> None:
 
 
 def tensors_of(model: Any) -> Iterator[tuple[str, Any]]:
-    """(name, tensor) of all tensors that a model holds, once each: parameters, buffers, and tensors in attributes and their lists."""
+    """Yield (name, tensor) of the distinct tensors of a model: parameters, buffers, and tensors in attributes and
+    their lists."""
     seen: set[int] = set()
 
     def within(value: Any, name: str) -> Iterator[tuple[str, Any]]:

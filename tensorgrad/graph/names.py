@@ -1,4 +1,4 @@
-"""Names of nodes, and the texts that stand for functions and types where a graph is printed. They are those of torch.fx."""
+"""Names of nodes, and the printed names of functions and types, as in torch.fx."""
 from __future__ import annotations
 
 import builtins
@@ -15,7 +15,7 @@ TAKEN = frozenset({*keyword.kwlist, *dir(builtins), "torch", "device", "inf", "n
 
 
 class Namespace:
-    """Gives out names that are not taken: `relu`, then `relu_1`. Names of Python and of the module are never given out as they are.
+    """Creates unique names: `relu`, then `relu_1`. Python's and the module's own names get a number from the start.
 
     >>> names = Namespace()
     >>> [names.create_name(wanted) for wanted in ("relu", "relu", "relu_5", "relu", "int", "sub.0")]
@@ -26,16 +26,16 @@ class Namespace:
 
     def __init__(self) -> None:
         self.used: set[str] = set()
-        self.counts: dict[str, int] = {}            # base → the number that it was given last
+        self.counts: dict[str, int] = {}            # base → its last number
 
     def copy(self) -> Namespace:
-        """Return a namespace in which the same names are taken."""
+        """Return a copy of the namespace."""
         new = Namespace()
         new.used, new.counts = self.used.copy(), self.counts.copy()
         return new
 
     def create_name(self, wanted: str) -> str:
-        """An identifier like the wanted one that nobody has yet."""
+        """Create a unique identifier from the wanted one."""
         name = wanted if wanted.isidentifier() and wanted.isascii() else FOREIGN.sub("_", wanted) or "_unnamed"
         if name[0].isdigit():
             name = f"_{name}"
@@ -55,7 +55,7 @@ class Namespace:
 
 
 def wanted_name(target: Any) -> str:
-    """Return what a node that calls this would like to be called.
+    """Return the default name of a node that calls a target.
 
     >>> import operator
     >>> wanted_name(operator.add), wanted_name("__getitem__"), wanted_name("sub.MyLayer")
@@ -70,14 +70,14 @@ def wanted_name(target: Any) -> str:
 
 
 def qualified_name(target: Any) -> str:
-    """A function as a graph prints it. Those of the package are called as programs call them: torch.relu.
+    """Return a function's name in printed graphs; the package's functions have their public names: torch.relu.
 
     >>> import operator, tensorgrad as torch
     >>> [qualified_name(f) for f in (operator.add, len, torch.relu, torch.nn.functional.relu, torch.Tensor.relu)]
     ['operator.add', 'builtins.len', 'torch.relu', 'torch.nn.functional.relu', 'torch.Tensor.relu']
     """
     name = getattr(target, "__name__", None)
-    if name is None:                                # an object that can be called
+    if name is None:                                # a callable object
         target = type(target)
         name = target.__name__
     if getattr(builtins, name, None) is target:
@@ -89,7 +89,7 @@ def qualified_name(target: Any) -> str:
 
 
 def home(target: Any) -> str:
-    """The module of a function or class, as a graph prints it."""
+    """Return the module of a function or class, as a graph prints it."""
     module = getattr(target, "__module__", None) or "builtins"
     package = __name__.partition(".")[0]
     if module == package or module.startswith(f"{package}."):
@@ -99,7 +99,7 @@ def home(target: Any) -> str:
 
 
 def type_name(kind: Any) -> str:
-    """A type as an annotation shows it.
+    """Return a type as an annotation shows it.
 
     >>> type_name(int), type_name(list[int]), type_name(None)
     ('int', 'list[int]', 'None')

@@ -1,4 +1,4 @@
-"""Lists, tuples, dictionaries and slices with things in them, to any depth; and such as cannot be changed, for the arguments of nodes."""
+"""Nested lists, tuples, dictionaries and slices; and immutable ones, for the arguments of nodes."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
 
 
 class immutable_list(list[Any]):                # noqa: N801  PyTorch's name
-    """A list that cannot be changed: `node.users` would not follow. TypeError for those who try.
+    """An immutable list: a change would not update `node.users`. Changing it is a TypeError.
 
     >>> immutable_list([1, 2]) == [1, 2], type(immutable_list([1]) + [2]).__name__
     (True, 'list')
@@ -34,7 +34,7 @@ class immutable_list(list[Any]):                # noqa: N801  PyTorch's name
 
 
 class immutable_dict(dict[Any, Any]):           # noqa: N801
-    """A dictionary that cannot be changed. TypeError for those who try.
+    """An immutable dictionary. Changing it is a TypeError.
 
     >>> immutable_dict(a=1) | {"b": 2}
     {'a': 1, 'b': 2}
@@ -55,7 +55,7 @@ NESTS = list, tuple, dict, slice
 
 
 def leaves(tree: Any) -> Iterator[Any]:
-    """Return what stands in a nest, from left to right.
+    """Yield the leaves of a nest, from left to right.
 
     >>> list(leaves([1, {"a": (2, slice(3, None))}]))
     [1, 2, 3, None, None]
@@ -73,9 +73,10 @@ def leaves(tree: Any) -> Iterator[Any]:
 
 
 def mapped(function: Callable[..., Any], first: Any, *others: Any) -> Any:
-    """Make a nest anew, with a function of its leaves in their places; of the leaves in the same places of several nests, which are alike.
+    """Return a nest with `function(leaf, …)` in place of each leaf; further nests of the same form supply further
+    arguments.
 
-    Lists and dictionaries that cannot be changed become ones that can.
+    Immutable lists and dictionaries become mutable ones.
 
     >>> mapped(lambda a, b: a + b, [1, {"a": (2,)}], [10, {"a": (20,)}])
     [11, {'a': (22,)}]
@@ -94,7 +95,8 @@ def mapped(function: Callable[..., Any], first: Any, *others: Any) -> Any:
 
 
 def aggregate(tree: Any, function: Callable[[Any], Any]) -> Any:
-    """The nest with a function of its leaves in their places, made of lists and dictionaries that cannot be changed: fx calls it map_aggregate.
+    """Return a nest with `function(leaf)` in place of each leaf, of immutable lists and dictionaries (map_aggregate in
+    fx).
 
     >>> told = aggregate([1, {"a": (2,)}], str)
     >>> told, type(told).__name__
@@ -113,17 +115,17 @@ def aggregate(tree: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def _row(kind: Any, parts: list[Any]) -> Any:
-    """A list, a tuple or a named tuple of these parts."""
+    """Return a list, a tuple or a named tuple of these parts."""
     return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
 
 
 def _like(like: Any, items: dict[Any, Any]) -> Any:
-    """A dict of the same class, if that can be made of items."""
+    """Return a dict of the class of `like`, if its constructor takes items, else a plain one."""
     if type(like) in (dict, immutable_dict):
         return items
     try:
         return type(like)(items)
-    except TypeError:            # one that needs other arguments, such as defaultdict
+    except TypeError:            # a class with another constructor, such as defaultdict
         return items
 
 

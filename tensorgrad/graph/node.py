@@ -1,4 +1,6 @@
-"""Nodes of a graph: one call each, with the calls that it uses and those that use it. https://pytorch.org/docs/stable/fx.html#torch.fx.Node"""
+"""Nodes of a graph: a call each, with its input nodes and its users.
+https://pytorch.org/docs/stable/fx.html#torch.fx.Node
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -12,13 +14,13 @@ if TYPE_CHECKING:
     from .graph import Graph
 
 OPS = frozenset({"placeholder", "get_attr", "call_function", "call_method", "call_module", "output"})
-GAP = 1 << 40                   # between the places of nodes that are appended, so that others find room between them
+GAP = 1 << 40                   # between the places of appended nodes, for later insertions
 
 
 class Node:
     """A step of a graph. https://pytorch.org/docs/stable/fx.html#torch.fx.Node
 
-    `op` says what `target` is:
+    `op` determines the meaning of `target`:
 
     placeholder     an input: `target` is the name of the argument, `args` has its default if there is one
     get_attr        a parameter, buffer or module of the model that owns the graph, by its dotted name
@@ -27,8 +29,9 @@ class Node:
     call_module     the dotted name of a module, which is called
     output          what the graph returns: `args[0]`
 
-    In `args` and `kwargs` stand nodes and constants, in lists, tuples, dictionaries and slices to any depth. Whoever is among them has this node in its
-    `users`; assigning to them keeps that true, and changing a list in them is a TypeError. `meta` is for notes of any kind.
+    `args` and `kwargs` contain nodes and constants, in lists, tuples, dictionaries and slices to any depth. Nodes among
+    them have this node in their `users`; assigning to `args` or `kwargs` updates these, and changing a list in them is
+    a TypeError. `meta` is for annotations of any kind.
 
     >>> import operator
     >>> from tensorgrad.graph import Graph
@@ -55,7 +58,7 @@ class Node:
         self._set(args, kwargs, refer)
 
     def _begin(self, graph: Graph, name: str, op: str, target: Any, kind: Any) -> None:
-        """Be a node without arguments, in no list yet."""
+        """Initialize a node without arguments, in no list yet."""
         self.graph, self.name, self.op, self.target, self.type = graph, name, op, target, kind
         self.meta: dict[str, Any] = {}
         self.users: dict[Node, None] = {}
@@ -66,10 +69,10 @@ class Node:
         self._place = 0
         self._erased = False
 
-    # ── what it is called with ────────────────────────────────────────────────────────────────────────────────────────
+    # ── arguments ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _set(self, args: Any, kwargs: Any, refer: Callable[[Any], Any] | None = None) -> None:
-        """Take these arguments, or what `refer` makes of their leaves, and be a user of the nodes among them."""
+        """Set the arguments, `refer` applied to their leaves if given, and register as a user of the nodes among them."""
         found: dict[Node, None] = {}
         noted = noting(found, refer)
         new_args, new_kwargs = aggregate(args, noted), aggregate(kwargs, noted)
@@ -103,13 +106,13 @@ class Node:
         return list(self._input_nodes)
 
     def update_arg(self, idx: int, arg: Any) -> None:
-        """Put something in the place of the argument with this number."""
+        """Replace the positional argument at an index."""
         args = list(self._args)
         args[idx] = arg
         self.args = tuple(args)
 
     def insert_arg(self, idx: int, arg: Any) -> None:
-        """Put something before the argument with this number. AssertionError if there is no such place."""
+        """Insert a positional argument before an index. AssertionError if it is out of range."""
         if not 0 <= idx <= len(self._args):
             raise AssertionError(f"insert_args index must be between 0 and len(self.args), got {idx}")
         found: dict[Node, None] = {}
@@ -118,15 +121,16 @@ class Node:
             self._input_nodes[node] = node.users[self] = None
 
     def update_kwarg(self, key: str, arg: Any) -> None:
-        """Give an argument by name."""
+        """Set a keyword argument."""
         self.kwargs = {**self._kwargs, key: arg}
 
     def replace_input_with(self, old_input: Node, new_input: Node) -> None:
-        """Use another node wherever the arguments have this one."""
+        """Replace a node by another in all arguments."""
         self._set(self._args, self._kwargs, lambda leaf: new_input if leaf is old_input else leaf)
 
     def replace_all_uses_with(self, replace_with: Node, delete_user_cb: Callable[[Node], bool] | None = None, *, propagate_meta: bool = False) -> list[Node]:
-        """Let the users of this node use another one, and return them; only those for which the function is true, if there is one.
+        """Let the users of this node use another one, and return them; `delete_user_cb` may exclude users by returning
+        False.
 
         With `propagate_meta`, the other node, whose `meta` must be empty (or AssertionError), gets a copy of this one's.
 
@@ -146,16 +150,16 @@ class Node:
             user.replace_input_with(self, replace_with)
         return users
 
-    # ── where it stands ───────────────────────────────────────────────────────────────────────────────────────────────
+    # ── position ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def next(self) -> Node:
-        """The node after this one; after the last, the root of the list, which is no step."""
+        """The node after this one; the list's root, which is no step, after the last."""
         return self._next
 
     @property
     def prev(self) -> Node:
-        """The node before this one; before the first, the root."""
+        """The node before this one; the root before the first."""
         return self._prev
 
     def prepend(self, x: Node) -> None:
@@ -166,7 +170,7 @@ class Node:
             raise AssertionError("Attempting to move a Node into a different Graph")
         if x is self or x._erased:
             return
-        if self._erased:                            # where it was
+        if self._erased:                            # from its old position
             self._next.prepend(x)
             return
         x._unlink()
@@ -185,7 +189,7 @@ class Node:
             self._next.prepend(x)
 
     def _unlink(self) -> None:
-        """Leave the list; those who come along find their way on from here."""
+        """Remove the node from the list; its own links remain, so that iterators on it can continue."""
         self._prev._next, self._next._prev = self._next, self._prev
 
     def __lt__(self, other: Node) -> bool:
@@ -204,7 +208,7 @@ class Node:
 
     @property
     def stack_trace(self) -> str | None:
-        """Where the call stood in the program, if somebody noted that."""
+        """The location of the call in the program, if recorded."""
         return self.meta.get("stack_trace")
 
     @stack_trace.setter
@@ -212,8 +216,8 @@ class Node:
         self.meta["stack_trace"] = trace
 
     def is_impure(self, impure_random: bool = True) -> bool:
-        """Tell whether the step must be done even if nobody uses its result: inputs, outputs, functions with side effects, and random ones unless told
-        not."""
+        """Return True if the step must run even if its result is unused: inputs, outputs, functions with side
+        effects, and random ones if `impure_random`."""
         if self.op == "call_function":
             return among(self.target, SIDE_EFFECTS) or impure_random and among(self.target, RANDOM)
         if self.op == "call_module":
@@ -224,7 +228,7 @@ class Node:
         return self.op in ("placeholder", "output")
 
     def _rename(self, candidate: str) -> None:
-        """Be called like this, or as near to it as nobody else is."""
+        """Rename the node; a number makes the name unique if needed."""
         if candidate != self.name:
             self.name = self.graph._namespace.create_name(candidate)
 
@@ -237,8 +241,11 @@ class Node:
 
     def format_node(self, placeholder_names: list[str] | None = None, maybe_return_typename: list[str] | None = None, *,
                     include_tensor_metadata: bool = False) -> str | None:
-        """The step as a line of text. Lists that are not empty take the place of an input's or output's line: the first one is given the input's name and
-        type, the second one the type of the output."""
+        """Return the step as a line of text.
+
+        A non-empty `placeholder_names` gets an input's name and type appended instead, and the line is None. A
+        non-empty `maybe_return_typename` gets the output's type as its first item.
+        """
         kind = f"{type_name(self.type)} " if self.type else ""
         if self.op == "placeholder":
             if placeholder_names:
@@ -256,15 +263,15 @@ class Node:
     # ── copying ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _row(self) -> tuple[Any, ...]:
-        """All that it is, for a graph's flat list."""
+        """Return the node's state, for a graph's flat list."""
         return self._place, self.name, self.op, self.target, self._args, self._kwargs, self.type, self.meta, self.__dict__ or None
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return node_at, (self.graph, None if self._erased else self._place)     # the graph has the contents, in one flat list
+        return node_at, (self.graph, None if self._erased else self._place)     # the graph pickles the contents, in a flat list
 
 
 def node_at(graph: Graph, place: int | None) -> Node:
-    """The node of an unpickled graph that stood at this place: it may be asked for before the graph has its state."""
+    """Return the node at a place of an unpickled graph, possibly before the graph has its state."""
     if place is None:
         node = Node.__new__(Node)
         node._begin(graph, "", "erased", "", None)
@@ -274,7 +281,7 @@ def node_at(graph: Graph, place: int | None) -> Node:
 
 
 def noting(found: dict[Node, None], refer: Callable[[Any], Any] | None = None) -> Callable[[Any], Any]:
-    """A function that gives back what it gets, or what `refer` makes of that, and notes the nodes."""
+    """Return a function that returns its argument, or `refer` of it, and adds nodes to `found`."""
     def noted(leaf: Any) -> Any:
         if isinstance(leaf, Node):
             found[leaf] = None
@@ -286,7 +293,7 @@ def noting(found: dict[Node, None], refer: Callable[[Any], Any] | None = None) -
 
 
 def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
-    """A nest of arguments with a function of its nodes in their places. https://pytorch.org/docs/stable/fx.html
+    """Return nested arguments with `fn(node)` in place of each node. https://pytorch.org/docs/stable/fx.html
 
     >>> from tensorgrad.graph import Graph
     >>> graph = Graph()
@@ -300,7 +307,7 @@ def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
 
 
 def told(tree: Any) -> str:
-    """Arguments as a graph prints them: nodes have a % before their names."""
+    """Return arguments as a graph prints them, nodes with a % before their names."""
     if isinstance(tree, Node):
         return f"%{tree.name}"
     if isinstance(tree, tuple):
@@ -313,7 +320,7 @@ def told(tree: Any) -> str:
 
 
 def _type_of(thing: Any) -> str:
-    """The type's name in an error message."""
+    """Return a type's name for an error message."""
     kind = thing if isinstance(thing, type) else type(thing)
     module = home(kind)
     return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"

@@ -1,7 +1,7 @@
-"""Arrays that know which value of a graph they hold.
+"""Recorded arrays, each of which holds a value of a graph.
 
-A recorded array wraps one of NumPy's, if the inputs have no say in it, else a symbol; or, where a program may read values, an array computed from
-example inputs. What it does is a step of the run that this thread records.
+A recorded array wraps a NumPy array if it does not depend on the inputs, else a symbol; or, where a program may read
+values, an array computed from example inputs. Its operations are steps of the run that this thread records.
 """
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ OPERATORS = {"sub": "subtract", "mul": "multiply", "truediv": "divide", "floordi
 
 
 def applied(name: str, *args: Any, **params: Any) -> Any:
-    """An op of the table, of recorded arrays."""
+    """Apply an op of the table to recorded arrays."""
     return OPS[name].kernels[running().backend](*args, **params)
 
 
 def call(name: str, function: Any, args: Any, params: Any) -> Any:
-    """Call a function of NumPy's on recorded arrays."""
+    """Call a function of NumPy on recorded arrays."""
     return running().backend.module.call(name, function, args, params)
 
 
@@ -46,7 +46,8 @@ def foreign(name: str, function: Any, *args: Any) -> Any:
 
 
 class Memory:
-    """The facts that an array and its views share: when it was last written to, the `name` of the model's tensor, and whether writes are refused (`fixed`)."""
+    """The state that an array and its views share: the time of the last write, the `name` of the model's tensor,
+    `fixed` if writes are refused."""
 
     __slots__ = ("written", "name", "fixed")
 
@@ -57,8 +58,9 @@ class Memory:
 class Recorded:
     """An array of the program that is recorded.
 
-    `inner` is what it wraps, `known` whether that holds whatever the inputs are, `node` its value in the graph: None for a constant that no step
-    needs yet. A view knows its `parent`, and by which (op, parameters) it was made from that (`made_by`).
+    `inner` is the wrapped array or symbol, `known` is True if it does not depend on the inputs, `node` is its value in
+    the graph: None for a constant that no step needs yet. A view has its `parent`, and the (op, parameters) that made
+    it (`made_by`).
     """
 
     __slots__ = ("shape", "dtype", "_inner", "_node", "_known", "parent", "made_by", "memory", "made", "__weakref__")
@@ -74,7 +76,7 @@ class Recorded:
     # ── what it holds now ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def settled(self) -> Recorded:
-        """Itself; a view whose memory has been written to finds its value anew."""
+        """Return the array; a view whose memory was written to recomputes its value first."""
         if self.parent is not None and self.memory.written > self.made:
             self.made = next(clock)
             op, params = self.made_by
@@ -88,7 +90,7 @@ class Recorded:
     unknown = property(lambda self: not self.known)
 
     def take(self, other: Recorded) -> None:
-        """Hold what another array does, laid as this one is."""
+        """Take another array's value, and keep this array's layout."""
         inner, own = other.inner, self._inner
         if type(inner) is Symbol:
             inner = own if type(own) is Symbol else SymbolStorage.asarray(own)
@@ -130,7 +132,10 @@ class Recorded:
         return (self[i] for i in range(len(self)))
 
     def read(self, what: str = "a tensor that depends on the inputs is read") -> Any:
-        """The values, for a program that looks at them."""
+        """Return the values, for a program that reads them.
+
+        ReadsValues if they depend on the inputs and cannot be read.
+        """
         if not self.known:
             running().read(what)
         return self.inner
@@ -151,7 +156,10 @@ class Recorded:
         return self.read().tolist()
 
     def _checked(self, name: str, *args: Any, **params: Any) -> Any:
-        """Along an axis, a step; of all elements, the answer to a check of arguments: values that depend on the inputs are taken for valid."""
+        """Reduce along an axis as a step.
+
+        A reduction of all elements checks arguments: it runs on `inner`, where symbols pass as valid.
+        """
         return call(name, getattr(np, name), (self, *args), params) if args or params else getattr(self.inner, name)()
 
     def min(self, *args: Any, **params: Any) -> Any:    return self._checked("min", *args, **params)
@@ -252,7 +260,7 @@ def template_of(parts: Any) -> tuple[Any, ...]:
 
 
 def without_masks(parts: Any) -> tuple[Any, ...]:
-    """An index whose masks are replaced by the places where they are true."""
+    """Return an index with its masks replaced by the indices at which they are true."""
     found: list[Any] = []
     for part in parts:
         part = np.asarray(part) if isinstance(part, list) else part

@@ -1,4 +1,4 @@
-"""The steps of one run, written down as a graph while they are taken."""
+"""Record the steps of a run as a graph."""
 from __future__ import annotations
 
 import operator
@@ -19,7 +19,7 @@ here = Here()
 
 
 def running() -> Recorder:
-    """The run that this thread records. ReadsValues if there is none any more."""
+    """Return the run that this thread records. ReadsValues if it has ended."""
     if here.recorder is None:
         raise ReadsValues("a tensor is used after its program was recorded", user_line())
     return here.recorder  # type: ignore[no-any-return]
@@ -28,9 +28,10 @@ def running() -> Recorder:
 class Recorder:
     """A run of a program, whose tensors are of the storage `backend`. `graph` gets a node for each step.
 
-    Values that depend on the inputs are symbols, or, where there is `reading`, arrays computed from the example inputs: `reading(source)` is then
-    called when the program looks at one. `whole(op, operands, params)` says whether an application of an op is one step, or those of its definition.
-    With `fold`, what is computed from constants alone is a constant, and no steps.
+    Values that depend on the inputs are symbols, or, with `reading`, arrays computed from the example inputs:
+    `reading(source)` is then called when the program reads one. An application of an op is one step if `whole(op,
+    operands, params)` is true, else the steps of its definition. With `fold`, values computed from constants alone are
+    constants, without steps.
     """
 
     def __init__(self, graph: Any, backend: Any, reading: Callable[[str], None] | None = None, whole: Callable[..., bool] | None = None,
@@ -38,21 +39,21 @@ class Recorder:
         self.graph, self.backend, self.reading, self.whole, self.fold = graph, backend, reading, whole, fold
         self.scopes = [""]
         self.constants: dict[int, Any] = {}
-        self.held: list[Any] = []            # the arrays of the constants: their ids are not to be given to others
+        self.held: list[Any] = []            # the arrays of the constants, kept alive because they are known by id
         self.written: list[str] = []         # buffers that the program wrote to
-        self.begun = 0                       # when the program began: arrays made later are its own
+        self.begun = 0                       # the start of the program: arrays made later are its own
 
     # ── nodes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def described(self, node: Any, inner: Any, known: bool) -> Any:
-        """Note on a node what is known of its result."""
+        """Set the `meta` of a node from its result, and return the node."""
         node.meta.update(shape=tuple(inner.shape), dtype=inner.dtype, scope=self.scopes[-1])
         if known:
             node.meta["value"] = inner
         return node
 
     def constant(self, array: Any) -> Any:
-        """The node of an array that does not depend on the inputs."""
+        """Return the node of an array that does not depend on the inputs."""
         node = self.constants.get(id(array))
         if node is None:
             name = f"_constant{len(self.constants)}"
@@ -62,7 +63,7 @@ class Recorder:
         return node
 
     def step(self, target: Any, args: Any, params: Any, results: Any, known: bool, several: bool = False) -> list[Any]:
-        """A call of a function; the nodes of its results."""
+        """Add a call of a function, and return the nodes of its results."""
         node = self.graph.call_function(target, tuple(args), dict(params))
         source = node.meta["source"] = user_line()
         if not several:
@@ -76,7 +77,7 @@ class Recorder:
     # ── values ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, what: str) -> None:
-        """The program looks at a value that depends on the inputs."""
+        """Handle a read of a value that depends on the inputs: ReadsValues, or a call of `reading`."""
         if self.reading is None:
             raise ReadsValues(what, user_line())
         self.reading(user_line())

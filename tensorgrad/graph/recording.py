@@ -1,8 +1,8 @@
 """The steps of a run: what the ops of the table do to recorded arrays.
 
-The ops run on what the arrays wrap, and each application becomes a step of the graph. Graphs are functional: a write in place gives the array written
-to a new value, and its bases new values that contain it (`set_view`). An array and its views share a `Memory`, which dates the writes; other views
-derive their values anew when they are next asked for them.
+The ops run on the wrapped arrays, and each application becomes a step of the graph. Graphs are functional: a write in
+place gives the array a new value, and its bases new values that contain it (`set_view`). An array and its views share a
+`Memory`, which dates the writes; stale views recompute their values on the next access.
 """
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CLONE, COPIED, GET_SLICE, SET_VIEW = OPS["clone"], OPS["copied"], OPS["get_slice
 
 
 def run(op: Any, *args: Any, **params: Any) -> Any:
-    """Compute an op on what its operands wrap, and write down the step, or those of its definition."""
+    """Compute an op on its operands' wrapped arrays, and record the step, or the steps of its definition."""
     recorder = running()
     operands = tuple(args[0]) if op.sequence else args
     if recorder.whole is not None and not recorder.whole(op, operands, params):
@@ -56,20 +56,20 @@ def run(op: Any, *args: Any, **params: Any) -> Any:
 
 
 def _of_memory(*, memory: Recorded, **params: Any) -> tuple[tuple[Recorded], dict[str, Any]]:
-    """A view by steps in memory (`as_strided`), as one of the array that spans the memory."""
+    """Convert a view by strides (`as_strided`) to a view of the array that spans the memory."""
     strides = tuple(step // memory.itemsize for step in memory.strides)
     return (memory,), {**params, "layout": (memory.shape, strides, 0)}
 
 
 def _piece(parts: Any, k: int, ndim: int, axis: int) -> tuple[Any, ...]:
-    """The index of one of the pieces that an array is cut into along an axis."""
+    """Return the index of part k of an array that is the concatenation of parts along an axis."""
     axis %= ndim
     start = sum(part.shape[axis] for part in parts[:k]) if parts[k].ndim == ndim else 0
     return (*(slice(None),) * axis, slice(start, start + parts[k].shape[axis]) if parts[k].ndim == ndim else k)
 
 
 def argument(a: Any) -> Any:
-    """Return what stands for an operand in a step."""
+    """Return the node or constant of an operand in a step."""
     if type(a) is not Recorded:
         return a
     if a.node is not None:
@@ -78,7 +78,7 @@ def argument(a: Any) -> Any:
 
 
 def compute(op: Any, operands: Any, params: Any) -> tuple[tuple[Any, ...], bool]:
-    """The results of an op, and whether they hold whatever the inputs are."""
+    """Return (results of an op, True if they do not depend on the inputs)."""
     known = all(a.known for a in operands if type(a) is Recorded)
     bare = [a.inner if type(a) is Recorded else a for a in operands]
     if known or running().reading is not None:
@@ -87,7 +87,7 @@ def compute(op: Any, operands: Any, params: Any) -> tuple[tuple[Any, ...], bool]
         return symbols_of(op, [SymbolStorage.asarray(a) if isinstance(a, np.ndarray) else a for a in bare], params), False
     except NoValues as error:
         what = str(error)
-    try:                                              # what is known may say more
+    try:                                              # known operands may determine the shapes
         return results_of(op, SymbolStorage, bare, params), False
     except (NoValues, TypeError, AttributeError):
         raise ReadsValues(f"{op.opname}: {what.partition(' needs values')[0]}", user_line()) from None
@@ -98,19 +98,19 @@ def results_of(op: Any, backend: Any, operands: Any, params: Any) -> tuple[Any, 
     return tuple(x if type(x) is Symbol else np.asarray(x) for x in (found if op.several else (found,)))
 
 
-inferred: dict[Any, Any] = {}        # (op, operands, parameters) → (shape, dtype, strides) of each result: models have many layers that are alike
+inferred: dict[Any, Any] = {}        # (op, operands, parameters) → (shape, dtype, strides) of each result: models repeat layers
 MOST = 4096
 
 
 def symbols_of(op: Any, operands: Any, params: Any) -> tuple[Any, ...]:
-    """The results of an op on symbols; those that are no views, and take long to work out, are remembered."""
+    """Return the results of an op on symbols; cached unless they are views or quick to infer."""
     if op.view:
         return results_of(op, SymbolStorage, operands, params)
     key = (op, *((a.shape, a.dtype, a._strides) if type(a) is Symbol else (type(a), a) for a in operands),
            *((name, type(value), value) for name, value in params.items()))
     try:
         known = inferred.get(key)
-    except TypeError:                                  # a parameter that has no hash
+    except TypeError:                                  # an unhashable parameter
         return results_of(op, SymbolStorage, operands, params)
     if known is None:
         found = results_of(op, SymbolStorage, operands, params)
@@ -123,7 +123,7 @@ def symbols_of(op: Any, operands: Any, params: Any) -> tuple[Any, ...]:
 
 
 def owner(array: Any) -> Any:
-    """The array whose memory another one sees."""
+    """Return the array that owns the memory of another."""
     if type(array) is Symbol:
         return array.owner()
     while isinstance(base := getattr(array, "base", None), np.ndarray):
@@ -150,7 +150,7 @@ def write(x: Recorded, index: Any, value: Any) -> None:
 
 
 def written(x: Recorded, new: Recorded) -> None:
-    """Let an array hold what another holds, and everything that it is a view of, too."""
+    """Assign another array's value to an array, and update the arrays that it is a view of."""
     memory = x.memory
     if memory.fixed:
         raise CannotLower(f"a write in place to {memory.name}", user_line())
@@ -171,5 +171,5 @@ def written(x: Recorded, new: Recorded) -> None:
 
 
 def _order(x: Recorded) -> tuple[int, ...] | None:
-    """The axes, the slowest in memory first; None if they lie in their own order."""
+    """Return the axes by descending stride; None if the array is C-contiguous."""
     return None if x.flags.c_contiguous else tuple(sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis])))

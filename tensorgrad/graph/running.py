@@ -1,4 +1,4 @@
-"""A graph that runs: one node after the other, and values that nobody needs any more are let go."""
+"""Run a graph node by node, and free each value after its last use."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,8 @@ from .node import Node
 
 
 def last_uses(graph: Graph) -> dict[Node, list[Node]]:
-    """For each node, those whose values nobody needs after it: arguments from left to right, then itself. What the graph returns is always needed.
+    """Return, for each node, the nodes whose last use it is: arguments from left to right, then itself if unused.
+    Results are never freed.
 
     >>> graph = Graph()
     >>> x = graph.placeholder("x")
@@ -35,10 +36,12 @@ def last_uses(graph: Graph) -> dict[Node, list[Node]]:
 
 
 class Runner:
-    """Runs a graph as it is now: `runner(owner, values)` with the module that owns its layers, or a mapping from their names, and the inputs in a row.
+    """Runs a graph in its present state: `runner(owner, values)` with the module that owns its layers (or a mapping
+    from their names), and a list of inputs.
 
-    A function that is an op of the table, as in lowered graphs, is applied to tensors. Inputs that are not given have their defaults; RuntimeError for
-    one that has none, TypeError for values that are too many. An error of a step gets a note with its node. Several threads may use one runner.
+    A function that is an op of the table, as in lowered graphs, is applied to tensors. Missing inputs take their
+    defaults; RuntimeError for one without a default, TypeError for too many values. An error of a step gets a note with
+    its node. Runners are thread-safe.
 
     >>> import operator, tensorgrad as torch
     >>> graph = Graph()
@@ -88,7 +91,7 @@ class Runner:
         return None
 
     def given(self, values: list[Any]) -> dict[Any, Any]:
-        """The values of the inputs."""
+        """Return {input node: value}."""
         if len(values) > len(self.inputs):
             raise TypeError(f"the graph has {len(self.inputs)} inputs, and was called with {len(values)} values")
         for node in self.inputs[len(values):]:
@@ -99,12 +102,12 @@ class Runner:
 
 
 def called(target: Any) -> Any:
-    """Return what a step calls."""
+    """Return the callable of a step's target."""
     return partial(apply, target) if isinstance(target, type) and issubclass(target, Op) else target
 
 
 def owned(owner: Any, name: str) -> Any:
-    """Return what a module has under a dotted name, or a mapping."""
+    """Return the attribute of a module, or the item of a mapping, under a dotted name."""
     if isinstance(owner, Mapping):
         return owner[name]
     for part in name.split("."):
@@ -113,7 +116,7 @@ def owned(owner: Any, name: str) -> Any:
 
 
 def run(graph: Graph, *values: Any, owner: Any = None) -> Any:
-    """Return what the graph returns for these inputs. Without an owner, its `owning_module` has the layers.
+    """Run a graph on these inputs, and return its result. The owner of its layers is by default its `owning_module`.
 
     >>> graph = Graph()
     >>> out = graph.output(graph.call_method("upper", (graph.placeholder("x"),)))
@@ -124,7 +127,7 @@ def run(graph: Graph, *values: Any, owner: Any = None) -> Any:
 
 
 def _flat(argument: Any) -> bool:
-    """Tell whether no node can be inside of an argument."""
+    """Return True if an argument cannot contain a node."""
     return not isinstance(argument, (list, tuple, dict, slice))
 
 

@@ -1,7 +1,7 @@
-"""A graph as the source of a function: flat, one line for each step, and as fast as if it had been written by hand.
+"""Generate the source of a function from a graph: flat, a line for each step, as fast as handwritten code.
 
-A value takes over the name of an operand that nobody needs any more, and other such names are deleted, so that no more is held than a program by hand
-would hold.
+A value reuses the variable of an operand after its last use, and other dead variables are deleted, so that no value is
+kept alive longer than needed.
 """
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .running import last_uses
 from .targets import OPERATORS, SIGNS, Unpack, public_name
 
 RESERVED = {"self", "layers", "layer", "torch", "nn", "F", "getattr", "tuple", "slice", "float", "complex", "callables", *keyword.kwlist}
-VARIABLE = re.compile(r"[ix]\d+")                # what values are called in the source
+VARIABLE = re.compile(r"[ix]\d+")                # names of values in the source
 written = count(1)
 
 
 class Writer:
-    """Writes a graph as source. A form of it says how functions and layers are called there."""
+    """Writes a graph as source. Subclasses define how functions and layers are written."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self.ends = graph, last_uses(graph)
@@ -40,30 +40,30 @@ class Writer:
         self.names.update(zip(inputs, self.arguments, strict=True))
 
     def held(self, name: str) -> str:
-        """Return what the model owns under a name."""
+        """Return the source that reads an attribute of the model."""
         return f"self.{name}" if name.isidentifier() and name not in RESERVED else f"getattr(self, {name!r})"
 
     def layer(self, name: str) -> str:
-        """A layer of the model, to be called."""
+        """Return the source that names a layer of the model."""
         return self.held(name)
 
     def thing(self, thing: Any) -> str:
-        """A function, or a constant that is no literal."""
+        """Return the source of a function, or of a constant that is no literal."""
         name = public_name(thing)
         return self.foreign(thing) if name is None or name in self.arguments else name
 
     def foreign(self, thing: Any) -> str:
-        """A function, or a constant that is no literal, from outside of the package."""
+        """Return the source of a function, or of a constant that is no literal, from outside of the package."""
         raise ValueError(f"the model cannot be written as source: {thing!r} is neither a literal nor a function of the package")
 
     def runs(self) -> dict[Node, tuple[int, int, int]]:
-        """Where loops begin: step → how many steps, first and last layer."""
+        """Return the first steps of loops: {step: (number of steps, first layer, last layer)}."""
         return {}
 
     # ── expressions ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def value(self, tree: Any) -> str:
-        """An argument."""
+        """Return the source of an argument."""
         kind = type(tree)
         if isinstance(tree, Node):
             return self.held(tree.target) if tree.op == "get_attr" else self.names[tree]
@@ -90,7 +90,7 @@ class Writer:
         return repr(tree) if kind in (bool, int, str, bytes, type(None)) else self.thing(tree)
 
     def index(self, tree: Any) -> str:
-        """Return what stands between brackets."""
+        """Return the source of an index, without brackets."""
         if type(tree) is slice:
             start, stop, step = ("" if v is None else self.value(v) for v in (tree.start, tree.stop, tree.step))
             return f"{start}:{stop}" + (f":{step}" if step else "")
@@ -99,7 +99,7 @@ class Writer:
         return self.value(tree)
 
     def call(self, node: Node) -> str:
-        """A step, as an expression."""
+        """Return a step as an expression."""
         target, args = node.target, node.args
         given = [*map(self.value, args), *(f"{k}={self.value(v)}" if is_name(k) else f"**{{{k!r}: {self.value(v)}}}" for k, v in node.kwargs.items())]
         if node.op == "call_module":
@@ -122,7 +122,7 @@ class Writer:
     # ── statements ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def body(self) -> list[str]:
-        """The statements of the function."""
+        """Return the statements of the function."""
         steps, runs, unpacked = self.steps, self.runs(), self.unpacked()
         position = 0
         while position < len(steps):
@@ -153,7 +153,7 @@ class Writer:
         return self.lines
 
     def named(self, node: Node, dying: list[str]) -> str:
-        """A variable for a new value: that of an operand which ends here, or a new one."""
+        """Return a variable for a new value: that of an operand whose last use this is, or a new one."""
         if dying:
             name = dying.pop(0)
         else:
@@ -163,7 +163,7 @@ class Writer:
         return name
 
     def unpacked(self) -> dict[Node, dict[int, Node]]:
-        """Values that are only taken apart: node → {number of the part: its node}."""
+        """Return the values that are only unpacked: {node: {index of the part: its node}}."""
         found: dict[Node, dict[int, Node]] = {}
         for step in self.steps:
             if type(step.target) is Unpack and all(map(_is_part, step.users)):
@@ -174,7 +174,7 @@ class Writer:
 
 
 def attribute_of(node: Node) -> str | None:
-    """The attribute that a node reads: `getattr(value, "name")`."""
+    """Return the attribute that a node `getattr(value, "name")` reads; None for other nodes."""
     if node.target is not getattr or len(node.args) != 2 or node.kwargs:
         return None
     name = node.args[1]
@@ -186,7 +186,7 @@ def _is_part(node: Node) -> bool:
 
 
 def is_name(text: Any) -> bool:
-    """Tell whether Python takes a text as a name."""
+    """Return True if a text is a valid Python name."""
     return text.isidentifier() and not keyword.iskeyword(text)
 
 
@@ -195,7 +195,7 @@ def _operand(text: str) -> str:
 
 
 def compiled(source: str, namespace: dict[str, Any]) -> Any:
-    """The function `forward` that the source defines. Its lines are shown where an error goes through them, for as long as it is there."""
+    """Return the function `forward` that the source defines. Tracebacks show its lines as long as it exists."""
     name = f"<generated forward {next(written)}>"
     exec(compile(source, name, "exec"), namespace)
     function = namespace.pop("forward")

@@ -1,6 +1,6 @@
 """Functions that a lowered graph calls besides the ops of the table: makers of arrays, random numbers, functions of NumPy.
 
-They are callables of tensors, as the graph's other functions are, and compare by what they do.
+They are callables of tensors, like the graph's other functions, and equal if they do the same.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..storage.base import backend_of
 
 
 class Target:
-    """A function known by its name."""
+    """A function identified by its name."""
 
     __slots__ = ("name", "__name__")
     prefix = ""

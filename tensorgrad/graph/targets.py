@@ -1,4 +1,4 @@
-"""Targets that Python writes as operators or subscripts, and the names that programs have for functions."""
+"""Targets that Python writes as operators or subscripts, and the public names of functions."""
 from __future__ import annotations
 
 import builtins
@@ -15,7 +15,7 @@ SIGNS = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
 
 @dataclass(frozen=True)
 class Unpack:
-    """Takes apart what can be iterated over, and insists on its length.
+    """Unpacks an iterable of a fixed length.
 
     >>> Unpack(2)([1, 2])
     (1, 2)
@@ -31,7 +31,8 @@ class Unpack:
 
 
 def public_name(thing: Any) -> str | None:
-    """How a program names a function of the package, or of Python: torch.cat, F.relu, abs. None for others.
+    """Return the name by which programs call a function of the package or of Python: torch.cat, F.relu, abs. None for
+    others.
 
     >>> import tensorgrad as torch
     >>> public_name(torch.cat), public_name(torch.nn.functional.relu), public_name(abs), public_name(lambda: 1)

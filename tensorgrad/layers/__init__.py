@@ -1,7 +1,8 @@
-"""Layers that learn the sizes of their input from the first call, and know the shape of their output before it; and networks as functions of placeholders.
+"""Layers that infer the sizes of their input from the first call, and tell the shape of their output before it;
+networks as functions of placeholders.
 
-Beside them stand what programs keep writing around modules (`Module`), and where and in which precision they run (`device_scope`). Helpers for shapes and
-nested structures are in `layers.utils`.
+`Module` adds common helpers to modules, `device_scope` sets the device and precision in which they run. Helpers for
+shapes and nested structures are in `layers.utils`.
 """
 from typing import Any
 
@@ -43,7 +44,7 @@ globals().update((name, getattr(part, name)) for part in _PARTS for name in part
 
 
 def __getattr__(name: str) -> Any:
-    if name == "DistributedManager":        # processes and command lines, which few need
+    if name == "DistributedManager":        # imported lazily: few programs need processes and command lines
         from .manager import DistributedManager
         return DistributedManager
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

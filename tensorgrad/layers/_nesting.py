@@ -1,4 +1,5 @@
-"""Shapes of what a layer is called with: a tuple of sizes for a tensor, lists and dictionaries of those for nested inputs; None for an unknown size."""
+"""Shapes of a layer's inputs: a tuple of sizes for a tensor, lists and dictionaries of those for nested inputs; None
+for an unknown size."""
 from __future__ import annotations
 
 from typing import Any
@@ -9,7 +10,7 @@ from ..symbolic.nesting import leaves
 
 
 def shape_of(value: Any) -> Any:
-    """The shape of a tensor, a list or dictionary of shapes for a nest of them; of anything else, None."""
+    """Return the shape of a tensor, a list or dictionary of shapes for nested tensors, None for anything else."""
     if isinstance(value, dict):
         return {key: shape_of(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -22,12 +23,15 @@ def has_shape(value: Any) -> bool:
 
 
 def is_simple(shape: Any) -> bool:
-    """Whether this is the shape of one tensor, rather than a nest of shapes."""
+    """Return True for the shape of a single tensor, False for a nest of shapes."""
     return isinstance(shape, (list, tuple)) and len(shape) > 0 and all(size is None or type(size) is int for size in shape)
 
 
 def checked(shape: Any) -> Any:
-    """The shape as tuples of sizes within lists and dictionaries; AssertionError unless all sizes are positive or None."""
+    """Return the shape as tuples of sizes within lists and dictionaries.
+
+    AssertionError unless all sizes are positive or None.
+    """
     if is_simple(shape):
         if any(size is not None and size <= 0 for size in shape):
             raise AssertionError(f"invalid shape {tuple(shape)}: sizes are positive, or None where they are not known")
@@ -40,7 +44,7 @@ def checked(shape: Any) -> Any:
 
 
 def same_sizes(one: Any, other: Any, free: tuple[int, ...] = ()) -> bool:
-    """Whether two shapes agree where both are known, but for the axes in `free`."""
+    """Return True if two shapes agree in all sizes that both know, except along the axes in `free`."""
     if is_simple(one) or one == ():
         return isinstance(other, tuple) and len(one) == len(other) and all(
             axis in free or m is None or n is None or m == n for axis, (m, n) in enumerate(zip(one, other)))

@@ -1,4 +1,4 @@
-"""The state of a module whose parameters may wait for their shapes: saved, loaded and pickled as what it is."""
+"""Saves, loads and pickles modules with lazy parameters, which wait for their shapes."""
 from __future__ import annotations
 
 from typing import Any
@@ -8,13 +8,14 @@ from ..nn.parameter import is_lazy
 
 
 class Waiting:
-    """A part of `Layer`, and like it for any module: what has no shape yet stays without one in copies, and gets that of a value that is loaded.
+    """A mixin of `Layer`, usable with any module: lazy parameters remain lazy in copies, and take the shape of a loaded
+    value.
 
-    Names with dots are those of modules that are not made yet.
+    Names with dots belong to submodules that do not exist yet.
     """
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        """What has no shape yet is saved as it is: it cannot be detached."""
+        """Save lazy tensors themselves, because they cannot be detached."""
         state = self._local_state()
         if keep_vars or not any(map(is_lazy, state.values())):
             super()._save_to_state_dict(destination, prefix, keep_vars)
@@ -24,7 +25,7 @@ class Waiting:
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: list[str], unexpected_keys: list[str],
                               error_msgs: list[str]) -> None:
-        """What has no shape yet takes that of the value to load."""
+        """Give each lazy tensor the shape of its loaded value, then load as usual."""
         state = self._local_state()
         for name, tensor in state.items():
             loaded = state_dict.get(prefix + name)
@@ -35,7 +36,7 @@ class Waiting:
         unexpected_keys[:] = [key for key in unexpected_keys if key.removeprefix(prefix) not in state]
 
     def __getstate__(self) -> dict[str, Any]:
-        """A pickle of a parameter without a shape says nothing of its device and dtype, so they stand beside it."""
+        """Add the devices and dtypes of lazy tensors, which their pickles omit."""
         kinds = {name: (tensor.device, tensor.dtype) for name, tensor in self._local_state().items() if is_lazy(tensor)}
         return {**super().__getstate__(), "_kinds": kinds}
 

@@ -1,4 +1,4 @@
-"""Attention, and the blocks of a transformer, which learn the width of their input."""
+"""Attention, and the blocks of a transformer, which infer the width of their input."""
 from __future__ import annotations
 
 from typing import Any
@@ -10,7 +10,7 @@ __all__ = ["MultiheadAttention", "TransformerDecoderLayer", "TransformerEncoderL
 
 
 class _Attentive(Native, abstract=True):
-    """Batch first by default, as layers are; without that, neither of the first two axes is checked."""
+    """Base of attention layers, batch first by default; otherwise the sizes of the first two axes are not checked."""
 
     def _begin(self, arguments: dict[str, Any]) -> None:
         super()._begin({"batch_first": True, **arguments})
@@ -21,9 +21,9 @@ class _Attentive(Native, abstract=True):
 
 
 class MultiheadAttention(_Attentive, nn.MultiheadAttention):
-    """Attention in several heads side by side: of a query over keys and values, or of one input over itself.
+    """Multi-head attention: of a query over keys and values, or of an input over itself.
 
-    `nn.MultiheadAttention` as a layer, with embed_dim read off the query, and batch_first unless told otherwise.
+    `nn.MultiheadAttention` as a layer, with embed_dim read off the query, and batch_first=True by default.
 
     >>> import tensorgrad as torch
     >>> output, weights = torch.layers.MultiheadAttention(2)(torch.ones(3, 5, 8))
@@ -36,10 +36,10 @@ class MultiheadAttention(_Attentive, nn.MultiheadAttention):
     def _least(self, arguments: dict[str, Any]) -> dict[str, Any]:
         heads = arguments["num_heads"]
         given = {arguments.get("kdim"), arguments.get("vdim")}
-        return {"embed_dim": next(heads * n for n in (1, 2, 3) if heads * n not in given)}      # not that of keys: they have a projection of their own
+        return {"embed_dim": next(heads * n for n in (1, 2, 3) if heads * n not in given)}      # not the keys' size: they get their own projection
 
     def _plain(self) -> Any:
-        return None                                 # it needs keys and values
+        return None                                 # the plain module needs keys and values
 
     def native_module(self) -> Any:
         return super()._plain()
@@ -53,7 +53,7 @@ class MultiheadAttention(_Attentive, nn.MultiheadAttention):
 class TransformerEncoderLayer(_Attentive, nn.TransformerEncoderLayer):
     """Self-attention and a small network of two linear maps, each added to its input and normalized.
 
-    `nn.TransformerEncoderLayer` as a layer, with d_model read off the first input, and batch_first unless told otherwise.
+    `nn.TransformerEncoderLayer` as a layer, with d_model read off the first input, and batch_first=True by default.
 
     >>> import tensorgrad as torch
     >>> torch.layers.TransformerEncoderLayer(2, 16)(torch.ones(3, 5, 8)).shape
@@ -69,7 +69,7 @@ class TransformerEncoderLayer(_Attentive, nn.TransformerEncoderLayer):
 class TransformerDecoderLayer(_Attentive, nn.TransformerDecoderLayer):
     """Self-attention, attention over the memory of an encoder, and a small network, each added to its input and normalized.
 
-    `nn.TransformerDecoderLayer` as a layer, with d_model read off the first input, and batch_first unless told otherwise.
+    `nn.TransformerDecoderLayer` as a layer, with d_model read off the first input, and batch_first=True by default.
 
     >>> import tensorgrad as torch
     >>> torch.layers.TransformerDecoderLayer(2, 16)(torch.ones(3, 5, 8), torch.ones(3, 7, 8)).shape

@@ -26,13 +26,14 @@ class Layer(Waiting, Module):
     """The base of all layers: built by its first input, described by its constructor's arguments.
 
     A subclass defines `forward`, and may define
-        `_build(input_shape)`, which makes parameters once that shape is known (or gives their shapes to those that the constructor has registered as
-            `nn.UninitializedParameter`: an optimizer that is made before the first call knows only these),
-        `get_output_shape(input_shape)`, where running the layer on tensors without numbers is not how to find it out,
+        `_build(input_shape)`, which makes parameters once that shape is known (or materializes each `nn.UninitializedParameter` that the constructor has
+            registered: an optimizer that is made before the first call knows only these),
+        `get_output_shape(input_shape)`, if running the layer on blank tensors cannot infer the shape,
         `native_module()`, the plain module behind the layer.
-    A shape is a tuple of sizes with None for what is not known; several inputs have a list of shapes. The first call builds the layer.
-    Later inputs must have the same sizes, but for the batch (axis 0) and for sizes that were None: `build((None, None, 8))` asks for any length.
-    Errors: AssertionError for arguments that `forward` does not take and for invalid shapes, RuntimeError for an input of other sizes.
+    A shape is a tuple of sizes with None for unknown ones; several inputs have a list of shapes. The first call builds
+    the layer. Later inputs must have the same sizes, but for the batch (axis 0) and for sizes that were None:
+    `build((None, None, 8))` asks for any length. Errors: AssertionError for arguments that `forward` does not take and
+    for invalid shapes, RuntimeError for an input of other sizes.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.layers import Layer
@@ -49,7 +50,7 @@ class Layer(Waiting, Module):
     """
 
     _free_axes: tuple[int, ...] = (0,)                               # sizes along these may differ from call to call
-    _input_dtype: Any = None                             # what inputs have where the parameters do not say; for each of several inputs, or for all
+    _input_dtype: Any = None                             # the dtype of the inputs, or a tuple of them; None: that of the parameters
     _print_mode = "torchx"
     _arguments_given: tuple[tuple[Any, ...], dict[str, Any]] = (), {}
     _input_shape: Any = None
@@ -68,7 +69,7 @@ class Layer(Waiting, Module):
 
     @property
     def init_args_dict(self) -> dict[str | None, Any]:
-        """What the constructor was called with: `{None: [positional, …], keyword: value, …}`.
+        """The constructor's arguments: `{None: [positional, …], keyword: value, …}`.
 
         >>> import tensorgrad as torch
         >>> torch.layers.Linear(20, bias=False).init_args_dict
@@ -79,7 +80,7 @@ class Layer(Waiting, Module):
     # ── building ──────────────────────────────────────────────────────────────────────────────
     @property
     def is_built(self) -> bool:
-        """Whether the shape of the input is known."""
+        """True if the shape of the input is known."""
         return self._input_shape is not None
 
     @property
@@ -88,7 +89,8 @@ class Layer(Waiting, Module):
         return self._input_shape
 
     def build(self, input_shape: Any) -> Layer:
-        """Make what depends on the input's shape, the first time; from then on, check the shape. Returns the layer.
+        """Make the parameters that depend on the input's shape, at the first call; later calls check the shape. Returns
+        the layer.
 
         >>> import tensorgrad as torch
         >>> torch.layers.Linear(20).build((None, 10)).weight.shape
@@ -97,7 +99,7 @@ class Layer(Waiting, Module):
         return self._build_once(self._deciding(_nesting.checked(input_shape)))
 
     def _deciding(self, shape: Any) -> Any:
-        """The part of the inputs' shapes that the layer is built for: all of them."""
+        """Return the part of the inputs' shapes that the layer is built for: here all of them."""
         return shape
 
     def _build_once(self, shape: Any) -> Layer:
@@ -109,7 +111,7 @@ class Layer(Waiting, Module):
         return self
 
     def _build(self, input_shape: Any) -> None:
-        """Make what depends on the input's shape. Subclasses override it."""
+        """Make the parameters that depend on the input's shape. Subclasses override it."""
 
     def _check_sizes(self, shape: Any) -> None:
         if not _nesting.same_sizes(self._input_shape, shape, self._free_axes):
@@ -117,7 +119,8 @@ class Layer(Waiting, Module):
                                "only the batch, and sizes that were None when it was built, may change")
 
     def get_output_shape(self, input_shape: Any) -> Any:
-        """The shape of the result for an input of this shape. Nothing is computed, built or drawn.
+        """Return the shape of the result for an input of this shape. The layer is not built, and no random number is
+        drawn.
 
         >>> import tensorgrad as torch
         >>> torch.layers.Conv2d(8, 3, padding="same").get_output_shape((None, 3, 32, 32))
@@ -129,12 +132,13 @@ class Layer(Waiting, Module):
         return shapes_of_result(twin, *shapes, dtype=self._dtypes(len(shapes)))
 
     def _takes_several(self) -> bool:
-        """Whether a list of shapes is that of several arguments, rather than of one argument that is a list."""
+        """Return True if a list of shapes means several arguments, False if it means an argument that is a list."""
         parameters = _signature(type(self).forward).parameters.values()
         return len(parameters) > 2 or any(p.kind is p.VAR_POSITIONAL for p in parameters)
 
     def _dtypes(self, n: int) -> Any:
-        """The dtypes of `n` inputs, or the one that all have: what the layer says, or what its parameters have."""
+        """Return the dtypes of `n` inputs, or their common dtype: as declared by the layer, else that of its
+        parameters."""
         declared = self._input_dtype if isinstance(self._input_dtype, tuple) else (self._input_dtype,) * n
         own = input_dtype(self)
         dtypes = [dtype or own for dtype in (*declared, *[None] * n)[:n]]
@@ -143,7 +147,7 @@ class Layer(Waiting, Module):
     # ── calling ───────────────────────────────────────────────────────────────────────────────
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and not kwargs and type(args[0]) is tg.Tensor and type(self._input_shape) is tuple and args[0].shape[1:] == self._input_shape[1:]:
-            return super().__call__(*args)          # the usual call, which needs no further look
+            return super().__call__(*args)          # fast path: a tensor of the shape that the layer was built for
         if (node := node_among(args, kwargs)) is not None:
             return parts_of(self._joined(node, args, {k: v for k, v in kwargs.items() if k != "custom_name"}, kwargs.get("custom_name")))
         shape = self._shape_of_call(self._bind(args, kwargs))
@@ -156,14 +160,17 @@ class Layer(Waiting, Module):
         return result
 
     def _joined(self, node: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None) -> Any:
-        """The node that this layer makes of its arguments, among which nodes stand. It is built now, and leaves open the sizes that are not known."""
+        """Build the layer for the shapes of the arguments, which contain nodes, and return the node of its result."""
         shape = self._shape_of_call(self._bind(args, kwargs))
         if shape:
             self._build_once(shape)
         return node._joined_by(self, args, kwargs, name)
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundArguments:
-        """The arguments by name: positional or by keyword, not some of each, and such as `forward` takes."""
+        """Bind the arguments to `forward`.
+
+        AssertionError if `forward` does not take them, or if they mix positional and keyword ones.
+        """
         if args and kwargs:
             raise AssertionError(f"{self._get_name()} takes its inputs as positional or as keyword arguments, not some of each")
         try:
@@ -172,23 +179,24 @@ class Layer(Waiting, Module):
             raise AssertionError(f"{self._get_name()}.forward{_signature(type(self).forward)}: {error}") from None
 
     def _shape_of_call(self, bound: BoundArguments) -> Any:
-        """The shapes of all arguments with tensors in them, in the order of the signature; of a single one, its own shape."""
+        """Return the shapes of all arguments that contain tensors, in the order of the signature; of a single one,
+        its own shape."""
         shapes = [_nesting.shape_of(value) for value in (*bound.args[1:], *bound.kwargs.values()) if _nesting.has_shape(value)]
         return shapes[0] if len(shapes) == 1 else shapes
 
     def _prepare(self, shape: Any) -> None:
-        """Before the first call. (Containers leave it to the layers in them.)"""
+        """Build the layer before the first call. (In containers each layer prepares itself.)"""
         self._build_once(shape)
 
     def _forget(self) -> None:
-        """Neither use nor keep what calls leave behind, other than buffers: this is a copy that is run for its shapes."""
+        """Drop the state that calls leave behind, other than buffers; called on copies that run for their shapes."""
 
     def native_module(self) -> Any:
         """The plain module of `nn` behind the layer: None before it is built, or if the layer has no state; a list for containers."""
         return None
 
     def _plain(self) -> Any:
-        """The module of `nn` that does the same, which a file for PyTorch can name; None if there is none."""
+        """Return the equivalent module of `nn`, which a file for PyTorch can name; None if there is none."""
         return None
 
     # ── descriptions ──────────────────────────────────────────────────────────────────────────
@@ -232,7 +240,7 @@ class Layer(Waiting, Module):
         return layer
 
     def _spec_parts(self) -> tuple[str, dict[str | None, Any]]:
-        """The type in the spec, and what stands beside it."""
+        """Return the type in the spec, and the other entries."""
         args, kwargs = self._arguments_given
         return type(self).__name__, {None: list(args), **kwargs} if args else dict(kwargs)
 
@@ -244,7 +252,8 @@ class Layer(Waiting, Module):
     # ── printing ──────────────────────────────────────────────────────────────────────────────
     @staticmethod
     def set_print_mode(mode: str) -> None:
-        """How layers are shown: 'torchx', as calls of their constructors, or 'native', as the modules that they are once they are built."""
+        """Set how layers are printed: 'torchx', as calls of their constructors, or 'native', as the modules that
+        they wrap once built."""
         if mode not in PRINT_MODES:
             raise AssertionError(f"print mode {mode!r}: choose one of {', '.join(PRINT_MODES)}")
         Layer._print_mode = mode
@@ -265,7 +274,8 @@ def _signature(forward: Callable[..., Any]) -> Signature:
 
 
 def hollow(module: Module, prepare: Callable[[Any], Any] | None = None) -> Any:
-    """A copy of a module in evaluation mode, whose tensors are zeros that take no memory; `prepare(copy)` runs where what is made takes none either."""
+    """Return a copy of a module in evaluation mode, whose tensors are expanded zeros without memory; `prepare(copy)`
+    runs on the meta device."""
     memo = {}
     for tensor in (*module.parameters(), *module.buffers()):
         if not is_lazy(tensor):
@@ -286,7 +296,8 @@ def hollow(module: Module, prepare: Callable[[Any], Any] | None = None) -> Any:
 
 
 def input_dtype(module: Module) -> Any:
-    """What a module takes, going by its first parameter: indices if that is a table, or else what the parameter has; None where it has none."""
+    """Return the dtype of a module's input, by its first parameter: int64 for an embedding, else the parameter's;
+    None without parameters."""
     for part in module.modules():
         for parameter in part._parameters.values():
             if parameter is not None:
@@ -295,6 +306,9 @@ def input_dtype(module: Module) -> Any:
 
 
 def shapes_of_result(twin: Module, *shapes: Any, dtype: Any = None) -> Any:
-    """What a hollow module gives for inputs of these shapes. Layers within it that are not built draw their parameters: from a copy of the generator."""
+    """Return the shapes of a hollow module's results.
+
+    Unbuilt layers in it draw their parameters from a copy of the random generator.
+    """
     with tg.random.fork_rng(devices=[]):
         return infer(twin, *shapes, dtype=dtype)

@@ -20,7 +20,8 @@ __all__ = ["Lambda", "MLP", "Sequential", "TimeDistributed"]
 
 
 class Lambda(Layer):
-    """A function as a layer; `get_output_shape` is a function of the input's shape, and may be left out where running the function tells.
+    """A function as a layer; `get_output_shape`, a function of the input's shape, is optional if running the function
+    on blank tensors tells it.
 
     Errors: TypeError for what cannot be called. A spec cannot hold a function: `to_spec` raises SpecError.
 
@@ -41,7 +42,7 @@ class Lambda(Layer):
     def _takes_several(self) -> bool:
         try:
             parameters = signature(self.function).parameters.values()
-        except (TypeError, ValueError):             # a function in C may have none
+        except (TypeError, ValueError):             # some functions in C have no signature
             return False
         return len([p for p in parameters if p.default is p.empty]) > 1 or any(p.kind is p.VAR_POSITIONAL for p in parameters)
 
@@ -52,7 +53,7 @@ class Lambda(Layer):
 
     @staticmethod
     def wrap_same_shape_class(cls: type[nn.Module], cls_name: str | None = None) -> type[Layer]:
-        """A registered class of layers out of a class of modules, under the same or another name.
+        """Make and register a class of layers from a class of modules, by default under its name.
 
         >>> import tensorgrad as torch
         >>> Smooth = torch.layers.Lambda.wrap_same_shape_class(torch.nn.SiLU, "Smooth")
@@ -63,9 +64,10 @@ class Lambda(Layer):
 
 
 class Sequential(Layer, nn.Sequential):
-    """Layers one after the other: each gets what the one before returned. Plain modules may stand among them.
+    """Layers in a chain: each takes the result of the one before. Plain modules may be among them.
 
-    Takes layers one by one, or one list. AssertionError without any; TypeError for what is not a module.
+    Takes layers as arguments, or as a single list. AssertionError without any; TypeError for an object that is no
+    module.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.layers import Conv2d, Flatten, Linear, Sequential
@@ -95,7 +97,8 @@ class Sequential(Layer, nn.Sequential):
         return layers
 
     def add(self, *layers: Any) -> Sequential:
-        """Add layers at the end, given one by one or as one list; in a container that is built, they are built too. Returns the container.
+        """Append layers, given as arguments or as a single list; a built container builds them too. Returns the
+        container.
 
         >>> import tensorgrad as torch
         >>> model = torch.layers.Sequential(torch.layers.Linear(3)).build((None, 2))
@@ -111,25 +114,25 @@ class Sequential(Layer, nn.Sequential):
         return Sequential(*list(self)[index]) if isinstance(index, slice) else nn.Sequential.__getitem__(self, index)
 
     def _shape_inside(self, shape: Any) -> Any:
-        """The shape that the first layer sees."""
+        """Return the shape of the first layer's input."""
         return shape
 
     def _shape_outside(self, shape: Any, input_shape: Any) -> Any:
-        """The shape of the result, where this is the last layer's."""
+        """Return the shape of the result, from the shape of the last layer's."""
         return shape
 
     def _build(self, input_shape: Any) -> None:
         _build_all(self, self._shape_inside(input_shape))
 
     def _prepare(self, shape: Any) -> None:
-        """The layers build themselves, as they are called."""
+        """Do nothing: the layers build themselves when they are called."""
 
     def get_output_shape(self, input_shape: Any) -> Any:
         shape = _nesting.checked(input_shape)
         return self._shape_outside(_output_shape(self, self._shape_inside(shape)), shape)
 
     def native_module(self) -> list[Any]:
-        """The plain modules of the layers, in a list."""
+        """Return the plain modules of the layers, in a list."""
         return [layer.native_module() if isinstance(layer, Layer) else layer for layer in self]
 
     def _plain(self) -> Any:
@@ -139,7 +142,7 @@ class Sequential(Layer, nn.Sequential):
         return None if None in parts else nn.Sequential(*parts)
 
     def _spec_parts(self) -> tuple[str, dict[str | None, Any]]:
-        """The layers, unless a subclass makes them from arguments of its own."""
+        """Return the type and the layers; a subclass that makes its layers from other arguments returns those."""
         return (type(self).__name__, {"layers": list(self)}) if type(self).__init__ is Sequential.__init__ else super()._spec_parts()
 
     @classmethod
@@ -151,7 +154,7 @@ class Sequential(Layer, nn.Sequential):
 
 
 def _output_shape(layers: Iterable[Any], shape: Any) -> Any:
-    """The shape after all these layers."""
+    """Return the shape after all these layers."""
     for layer in layers:
         if isinstance(layer, Layer):
             shape = layer.get_output_shape(shape)
@@ -168,7 +171,7 @@ def _build_all(layers: Iterable[Any], shape: Any) -> None:
 
 
 class TimeDistributed(Sequential):
-    """Layers applied to each step of a sequence: batch and time, the first two axes, are one axis for them.
+    """Layers applied to each step of a sequence: batch and time, the first two axes, are joined for them.
 
     AssertionError for inputs of less than three axes.
 
@@ -207,7 +210,7 @@ def _of_shapes(function: Callable[[Any], Any], shape: Any) -> Any:
 class MLP(Sequential):
     """A multi-layer perceptron: linear layers of these sizes with an activation between them, and a last one.
 
-    `activation` is a layer or the name of one; each place gets a copy. `dropout` follows every activation.
+    `activation` is a layer or the name of one, which is copied for each position. `dropout` follows every activation.
 
     >>> import tensorgrad as torch
     >>> torch.layers.MLP([64, 32], 10, activation="Tanh")(torch.ones(2, 5)).shape
@@ -221,5 +224,5 @@ class MLP(Sequential):
         self._planned = len(self)
 
     def _spec_parts(self) -> tuple[str, dict[str | None, Any]]:
-        """As a `Sequential` once layers have come or gone."""
+        """Return the arguments, or a Sequential's spec if layers were added or removed."""
         return super()._spec_parts() if len(self) == self._planned else ("Sequential", {"layers": list(self)})

@@ -1,4 +1,4 @@
-"""Convolutions, which learn the number of channels, and the windows that they slide over."""
+"""Convolutions that infer the number of channels, and layers that extract windows."""
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Linear and bilinear maps, and the map that changes nothing."""
+"""Linear and bilinear maps, and the identity."""
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Random zeros while training, and nothing in evaluation."""
+"""Dropout: random zeros in training, the identity in evaluation."""
 from .. import nn
 from .native import Native
 

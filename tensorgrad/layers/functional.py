@@ -15,8 +15,9 @@ __all__ = ["Functional"]
 class Functional(Layer, GraphModule):
     """A network that computes `outputs` from `inputs`: placeholders, or lists, tuples and dictionaries of them, nested to any depth.
 
-    Inputs may stand anywhere in the graph. All layers are built, and their parameters registered, when the network is made. It is called with one
-    argument for each input, with one structure, or by keyword if `inputs` is a dictionary, and returns the structure of `outputs`.
+    Inputs may be any nodes of the graph. All layers are built, and their parameters registered, when the network is
+    made. It is called with one argument for each input, with one structure, or by keyword if `inputs` is a dictionary,
+    and returns the structure of `outputs`.
 
     AssertionError if there is no placeholder, or an output depends on anything but the inputs; StructureMismatch for a call in another structure.
 
@@ -49,7 +50,7 @@ class Functional(Layer, GraphModule):
         return self._run(self, *self._flat(args, kwargs))
 
     def _flat(self, args: Any, kwargs: Any) -> list[Any]:
-        """The inputs of a call, in a row."""
+        """Return the inputs of a call as a flat list."""
         form = self._form
         if kwargs or not isinstance(form, (list, tuple)):
             given = kwargs or (args[0] if len(args) == 1 else args)
@@ -65,12 +66,12 @@ class Functional(Layer, GraphModule):
         return recursive_map(self._form, lambda k: tuple(flat[k].shape))
 
     def native_module(self) -> list[Any]:
-        """The plain modules behind its layers, in the order in which they run."""
+        """Return the plain modules behind its layers, in the order in which they run."""
         return [layer.native_module() if isinstance(layer, Layer) else layer for layer in self._execution_order_layers]
 
     def add_output(self, node: Any, name: str | None = None) -> None:
-        """Let the network return the value of one more node, which its inputs lead to: a single output becomes a tuple, a list or tuple gets longer, and
-        a dictionary has it under `name`, or else the name of its layer.
+        """Add the value of a node, which must depend on the inputs, to the outputs: a single output becomes a tuple, a
+        list or tuple gets longer, and a dictionary gets it under `name`, by default the name of its layer.
 
         >>> import tensorgrad as torch
         >>> from tensorgrad import layers as L
@@ -92,7 +93,7 @@ class Functional(Layer, GraphModule):
         self._ends = inputs, several
 
     def postorder_traverse(self) -> list[tuple[Any, int | None]]:
-        """The layers and functions in an order in which each comes after all that it depends on, the outputs' last: (layer, which of its calls).
+        """Return (layer or function, index of its call) in topological order, the outputs' last.
 
         >>> import tensorgrad as torch
         >>> from tensorgrad import layers as L

@@ -1,4 +1,4 @@
-"""Networks of placeholders as plain data, and back: what stands in the spec of a `Functional`.
+"""Convert networks of placeholders to plain data and back: the content of a `Functional`'s spec.
 
     placeholders    {name: [shape, dtype]}
     steps           in order: a name, one of layer, function, method, attribute, operator and unpack, and the arguments; `{"node": name}` is the
@@ -37,7 +37,7 @@ ATTRIBUTES = set("T mT H mH real imag shape ndim".split())
 
 
 def described(model: Any) -> dict[str | None, Any]:
-    """What the spec of a Functional says beside its type."""
+    """Return the entries of a Functional's spec other than its type."""
     program = model._described()
     inputs = program.inputs
     for node, dtype in zip(inputs, model._input_dtypes, strict=True):
@@ -82,14 +82,14 @@ def _target(node: Node, model: Any, first: dict[int, str]) -> dict[str, Any]:
 
 
 def rebuilt(args: Any, kwargs: dict[str, Any]) -> list[Any]:
-    """The inputs and outputs that such a spec describes."""
+    """Return the inputs and outputs that such a spec describes."""
     if args or set(kwargs) != {"placeholders", "steps", "inputs", "outputs"}:
         raise SpecError("Functional: expected placeholders, steps, inputs and outputs, and nothing else")
     return Reader(kwargs["placeholders"], kwargs["steps"]).ends(kwargs["inputs"], kwargs["outputs"])
 
 
 class Reader:
-    """Puts a graph together, step by step."""
+    """Builds a graph from its steps."""
 
     def __init__(self, placeholders: Any, steps: Any) -> None:
         self.nodes: dict[str, Any] = {}
@@ -108,7 +108,7 @@ class Reader:
                 self.step(step)
             except SpecError as error:
                 raise SpecError(f"steps[{k}]: {error}") from None
-            except Exception as error:              # whatever layers and functions make of these arguments
+            except Exception as error:              # layers and functions may raise anything
                 raise SpecError(f"steps[{k}]: {type(error).__name__}: {error}") from error
 
     def node(self, leaf: Any) -> Any:
@@ -151,7 +151,7 @@ class Reader:
 
 
 def _named(what: str, known: Any, find: Any) -> Any:
-    """Looks a name up among those that are allowed."""
+    """Return a reader of names, which refuses those that are not allowed."""
     def found(reader: Reader, value: Any) -> Any:
         if not isinstance(value, str) or value not in known:
             raise SpecError(f"{what}: unknown: {str(value)[:100]!r}")

@@ -24,7 +24,7 @@ def th_all_nn_modules_names():
 
 
 def is_conv_module(module, dim=None):
-    """Whether a module is a convolution or transposed convolution, over `dim` axes if that is given.
+    """Return True for a convolution or transposed convolution, over `dim` axes if that is given.
 
     >>> import tensorgrad as torch
     >>> is_conv_module(torch.nn.Conv2d(1, 1, 1)), is_conv_module(torch.nn.Conv2d(1, 1, 1), dim=1)
@@ -69,8 +69,8 @@ def th_initializer(spec):
 def th_initialize_module(module, weight_init="xavier_uniform", bias_init="zero"):
     """Initialise the weights and biases of linear, convolutional, recurrent and other layers with matrices in a module, and return it.
 
-    Each is a spec for `th_initializer`, or a pair: the first for what stands before the input of a recurrent layer, the second for its state (the weights
-    `weight_ih…` and `weight_hh…`, and so for biases). Layers without a bias have only weights to set; norms, whose weights are vectors, are left alone.
+    Each is a spec for `th_initializer`, or a pair for recurrent layers: the first for the input's weights `weight_ih…`,
+    the second for the state's `weight_hh…` (biases likewise). Norms, whose weights are vectors, are skipped.
 
     >>> import tensorgrad as torch
     >>> linear = th_initialize_module(torch.nn.Linear(2, 1), bias_init={"method": "constant", "val": 4})

@@ -1,4 +1,4 @@
-"""One command that runs a script in several processes."""
+"""Run a script in several processes with a single command."""
 from __future__ import annotations
 
 import argparse
@@ -19,7 +19,7 @@ from .scope import device_scope, has_cuda
 __all__ = ["DistributedManager"]
 
 LOCAL_RANK = "LOCAL_RANK"       # set for the processes that are started, as torchrun does
-ALIASES = {"tcp": "gloo"}       # an old name of what serves the CPUs of one machine
+ALIASES = {"tcp": "gloo"}       # an old name of the backend for the CPUs of a single machine
 UNDER_MPI = {"gloo": "mpi", "nccl": "cpu:mpi,cuda:nccl"}
 
 
@@ -51,7 +51,7 @@ class DistributedManager:
             self.parser.add_argument(f"--{name}", type=type(default), default=default, help=f"{what} (%(default)s)")
 
     def set_backend(self, backend: str | None) -> None:
-        """How processes communicate; None stands for the way of the CPU. Errors: TypeError for what is no name."""
+        """Set the backend by which processes communicate; None means the CPU's. Errors: TypeError unless it is a name."""
         if not (backend is None or isinstance(backend, str)):
             raise TypeError(f"the backend must be a name or None, got {type(backend).__name__}")
         self.backend = "gloo" if backend is None else ALIASES.get(backend.lower(), backend)
@@ -66,7 +66,8 @@ class DistributedManager:
         return self._arguments
 
     def entry(self) -> None:
-        """In the process that the command started: run the copies, and exit as they do. In a copy: join the group, and return."""
+        """Run the copies and exit with their status, in the process that the command started; in a copy, join the
+        group and return."""
         if LOCAL_RANK in os.environ:
             distributed.init_process_group(self.backend)
         elif launched() is not None:
@@ -76,7 +77,10 @@ class DistributedManager:
         self._entered = True
 
     def _run(self) -> int:
-        """Run the copies; the first exit status that is not 0. When one fails, the others, who would wait for it, are ended."""
+        """Run the copies, and return the first exit status that is not 0.
+
+        If a copy fails, the others are ended, because they would wait for it.
+        """
         found = self.parse_args()
         script = [sys.executable, *sys.orig_argv[1:]]
         through_mpi = ["mpiexec", "-n", str(found.num_procs * found.num_nodes)]
@@ -106,7 +110,10 @@ class DistributedManager:
         return place.local_rank if place is not None and place.local_rank >= 0 else distributed.get_rank()
 
     def device_scope(self, use_cpu: bool = False) -> AbstractContextManager[Any]:
-        """The scope of the CUDA device with this process's number, or of the CPU if it is to be, or there is none. Errors: RuntimeError before `entry`."""
+        """Return the scope of the CUDA device with this process's number, or of the CPU if `use_cpu` or without CUDA.
+
+        Errors: RuntimeError before `entry`.
+        """
         self._check_entered("device_scope")
         return device_scope(-1 if use_cpu or not has_cuda() else self.local_rank())
 

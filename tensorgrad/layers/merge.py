@@ -1,4 +1,4 @@
-"""Layers of several inputs, which become one; and the same as functions. Inputs come one by one, or as one list."""
+"""Layers that merge several inputs, and functions that do so. Inputs are arguments, or a single list."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ __all__ = ["Add", "Average", "Concat", "Divide", "Maximum", "Minimum", "Multiply
 
 
 class _Merge(Layer, abstract=True):
-    """Tensors into one. `_number` says how many there must be, if not any number from one up."""
+    """Base of merge layers. `_number` is the required number of inputs; None: any number from one up."""
 
     _number: int | None = None
 
@@ -39,7 +39,7 @@ class _Merge(Layer, abstract=True):
 
 
 class Concat(_Merge):
-    """Tensors joined along an axis, the last unless told otherwise. AssertionError where the other axes differ.
+    """Concatenates tensors along an axis, by default the last. AssertionError if the other axes differ.
 
     >>> import tensorgrad as torch
     >>> torch.layers.Concat(axis=0)(torch.ones(2, 3), torch.ones(4, 3)).shape
@@ -115,7 +115,7 @@ class Average(_Merge):
 
 # ── as functions ──────────────────────────────────────────────────────────────────────────────
 def concat(*xs: Any, axis: int = -1) -> Any:
-    """`Concat(axis)(*xs)`: tensors joined along an axis.
+    """`Concat(axis)(*xs)`: concatenate tensors along an axis.
 
     >>> import tensorgrad as torch
     >>> torch.layers.concat(torch.ones(2, 3), torch.ones(2, 1)).shape
@@ -125,7 +125,7 @@ def concat(*xs: Any, axis: int = -1) -> Any:
 
 
 def _function(layer: type[Layer], two: bool = False) -> Callable[..., Any]:
-    """The function that a merge layer without settings is."""
+    """Return the function of a merge layer without settings."""
     def several(*xs: Any) -> Any: return layer()(*xs)
     def pair(x1: Any, x2: Any) -> Any: return layer()(x1, x2)
     function, name = pair if two else several, layer.__name__.lower()

@@ -1,4 +1,4 @@
-"""`layers.Module`: PyTorch's Module, and what programs keep writing around it: moving weights between models, files that rebuild a model, clones."""
+"""`layers.Module`: PyTorch's Module with helpers that move weights between models, and save, rebuild and clone models."""
 import copy
 import os
 
@@ -36,7 +36,7 @@ class Module(nn.Module):
 
     def __new__(cls, *args, **kwargs):
         self = super().__new__(cls)
-        self.__dict__["call_super_init"] = False        # the next class's turn comes in __init__
+        self.__dict__["call_super_init"] = False        # super().__init__() of the next class is called in __init__
         nn.Module.__init__(self)
         del self.__dict__["call_super_init"]
         self.__dict__["init_args_dict"] = captured(args, kwargs)
@@ -45,7 +45,7 @@ class Module(nn.Module):
     def __init__(self, *args, **kwargs):
         early = {name: self.__dict__[name] for name in TABLES}
         super().__init__(*args, **kwargs)
-        for name, table in early.items():               # what was assigned before this call
+        for name, table in early.items():               # keep what a subclass assigned before this call
             self.__dict__[name] = {**table, **self.__dict__[name]}
 
     def __call__(self, *args, **kwargs):
@@ -86,15 +86,15 @@ class Module(nn.Module):
         return self
 
     def hard_update(self, module):
-        """The same as `copy_from`."""
+        """Take another module's parameters and buffers: an alias of `copy_from`."""
         return self.copy_from(module)
 
     def freeze(self):
-        """No parameter gets a gradient any more."""
+        """Let no parameter require a gradient."""
         return self.requires_grad_(False)
 
     def unfreeze(self):
-        """All parameters get gradients again."""
+        """Let all parameters require gradients."""
         return self.requires_grad_(True)
 
     def clip_grad_value(self, clip_value):
@@ -183,7 +183,7 @@ def expanded(f):
 
 
 def contents(f):
-    """What `Module.save` wrote. It is read without running anything that the file names."""
+    """Read a file of `Module.save`, without running code that the file names. ValueError if it is another file."""
     data = serialization.load(expanded(f), map_location="cpu", weights_only=True)
     kinds = {"args": list, "kwargs": dict, "state_dict": dict}
     if not isinstance(data, dict) or any(not isinstance(data.get(name), kind) for name, kind in kinds.items()):
@@ -192,7 +192,7 @@ def contents(f):
 
 
 def check_plain(value, path):
-    """Raise TypeError, with the place, for what can only be rebuilt by running code."""
+    """Raise TypeError, with the path, for a value that can only be rebuilt by running code."""
     if type(value) is dict:
         for key, part in value.items():
             check_plain(key, f"{path}: key {key!r}")

@@ -1,4 +1,4 @@
-"""Layers made out of the modules of `nn`: `class Linear(Native, nn.Linear)` is one whose sizes are filled in when the first input shows them."""
+"""Layers made from modules of `nn`: `class Linear(Native, nn.Linear)` infers its sizes from the first input."""
 from __future__ import annotations
 
 import warnings
@@ -12,15 +12,15 @@ from ..nn.parameter import UninitializedBuffer, UninitializedParameter, is_lazy
 from . import _nesting
 from .base import Layer
 
-BARE = frozenset(vars(Module()))                    # what every module has, and keeps when it takes over another's settings
+BARE = frozenset(vars(Module()))                    # attributes of every module, kept when it takes another's settings
 
 
 class Native(Layer, abstract=True):
-    """A layer that is a module of `nn`, with those arguments of its constructor left out that its input tells.
+    """A layer that is a module of `nn`, without the constructor's arguments that follow from its input.
 
-    A subclass names the arguments (`_inferred`) and finds them in the shapes of its first `_inputs` inputs (`_sizes`). All others are the module's own.
-    Until then the parameters are uninitialised, and when they get their shapes they stay the same objects: an optimizer may be made before the first
-    call, and a state_dict loaded.
+    A subclass names the arguments (`_inferred`) and computes them from the shapes of its first `_inputs` inputs
+    (`_sizes`). All others are the module's. Until the first call the parameters are uninitialised; they keep their
+    identity when they get their shapes, so an optimizer may be made, and a state_dict loaded, before.
     """
 
     _inferred: tuple[str, ...] = ()
@@ -46,10 +46,10 @@ class Native(Layer, abstract=True):
         self._begin(arguments)
 
     def _begin(self, arguments: dict[str, Any]) -> None:
-        """Become the module with the smallest sizes there are, made where no memory is, and forget the shapes of its tensors.
+        """Become the module of the smallest possible sizes, made on the meta device, with uninitialised tensors.
 
-        So the module itself checks the arguments, and what its parameters are called is known. Those of modules inside of it are ours, under their full names,
-        until these modules are made.
+        Hence the module itself checks the arguments and names the parameters. Parameters of its submodules belong to
+        the layer, under their full names, until the submodules are made.
         """
         device, dtype = arguments.get("device"), arguments.get("dtype")
         sketch = self._twin(**{**self._least(arguments), **arguments, "device": "meta"})
@@ -68,15 +68,16 @@ class Native(Layer, abstract=True):
         own["_modules"] = {}
 
     def _least(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """The smallest sizes that the other arguments allow."""
+        """Return the smallest sizes that the other arguments allow."""
         return dict.fromkeys(self._inferred, 1)
 
     def _sizes(self, *shapes: Any) -> dict[str, Any]:
-        """The arguments in `_inferred`, from the shapes of the first inputs."""
+        """Return the arguments in `_inferred`, from the shapes of the first inputs."""
         raise NotImplementedError(f"{type(self).__name__} does not say how to find {', '.join(self._inferred)}")
 
     def _shape_of_call(self, bound: BoundArguments) -> Any:
-        """The inputs that the module's sizes come from; further ones, such as masks and states, may come and go."""
+        """Return the shapes of the inputs that determine the module's sizes; others, such as masks and states, are
+        optional."""
         return self._deciding([_nesting.shape_of(value) for value in bound.args[1:] if _nesting.has_shape(value)])
 
     def _deciding(self, shape: Any) -> Any:
@@ -86,7 +87,7 @@ class Native(Layer, abstract=True):
         return shapes[0] if len(shapes) == 1 else shapes
 
     def _size(self, shape: Any, axis: int, what: str) -> int:
-        """A size that must be there, and known."""
+        """Return a size of a shape. AssertionError if there is no such axis or its size is unknown."""
         if not (_nesting.is_simple(shape) and -len(shape) <= axis < len(shape) and shape[axis] is not None):
             raise AssertionError(f"{type(self).__name__} cannot tell {what} from an input of shape {shape}: that is the size of axis {axis}")
         return shape[axis]
@@ -102,12 +103,12 @@ class Native(Layer, abstract=True):
                 arguments |= {"device": tensor.device, "dtype": tensor.dtype}
                 break
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")         # what the module says of its arguments, it has said of the sketch
+            warnings.simplefilter("ignore")         # the module's warnings were shown for the sketch already
             module = self._twin(**arguments)
         self._become(module.train(self.training))
 
     def _become(self, module: Module) -> None:
-        """Take over the settings of a module of the right sizes, and its tensors, as the values of those that are here."""
+        """Copy the settings of a module of the right sizes, and its tensors into the layer's own."""
         tables = {table: {name: tensor for name, tensor in _all(module, table)} for table in ("_parameters", "_buffers")}
         pairs = [(name, getattr(self, table).get(name), tensor) for table, tensors in tables.items() for name, tensor in tensors.items()]
         for name, mine, tensor in pairs:
@@ -129,7 +130,8 @@ class Native(Layer, abstract=True):
         own.update((name, value) for name, value in vars(module).items() if name not in BARE)
 
     def native_module(self) -> Any:
-        """The plain module of `nn`: the same attributes, parameters and buffers under its own class. None if there are none, or none yet.
+        """Return the plain module of `nn`, which shares attributes, parameters and buffers. None without parameters and
+        buffers, or before the first call.
 
         >>> import tensorgrad as torch
         >>> layer = torch.layers.Linear(3)
@@ -140,7 +142,7 @@ class Native(Layer, abstract=True):
         return self._plain() if self.is_built and next(iter((*self.parameters(), *self.buffers())), None) is not None else None
 
     def _plain(self) -> Any:
-        """The module of `nn` that does the same, whether or not it has a state; None before it is built."""
+        """Return the equivalent module of `nn`, with or without state; None before the layer is built."""
         if self._inferred and not self.is_built:
             return None
         module = self._twin.__new__(self._twin)
@@ -149,7 +151,7 @@ class Native(Layer, abstract=True):
 
 
 def _places(module: Module, table: str) -> Iterator[tuple[Module, str, str]]:
-    """(owner, name there, full name) of each parameter or buffer of a module, those that are None too."""
+    """Yield (owner, name there, full name) of each parameter or buffer of a module, including None."""
     for prefix, owner in module.named_modules():
         for name in getattr(owner, table):
             yield owner, name, f"{prefix}.{name}" if prefix else name
@@ -180,5 +182,5 @@ def _doc(cls: type[Native]) -> str:
 
 
 def native_layer(module_class: type[Module], name: str | None = None) -> Any:
-    """A class of layers out of a class of modules, under the same or another name."""
+    """Return a class of layers made from a class of modules, by default under its name."""
     return type(Native)(name or module_class.__name__, (Native, module_class), {"__module__": module_class.__module__})

@@ -1,4 +1,4 @@
-"""Normalization: layers that learn the number of channels, or the sizes of the trailing axes."""
+"""Normalization: layers that infer the number of channels, or the sizes of the trailing axes."""
 from __future__ import annotations
 
 from typing import Any
@@ -50,7 +50,7 @@ class GroupNorm(Native, nn.GroupNorm):
 
 
 class _OfTrailing(Native, abstract=True):
-    """`num_normalize_dim` says how many axes at the end, and the input how large they are."""
+    """Base of norms over the last `num_normalize_dim` axes, whose sizes come from the input."""
 
     _inferred = ("normalized_shape",)
 
@@ -71,7 +71,7 @@ class _OfTrailing(Native, abstract=True):
 
 
 class LayerNorm(_OfTrailing, nn.LayerNorm):
-    """The last `num_normalize_dim` axes with mean 0 and variance 1 in each sample.
+    """Normalizes the last `num_normalize_dim` axes to mean 0 and variance 1 in each sample.
 
     `nn.LayerNorm` as a layer, with normalized_shape read off the first input. AssertionError if no axis is left for the batch.
 
@@ -86,7 +86,7 @@ class LayerNorm(_OfTrailing, nn.LayerNorm):
 
 
 class RMSNorm(_OfTrailing, nn.RMSNorm):
-    """The last `num_normalize_dim` axes with root mean square 1 in each sample.
+    """Normalizes the last `num_normalize_dim` axes to root mean square 1 in each sample.
 
     `nn.RMSNorm` as a layer, with normalized_shape read off the first input. AssertionError if no axis is left for the batch.
 

@@ -1,4 +1,4 @@
-"""More elements around the edges."""
+"""Padding: add elements at the edges."""
 from .. import nn
 from .native import Native
 

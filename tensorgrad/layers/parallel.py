@@ -1,4 +1,4 @@
-"""Modules on all devices of a scope, and in several processes."""
+"""Replicate modules on the devices of a scope, and in several processes."""
 from __future__ import annotations
 
 from typing import Any
@@ -10,9 +10,11 @@ __all__ = ["DataParallel", "DistributedDataParallel"]
 
 
 def DataParallel(module: Any, output_device: Any = None, dim: int = 0) -> Any:
-    """The module replicated on the devices of the scope, each at work on a part of the batch: `torch.nn.DataParallel`, or on the CPU the module itself.
+    """Replicate the module on the devices of the scope, each of which computes a part of the batch:
+    `torch.nn.DataParallel`; on the CPU the module itself.
 
-    The module is moved to the first device. Outputs are put together on `output_device`, the first of them by default; tensors are split along `dim`.
+    The module is moved to the first device. Outputs are gathered on `output_device`, by default the first; tensors are
+    split along `dim`.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.layers.scope import device_scope
@@ -28,7 +30,8 @@ def DataParallel(module: Any, output_device: Any = None, dim: int = 0) -> Any:
 
 
 def DistributedDataParallel(module: Any, dim: int = 0) -> Any:
-    """The module as one of its copies in the processes of the default group, whose gradients are averaged: `torch.nn.parallel.DistributedDataParallel`.
+    """Wrap the module in `torch.nn.parallel.DistributedDataParallel`, which averages gradients over the processes of
+    the default group.
 
     It is moved to the device of the scope. Errors: AssertionError unless the scope has exactly one; ValueError without a process group.
     """

@@ -1,4 +1,4 @@
-"""Placeholders: the inputs, and all that comes of them, of networks that are written as functions."""
+"""Placeholders: the inputs of networks that are written as functions, and values computed from them."""
 from __future__ import annotations
 
 from typing import Any
@@ -11,17 +11,17 @@ __all__ = ["Placeholder"]
 
 
 class Placeholder(SymbolicTensor):
-    """A tensor that is not there yet. Its shape, that of the batch included, is known; sizes may be None.
+    """A tensor that is not computed yet. Its shape, including the batch, is known; sizes may be None.
 
-    Layers, operators, methods and functions of the package give further placeholders. It is a node of `tensorgrad.symbolic`, too: a SymbolicModel takes
-    placeholders, and a Functional takes what symbolic.Input gives.
+    Layers, operators, methods and functions of the package return further placeholders. Placeholders are nodes of
+    `tensorgrad.symbolic`: a SymbolicModel takes placeholders, and a Functional takes nodes of symbolic.Input.
 
     >>> import tensorgrad as torch
     >>> x = torch.layers.Placeholder((8, 3, 32, 32))
     >>> x, torch.layers.Conv2d(16, 3)(x), (2 * x + 1).flatten()
     (P(8, 3, 32, 32), P(8, 16, 30, 30), P(8, 3072))
 
-    `flatten()` keeps the batch, as `layers.Flatten` does: `x.flatten(0)` is what `flatten()` of a tensor is.
+    `flatten()` keeps the batch, as `layers.Flatten` does: `x.flatten(0)` corresponds to a tensor's `flatten()`.
     """
 
     __slots__ = ()
@@ -34,12 +34,12 @@ class Placeholder(SymbolicTensor):
 
     @property
     def inbound_layer(self) -> Any:
-        """The layer, or function, that it comes from; None for an input."""
+        """The layer or function that computes it; None for an input."""
         return self.layer
 
     @property
     def node_index(self) -> int | None:
-        """Which call of its layer it comes from: 0 for the first one whose result is still there; None for an input."""
+        """The index among the live results of its layer, by age; None for an input."""
         return index_of_call(self)
 
     @property
@@ -48,7 +48,7 @@ class Placeholder(SymbolicTensor):
         return None
 
     def flatten(self, start_dim: int = 1, end_dim: int = -1) -> Any:
-        """All axes from `start_dim` on as one; the first axis is the batch. IndexError where there is no such axis."""
+        """Join all axes from `start_dim` on; the first axis is the batch. IndexError if there is no such axis."""
         return join(Method("flatten"), self, start_dim, end_dim)
 
     def __repr__(self) -> str:

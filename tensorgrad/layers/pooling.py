@@ -1,4 +1,4 @@
-"""Pooling: one number for each window."""
+"""Pooling: reduce each window to a number."""
 from .. import api as tg
 from .. import nn
 from .native import Native
@@ -40,7 +40,7 @@ class FractionalMaxPool3d(Native, nn.FractionalMaxPool3d): _example = "2, 4", (2
 
 
 class _Unpool(Native, abstract=True):
-    """Its second input tells where the maxima were."""
+    """Base of unpooling layers, whose second input has the indices of the maxima."""
 
     _inputs, _input_dtype = 2, (None, tg.int64)
 

@@ -1,4 +1,4 @@
-"""Recurrent layers over sequences, batch first; what picks their outputs and states; and single steps."""
+"""Recurrent layers over sequences, batch first; layers that select their outputs and states; cells for single steps."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ __all__ = ["GRU", "GRUCell", "GetRNNOutput", "GetRNNState", "LSTM", "LSTMCell", 
 
 
 class _Recurrent(Native, abstract=True):
-    """What the three have in common. States have the batch first, as inputs do: (B, layers * directions, H)."""
+    """Base of the three recurrent layers. States have the batch first, as inputs do: (B, layers * directions, H)."""
 
     _inferred = ("input_size",)
 
@@ -63,7 +63,7 @@ def _as_tuple(state: Any) -> tuple[Any, ...]:
 
 
 def _each(function: Callable[[Any], Any], state: Any) -> Any:
-    """`function` of a state: of both its tensors, where it is an LSTM's."""
+    """Apply `function` to a state, or to both tensors of an LSTM's state."""
     return tuple(map(function, state)) if isinstance(state, (tuple, list)) else function(state)
 
 
@@ -90,7 +90,7 @@ class LSTM(_Recurrent, nn.LSTM): __doc__ = DOC.format(what="Long short-term memo
 
 
 class GetRNNOutput(Layer):
-    """The output of a recurrent layer, whether or not its states come along.
+    """Selects the output of a recurrent layer, from its output or from the tuple with states.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad import layers
@@ -103,7 +103,8 @@ class GetRNNOutput(Layer):
 
 
 class GetRNNState(Layer):
-    """The state of a recurrent layer that returns it: 'h', 'c', or both joined along the last axis ('concat'; of layers without c, h).
+    """Selects the state of a recurrent layer that returns it: 'h', 'c', or both joined along the last axis ('concat'; h
+    alone if there is no c).
 
     Errors: ValueError where no states come along; AssertionError for another mode, and for 'c' where there is none.
 

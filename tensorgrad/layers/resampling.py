@@ -1,4 +1,4 @@
-"""Images made larger and smaller, and channels moved into them and out of them."""
+"""Resize images, and move channels to pixels and back."""
 from .. import nn
 from .native import Native
 

@@ -1,4 +1,4 @@
-"""A learning rate that falls on a line, and stays at its end."""
+"""A learning rate that decreases linearly, then remains constant."""
 from __future__ import annotations
 
 from ..optim import Optimizer
@@ -8,10 +8,11 @@ __all__ = ["LinearWithMinLR"]
 
 
 class LinearWithMinLR(LRScheduler):
-    """From the initial rate η₀ down to `min_lr` in `num_steps` steps, in stairs of `update_freq` steps, and constant from then on.
+    """Decreases the learning rate from η₀ to `min_lr` in `num_steps` steps, updated each `update_freq` steps; constant
+    afterwards.
 
     η(t) = η₀ − (η₀ − min_lr)·min(t, num_steps) / num_steps, where t is the last multiple of `update_freq`; with `update_freq` below 1 nothing is changed.
-    A rate that is below `min_lr` already stays where it is. Errors: ValueError unless `num_steps` is positive.
+    A rate below `min_lr` is not changed. Errors: ValueError unless `num_steps` is positive.
 
     >>> import tensorgrad as torch
     >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)

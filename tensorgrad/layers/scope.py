@@ -1,7 +1,7 @@
-"""Where, and in which precision, tensors are made and modules run: for the length of a block, in one thread.
+"""Device scopes: blocks that set the device and precision in which a thread makes tensors and runs modules.
 
-A scope is the default device and the default dtype of PyTorch, set and put back: `torch.device` blocks inside a scope, and the other way round, nest as
-they do among themselves. What is new is that `layers.Module` follows the scope it is called in.
+A scope sets PyTorch's default device and default dtype, and restores them: scopes and `torch.device` blocks nest like
+`torch.device` blocks alone. Besides, a `layers.Module` moves to the scope it is called in.
 """
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ UNITS = {"b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
 
 
 class _Scopes(threading.local):
-    """For each scope of this thread: how many default devices were set when it began, itself included, and its devices."""
+    """The open scopes of a thread: for each the number of default devices set when it began, its own included, and
+    its devices."""
 
     open: tuple[tuple[int, tuple[Any, ...]], ...] = ()
 
@@ -38,13 +39,13 @@ _scopes = _Scopes()
 
 
 def cuda_count() -> int:
-    """How many CUDA devices there are."""
+    """Return the number of CUDA devices."""
     from ..cuda import device_count
     return device_count()
 
 
 def has_cuda() -> bool:
-    """Whether there is a CUDA device."""
+    """Return True if there is a CUDA device."""
     return cuda_count() > 0
 
 
@@ -52,9 +53,10 @@ gpu_count, has_gpu = cuda_count, has_cuda
 
 
 def id_to_device(id: Any) -> Any:
-    """The device that is meant by a number (-1 for the CPU), None (the CPU), a name ('cpu', 'cuda:1', 'gpu:1') or a device.
+    """Return the device that a number (-1 for the CPU), None (the CPU), a name ('cpu', 'cuda:1', 'gpu:1') or a device
+    means.
 
-    A device that is not there is named all the same: `device_scope` looks for it. TypeError for anything else.
+    The device need not exist: `device_scope` checks that. TypeError for anything else.
 
     >>> id_to_device(-1), id_to_device("gpu:4")
     (device(type='cpu'), device(type='cuda', index=4))
@@ -67,7 +69,8 @@ def id_to_device(id: Any) -> Any:
 
 
 def ids_to_devices(ids: Any) -> list[Any]:
-    """The devices that are meant by one of these or a list of them; 'cuda:all', which cannot stand in a list, means all CUDA devices, or else the CPU.
+    """Return the devices that an argument of `id_to_device`, or a list of them, means; 'cuda:all' means all CUDA
+    devices, or else the CPU.
 
     AssertionError for an empty list, and for 'cuda:all' in a list.
 
@@ -84,7 +87,8 @@ def ids_to_devices(ids: Any) -> list[Any]:
 
 
 def devices_there(ids: Any) -> list[Any]:
-    """`ids_to_devices`, each once, of devices that work together and are there. Without any CUDA device it is the CPU, with a warning."""
+    """Return the distinct devices of `ids_to_devices`, after checking that they exist and can be combined; the CPU,
+    with a warning, without CUDA."""
     devices = ids_to_devices(ids)
     if len({device.type for device in devices}) > 1:
         raise AssertionError(f"the CPU does not work together with CUDA devices: {list(ids)}")
@@ -94,7 +98,10 @@ def devices_there(ids: Any) -> list[Any]:
 
 
 def device_there(device: Any) -> Any:
-    """A device, with its number. RuntimeError if there are CUDA devices, and not this one; the CPU, with a warning, if there is none."""
+    """Return a device with its number.
+
+    RuntimeError if there are CUDA devices, but not this one; the CPU, with a warning, if there is none.
+    """
     if device.type != "cuda":
         return device
     count = cuda_count()
@@ -155,7 +162,7 @@ def _scope(devices: tuple[Any, ...], dtype: Any, override_parent: bool) -> Itera
 
 
 def in_device_scope() -> bool:
-    """Whether this thread is inside a `device_scope`."""
+    """Return True if this thread is inside a `device_scope`."""
     return bool(_scopes.open)
 
 
@@ -174,12 +181,12 @@ get_torchx_device_dtype = get_scope_device_dtype        # its former name
 
 
 def get_default_device_dtype() -> tuple[Any, Any]:
-    """Where and in which dtype tensors are made now."""
+    """Return the device and dtype of new tensors."""
     return tg.get_default_device(), tg.get_default_dtype()
 
 
 def set_default_device_dtype(device: Any, dtype: Any = float32) -> None:
-    """Choose where and in which dtype the whole program makes tensors outside of scopes.
+    """Set the device and dtype of new tensors outside of scopes, for the whole program.
 
     >>> import tensorgrad as torch
     >>> set_default_device_dtype("cpu", torch.float64); torch.zeros(1).dtype

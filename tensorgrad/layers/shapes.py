@@ -1,6 +1,6 @@
-"""Shapes of results, by arithmetic: of slices, views, convolutions and pooling. None stands for a size that is not known.
+"""Shapes of results, by arithmetic: of slices, views, convolutions and pooling. None is an unknown size.
 
-What cannot be is an AssertionError that tells the shapes; of a slice, PyTorch's IndexError or ValueError.
+An impossible result is an AssertionError that tells the shapes; for a slice, PyTorch's IndexError or ValueError.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check(condition: Any, message: str) -> None:
 
 
 def is_simple_shape(shape: Any) -> bool:
-    """Whether this is the shape of one tensor: a list or tuple of positive integers, or None where a size is not known.
+    """Return True for the shape of a single tensor: a list or tuple of positive integers, or None for unknown sizes.
 
     >>> is_simple_shape((None, 3)), is_simple_shape([2, 0]), is_simple_shape([(2, 3)])
     (True, False, False)
@@ -38,7 +38,7 @@ def is_simple_shape(shape: Any) -> bool:
 
 
 def is_sequence_shape(shape: Any) -> bool:
-    """Whether this is a list or tuple of shapes, which may be nested themselves.
+    """Return True for a list or tuple of shapes, which may be nested themselves.
 
     >>> is_sequence_shape([(2, 3), {"a": (4,)}]), is_sequence_shape((2, 3))
     (True, False)
@@ -47,7 +47,7 @@ def is_sequence_shape(shape: Any) -> bool:
 
 
 def is_valid_shape(shape: Any) -> bool:
-    """Whether this is a shape, or a list, tuple or dict of shapes, to any depth."""
+    """Return True for a shape, or a list, tuple or dict of shapes, to any depth."""
     if is_mapping(shape):
         return len(shape) > 0 and all(map(is_valid_shape, shape.values()))
     return is_simple_shape(shape) or is_sequence_shape(shape)
@@ -101,7 +101,7 @@ def print_shape(*structures: Any) -> None:
 
 
 def shape_equals(a: Any, b: Any, ignore_batch_dim: bool = False) -> bool:
-    """Whether two shapes, or structures of shapes, are equal; with `ignore_batch_dim`, but for their first sizes.
+    """Return True if two shapes, or structures of shapes, are equal; `ignore_batch_dim` ignores their first sizes.
 
     >>> shape_equals([2, 3], (2, 3)), shape_equals({"x": (2, 3)}, {"x": (5, 3)}, ignore_batch_dim=True)
     (True, True)
@@ -169,12 +169,15 @@ def _array(item: Any) -> Any:
 
 
 def _axes(item: Any) -> int:
-    """How many axes of the tensor an item of an index speaks of."""
+    """Return the number of the tensor's axes that an item of an index consumes."""
     return 0 if item is None or item is Ellipsis else item.ndim if isinstance(item, np.ndarray) and item.dtype.kind == "b" else 1
 
 
 def _filled(items: list[Any], gap: int) -> list[Any]:
-    """Items with a full slice for each axis that the first ellipsis stands for, or else the end; a second ellipsis must have nothing to stand for."""
+    """Replace the first ellipsis, or else the end, by `gap` full slices.
+
+    IndexError if a second ellipsis would have axes to replace.
+    """
     gaps = [i for i, item in enumerate(items) if item is Ellipsis]
     first, *others = gaps or [len(items)]
     if gap and any(map(_axes, items[others[0]:] if others else ())):
@@ -188,12 +191,12 @@ def _sliced(size: int | None, part: slice) -> int | None:
         raise ValueError("step must be greater than zero")
     if size is not None:
         return len(range(size)[part])
-    shortest, longest = (len(range(n)[part]) for n in (1, 2 ** 62))        # the same for every size, or not known
+    shortest, longest = (len(range(n)[part]) for n in (1, 2 ** 62))        # equal for every size, or unknown
     return shortest if shortest == longest else None
 
 
 def _indexed(sizes: Any, array: Any) -> tuple[int, ...]:
-    """The shape that an index array brings in."""
+    """Return the shape of an index array's result, after checking it against the sizes it indexes."""
     if array.dtype.kind == "b":
         if any(n is not None and n != m for n, m in zip(sizes, array.shape, strict=True)):
             raise IndexError(f"the shape of the mask {list(array.shape)} does not match the shape of the indexed tensor {list(sizes)}")
@@ -204,7 +207,7 @@ def _indexed(sizes: Any, array: Any) -> tuple[int, ...]:
 
 
 def _joined(sizes: list[Any], gathered: list[tuple[int, tuple[int, ...]]]) -> list[Any]:
-    """Index arrays are broadcast. Their axes come where the arrays stand if these are neighbours, and else in front."""
+    """Insert the broadcast axes of index arrays: at the arrays' position if they are adjacent, else in front."""
     places = [place for place, _ in gathered]
     try:
         common = np.broadcast_shapes(*(shape for _, shape in gathered))
@@ -216,7 +219,8 @@ def _joined(sizes: list[Any], gathered: list[tuple[int, tuple[int, ...]]]) -> li
 
 
 def shape_view(shape: Any, *args: Any) -> tuple[int | None, ...]:
-    """The shape of `tensor.view(*args)`, or `view(shape)`. One size may be -1; None stands for the sizes that are not known of the tensor.
+    """Return the shape of `tensor.view(*args)`, or `view(shape)`. A single size may be -1; None means the tensor's
+    unknown sizes.
 
     Errors: AssertionError if there are two -1, or the number of elements does not fit.
 
@@ -230,7 +234,7 @@ def shape_view(shape: Any, *args: Any) -> tuple[int | None, ...]:
     unknown = [list(sizes).count(None) for sizes in (shape, target)]
     check(unknown[1] <= unknown[0], f"{message}: more sizes are not known than before")
     elements, others = math.prod(n for n in shape if n is not None), math.prod(n for n in target if n is not None and n != -1)
-    if unknown[0] > unknown[1]:                     # what is not known makes up for the rest
+    if unknown[0] > unknown[1]:                     # the unknown size accounts for the rest
         check(-1 in target or unknown[1] or others % elements == 0, f"{message}: {others} elements are no multiple of {elements}")
         return tuple(None if n == -1 else n for n in target)
     check(elements == others if -1 not in target else others and elements % others == 0, f"{message}: {elements} elements do not fit")
@@ -248,7 +252,7 @@ def _for_each(dim: int, value: Any, name: str) -> tuple[int, ...]:
 
 
 def _split(dim: int, shape: Any, has_batch: bool) -> tuple[tuple[int | None, ...], tuple[int | None, ...]]:
-    """(batch and channels, sizes of the axes in space) of a shape."""
+    """Split a shape into (batch and channels, spatial sizes)."""
     leading = 2 if has_batch else 1
     check(len(shape) == dim + leading, f"the input must have {dim + leading} sizes ({'batch, ' if has_batch else ''}channels and {dim} in space), got "
                                        f"{tuple(shape)}")

@@ -1,4 +1,4 @@
-"""Layers that rearrange axes and pick elements, and the same as functions."""
+"""Layers that rearrange axes and select elements, and functions that do so."""
 from __future__ import annotations
 
 from math import prod
@@ -11,11 +11,11 @@ from .native import Native
 
 __all__ = ["Flatten", "Slice", "Unflatten", "View", "flatten", "slice", "view"]
 
-RANGE = slice               # Python's, before the function of this name
+RANGE = slice               # Python's slice, which the function below hides
 
 
 class Flatten(Native, nn.Flatten):
-    """All axes from `start_dim` on as one; the first axis is the batch. AssertionError where the input has no such axis.
+    """Joins all axes from `start_dim` on; the first axis is the batch. AssertionError if the input has no such axis.
 
     >>> import tensorgrad as torch
     >>> torch.layers.Flatten()(torch.ones(8, 3, 4, 5)).shape
@@ -32,7 +32,7 @@ class Unflatten(Native, nn.Unflatten): _example = "1, (2, -1)", (3, 6), (3, 2, 3
 
 
 class View(Layer):
-    """The same elements in another shape, which includes the batch; one size may be -1, for what is left.
+    """Reshapes its input to a shape that includes the batch; a single size may be -1, to be inferred.
 
     Errors: AssertionError for more than one -1, for sizes that are not positive, and where the number of elements does not fit.
 
@@ -59,7 +59,8 @@ class View(Layer):
 
 
 class Slice(Layer):
-    """The elements at an index: a number, a slice, an Ellipsis, None, or a tuple of these, the batch's first. TypeError for anything else.
+    """Indexes its input by a number, a slice, an Ellipsis, None, or a tuple of these, the batch's first. TypeError for
+    anything else.
 
     >>> import tensorgrad as torch
     >>> torch.layers.Slice((..., 0))(torch.ones(4, 3)).shape

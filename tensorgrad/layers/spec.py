@@ -1,12 +1,13 @@
-"""Layers as plain data, and back: dictionaries, JSON and YAML.
+"""Convert layers to plain data and back: dictionaries, JSON and YAML.
 
-A layer is `{"type": class name, None: [positional arguments], keyword: argument, …}`; a container has its `layers`. Arguments are numbers, texts, lists,
-tuples, dictionaries and further layers. What JSON does not know is a dictionary with one key: `{"tuple": […]}`, `{"slice": [start, stop, step]}`,
-`{"dtype": "float64"}`, `{"device": "cpu"}`, `{"ellipsis": true}`, `{"node": name}` in graphs (graph_spec.py), and `{"dict": [[key, value], …]}` for
-dictionaries that look like one of these.
+A layer is `{"type": class name, None: [positional arguments], keyword: argument, …}`; a container has its `layers`.
+Arguments are numbers, texts, lists, tuples, dictionaries and further layers. Types that JSON lacks are dictionaries
+with a single key: `{"tuple": […]}`, `{"slice": [start, stop, step]}`, `{"dtype": "float64"}`, `{"device": "cpu"}`,
+`{"ellipsis": true}`, `{"node": name}` in graphs (graph_spec.py), and `{"dict": [[key, value], …]}` for dictionaries
+that look like one of these.
 
-A spec may come from anywhere: what is wrong with it is a `SpecError` that names the place, nothing in it is executed, and only registered layers and the
-modules of `nn` are made.
+A spec may be untrusted: a mistake in it is a `SpecError` that names the path, no code in it is executed, and only
+registered layers and the modules of `nn` are made.
 """
 from __future__ import annotations
 
@@ -37,8 +38,8 @@ CONTAINERS = {"Container", "Sequential", "ModuleList", "ModuleDict", "ParameterL
 
 
 class SpecError(ValueError, AssertionError):
-    """A spec that describes no layer, or a layer that no spec describes. The message begins with the place in the spec.
-    Words of the spec in it are escaped."""
+    """A spec that describes no layer, or a layer that no spec describes. The message begins with the path in the spec.
+    Text from the spec is escaped in it."""
 
     def __init__(self, message: str) -> None:
         super().__init__(escaped(message, keep="\n"))
@@ -46,7 +47,7 @@ class SpecError(ValueError, AssertionError):
 
 @dataclass(frozen=True)
 class NodeName:
-    """A step of a graph, where another one uses its result."""
+    """A reference to the result of a step of a graph."""
 
     name: str
 
@@ -61,7 +62,7 @@ def described(module: Any) -> dict[str | None, Any]:
 
 
 def data(value: Any, path: str) -> Any:
-    """An argument as it stands in a spec."""
+    """Convert an argument to plain data. SpecError, with the path, if it is no data."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (list, tuple)):
@@ -87,7 +88,7 @@ def data(value: Any, path: str) -> Any:
 
 
 def _described_native(module: nn.Module) -> dict[str | None, Any]:
-    """A plain module by the arguments of its constructor."""
+    """Return the spec of a plain module, from its constructor's arguments."""
     cls = type(module)
     name = f"nn.{cls.__name__}"
     if cls is nn.Sequential:
@@ -112,7 +113,7 @@ def build(spec: Any) -> Any:
 
 
 class _Reader:
-    """One pass over a spec, which counts what it has seen."""
+    """A pass over a spec, which counts values and depth against the limits."""
 
     def __init__(self) -> None:
         self.seen = 0
@@ -165,7 +166,7 @@ class _Reader:
         raise SpecError(f"{path}: unknown layer {_shown(name)}" + (f"; nearest: {', '.join(known[n] for n in near)}" if near else ""))
 
     def _positional(self, value: Any, path: str, depth: int) -> list[Any]:
-        """One argument stands for itself; a list holds several."""
+        """Return the positional arguments: a list holds several, any other value is a single argument."""
         if not isinstance(value, (list, tuple)):
             return [self.value(value, _at(path, "null"), depth + 1)]
         self._count(path, depth)
@@ -239,7 +240,7 @@ TAGS = {"tuple": lambda reader, *where: tuple(reader._list(*where)), "slice": _R
 
 
 def _made(cls: Any, args: list[Any], kwargs: dict[str, Any], name: str, path: str) -> Any:
-    """The layer, by a constructor that may well refuse."""
+    """Construct the layer; SpecError if the constructor raises."""
     place = f"{path}: " if path else ""
     try:
         if cls is nn.Sequential:
@@ -256,12 +257,12 @@ def _made(cls: Any, args: list[Any], kwargs: dict[str, Any], name: str, path: st
         return cls(*args, **kwargs)
     except SpecError as error:
         raise SpecError(f"{place}{error}") from None
-    except Exception as error:              # whatever the constructor of any class makes of any data
+    except Exception as error:              # a constructor may raise anything
         raise SpecError(f"{place}cannot make {name}: {type(error).__name__}: {_short(str(error))}") from error
 
 
 def layers_in(args: Any, kwargs: dict[str, Any]) -> list[Any]:
-    """What a container holds, under whichever of the names: `layers`, `layer_list`, or as positional arguments."""
+    """Return the layers of a container's spec, given as `layers`, as `layer_list` or as positional arguments."""
     given = [kwargs[name] for name in ("layers", "layer_list") if name in kwargs] + ([args] if args else [])
     if len(given) != 1 or not isinstance(given[0], (list, tuple)) or len(kwargs) > 1:
         raise SpecError(f"layers: one list of layers, not {_shown(kwargs or args)}")
@@ -274,7 +275,7 @@ def as_sequence(layers: Any) -> list[Any]:
 
 
 def _trial(cls: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """The module made where there is no memory, to see how much it would take. Nothing is drawn."""
+    """Construct the module on the meta device. ValueError if it has more than ELEMENTS parameters."""
     parameters = signature(cls).parameters
     if "device" not in parameters and not issubclass(cls, nn.RNNBase):
         return cls(*args, **kwargs)
@@ -295,7 +296,7 @@ def _short(text: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value in a message: of some thing huge or nested, its kind."""
+    """Return a value's text in messages; the type for a large or nested value."""
     if isinstance(value, (str, int, float, type(None))):
         return _short(repr(value)) if not isinstance(value, int) or abs(value) < 10**50 else "a number of more than 50 digits"
     return f"a {type(value).__name__}" if isinstance(value, Mapping) or not isinstance(value, (list, tuple)) else f"a {type(value).__name__} of {len(value)}"
@@ -303,7 +304,7 @@ def _shown(value: Any) -> str:
 
 # ── as text ───────────────────────────────────────────────────────────────────────────────────
 def _tagged(value: Any) -> Any:
-    """The same spec with tuples as `{"tuple": […]}`: text has lists only."""
+    """Return the spec with tuples written `{"tuple": […]}`, because JSON and YAML have lists only."""
     if isinstance(value, dict):
         return {key: _tagged(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):

@@ -2,10 +2,10 @@
 
 All functions take the same options:
 
-    is_base                 what counts as a value rather than a structure: a function, a type or a tuple of types; without it, all that is no structure
-    allow_any_seq_type      walk into every sequence (the default), or into lists, tuples and what inherits from them only
-    allow_any_dict_type     walk into every mapping (the default), or into dicts and what inherits from them only
-    unknown_type_handler    gives the result for what is neither a structure nor, by `is_base`, a value; without it, that is a TypeError
+    is_base                 tells values from structures: a function, a type or a tuple of types; by default all that is no structure is a value
+    allow_any_seq_type      walk into every sequence (the default), or into lists, tuples and their subclasses only
+    allow_any_dict_type     walk into every mapping (the default), or into dicts and their subclasses only
+    unknown_type_handler    computes the result for an object that is neither a structure nor, by `is_base`, a value; without it: TypeError
     leave_none              leave None where it is, rather than treat it as a value
 """
 from __future__ import annotations
@@ -32,7 +32,7 @@ class StructureMismatch(ValueError):
 
 
 def is_sequence(obj: Any, allow_any_type: bool = True) -> bool:
-    """Whether an object is a sequence of things: no text, bytes or range.
+    """Return True for a sequence other than str, bytes and range.
 
     >>> is_sequence([1]), is_sequence("text"), is_sequence({1})
     (True, False, False)
@@ -41,12 +41,12 @@ def is_sequence(obj: Any, allow_any_type: bool = True) -> bool:
 
 
 def is_mapping(obj: Any, allow_any_type: bool = True) -> bool:
-    """Whether an object gives values for keys."""
+    """Return True for a mapping; with `allow_any_type=False` for a dict only."""
     return isinstance(obj, Mapping if allow_any_type else dict)
 
 
 class Walk:
-    """How structures are walked: the options."""
+    """Walks structures under the options."""
 
     def __init__(self, is_base: Any = None, allow_any_seq_type: bool = True, allow_any_dict_type: bool = True,
                  unknown_type_handler: Callable[[Any], Any] | None = None, leave_none: bool = False) -> None:
@@ -55,7 +55,7 @@ class Walk:
         self.unknown, self.leave_none = unknown_type_handler, leave_none
 
     def parts(self, x: Any) -> dict[Any, Any] | None:
-        """The parts by index or key; None for a value."""
+        """Return the parts by index or key; None for a value."""
         if self.is_base is not None and self.is_base(x):
             return None
         if is_sequence(x, self.any_sequence):
@@ -121,7 +121,7 @@ def check_match(a: Any, a_parts: Any, b: Any, b_parts: Any, path: tuple[Any, ...
 
 def rebuilt(original: Any, parts: dict[Any, Any]) -> Any:
     """A structure of the same type, with other parts."""
-    kind: Any = tuple if isinstance(original, tg.Size) else type(original)        # what is mapped from sizes need not be a size
+    kind: Any = tuple if isinstance(original, tg.Size) else type(original)        # values mapped from sizes need not be integers
     try:
         if is_mapping(original):
             return kind(original.default_factory, parts) if isinstance(original, defaultdict) else kind(parts)
@@ -163,7 +163,7 @@ def recursive_reduce(struct: Any, reduce_op: Callable[..., Any], *initial: Any, 
 
 
 def recursive_any(struct: Any, func: Callable[[Any], Any] = bool, **options: Any) -> bool:
-    """Whether the function is true of any value.
+    """Return True if `func(value)` is true for any value.
 
     >>> recursive_any([0, [0, 5]], lambda x: x > 4)
     True
@@ -172,7 +172,7 @@ def recursive_any(struct: Any, func: Callable[[Any], Any] = bool, **options: Any
 
 
 def recursive_all(struct: Any, func: Callable[[Any], Any] = bool, **options: Any) -> bool:
-    """Whether the function is true of all values."""
+    """Return True if `func(value)` is true for all values."""
     return builtins.all(func(x) for x in Walk(**options).values(struct))
 
 
@@ -215,7 +215,7 @@ def takes_one(function: Callable[..., Any]) -> bool:
     """
     try:
         parameters = list(signature(function).parameters.values())
-    except (TypeError, ValueError):         # of some that are not written in Python
+    except (TypeError, ValueError):         # some builtin functions have no signature
         return False
     places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return 1 in (len(places), sum(p.default is p.empty for p in places)) and not any(p.kind is p.VAR_POSITIONAL for p in parameters)
@@ -252,7 +252,7 @@ def recursive_compare(struct1: Any, struct2: Any, comparator: Callable[[Any, Any
 
 
 def equal(a: Any, b: Any) -> bool:
-    """Whether two values are equal: of tensors and arrays, all elements."""
+    """Return True if two values are equal; tensors and arrays, if all elements are."""
     if isinstance(a, tg.Tensor) or isinstance(b, tg.Tensor):
         return isinstance(a, tg.Tensor) and isinstance(b, tg.Tensor) and a.shape == b.shape and bool((a == b).all())
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):

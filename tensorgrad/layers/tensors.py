@@ -17,12 +17,12 @@ __all__ = ["th_clip_norm", "th_copy_module", "th_flatten", "th_flatten_tensors",
 
 
 def th_new_full(size, value, dtype=None, device=None, requires_grad=False):
-    """A tensor of one value: `torch.full`, in the default dtype unless another is given."""
+    """Return a tensor filled with a value: `torch.full`, by default in the default dtype."""
     return tg.full(tuple(size) if is_sequence(size) else (size,), value, dtype=dtype or tg.get_default_dtype(), device=device, requires_grad=requires_grad)
 
 
 def th_to_scalar(x):
-    """The one element of a tensor as a Python number; numbers stay as they are.
+    """Return the only element of a tensor as a Python number; numbers pass through.
 
     >>> import tensorgrad as torch
     >>> th_to_scalar(torch.tensor([2.5])), th_to_scalar(3)
@@ -47,7 +47,8 @@ def th_median_abs(x):
 
 
 def th_normalize_feature(x):
-    """Each feature (the axes but the first) with mean 0 and standard deviation 1 over the samples; what is the same in all samples becomes 0.
+    """Normalize each feature (all axes but the first) to mean 0 and standard deviation 1 over the samples; constant
+    features become 0.
 
     >>> import tensorgrad as torch
     >>> th_normalize_feature(torch.tensor([[1., 5.], [2., 5.], [3., 5.]]))[:, 0].tolist()
@@ -58,7 +59,7 @@ def th_normalize_feature(x):
 
 
 def th_flatten(x, start_dim=1):
-    """The axes from `start_dim` on as one. Errors: ValueError unless there is such an axis."""
+    """Join the axes from `start_dim` on. Errors: ValueError unless there is such an axis."""
     if not -x.dim() <= start_dim < x.dim():
         raise ValueError(f"start_dim must be less than the number of axes, {x.dim()}, got {start_dim}")
     return x.flatten(start_dim)
@@ -101,7 +102,7 @@ def th_norm(tensors, p=2):
 
 
 def th_clip_norm(x, clip, p=2, in_place=False):
-    """A tensor scaled down such that its p-norm is at most `clip`, or, `in_place`, the same one.
+    """Scale a tensor down such that its p-norm is at most `clip`; a new tensor unless `in_place`.
 
     >>> import tensorgrad as torch
     >>> th_clip_norm(torch.tensor([3., 4.]), 1)
@@ -120,7 +121,7 @@ def _tensors_of(source):
 
 
 def th_flatten_tensors(tensors):
-    """The elements of a list of tensors, or of a module's parameters, as one axis.
+    """Concatenate the elements of a list of tensors, or of a module's parameters, into a vector.
 
     >>> import tensorgrad as torch
     >>> th_flatten_tensors([torch.ones(2), torch.zeros(1, 2)])
@@ -130,7 +131,10 @@ def th_flatten_tensors(tensors):
 
 
 def th_unflatten_tensors(flat, like):
-    """The inverse: views of one axis in the shapes of a list of tensors, or of a module's parameters. Errors: ValueError for another length."""
+    """Undo `th_flatten_tensors`: views of a vector in the shapes of a list of tensors, or of a module's parameters.
+
+    Errors: ValueError for another length.
+    """
     shapes = [x.shape for x in _tensors_of(like)]
     sizes = [math.prod(shape) for shape in shapes]
     if flat.dim() != 1 or len(flat) != sum(sizes):
@@ -142,7 +146,7 @@ def th_unflatten_tensors(flat, like):
 
 
 def th_copy_module(module):
-    """A copy in memory of its own."""
+    """Return a copy of a module that shares no memory with it."""
     return copy.deepcopy(module)
 
 
@@ -167,7 +171,10 @@ def th_hard_update(target, source):
 
 
 def _pairs(target, source):
-    """(pairs of parameters, pairs of buffers) of two modules. What waits for its shape in the target gets the source's shape and values."""
+    """Return (pairs of parameters, pairs of buffers) of two modules.
+
+    Uninitialized tensors of the target get the source's shapes and values.
+    """
     found, late = [], []
     for what in "parameters", "buffers":
         ours, theirs = (dict(getattr(module, f"named_{what}")()) for module in (target, source))

@@ -1,7 +1,8 @@
-"""torch.multiprocessing: the standard library's, with tensors whose memory processes share. https://pytorch.org/docs/stable/multiprocessing.html
+"""torch.multiprocessing: the standard library's multiprocessing, with tensors in shared memory.
+https://pytorch.org/docs/stable/multiprocessing.html
 
-A tensor that is sent to a process, as an argument, through a queue or a pipe, moves to shared memory: both see what either writes. Under Windows it is
-copied.
+A tensor that is sent to a process, as an argument, through a queue or a pipe, moves to shared memory: each process sees
+the other's writes. Under Windows it is copied.
 """
 import multiprocessing as _multiprocessing
 from multiprocessing import *  # noqa: F403
@@ -18,17 +19,17 @@ _strategy = "file_descriptor"
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """The names of PyTorch's ways to share memory."""
+    """Return the names of PyTorch's sharing strategies."""
     return set(_STRATEGIES)
 
 
 def get_sharing_strategy() -> str:
-    """The name that was set."""
+    """Return the name that was set."""
     return _strategy
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Choose a name; there is one way to share memory here."""
+    """Set the name, which has no effect: there is a single strategy here."""
     global _strategy
     if new_strategy not in _STRATEGIES:
         raise AssertionError(f"invalid sharing strategy {new_strategy!r}, expected one of {_STRATEGIES}")

@@ -1,7 +1,9 @@
-"""How descriptors reach other processes: a thread of the process that offers one hands it to whoever shows its ticket, once.
+"""Pass file descriptors to other processes: a thread of the process that offers a descriptor sends it once, to the
+holder of its ticket.
 
-The standard library has a way, with an exchange of proofs for each descriptor; here a line stays open, and a ticket of 128 random bits is the proof, which
-reaches the other process with the pickled tensor. The socket has no name in the file system, so nothing is left when a process is killed.
+The standard library authenticates each transfer with a handshake; here a connection remains open, and a ticket of 128
+random bits, which is pickled with the tensor, authenticates. The socket has no name in the file system, so nothing is
+left when a process is killed.
 """
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ class Counter:
         threading.Thread(target=self._accept, name="tensorgrad-handing", daemon=True).start()
 
     def offer(self, descriptor: int) -> bytes:
-        """A ticket for a copy of a descriptor."""
+        """Offer a copy of a descriptor, and return its ticket."""
         ticket = secrets.token_bytes(TICKET)
         self._offers[ticket] = os.dup(descriptor)
         return ticket
@@ -42,7 +44,7 @@ class Counter:
         while True:
             try:
                 line = self._listener.accept()[0]
-            except OSError:                     # too many open files: perhaps there are less soon
+            except OSError:                     # too many open files: retry, some may be closed soon
                 threading.Event().wait(0.05)
                 continue
             if _is_of_this_user(line):
@@ -62,7 +64,7 @@ class Counter:
                     os.close(descriptor)
 
     def leave(self) -> None:
-        """Close what a forked process has of it."""
+        """Close the inherited descriptors in a forked process."""
         self._listener.close()
         for descriptor in self._offers.values():
             os.close(descriptor)
@@ -75,7 +77,7 @@ def _is_of_this_user(line: socket.socket) -> bool:
 
 _turn = threading.Lock()
 _counter: Counter | None = None
-_line: tuple[str, socket.socket] | None = None          # to the process whose descriptor was fetched last
+_line: tuple[str, socket.socket] | None = None          # the connection to the process of the last descriptor
 
 
 def handed(descriptor: int) -> Any:
@@ -92,7 +94,7 @@ def handed(descriptor: int) -> Any:
 
 
 class Handed:
-    """A descriptor on its way: the name of the socket where it waits, and its ticket."""
+    """An offered descriptor: the name of the socket that offers it, and its ticket."""
 
     def __init__(self, name: str, ticket: bytes) -> None:
         self.name, self.ticket = name, ticket
@@ -101,10 +103,10 @@ class Handed:
         return type(self), (self.name, self.ticket)
 
     def detach(self) -> int:
-        """The descriptor, once. ConnectionError if the process that offered it has ended."""
+        """Fetch the descriptor, once. ConnectionError if the process that offered it has ended."""
         global _line
         with _turn:
-            for fresh in (False, True):         # a line that is open already may be one to a process that has ended
+            for fresh in (False, True):         # an open connection may lead to a process that has ended
                 if fresh or _line is None or _line[0] != self.name:
                     _hang_up()
                     _line = self.name, self._connected()
@@ -127,7 +129,7 @@ class Handed:
 
 
 def _forked() -> None:
-    """A forked process has offers and a line of its own."""
+    """Reset the offers and the connection in a forked process."""
     global _turn, _counter
     _turn, counter, _counter = threading.Lock(), _counter, None
     if counter is not None:
@@ -136,7 +138,7 @@ def _forked() -> None:
 
 
 def _hang_up() -> None:
-    """Close the open line."""
+    """Close the open connection."""
     global _line
     if _line is not None:
         _line[1].close()

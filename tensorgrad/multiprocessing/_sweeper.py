@@ -1,7 +1,8 @@
-"""End all processes of a job, however deep they are: those that a launcher started, and those that they started in turn.
+"""End all processes of a job: those that a launcher started, and their descendants.
 
-Each process of a job has the job's mark in the environment that it was started with, and hands it on to its children. Run as a program, this file waits
-for the launcher to end, even by SIGKILL, and then ends what is left of the job. It needs Python's library alone, so that it starts in milliseconds.
+Each process of a job has the job's mark in its initial environment, which its children inherit. Run as a program, this
+file waits for the launcher to end, even by SIGKILL, and then ends the remaining processes of the job. It imports the
+standard library only, so that it starts in milliseconds.
 """
 from __future__ import annotations
 
@@ -13,19 +14,19 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 
-MARK = "TENSORGRAD_JOBS"        # the jobs that a process belongs to, with colons between: a launcher may be started by a launcher
-GRACE = 5.0                     # seconds between the request to end and the end
+MARK = "TENSORGRAD_JOBS"        # a process's jobs, separated by colons: a launcher may start a launcher
+GRACE = 5.0                     # seconds from SIGTERM to SIGKILL
 IN_PROC = os.path.exists("/proc/self/environ")
 
 
 def marked(environment: dict[str, str], job: str) -> dict[str, str]:
-    """The mark for a process of a job, as a variable of its environment."""
+    """Return the environment variable that marks a process of a job."""
     above = environment.get(MARK)
     return {MARK: f"{above}:{job}" if above else job}
 
 
 def members(job: str) -> list[int]:
-    """The processes of a job, as far as the system tells: none on those without /proc."""
+    """Return the processes of a job; none on systems without /proc."""
     found = []
     for name in os.listdir("/proc") if IN_PROC else ():
         if name.isdigit() and int(name) != os.getpid():
@@ -37,7 +38,8 @@ def members(job: str) -> list[int]:
 
 
 def _parents() -> dict[tuple[int, str], int]:
-    """The parent of each process, by pid and time of start, which tell a process from a later one of the same pid; nothing without /proc."""
+    """Return the parent of each (pid, start time), which identifies a process even if its pid is reused; empty
+    without /proc."""
     found = {}
     for name in os.listdir("/proc") if IN_PROC else ():
         if name.isdigit():
@@ -49,7 +51,7 @@ def _parents() -> dict[tuple[int, str], int]:
 
 
 def descendants(pids: Iterable[int]) -> set[tuple[int, str]]:
-    """The children of processes, and theirs: pid and time of start."""
+    """Return (pid, start time) of the descendants of processes."""
     parents, found, above = _parents(), set[tuple[int, str]](), set(pids)
     while above:
         children = {process for process, parent in parents.items() if parent in above} - found
@@ -59,7 +61,7 @@ def descendants(pids: Iterable[int]) -> set[tuple[int, str]]:
 
 
 def end_all(processes: set[tuple[int, str]], grace: float = GRACE) -> None:
-    """Ask processes to end, and end those that are still there after `grace` seconds."""
+    """Send SIGTERM to processes, and SIGKILL to those that still run after `grace` seconds."""
     end, number = time.monotonic() + grace, int(signal.SIGTERM)
     while left := processes & _parents().keys():
         if time.monotonic() > end:
@@ -72,7 +74,7 @@ def end_all(processes: set[tuple[int, str]], grace: float = GRACE) -> None:
 
 
 def send(number: int, job: str, groups: Iterable[int] = ()) -> bool:
-    """Send a signal to what there is of a job, and to process groups that are known to be its own; whether anything was there."""
+    """Send a signal to the processes of a job, and to its process groups; return True if there were any."""
     there = False
     for call, targets in ((os.killpg, groups), (os.kill, members(job))):
         for target in targets:
@@ -83,21 +85,23 @@ def send(number: int, job: str, groups: Iterable[int] = ()) -> bool:
 
 
 def sweep(job: str, groups: Iterable[int] = (), grace: float = GRACE) -> None:
-    """Ask all processes of a job to end, and end those that are still there after `grace` seconds."""
+    """Send SIGTERM to all processes of a job, and SIGKILL to those that still run after `grace` seconds."""
     groups, end = list(groups), time.monotonic() + grace
     there = send(signal.SIGTERM, job, groups)
     while there and time.monotonic() < end:
         time.sleep(0.02)
         there = send(0, job, groups)
-    for _ in range(100):                            # a process may start others while the list is made
+    for _ in range(100):                            # a process may start others during the listing
         if not there or not send(signal.SIGKILL, job, groups):
             break
         time.sleep(0.02)
 
 
 def main() -> None:
-    """Read the job, its folder and, line by line, +pid and -pid of process groups that begin and end. At the end of the input, end what is left, and
-    remove the folder, unless the line before that was "done"."""
+    """Read the job, its folder, and lines +pid and -pid of process groups that begin and end.
+
+    At the end of the input, end the remaining processes and remove the folder, unless the last line was "done".
+    """
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     groups: set[int] = set()

@@ -1,6 +1,6 @@
-"""Memory that processes share, and how tensors are sent: they move to shared memory, and what is sent is its file descriptor.
+"""Send tensors between processes: they move to shared memory, whose file descriptor is sent.
 
-The memory is a file without a name, so it is gone with the last process that holds it, however that process ends.
+The memory is an unnamed file, so the system frees it with the last process that holds it, however that process ends.
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..nn.parameter import Parameter
 from ..storage.cpu import NumpyStorage
 from ..storages import UntypedStorage, storage_of
 
-can_send = os.name == "posix" and HAVE_SEND_HANDLE      # elsewhere, tensors are copied on their way
+can_send = os.name == "posix" and HAVE_SEND_HANDLE      # elsewhere, sent tensors are copied
 _here: weakref.WeakValueDictionary[tuple[int, int], Block] = weakref.WeakValueDictionary()     # the blocks of this process, by device and inode
 
 
@@ -36,12 +36,12 @@ class Block:
         self.size = max(size, 1)
         self.descriptor = _new_file(self.size) if descriptor is None else descriptor
         self.array = _mapped(self.descriptor, self.size)
-        self.storage: Any = lambda: None            # a weak reference to the storage of tensors that arrived here
+        self.storage: Any = lambda: None            # a weak reference to the storage of received tensors
         weakref.finalize(self, os.close, self.descriptor).atexit = False
         _here[_identity(self.descriptor)] = self
 
     def view(self, dtype: Any, offset: int, shape: Any, strides: Any) -> Any:
-        """An array in it."""
+        """Return an array in the block."""
         return np.ndarray(shape, dtype, self.array.data, offset, strides)
 
     def __reduce__(self) -> Any:
@@ -67,7 +67,10 @@ def _new_file(size: int) -> int:
 
 
 def _mapped(descriptor: int, size: int) -> Any:
-    """The memory of a file, as bytes, for as long as an array looks at it. Python's mmap would keep a second descriptor open for each."""
+    """Map a file as an array of bytes, which unmaps it when freed.
+
+    Python's mmap would keep a second descriptor open for each.
+    """
     if sys.version_info >= (3, 13):
         return np.frombuffer(mmap.mmap(descriptor, size, trackfd=False), np.uint8)
     if os.name != "posix":
@@ -95,7 +98,7 @@ def _identity(descriptor: int) -> tuple[int, int]:
 
 
 def _opened(size: int, sent: Any) -> Block:
-    """The block of a descriptor that arrived: the same one each time."""
+    """Return the block of a received descriptor; one object per block."""
     descriptor = sent.detach()
     known = _here.get(_identity(descriptor))
     if known is None:
@@ -105,7 +108,7 @@ def _opened(size: int, sent: Any) -> Block:
 
 
 def share(tensor: Any) -> Any:
-    """Move a tensor of the CPU, and all that are in the same memory, to memory that processes share."""
+    """Move a CPU tensor, and all tensors that share its memory, to shared memory."""
     if type(tensor._storage) is not NumpyStorage or tensor._storage.shared is not None:
         return tensor
     line = _line(tensor._storage)
@@ -134,19 +137,22 @@ def share(tensor: Any) -> Any:
 
 
 def _line(storage: Any) -> Any:
-    """The UntypedStorage of the memory, if a program holds it."""
+    """Return the UntypedStorage of the memory, if a program holds it."""
     found = storage.__dict__.get("bytes")
     return None if found is None else found()
 
 
 def _storages(storage: Any, line: Any) -> list[Any]:
-    """The storages of tensors that are in the same memory: one for each dtype."""
+    """Return the storages of the memory: one for each dtype."""
     others = [] if line is None else [line._owner, *(other for _, other in line._blocks.values())]
     return list({id(s): s for s in (storage, *others) if s is not None}.values())
 
 
 def _family(tensor: Any, storages: list[Any]) -> list[Any]:
-    """The tensors that are in the same memory as this one. Only the collector of garbage knows them all, so it is asked where there are others."""
+    """Return the tensors that share this one's memory.
+
+    If there are others, the garbage collector's list of objects is searched.
+    """
     if len(storages) == 1 and (tensor._storage.memory is None or _references(tensor) == _references_of_one()):
         return [tensor]
     kinds, memories = {id(s) for s in storages}, {id(s.memory) for s in storages if s.memory is not None}
@@ -154,21 +160,21 @@ def _family(tensor: Any, storages: list[Any]) -> list[Any]:
 
 
 def _references(tensor: Any) -> tuple[int, int]:
-    """How many references there are to a tensor's storage and, other than its own array's, to its memory."""
+    """Count the references to a tensor's storage and, except its own array's, to its memory."""
     storage, memory = tensor._storage, tensor._storage.memory
     return sys.getrefcount(storage), sys.getrefcount(memory) - (tensor.array is memory) - (tensor.array.base is memory)
 
 
 @cache
 def _references_of_one() -> tuple[int, int]:
-    """Those of a tensor whose memory is its own. Python's versions differ in what they count."""
+    """Return `_references` of a tensor that shares no memory, which depend on Python's version."""
     one = fresh(np.empty(1), NumpyStorage)
     one._storage.memory = one.array
     return _references(one)
 
 
 class _Bytes:
-    """Memory at an address, for NumPy."""
+    """Memory at an address, as NumPy's array interface."""
 
     def __init__(self, address: int, size: int, writeable: bool = False) -> None:
         self.__array_interface__ = {"data": (address, not writeable), "shape": (size,), "typestr": "|u1", "version": 3}
@@ -178,7 +184,7 @@ class _Bytes:
 
 
 def _bounds(array: Any) -> tuple[int, int]:
-    """The addresses of the first byte and after the last one."""
+    """Return the addresses of an array's first byte and of the byte after its last."""
     start = array.__array_interface__["data"][0]
     if not array.size:
         return start, start
@@ -187,13 +193,13 @@ def _bounds(array: Any) -> tuple[int, int]:
 
 
 def _around(arrays: list[Any]) -> tuple[int, int]:
-    """The addresses of the first byte of all and after the last one."""
+    """Return the addresses of the first byte of all arrays and of the byte after the last."""
     bounds = [_bounds(a) for a in arrays]
     return min(low for low, _ in bounds), max(high for _, high in bounds)
 
 
 def _first(array: Any) -> int:
-    """How far the first element lies behind the first byte."""
+    """Return the offset of the first element from the first byte."""
     return int(array.__array_interface__["data"][0]) - _bounds(array)[0]
 
 
@@ -225,14 +231,14 @@ def _rebuilt(kind: Any, block: Block, dtype: Any, offset: int, shape: Any, strid
 
 
 def _reduced_storage(storage: Any) -> Any:
-    """A storage is sent as a tensor of its bytes."""
+    """Send a storage as a tensor of its bytes."""
     if storage.device.type != "cpu" or not storage.nbytes():
         return storage.__reduce__()
     return storage_of, (wrap(*storage.block(uint8)),)
 
 
 def init_reductions() -> None:
-    """Tell the standard library how tensors and storages are sent."""
+    """Register the reductions of tensors and storages with the standard library."""
     ForkingPickler.register(Tensor, _reduced)
     ForkingPickler.register(Parameter, _reduced)
     ForkingPickler.register(UntypedStorage, _reduced_storage)

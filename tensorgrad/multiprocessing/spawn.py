@@ -1,4 +1,4 @@
-"""Start processes that run one function, and raise here what one of them raises."""
+"""Start processes that run a function, and raise the first error of theirs here."""
 from __future__ import annotations
 
 import multiprocessing
@@ -17,11 +17,11 @@ from ._sweeper import GRACE, descendants, end_all
 
 __all__ = ["ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException", "SpawnContext", "spawn", "start_processes"]
 
-PIECE = 4000        # bytes of a message: less than what a pipe takes in one piece, so that a process that is killed leaves no half of one
+PIECE = 4000        # bytes of a message: below the size that a pipe writes atomically, so that a killed process leaves no partial message
 
 
 class ProcessException(Exception):
-    """A process failed: which one, and its pid."""
+    """A process failed: its index and its pid."""
 
     def __init__(self, msg: str, error_index: int, error_pid: int) -> None:
         super().__init__(msg)
@@ -49,11 +49,12 @@ class ProcessExitedException(ProcessException):
 
 
 def _end_with_the_parent() -> None:
-    """An interrupt can be ignored, or come just before a call that then waits: what is still there after it is ended."""
+    """Interrupt this process when its parent ends, and kill it if it survives: an interrupt can be ignored, or come
+    just before a blocking call."""
     parent: Any = multiprocessing.parent_process()
     wait([parent.sentinel])
     for name in ("SIGINT", "SIGTERM", "SIGKILL"):
-        if name == "SIGTERM":           # most processes end by that without a word to their own
+        if name == "SIGTERM":           # most processes end by SIGTERM without ending their children
             end_all(descendants([os.getpid()]))
         os.kill(os.getpid(), getattr(signal, name, signal.SIGTERM))
         time.sleep(2)
@@ -64,17 +65,19 @@ def _run(fn: Any, i: int, args: Any, errors: Any) -> None:
     try:
         fn(i, *args)
     except KeyboardInterrupt:
-        pass                # the parent got it, too
+        pass                # the parent received it as well
     except Exception:
         text = f"{time.time_ns()}\n{traceback.format_exc()}".encode("utf-8", "backslashreplace")
-        with suppress(OSError):         # nobody may be there who reads
+        with suppress(OSError):         # the reader may be gone
             for start in range(0, len(text), PIECE):
                 errors.send_bytes(text[start:start + PIECE])
         sys.exit(1)
 
 
 class ProcessContext:
-    """Processes that run, and the ends of pipes through which they tell of errors. https://pytorch.org/docs → torch.multiprocessing.spawn"""
+    """Running processes, and the pipes through which they report errors.
+    https://pytorch.org/docs → torch.multiprocessing.spawn
+    """
 
     def __init__(self, processes: list[Any], errors: list[Any]) -> None:
         self.processes, self.errors = processes, errors
@@ -82,17 +85,17 @@ class ProcessContext:
         self._told: dict[int, bytes] = {}
 
     def add(self, process: Any, errors: Any) -> None:
-        """Take charge of one more."""
+        """Add a process."""
         self.sentinels[process.sentinel] = len(self.processes)
         self.processes.append(process)
         self.errors.append(errors)
 
     def pids(self) -> list[int]:
-        """Their numbers."""
+        """Return the pids."""
         return [int(process.pid) for process in self.processes]
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
-        """Wait up to `timeout` seconds for one of them to end: whether all have.
+        """Wait up to `timeout` seconds for a process to end; return True if all have ended.
 
         If one failed, the others are ended, and its error is raised: ProcessRaisedException or ProcessExitedException. Others have `grace_period` seconds
         to end by themselves, then as long (30 s without a grace period) to follow SIGTERM; then they are killed.
@@ -108,7 +111,10 @@ class ProcessContext:
         raise self._error(min(failed, key=self._when))
 
     def _ended(self, timeout: float | None) -> list[int]:
-        """Wait for processes to end: those of them that failed. What they tell is read meanwhile, lest they wait for room in a pipe."""
+        """Wait for processes to end, and return those that failed.
+
+        Reads their pipes meanwhile, because a full pipe would block them.
+        """
         end = None if timeout is None else time.monotonic() + timeout
         while True:
             pipes = [pipe for pipe in self.errors if pipe is not None]
@@ -121,7 +127,7 @@ class ProcessContext:
                 return [index for index in ended if self.processes[index].exitcode]
 
     def _read(self) -> None:
-        """Read what there is to read of errors."""
+        """Read available error messages."""
         for index, pipe in enumerate(self.errors):
             try:
                 while pipe is not None and pipe.poll():
@@ -131,7 +137,8 @@ class ProcessContext:
                 self.errors[index] = None
 
     def _when(self, index: int) -> int:
-        """When a process failed; those that were ended from outside come first, since that is why others fail."""
+        """Return the time at which a process failed, for sorting; processes killed from outside come first, since
+        others fail because of them."""
         return int(self._told.get(index, b"").partition(b"\n")[0] or 0)
 
     def _join_procs_with_timeout(self, timeout: float) -> None:
@@ -140,7 +147,7 @@ class ProcessContext:
             process.join(max(0.0, end - time.monotonic()))
 
     def end(self, seconds: float = 30) -> None:
-        """End all that still run, and what they have started: by SIGTERM, and by SIGKILL those that are there `seconds` later."""
+        """End all running processes and their descendants: by SIGTERM, and by SIGKILL after `seconds`."""
         own = descendants(process.pid for process in self.processes if process.is_alive())
         for process in self.processes:
             if process.is_alive():
@@ -210,7 +217,7 @@ def start_processes(fn: Any, args: Any = (), nprocs: int = 1, join: bool = True,
 
 
 def spawn(fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, daemon: bool = False, start_method: str = "spawn") -> ProcessContext | None:
-    """Start processes that begin afresh and call fn(i, *args). https://pytorch.org/docs → torch.multiprocessing.spawn"""
+    """Start new interpreters that call fn(i, *args). https://pytorch.org/docs → torch.multiprocessing.spawn"""
     if start_method != "spawn":
         warnings.warn(f"This method only supports start_method=spawn (got: {start_method}).\nTo use a different start_method use:\n\t\t "
                       "torch.multiprocessing.start_processes(...)", FutureWarning, stacklevel=2)

@@ -1,4 +1,4 @@
-"""What annotations of layers say (PyTorch: ``torch.nn.common_types``): a number for all dimensions, or one for each."""
+"""Type aliases of layers (``torch.nn.common_types``): a number for all dimensions, or one for each."""
 from typing import TypeVar
 
 from ..api import Tensor

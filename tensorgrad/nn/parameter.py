@@ -1,4 +1,4 @@
-"""Tensors that belong to a module: parameters, buffers, and those whose shape is not known yet."""
+"""Tensors that belong to a module: parameters, buffers, and uninitialized ones, whose shape is unknown."""
 from collections import OrderedDict
 
 from .. import api as tg
@@ -10,9 +10,10 @@ __all__ = ["Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer
 
 
 class _Marked(type(tg.Tensor)):
-    """A class that also counts every tensor carrying its mark among its instances.
+    """A metaclass whose classes count every tensor with their mark among their instances.
 
-    That is how a tensor of some other subclass can be a parameter and keep its class, and a buffer a plain Tensor.
+    The mark lets a tensor of another subclass be a parameter without changing its class, and a buffer be a plain
+    Tensor.
     """
 
     def __instancecheck__(cls, thing):
@@ -25,7 +26,7 @@ class _Marked(type(tg.Tensor)):
 class Parameter(tg.Tensor, metaclass=_Marked):
     """A tensor that a module trains: assigned as an attribute, it shows up in `Module.parameters()`.
 
-    It shares the memory of `data`. What is computed from it is a plain Tensor.
+    It shares the memory of `data`. Results computed from it are plain Tensors.
     See PyTorch's `torch.nn.parameter.Parameter`.
 
     >>> import tensorgrad as torch
@@ -59,11 +60,11 @@ class Parameter(tg.Tensor, metaclass=_Marked):
         return _rebuild_parameter, recipe
 
 
-PLAIN.add(Parameter)                                # the dispatcher's fast lane, and plain results
+PLAIN.add(Parameter)                                # the dispatcher's fast path, and results of class Tensor
 
 
 def _marked_twin(data, requires_grad):
-    """A parameter of a tensor subclass: the subclass's own detached tensor, with the mark."""
+    """Return a parameter of a tensor subclass: a detached tensor of that class, with the mark."""
     twin = data.detach().requires_grad_(requires_grad)
     if type(twin) is not type(data):
         raise RuntimeError(
@@ -75,7 +76,7 @@ def _marked_twin(data, requires_grad):
 
 
 def _rebuild_parameter(data, requires_grad, backward_hooks):
-    """What a pickle calls. Hooks are never saved: the place for them is kept for the sake of PyTorch's files."""
+    """Rebuild a parameter from a pickle. Hooks are never saved: the argument exists for PyTorch's files."""
     return Parameter(data, requires_grad)
 
 
@@ -110,14 +111,14 @@ class Buffer(tg.Tensor, metaclass=_Marked):
         return buffer
 
 
-_ARRAY = tg.Tensor.array                            # where every tensor keeps its memory
+_ARRAY = tg.Tensor.array                            # the attribute with a tensor's memory
 
 
 class UninitializedTensorMixin:
-    """What tensors of unknown shape have in common: they can be moved, cast and materialized, and nothing else.
+    """Base of tensors of unknown shape, which can be moved, cast and materialized, but not computed with.
 
-    All use of a tensor begins with its `array`, so that is what raises. An empty tensor of the right dtype, on the right
-    device, stands for what there is to move and cast.
+    All use of a tensor reads its `array`, hence `array` raises. Moves and casts act on an empty tensor of the dtype and
+    device.
     """
 
     __torch_function__ = disabled
@@ -131,7 +132,7 @@ class UninitializedTensorMixin:
         return tensor
 
     def materialize(self, shape, device=None, dtype=None):
-        """Turn into an ordinary tensor of that shape, in place, with undefined values."""
+        """Become an ordinary tensor of that shape, in place, with undefined values."""
         self.data = tg.empty(shape, device=device or self.device, dtype=dtype or self.dtype)
         del self._empty
         self.__class__ = self.cls_to_become
@@ -244,5 +245,5 @@ class UninitializedBuffer(UninitializedTensorMixin, tg.Tensor):
 
 
 def is_lazy(param):
-    """Whether the shape of this parameter or buffer is not known yet."""
+    """Return True for a parameter or buffer whose shape is still unknown."""
     return isinstance(param, UninitializedTensorMixin)

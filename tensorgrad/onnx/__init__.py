@@ -18,19 +18,19 @@ def __getattr__(name: str) -> Any:
 
 
 def is_in_onnx_export() -> bool:
-    """Whether a model is being exported. https://pytorch.org/docs → torch.onnx.is_in_onnx_export"""
+    """Return True while a model is being exported. https://pytorch.org/docs → torch.onnx.is_in_onnx_export"""
     import sys
     export = sys.modules.get(f"{__name__}._whole")
     return export is not None and bool(export.here.exporting)
 
 
 def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Any, opset_version: int) -> None:
-    """Let `symbolic_fn(g, *inputs, **params)` say in ONNX what an op of the table ('…::name') does: `g.Operator(…)` adds nodes."""
+    """Let `symbolic_fn(g, *inputs, **params)` export an op of the table ('…::name'); in it `g.Operator(…)` adds nodes."""
     from ._rules import load
     load()[symbolic_name.rpartition("::")[2]] = symbolic_fn
 
 
 def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
-    """Forget that function, or a rule."""
+    """Remove the op's registered function, or its rule."""
     from ._rules import load
     load().pop(symbolic_name.rpartition("::")[2], None)

@@ -1,4 +1,4 @@
-"""From lowered graphs to ONNX's: what is needed, what is constant, and each step by its rule."""
+"""Convert lowered graphs to an ONNX graph: find needed steps and constants, and write each step by its rule."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -15,11 +15,12 @@ from ._sizes import Unequal, Varying, merged, varying
 from .errors import OnnxExporterError, SymbolicValueError, UnsupportedOperatorError
 
 NUMBERS = (int, float, complex, bool, np.generic)
-SAME = {"clone", "contiguous", "copied", "in_columns"}             # what the file need not know of: the last operand
+SAME = {"clone", "contiguous", "copied", "in_columns"}             # omitted from the file: the result is the last operand
 
 
 class Lowered:
-    """A lowered graph as the exporter reads it: its inputs, the tensors of the model, the steps with their results, and the outputs."""
+    """A lowered graph, indexed for the exporter: its inputs, the tensors of the model, the steps with their results,
+    the outputs."""
 
     def __init__(self, graph: Any) -> None:
         self.inputs, self.state, self.steps = [], [], []
@@ -44,12 +45,12 @@ def nodes_in(tree: Any) -> list[Node]:
 
 
 def name_of(step: Node) -> str:
-    """What the rules know a step by."""
+    """Return the name under which rules are registered for a step."""
     return getattr(step.target, "opname", None) or step.target.__name__
 
 
 def step_of(value: Node) -> Node | None:
-    """The step that a value comes from."""
+    """Return the step that computes a value."""
     if value.op != "call_function":
         return None
     return value.args[0] if value.target is getitem else value
@@ -60,7 +61,7 @@ def place(value: Node | None) -> str:
 
 
 class Builder:
-    """Writes the steps of the first graph; the others tell what varies."""
+    """Writes the steps of the first graph; the other graphs show which values vary."""
 
     def __init__(self, graph: Graph, lowered: Sequence[Any], folding: bool) -> None:
         self.g, self.graphs, self.folding = graph, list(map(Lowered, lowered)), folding
@@ -75,7 +76,7 @@ class Builder:
     # ── several traces ────────────────────────────────────────────────────────────────────────────────────────────
 
     def match(self) -> None:
-        """Find out which values of the traces are the same one."""
+        """Pair the values of the traces that correspond to each other. SymbolicValueError if the traces differ."""
         self.pair([t.inputs for t in self.graphs])
         self.pair([t.state for t in self.graphs])
         for number, steps in enumerate(zip(*[t.steps for t in self.graphs], strict=False)):
@@ -110,7 +111,7 @@ class Builder:
         return tuple(map(varying, zip(*shapes, strict=True)))
 
     def constant(self, value: Node) -> bool:
-        """Whether no input, and no dynamic axis, has a say in a value."""
+        """Return True if a value depends neither on an input nor on a dynamic axis."""
         data = value.meta.get("value")
         if data is None or "state" in value.meta:
             return data is not None
@@ -123,7 +124,7 @@ class Builder:
     # ── steps ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def build(self, inputs: Sequence[str]) -> list[Term]:
-        """Write all that the outputs need; gives their terms."""
+        """Write the steps that the outputs need, and return the outputs' terms."""
         base = self.graphs[0]
         for name, value in zip(inputs, base.inputs, strict=True):
             self.terms[value] = Term(name, self.shape(value), value.meta["dtype"])
@@ -134,7 +135,7 @@ class Builder:
         return [self.term(v) for v in base.outputs]
 
     def needed(self, outputs: Sequence[Node]) -> list[Node]:
-        """The steps that the outputs come from, in order."""
+        """Return the steps that the outputs depend on, in order."""
         found: set[Node] = set()
         waiting = list(outputs)
         while waiting:
@@ -152,7 +153,7 @@ class Builder:
         return self.terms[value]
 
     def leaf(self, value: Node) -> Term:
-        """A constant: of the model, folded, or a few sizes that the program made a tensor of."""
+        """Return the term of a constant: of the model, folded, or a tensor that the program made of sizes."""
         data, dtype, step = value.meta.get("value"), value.meta["dtype"], step_of(value)
         if self.constant(value):
             name = value.target if "state" in value.meta else None
@@ -168,7 +169,7 @@ class Builder:
         return Term(self.g.Reshape(flat, np.asarray(data.shape, np.int64)).name, data.shape, dtype)
 
     def write(self, step: Node) -> None:
-        """One step, by its rule."""
+        """Write a step by its rule."""
         g, name, results = self.g, name_of(step), self.graphs[0].results[step]
         if name in SAME:
             self.terms[step] = self.term(step.args[-1])
@@ -202,7 +203,7 @@ class Builder:
             self.terms[value] = Term("", self.shape(value), value.meta["dtype"])
 
     def operands(self, step: Node, given: Sequence[Any], numbers: tuple[Any, ...]) -> list[Any]:
-        """The inputs as terms, of one dtype where the op asks for that."""
+        """Return the inputs as terms, cast to a common dtype if the op needs that."""
         g, rest = self.g, iter(numbers)
         op: Any = step.target
         inputs = [self.term(v) if isinstance(v, Node) else next(rest) for v in given]
@@ -224,7 +225,8 @@ class Builder:
 
 
 def call_of(step: Node) -> tuple[Sequence[Any], dict[str, Any]]:
-    """The operands and parameters by which a rule is called: `args` are those of functions that are no ops, with None for arrays."""
+    """Return the operands and parameters of a rule's call; a function that is no op has its `args`, None for arrays,
+    as a parameter."""
     if isinstance(step.target, type):
         return (step.args[0] if step.target.sequence else step.args), step.kwargs
     plain = {"args": tuple(None if isinstance(a, Node) else a for a in step.args)}
@@ -232,7 +234,7 @@ def call_of(step: Node) -> tuple[Sequence[Any], dict[str, Any]]:
 
 
 def checked(onnx: Any, model: Any) -> None:
-    """Raise if the graph is not valid: a mistake of the exporter."""
+    """Raise if the graph is invalid, which would be a bug in the exporter."""
     try:
         onnx.checker.check_model(model, full_check=model.ByteSize() < 1 << 30)
     except Exception as error:
@@ -240,7 +242,7 @@ def checked(onnx: Any, model: Any) -> None:
 
 
 def proto(onnx: Any, graph: Graph, inputs: Sequence[Any], outputs: Sequence[tuple[str, Term]], options: Mapping[str, Any]) -> Any:
-    """The model as a protobuf. Outputs take their names from nodes; what is no node's result is copied."""
+    """Return the model as a protobuf. Outputs are named after nodes; an output that is no node's result is copied."""
     helper = onnx.helper
     renamed: dict[str, str] = {}
     made = {name: node for node in graph.nodes for name in node.output}

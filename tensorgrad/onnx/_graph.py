@@ -1,7 +1,6 @@
-"""The graph under construction: nodes, constants, and the sizes that are only known when it runs.
+"""The ONNX graph under construction: nodes, constants, and sizes that are known at run time only.
 
-The rules of the tables are written against this: `g.Add(a, b)` adds a node and gives its result. Arrays and numbers among the
-inputs become constants.
+Rules use it: `g.Add(a, b)` adds a node and returns its result. Arrays and numbers among the inputs become constants.
 """
 from __future__ import annotations
 
@@ -18,11 +17,11 @@ BOOL, INT, FLOAT = np.dtype("bool"), np.dtype("int64"), np.dtype("float32")
 
 
 class Refused(Exception):
-    """What a rule raises for an application of its op that ONNX has nothing for."""
+    """Raised by a rule for a call of its op that ONNX cannot express."""
 
 
 class Term:
-    """The name of an array of the graph, and what is known of it."""
+    """An array of the graph: its name and, if known, its shape, dtype and values."""
 
     __slots__ = ("name", "shape", "dtype", "data")
 
@@ -35,7 +34,7 @@ class Term:
 
 
 class Graph:
-    """Nodes and initializers. `scope` is where in the model the step stands that is being written, `out` what it gives."""
+    """Nodes and initializers. `scope` is the location in the model of the step being written, `out` the step's results."""
 
     def __init__(self, onnx: Any, opset: int) -> None:
         self.onnx, self.opset = onnx, opset
@@ -57,7 +56,7 @@ class Graph:
         return lambda *inputs, **attributes: self.node(kind, *inputs, **attributes)
 
     def node(self, kind: str, *inputs: Any, outputs: int = 1, domain: str = "", **attributes: Any) -> Any:
-        """Add a node; its result, or all of them."""
+        """Add a node, and return its result, or a list of its results."""
         names = [self.term(x).name for x in inputs]
         while names and not names[-1]:
             names.pop()
@@ -72,7 +71,7 @@ class Graph:
         return made[0] if outputs == 1 else made
 
     def check(self, kind: str, attributes: Any) -> None:
-        """Refuse what the opset does not have yet."""
+        """Refuse an operator or attribute that the opset lacks."""
         defs = self.onnx.defs
         try:
             known = defs.get_schema(kind, self.opset, "").attributes
@@ -87,13 +86,13 @@ class Graph:
         return f"{name}_{number}" if number else name
 
     def term(self, x: Any) -> Term:
-        """An input of a node: a term, nothing, or a constant."""
+        """Return an input of a node as a term: a term itself, an empty one for None, or a constant."""
         if isinstance(x, Term):
             return x
         return Term("") if x is None else self.constant(x)
 
     def constant(self, data: Any, dtype: Any = None, name: str | None = None) -> Term:
-        """An array of the file; integers in lists are int64."""
+        """Add a constant array; integers in lists are int64."""
         array = np.asarray(data, dtype)
         key = (array.dtype, array.shape, array.tobytes()) if name is None and array.size <= 64 else None
         if key in self.constants:
@@ -106,7 +105,7 @@ class Graph:
         return made
 
     def like(self, number: Any, x: Any) -> Term:
-        """A number in the dtype of a term, or given one."""
+        """Return a constant in the dtype of a term, or in the given dtype."""
         return self.constant(number, getattr(x, "dtype", x))
 
     def cast(self, x: Any, dtype: Any) -> Any:
@@ -120,7 +119,7 @@ class Graph:
         return made
 
     def reduce(self, kind: str, x: Any, axes: Any = None, keepdims: bool = False) -> Any:
-        """A reduction: its axes were attributes once."""
+        """Add a reduction; older opsets have the axes as an attribute."""
         if axes is not None and not len(axes):
             return self.Identity(x)
         if self.opset >= (13 if kind == "ReduceSum" else 18):
@@ -136,13 +135,14 @@ class Graph:
     # ── sizes ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def size_of(self, x: Term, axis: int) -> Any:
-        """The size of an axis when the graph runs: one element."""
+        """Return the run-time size of an axis, as a vector of one element."""
         if x.name not in self.shapes:
             self.shapes[x.name] = self.Shape(x)
         return self.Gather(self.shapes[x.name], [axis], axis=0)
 
     def size(self, number: Any, *near: Term) -> Any:
-        """A number, which may depend on dynamic axes, as one int64 element. Terms that are `near` may have it for a size."""
+        """Return a number, which may depend on dynamic axes, as an int64 vector of one element; read from a size of
+        the `near` terms if possible."""
         if not isinstance(number, Varying):
             return self.constant([int(number)])
         for x in near:
@@ -171,17 +171,18 @@ class Graph:
                                  f"{f' (in {self.scope})' if self.scope else ''}")
 
     def scalar(self, number: Any, dtype: Any = INT) -> Any:
-        """A number, which may depend on dynamic axes, without axes."""
+        """Return a number, which may depend on dynamic axes, as a 0-d array."""
         return self.cast(self.Squeeze(self.size(number), [0]), dtype) if isinstance(number, Varying) else self.constant(number, dtype)
 
     def sizes(self, shape: Sequence[Any], *near: Term) -> Any:
-        """Several of them: a vector."""
+        """Return several sizes as a vector."""
         if not any(isinstance(n, Varying) for n in shape):
             return self.constant([int(n) for n in shape], INT)
         return self.Concat(*[self.size(n, *near) for n in shape], axis=0)
 
     def reshape(self, x: Any, shape: Sequence[Any]) -> Any:
-        """In another shape: a size that is that of the same axis is copied, and one that is not may be left to be worked out."""
+        """Reshape: a varying size is copied from the input's axis at its position (0), and a single other one is
+        inferred (-1)."""
         own = getattr(x, "shape", None)
         if 0 in shape:
             return self.Reshape(x, self.sizes(shape), **({"allowzero": 1} if self.opset >= 14 else {}))
@@ -193,7 +194,7 @@ class Graph:
         return made
 
     def expand(self, x: Term, shape: Sequence[Any], *near: Term) -> Any:
-        """Broadcast to a shape; 1 leaves an axis as it is."""
+        """Broadcast to a shape; 1 keeps an axis."""
         if x.shape is not None and tuple(x.shape) == tuple(shape):
             return x
         own = None if x.shape is None else (1,) * (len(shape) - len(x.shape)) + tuple(x.shape)
@@ -201,7 +202,7 @@ class Graph:
         return self.Expand(x, self.sizes(wanted, x, *near))
 
     def flat_places(self, x: Term) -> Any:
-        """The places of the elements of a term, in its shape."""
+        """Return the flat index of each element of a term, in its shape."""
         if not any(isinstance(n, Varying) for n in x.shape):
             return self.constant(np.arange(prod(x.shape)).reshape(x.shape))
         count = self.Size(x)

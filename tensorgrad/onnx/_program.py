@@ -1,4 +1,4 @@
-"""What an export gives: a model that can be looked at, run and saved."""
+"""The result of an export: a model to inspect, run and save."""
 from __future__ import annotations
 
 import os
@@ -11,7 +11,7 @@ from ..serialization._atomic import replacing
 from ..utils._pytree import tree_leaves
 from .errors import OnnxExporterError
 
-LIMIT = 2_000_000_000        # a protobuf has less than 2 GiB
+LIMIT = 2_000_000_000        # bytes: a protobuf is limited to 2 GiB
 
 
 class ONNXProgram:
@@ -32,7 +32,8 @@ class ONNXProgram:
 
     def save(self, destination: Any, *, include_initializers: bool = True, keep_initializers_as_inputs: bool = False,
              external_data: bool | None = None) -> None:
-        """Write the model to a file, whole or not at all; what is greater than 2 GB, or wanted so, has its tensors in a file beside it."""
+        """Write the model to a file, atomically; above 2 GB, or with `external_data`, the tensors are in a second
+        file beside it."""
         onnx = the_onnx()
         model = self._model
         if not include_initializers or keep_initializers_as_inputs:
@@ -51,13 +52,13 @@ class ONNXProgram:
                 file.write(model.SerializeToString())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Sequence[Any]:
-        """Run the model on tensors, with onnxruntime where that is installed, else with ONNX's own reference."""
+        """Run the model on tensors, with onnxruntime if it is installed, else with ONNX's reference implementation."""
         if self._session is None:
             self.initialize_inference_session()
         return self._run(self._session, args, kwargs)
 
     def call_reference(self, *args: Any, **kwargs: Any) -> Sequence[Any]:
-        """Run the model on tensors with ONNX's own reference."""
+        """Run the model on tensors with ONNX's reference implementation."""
         from onnx.reference import ReferenceEvaluator
         return self._run(ReferenceEvaluator(self._model), args, kwargs)
 
@@ -69,7 +70,7 @@ class ONNXProgram:
         return tuple(from_numpy(array.copy()) for array in session.run(None, dict(zip(names, tensors, strict=True))))
 
     def initialize_inference_session(self, initializer: Any = None) -> None:
-        """Make ready to run."""
+        """Create the session that runs the model."""
         data = self._model.SerializeToString()
         if initializer is not None:
             self._session = initializer(data)
@@ -83,11 +84,11 @@ class ONNXProgram:
             self._session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
 
     def release(self) -> None:
-        """Let the session go."""
+        """Drop the session."""
         self._session = None
 
     def apply_weights(self, state_dict: dict[str, Any]) -> None:
-        """Give initializers other values, by name."""
+        """Replace values of initializers, by name."""
         onnx = the_onnx()
         for tensor in self._model.graph.initializer:
             if tensor.name in state_dict:
@@ -95,7 +96,7 @@ class ONNXProgram:
         self._session = None
 
     def optimize(self) -> None:
-        """Nothing to do: constants are folded as the graph is written."""
+        """Do nothing: constants are folded as the graph is written."""
 
     def __repr__(self) -> str:
         graph = self._model.graph
@@ -103,7 +104,7 @@ class ONNXProgram:
 
 
 def _save_apart(onnx: Any, model: Any, path: str) -> None:
-    """The graph in one file and its tensors in another, both written before either takes its name."""
+    """Write the graph to a file and its tensors to another; both are complete before either is renamed into place."""
     apart = onnx.ModelProto()
     apart.CopyFrom(model)
     with replacing(f"{path}.data") as data:
@@ -121,7 +122,7 @@ def _save_apart(onnx: Any, model: Any, path: str) -> None:
 
 
 def the_onnx() -> Any:
-    """The onnx package."""
+    """Return the onnx package."""
     try:
         import onnx
         import onnx.checker

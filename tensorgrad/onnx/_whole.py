@@ -1,4 +1,4 @@
-"""Which ops the exporter takes whole, and whether it runs."""
+"""The exporter's rule for ops that it exports as a single step, and the flag that it is running."""
 from __future__ import annotations
 
 import threading
@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-UNROLLED = {"rnn_layer": 6, "lstm_layer": 7, "gru_layer": 6}         # step by step, where the sequences are packed or the state is projected
+UNROLLED = {"rnn_layer": 6, "lstm_layer": 7, "gru_layer": 6}         # unrolled if the sequences are packed or the state is projected
 
 
 def whole(op: Any, operands: Any, params: Any) -> bool:
-    """Whether an application of an op is one step; else those of its definition are."""
+    """Return True if a call of an op is exported as one step, False if as the steps of its definition."""
     name = op.opname
     if name in UNROLLED:
         return params.get("sizes") is None and all(a is None for a in operands[UNROLLED[name]:])
@@ -18,7 +18,7 @@ def whole(op: Any, operands: Any, params: Any) -> bool:
 
 
 class Here(threading.local):
-    """Whether this thread exports a model."""
+    """Per-thread state: `exporting` is True while this thread exports a model."""
 
     exporting = False
 
@@ -28,7 +28,7 @@ here = Here()
 
 @contextmanager
 def exporting() -> Iterator[None]:
-    """In a `with` block, a model is being exported by this thread."""
+    """Set `exporting` for this thread until the block ends."""
     before, here.exporting = here.exporting, True
     try:
         yield

@@ -1,4 +1,4 @@
-"""What an export can fail with. https://pytorch.org/docs → torch.onnx"""
+"""Errors and warnings of exports. https://pytorch.org/docs → torch.onnx"""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -11,11 +11,11 @@ class OnnxExporterError(RuntimeError):
 
 
 class OnnxExporterWarning(UserWarning):
-    """The file may not do what the model does."""
+    """The file may compute something else than the model."""
 
 
 class UnsupportedOperatorError(OnnxExporterError):
-    """The model computes what ONNX has no operators for; all of it is named."""
+    """The model has steps without an ONNX operator; the message lists them all."""
 
     def __init__(self, steps: Iterable[tuple[str, str]]) -> None:
         places: dict[str, list[str]] = {}
@@ -29,4 +29,4 @@ class UnsupportedOperatorError(OnnxExporterError):
 
 
 class SymbolicValueError(OnnxExporterError):
-    """A number depends on the sizes of dynamic axes in a way that cannot be told."""
+    """A number depends on the sizes of dynamic axes in a way that the exporter cannot determine."""

@@ -1,4 +1,4 @@
-"""What packages decorate their own functions with, for `register_custom_op_symbolic`."""
+"""Decorators for functions that packages pass to `register_custom_op_symbolic`."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -8,5 +8,5 @@ __all__ = ["parse_args"]
 
 
 def parse_args(*arg_descriptors: str) -> Callable[[Any], Any]:
-    """A decorator that says what kinds of arguments a function takes: it gets them as they are."""
+    """Return a decorator that ignores the argument kinds: the function takes its arguments unchanged."""
     return lambda function: function

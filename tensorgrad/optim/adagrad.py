@@ -48,7 +48,7 @@ class Adagrad(UpdateRule):
                     'sum': tg.full_like(param, complex(start, start) if param.is_complex() else start)}
 
     def share_memory(self):
-        """Move the sums to memory that other processes see (PyTorch: ``Tensor.share_memory_``)."""
+        """Move the sums to shared memory (PyTorch: ``Tensor.share_memory_``)."""
         for state in self.state.values():
             state['sum'].share_memory_()
 

@@ -76,7 +76,7 @@ class Adam(UpdateRule):
     def update(self, param, grad, state, o):
         step, (beta1, beta2) = count(state), o.betas
         mean, square = state['exp_avg'], state['exp_avg_sq']
-        bias = (1 - beta2 ** step) ** 0.5  # the root of that of v, taken out of the fraction
+        bias = (1 - beta2 ** step) ** 0.5  # the root of v's bias correction, outside of the fraction
         if o.weight_decay != 0 and o.decoupled_weight_decay:
             scale_(param, 1 - o.lr * o.weight_decay)
         else:
@@ -90,7 +90,7 @@ class Adam(UpdateRule):
 
 
 def check_kinds_of_betas(betas, tensors_wanted) -> None:
-    """Both are floats, or both are tensors of one element."""
+    """Raise ValueError unless both betas are floats, or both are tensors of one element."""
     kinds = [tg.Tensor if isinstance(beta, tg.Tensor) else type(beta) for beta in betas[:2]]
     check(kinds in ([float, float], [tg.Tensor, tg.Tensor]), 'betas must be either both floats or both Tensors')
     if kinds[0] is tg.Tensor:

@@ -29,5 +29,5 @@ class AdamW(Adam):
 
     def __setstate__(self, state):
         super().__setstate__(state)
-        for group in self.param_groups:  # also in a checkpoint of Adam, or of a time before this option
+        for group in self.param_groups:  # for checkpoints of Adam, or older than this option
             group['decoupled_weight_decay'] = True

@@ -13,7 +13,7 @@ __all__ = ['LBFGS']
 
 SUFFICIENT_DECREASE = 1e-4  # Wolfe's c₁
 CURVATURE = 0.9  # Wolfe's c₂
-SMALLEST_CURVATURE = 1e-10  # yᵀs of a pair that is worth remembering
+SMALLEST_CURVATURE = 1e-10  # yᵀs below which a pair is not remembered
 
 
 class LBFGS(Optimizer):
@@ -87,7 +87,7 @@ class LBFGS(Optimizer):
             else:
                 self._move(length, direction)
                 if iteration == group['max_iter']:
-                    break  # nobody needs the loss there
+                    break  # the loss there is not needed
                 loss, gradient, used = float(closure()), self._flat_gradient(), 1
             evaluations += used
             state['func_evals'] += used
@@ -123,7 +123,7 @@ class LBFGS(Optimizer):
         return direction
 
     def _search(self, closure: Callable, length: float, direction, start: Point, max_steps: int):
-        """The point to move to, and the number of evaluations that it took to find it."""
+        """Return the point to move to, and the number of evaluations."""
         if self.param_groups[0]['line_search_fn'] != 'strong_wolfe':
             raise RuntimeError("only 'strong_wolfe' is supported")
         origin = [param.clone() for param in self._params]
@@ -152,7 +152,7 @@ class LBFGS(Optimizer):
 
 
 def flat(x):
-    """All real numbers of x in a row."""
+    """Return the elements of x as a vector, complex ones as two real numbers."""
     return tg.view_as_real(x).reshape(-1) if x.is_complex() else x.reshape(-1)
 
 
@@ -166,14 +166,14 @@ def largest(x) -> float:
 
 
 def first_length(iteration: int, gradient, lr: float) -> float:
-    """The length to try first: without any knowledge of the curvature, a short one."""
+    """Return the length to try first; a short one in the first iteration, in which the curvature is unknown."""
     if iteration > 1:
         return lr
     return min(1.0, 1 / gradient.abs().sum().item()) * lr
 
 
 class Point(NamedTuple):
-    """What is known of the function at the distance t along the line of search."""
+    """The function at distance t along the search direction: loss, gradient, slope."""
     t: float
     loss: float
     gradient: object
@@ -182,9 +182,9 @@ class Point(NamedTuple):
 
 def strong_wolfe(evaluate: Callable[[float], Point], start: Point, length: float, scale: float, max_steps: int,
                  tolerance: float = 1e-9) -> tuple[Point, int]:
-    """A point with a loss low enough and a slope flat enough, or the best within ``max_steps``.
+    """Find a point that satisfies the strong Wolfe conditions, or the best within ``max_steps``.
 
-    First go out until a bracket surely contains such a point, then narrow the bracket (Nocedal and Wright, Numerical
+    First extend until a bracket surely contains such a point, then narrow the bracket (Nocedal and Wright, Numerical
     Optimization, algorithms 3.5 and 3.6). Returns the point and the number of evaluations.
     """
     def too_high(point: Point) -> bool:
@@ -225,12 +225,12 @@ def strong_wolfe(evaluate: Callable[[float], Point], start: Point, length: float
 
 
 def lower(ends: list[Point]) -> int:
-    """Which end of the bracket has the lower loss."""
+    """Return the index of the bracket's end with the lower loss."""
     return 0 if ends[0].loss <= ends[1].loss else 1
 
 
 def keep_inside(t: float, one: Point, other: Point, stalled: bool) -> tuple[float, bool]:
-    """``t``, moved off the ends of the bracket if it keeps to them; and whether it is close to an end now."""
+    """Return ``t``, moved away from the bracket's ends if it repeatedly stays near them, and True if it is near an end."""
     left, right = sorted((one.t, other.t))
     margin = 0.1 * (right - left)
     if min(right - t, t - left) >= margin:
@@ -241,7 +241,7 @@ def keep_inside(t: float, one: Point, other: Point, stalled: bool) -> tuple[floa
 
 
 def cubic_minimum(one: Point, other: Point, bounds: tuple[float, float] | None = None) -> float:
-    """Where the cubic through two points with their slopes has its minimum, within bounds (the points)."""
+    """Return the minimum of the cubic through two points with their slopes, within bounds (by default the points)."""
     left, right = (one, other) if one.t <= other.t else (other, one)
     lowest, highest = bounds or (left.t, right.t)
     a = one.slope + other.slope - 3 * (one.loss - other.loss) / (one.t - other.t)

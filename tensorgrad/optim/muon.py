@@ -79,12 +79,12 @@ def orthogonal(matrix, coefficients, steps: int, eps: float):
 
 
 def rounded(x):
-    """To the precision of bfloat16, in float32, which computes faster."""
+    """Round to the precision of bfloat16, but keep float32, which computes faster."""
     return x.bfloat16().float()
 
 
 def size_factor(shape, adjust_lr_fn: str | None) -> float:
-    """What the learning rate is multiplied by for a matrix of this shape."""
+    """Return the factor of the learning rate for a matrix of this shape."""
     rows, columns = shape
     if adjust_lr_fn == 'match_rms_adamw':
         return 0.2 * math.sqrt(max(rows, columns))

@@ -71,7 +71,7 @@ class NAdam(UpdateRule):
         product = state['mu_product'].mul_(mu).item()
         mean.lerp_(grad, 1 - beta1)
         average_square_(square, grad, beta2)
-        bias = (1 - beta2 ** step) ** 0.5  # the root of that of v, taken out of the fraction
+        bias = (1 - beta2 ** step) ** 0.5  # the root of v's bias correction, outside of the fraction
         denominator, rate = root(square, o.eps * bias), -o.lr * bias
         addcdiv_(param, grad, denominator, rate * (1 - mu) / (1 - product))
         addcdiv_(param, mean, denominator, rate * next_mu / (1 - product * next_mu))

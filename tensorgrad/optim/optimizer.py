@@ -39,7 +39,7 @@ def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
 
 
 def _with_hooks(step: Callable) -> Callable:
-    """The step function of a class, wrapped so that it calls the hooks."""
+    """Wrap the step function of a class so that it calls the hooks."""
     @functools.wraps(step)
     def hooked_step(*args, **kwargs):
         self = args[0]
@@ -68,7 +68,7 @@ class Optimizer:
     the tensors under ``'params'`` and options of this group under their names. ``defaults`` holds the options of groups
     that do not give their own.
 
-    A subclass defines ``step(closure=None)`` and keeps what it remembers of a tensor in ``self.state[tensor]``.
+    A subclass defines ``step(closure=None)`` and keeps the state of a tensor in ``self.state[tensor]``.
 
     Raises TypeError for a single tensor or for things that are no tensors, ValueError for an empty list, for tensors
     that are no leaves of the graph and for tensors that are in two groups.
@@ -218,7 +218,7 @@ class Optimizer:
         return state_dict
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what ``state_dict`` of an optimizer with groups of the same sizes gave.
+        """Load the ``state_dict`` of an optimizer with groups of the same sizes.
 
         Tensors are copied to the device and the floating point type of their parameter.
         Raises ValueError if the groups do not match.
@@ -297,7 +297,7 @@ class Optimizer:
 
 
 def _copied(value: Any, copies: dict[int, Any]) -> Any:
-    """A deep copy that looks once at what is in several places.
+    """Return a deep copy that visits each shared object once.
 
     ``copy.deepcopy`` looks at a tuple of numbers once for each way to it, and to the middle of 60 pairs of one pair, as a file may hold, lead 2 ** 60 ways.
     """
@@ -315,9 +315,9 @@ def _copied(value: Any, copies: dict[int, Any]) -> Any:
 
 
 def _adopt(value, param, group: dict[str, Any], key=None):
-    """A copy of loaded state whose tensors suit ``param``: its device and, if it is real, its dtype.
+    """Return a copy of loaded state whose tensors have the device of ``param`` and, if it is real, its dtype.
 
-    Step counters stay as they are unless a kernel is to read them on the parameter's device.
+    Step counters are not moved unless a kernel reads them on the parameter's device.
     """
     if isinstance(value, tg.Tensor):
         if key == 'step':

@@ -73,7 +73,7 @@ class RAdam(UpdateRule):
 
 
 def rectify(step: float, beta2: float) -> float | None:
-    """By how much to trust √v after so many steps, with its bias correction; None: not at all yet."""
+    """Return the rectification factor of √v, including its bias correction; None while its variance is too large."""
     correction = 1 - beta2 ** step
     longest = 2 / (1 - beta2) - 1
     length = longest - 2 * step * beta2 ** step / correction

@@ -1,8 +1,8 @@
 """Update rules: optimizers that change each parameter by its own gradient and state alone.
 
-Also the few steps that the rules are written in. They work in place, on plain numbers; only where a step itself is
-to be differentiated (``differentiable=True``) do they leave alone what the tape needs, and accept hyperparameters that
-want a gradient.
+The file also has the operations that rules consist of. They work in place, on plain numbers. To differentiate a step
+itself (``differentiable=True``), they preserve tensors that the tape needs, and accept hyperparameters that require
+gradients.
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .. import api as tg
 from ..core.updates import at_once  # noqa: F401 - for the rules
 from .optimizer import Optimizer
 
-# What groups of a checkpoint that was written before an option existed are taken to say.
+# Values of options that are missing in checkpoints older than the option.
 FORMER_OPTIONS = {
     'foreach': None, 'fused': None, 'maximize': False, 'differentiable': False, 'capturable': False,
     'nesterov': False, 'amsgrad': False, 'decoupled_weight_decay': False, 'momentum': 0, 'centered': False}
@@ -32,9 +32,9 @@ class UpdateRule(Optimizer):
     attributes. Complex parameters are presented as pairs of real numbers.
     """
 
-    takes_complex = False  # does the rule, being linear, hold for complex numbers as they are?
+    takes_complex = False  # True: the rule is linear, so it applies to complex numbers directly
     captured = 'params and state_steps'  # what `capturable` keeps on the GPU
-    _doubtful: Any = ()  # parameters whose loaded state may not fit them
+    _doubtful: Any = ()  # parameters whose loaded state may have another shape
 
     def step(self, closure: Callable | None = None):
         with tg.set_grad_enabled(self.defaults.get('differentiable', False)):
@@ -48,7 +48,7 @@ class UpdateRule(Optimizer):
         return loss
 
     def _update_of(self, param, grad, options) -> tuple[Any, Any, dict[str, Any]]:
-        """The parameter, its gradient and its state as `update` takes them."""
+        """Return the parameter, its gradient and its state as `update` takes them."""
         if options.capturable and not param.is_cuda:
             raise AssertionError(f'If capturable=True, {self.captured} must be on supported devices: {list(CAPTURING)}.')
         state = self.state.get(param)
@@ -64,7 +64,8 @@ class UpdateRule(Optimizer):
         return param, grad, state
 
     def _rehearse(self) -> None:
-        """Step on copies where loaded state may not fit: an error leaves all parameters and their state as they were."""
+        """Step on copies of parameters whose loaded state may not fit, so that an error leaves parameters and states
+        unchanged."""
         for group in self.param_groups:
             options = read_options(group)
             for param in group['params']:
@@ -80,7 +81,7 @@ class UpdateRule(Optimizer):
             self.update(param, grad, state, options)
 
     def new_state(self, param, options) -> dict[str, Any]:
-        """What the rule remembers of a parameter, before its first step."""
+        """Return the state of a parameter before its first step."""
         raise NotImplementedError(f'{type(self).__name__} does not define new_state')
 
     def update(self, param, grad, state: dict[str, Any], options) -> None:
@@ -104,13 +105,13 @@ class UpdateRule(Optimizer):
 
 
 def _fits(state: Any, param: Any) -> bool:
-    """Tell whether what is remembered of a parameter are tensors in its shape, and counters."""
+    """Return True if the state of a parameter consists of tensors of its shape and counters."""
     return all(isinstance(value, tg.Tensor) and (value.numel() == 1 and not value.is_complex() if key in COUNTERS else value.shape == param.shape)
                for key, value in state.items())
 
 
 def evaluate(closure: Callable | None):
-    """The loss, with gradients."""
+    """Call the closure with gradients enabled, and return the loss."""
     if closure is None:
         return None
     with tg.enable_grad():
@@ -118,13 +119,13 @@ def evaluate(closure: Callable | None):
 
 
 def read_options(group: dict[str, Any]) -> SimpleNamespace:
-    """The options of a group as attributes, numbers in place of tensors that want no gradient."""
+    """Return the options of a group as attributes; tensors become numbers unless they require gradients."""
     return SimpleNamespace(**({'maximize': False, 'differentiable': False, 'capturable': False}
                               | {name: plain(value) for name, value in group.items()}))
 
 
 def plain(value):
-    """A number for a tensor of one element; a tensor only where the step is to be differentiated by it."""
+    """Return a tensor of one element as a number, unless the step is differentiated with respect to it."""
     if isinstance(value, tg.Tensor):
         return value.squeeze() if value.requires_grad and tg.is_grad_enabled() else value.item()
     if isinstance(value, tuple):
@@ -135,13 +136,13 @@ def plain(value):
 # state
 
 def scalar(value):
-    """A counter for the state: a tensor, so that it is saved, loaded and moved like the rest."""
+    """Return a counter for the state: a tensor, so that it is saved, loaded and moved with the other state."""
     number = value.item() if isinstance(value, tg.Tensor) else float(value)
     return tg.tensor(number, dtype=tg.float64 if tg.get_default_dtype() == tg.float64 else tg.float32)
 
 
 def count(state: dict[str, Any]) -> float:
-    """The number of this step, from 1."""
+    """Increment the counter, and return the number of this step, from 1."""
     state['step'].add_(1)
     return state['step'].item()
 
@@ -209,7 +210,7 @@ def check(condition: bool, message: str) -> None:
 
 
 def check_rate(lr, message: str = 'Invalid learning rate: {}') -> None:
-    """A learning rate is a number or a tensor of one element, and not negative."""
+    """Raise ValueError unless a learning rate is a number or a tensor of one element, and not negative."""
     check(not isinstance(lr, tg.Tensor) or lr.numel() == 1, 'Tensor lr must be 1-element')
     check(bool(lr >= 0.0), message.format(lr))
 
@@ -220,7 +221,8 @@ def check_betas(betas) -> None:
 
 
 def check_implementation(fused, foreach, differentiable) -> None:
-    """These flags choose among implementations in PyTorch; here they only must not contradict each other."""
+    """Raise RuntimeError if flags that select PyTorch's implementations contradict each other; they have no other
+    effect."""
     if fused and differentiable:
         raise RuntimeError('`fused` does not support `differentiable`')
     if fused and foreach:

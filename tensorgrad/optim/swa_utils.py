@@ -169,7 +169,7 @@ class AveragedModel(Module):
 
 @tg.no_grad()
 def update_bn(loader: Iterable, model: Module, device=None) -> None:
-    """Compute the running statistics of all batch normalisations of ``model`` anew, from the inputs of ``loader``.
+    """Recompute the running statistics of all batch norms of ``model`` from the inputs of ``loader``.
 
     Of batches that are lists or tuples, the first part is the input. (PyTorch: ``torch.optim.swa_utils.update_bn``.)
 
@@ -198,9 +198,9 @@ def update_bn(loader: Iterable, model: Module, device=None) -> None:
 
 
 class SWALR(LRScheduler):
-    """Go from the present rate to ``swa_lr`` and stay there (PyTorch: ``torch.optim.swa_utils.SWALR``).
+    """Anneal the rate to ``swa_lr``, then keep it (PyTorch: ``torch.optim.swa_utils.SWALR``).
 
-    It takes ``anneal_epochs``, along a cosine or a line (``anneal_strategy='cos'``, ``'linear'``).
+    Annealing takes ``anneal_epochs``, along a cosine or a line (``anneal_strategy='cos'``, ``'linear'``).
     ValueError for another strategy or negative epochs.
 
     >>> import tensorgrad as torch
@@ -238,6 +238,6 @@ class SWALR(LRScheduler):
         return rates
 
     def _progress(self, step: int) -> float:
-        """How far the rate has come after so many steps: from 0 to 1."""
+        """Return the progress of annealing after a step, from 0 to 1."""
         done = max(0, min(1, step / max(1, self.anneal_epochs)))
         return (1 - math.cos(math.pi * done)) / 2 if self._anneal_strategy == 'cos' else done

@@ -1,7 +1,7 @@
 """Files of tensors: `save` and `load`, in PyTorch's formats. https://pytorch.org/docs/stable/notes/serialization.html
 
-`load` runs no code from the file. `weights_only=False` runs whatever the file names, with the rights of the program: use it for files that you trust as you
-trust a program that you run. Files are written whole or not at all.
+`load` runs no code from the file. `weights_only=False` runs any code that the file names, with the rights of the
+program: use it for files that you trust like a program that you run. Files are written atomically.
 
 >>> import tempfile, os
 >>> import tensorgrad as torch
@@ -69,13 +69,13 @@ def save(obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = D
          _disable_byteorder_record: bool = False) -> None:
     """Write an object with its tensors to a file, which PyTorch reads as well. https://pytorch.org/docs → torch.save
 
-    Tensors that share memory go on sharing it. A file given by its path is written beside it and then put in its place: what was there before stays
-    whole until the new one is.
+    Tensors that share memory continue to share it. A path is replaced atomically: an existing file remains intact until
+    the new one is complete.
     """
     how = pickle_protocol, _use_new_zipfile_serialization, pickle_module, not _disable_byteorder_record
     try:
         _save(obj, f, how)
-    except (MemoryError, ValueError) as error:      # ValueError: of closing an archive that memory ran out for
+    except (MemoryError, ValueError) as error:      # ValueError: closing an archive after memory ran out
         check_error(error if isinstance(error, MemoryError) else error.__context__, "save")
         raise
 
@@ -99,7 +99,7 @@ def _save(obj: Any, f: Any, how: Any) -> None:
 
 
 def _top_of(path: str) -> str:
-    """The name of the folder in the archive: the file's, if it is one that any system can have."""
+    """Return the name of the folder in the archive: the file's name, if it is valid on all systems."""
     stem = os.path.splitext(os.path.basename(path))[0]
     return stem if stem.isascii() and stem.isprintable() and "\\" not in stem and stem.strip(".") else "archive"
 
@@ -122,12 +122,13 @@ def _write_all(file: Any, data: memoryview) -> None:
 
 def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool | None = None, mmap: bool | None = None,
          **pickle_load_args: Any) -> Any:
-    """What `save`, here or in PyTorch, wrote to a file. https://pytorch.org/docs → torch.load
+    """Read a file that `save`, here or in PyTorch, wrote. https://pytorch.org/docs → torch.load
 
-    f: a path, or a file that can seek. map_location: the device that tensors go to: a device, a dict from old to new ones, or a function of a storage
-    and its old place. weights_only: read tensors and plain containers only (default), or run what the file says (False): every class and function that
-    it names, with the rights of this program. mmap: leave tensors in the file until they are used. A path that ends in .safetensors is read as such.
-    Errors: pickle.UnpicklingError names what was refused; RuntimeError if the file is damaged.
+    f: a path, or a seekable file. map_location: the device of the tensors: a device, a dict from old to new ones, or a
+    function of a storage and its old location. weights_only: read tensors and plain containers only (default), or call
+    every class and function that the file names, with the rights of this program (False). mmap: map the file, so that
+    tensors are read when they are used. A path that ends in .safetensors is read as such. Errors:
+    pickle.UnpicklingError names what was refused; RuntimeError if the file is damaged.
     """
     unpickle = _unpickle(weights_only, pickle_module, pickle_load_args)
     location = Location(map_location)
@@ -142,8 +143,8 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights
 
 @contextmanager
 def _explaining(safe: bool) -> Iterator[None]:
-    """Every error of reading a file goes through here. Words of the file in it are escaped; errors of the program's own
-    classes and functions stay as they are. safe: nothing in the file is run."""
+    """Translate errors of reading a file, and escape text from the file in them; errors of the program's own classes
+    and functions pass unchanged. safe: no code in the file is run."""
     try:
         yield
     except Passed as passed:
@@ -176,7 +177,7 @@ def _load(f: Any, location: Location, unpickle: Any, mmap: bool) -> Any:
 
 
 def _unpickle(weights_only: bool | None, pickle_module: Any, arguments: dict[str, Any]) -> Any:
-    """The function that reads a pickle and runs it; None to run nothing."""
+    """Return the function that reads a pickle and runs its code; None for the restricted reader."""
     only, anything = (os.environ.get(f"TORCH_FORCE_{name}WEIGHTS_ONLY_LOAD", "0").lower() in ("1", "y", "yes", "true") for name in ("", "NO_"))
     if only and anything:
         raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should be set, but both were set.")
@@ -227,7 +228,7 @@ def _read(file: Any, path: Any, location: Location, unpickle: Any, mmap: bool) -
 
 
 def unpickled(file: Any, persistent_load: Any, module: Any, arguments: dict[str, Any]) -> Any:
-    """The object, by the ordinary unpickler: the names of PyTorch's modules stand for those of this package."""
+    """Read the object with the ordinary unpickler; names of PyTorch's modules are mapped to this package's."""
     class Unpickler(module.Unpickler):  # type: ignore[misc,name-defined]
         def find_class(self, module_name: str, name: str) -> Any:
             own = module_of(module_name, name)
@@ -241,11 +242,11 @@ def unpickled(file: Any, persistent_load: Any, module: Any, arguments: dict[str,
 
 
 class SourceChangeWarning(Warning):
-    """The source of a class is not what it was when a file was written. The sources in old files are not compared."""
+    """PyTorch's warning that a class's source has changed since a file was written; never issued here."""
 
 
 class StorageType:
-    """A storage class as files name it. https://pytorch.org/docs → torch.serialization.StorageType"""
+    """A storage class by its name in files. https://pytorch.org/docs → torch.serialization.StorageType"""
 
     def __init__(self, name: str) -> None:
         from ..api import DTYPES
@@ -258,13 +259,17 @@ class StorageType:
 
 
 def normalize_storage_type(storage_type: Any) -> Any:
-    """The storage class of the root package under a storage class's name. https://pytorch.org/docs → torch.serialization.normalize_storage_type"""
+    """Return the storage class of that name in the root package.
+    https://pytorch.org/docs → torch.serialization.normalize_storage_type
+    """
     from .. import storages
     return getattr(storages, storage_type.__name__)
 
 
 def check_module_version_greater_or_equal(module: Any, req_version_tuple: tuple[int, ...], error_if_malformed: bool = True) -> bool:
-    """Whether a module's version is at least this one. https://pytorch.org/docs → torch.serialization.check_module_version_greater_or_equal"""
+    """Return True if a module's version is at least this one.
+    https://pytorch.org/docs → torch.serialization.check_module_version_greater_or_equal
+    """
     try:
         return tuple(type(required)(field) for required, field in zip(req_version_tuple, module.__version__.split("."))) >= req_version_tuple
     except Exception as error:
@@ -276,7 +281,9 @@ def check_module_version_greater_or_equal(module: Any, req_version_tuple: tuple[
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
-    """The names in a file that `load` refuses. https://pytorch.org/docs → torch.serialization.get_unsafe_globals_in_checkpoint"""
+    """Return the names in a file that `load` refuses.
+    https://pytorch.org/docs → torch.serialization.get_unsafe_globals_in_checkpoint
+    """
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as file:
             return get_unsafe_globals_in_checkpoint(file)

@@ -1,4 +1,4 @@
-"""What a file may name, and what becomes of the errors: the classes and functions that the program allows, one by one."""
+"""The classes and functions that the program allows files to name, and the errors about others."""
 from __future__ import annotations
 
 import pickle
@@ -11,22 +11,22 @@ from ._names import torch_name
 
 
 class Refused(pickle.UnpicklingError):
-    """Something that a file of tensors has no need of."""
+    """A file has something that files of tensors do not need."""
 
 
 class Unlisted(Refused):
-    """A name that is not on the list, which a program may put there."""
+    """A file names something that is not allowed; a program may allow it."""
 
 
 class Passed(Exception):
-    """An error of the program's own classes and functions, which are trusted, on its way through a reader."""
+    """Wraps an error of the program's own classes and functions, which are trusted, to pass a reader unchanged."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
 
 
 def trusting(function: Any, *arguments: Any) -> Any:
-    """Call a function of the program's own."""
+    """Call a function of the program; wrap its errors as Passed."""
     try:
         return function(*arguments)
     except Exception as error:
@@ -43,9 +43,9 @@ class Name:
 # ── classes that a program allows ─────────────────────────────────────────────────────────────────────────────────────
 
 
-BLOCKED = ("sys", "os", "posix", "nt")     # modules of which nothing can be allowed
-_allowed: dict[Any, None] = {}             # what the program allowed, as it said it
-user_classes: dict[str, Any] = {}         # the same, by the names
+BLOCKED = ("sys", "os", "posix", "nt")     # modules whose names cannot be allowed
+_allowed: dict[Any, None] = {}             # the program's arguments, in order
+user_classes: dict[str, Any] = {}         # the allowed objects by name
 
 
 def _named(items: Any) -> dict[str, Any]:
@@ -65,18 +65,22 @@ def _named(items: Any) -> dict[str, Any]:
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
-    """Allow `load` to use these classes and functions, which it is to trust. https://pytorch.org/docs → torch.serialization.add_safe_globals"""
+    """Allow `load` to call these classes and functions, which must be safe for any arguments.
+    https://pytorch.org/docs → torch.serialization.add_safe_globals
+    """
     user_classes.update(_named(safe_globals))
     _allowed.update(dict.fromkeys(safe_globals))
 
 
 def get_safe_globals() -> list[Any]:
-    """What the program allowed. https://pytorch.org/docs → torch.serialization.get_safe_globals"""
+    """Return the classes and functions that the program allowed.
+    https://pytorch.org/docs → torch.serialization.get_safe_globals
+    """
     return list(_allowed)
 
 
 def clear_safe_globals() -> None:
-    """Allow none of them any more. https://pytorch.org/docs → torch.serialization.clear_safe_globals"""
+    """Remove all allowed classes and functions. https://pytorch.org/docs → torch.serialization.clear_safe_globals"""
     user_classes.clear()
     _allowed.clear()
 
@@ -93,7 +97,9 @@ def _safe_globals(items: Any) -> Iterator[None]:
 
 
 class safe_globals:
-    """In a `with` block: `add_safe_globals`. https://pytorch.org/docs → torch.serialization.safe_globals"""
+    """A context manager that allows `load` to use these classes and functions, see `add_safe_globals`.
+    https://pytorch.org/docs → torch.serialization.safe_globals
+    """
 
     def __init__(self, safe_globals: list[Any]) -> None:
         self._block = _safe_globals(safe_globals)
@@ -106,5 +112,5 @@ class safe_globals:
 
 
 def modern(module: str, name: str) -> tuple[str, str]:
-    """The name that Python has today for what a pickle, in the words of Python 2, may call by another."""
+    """Return Python 3's (module, name) for a name that a pickle may spell as in Python 2."""
     return NAME_MAPPING.get((module, name)) or (IMPORT_MAPPING.get(module, module), name)

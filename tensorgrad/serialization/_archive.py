@@ -1,9 +1,9 @@
-"""The zip archive that a `.pt` file is: entries stored as they are, each beginning at a multiple of 64 bytes.
+"""The zip archive of a `.pt` file: uncompressed entries, each beginning at a multiple of 64 bytes.
 
     <name>/data.pkl  <name>/.format_version  <name>/.storage_alignment  <name>/byteorder  <name>/data/<key> …  <name>/version  <name>/.data/serialization_id
 
-The reader is our own, since everything that a file says of itself has to be checked before it is acted upon: an entry is what the directory and the entry's own
-header agree on, the entries and the directory fill the file without an overlap or a gap, and nothing is longer than the file.
+`zipfile` does not check enough, so the reader is our own: the directory and each entry's header must agree, the entries
+and the directory must fill the file without an overlap or a gap, and nothing may be longer than the file.
 """
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from ._options import options
 MOST_ENTRIES = 100_000
 LONGEST_COMMENT = 65_535
 ZIP64_FROM = 1 << 31
-FULL16, FULL32 = 0xFFFF, 0xFFFFFFFF          # "the number is in the zip64 record"
+FULL16, FULL32 = 0xFFFF, 0xFFFFFFFF          # the number is in the zip64 record
 ENCRYPTED, LATER = 0x1, 0x8                  # flags: encrypted; sizes follow the data
-DESCRIPTOR = 24                              # the most bytes that they take there
-ALIGNED = 16                                 # elements lie at multiples of their size: of the largest
+DESCRIPTOR = 24                              # the most bytes of sizes that follow the data
+ALIGNED = 16                                 # bytes: the largest alignment of an element
 DAMAGED = ("PytorchStreamReader failed reading zip archive: {0}. If you are seeing this error, there is a high likelihood that your checkpoint file is "
            "corrupted. This can happen if the checkpoint was not saved properly, was transferred incorrectly, or the file was modified after saving.")
 
 
 def damaged(what: str) -> RuntimeError:
-    """The error for an archive that is not as it has to be."""
+    """Return the error for a damaged archive."""
     return RuntimeError(DAMAGED.format(what))
 
 
 class Entry(NamedTuple):
-    """A record, as the directory describes it. begin: where its bytes do, which its own header says."""
+    """A record, as the directory describes it. begin: the offset of its bytes, from its own header."""
 
     raw: bytes
     header: int
@@ -42,7 +42,7 @@ class Entry(NamedTuple):
 
 
 class Archive:
-    """An archive to read from, which begins where the file stands."""
+    """An archive to read, which begins at the file's current position."""
 
     def __init__(self, file: Any, path: Any = None) -> None:
         self._file, self._start = file, file.tell()
@@ -122,7 +122,7 @@ class Archive:
         large = iter(_large_numbers(text[name:name + extra]))
         try:
             size, packed, header = (next(large) if number == FULL32 else number for number in (size, packed, header))
-        except RuntimeError:        # a generator's name for its StopIteration
+        except RuntimeError:        # StopIteration inside a generator
             raise damaged(f"the entry {raw!r:.80} is malformed") from None
         if method or flags & ENCRYPTED:
             raise damaged(f"the entry {raw!r:.80} is compressed or encrypted")
@@ -144,7 +144,8 @@ class Archive:
         return parts[0]
 
     def _lay_out(self) -> None:
-        """Find where the records begin. They follow each other without a gap, in which something else could hide; a few bytes may tell the sizes again."""
+        """Find the offsets of the records, which must follow each other without a gap; a data descriptor may follow
+        a record."""
         at = after = 0
         for name, entry in sorted(self._entries.items(), key=lambda item: item[1].header):
             if not at <= entry.header <= after:
@@ -159,7 +160,7 @@ class Archive:
     # the records
 
     def has(self, name: str) -> bool:
-        """Whether there is such a record."""
+        """Return True if there is such a record."""
         return f"{self._top}/{name}" in self._entries
 
     def size(self, name: str) -> int:
@@ -173,7 +174,7 @@ class Archive:
             raise damaged(f"file not found: {self._top}/{name:.80}") from None
 
     def _begin(self, name: str, entry: Entry) -> tuple[int, int]:
-        """(where a record's bytes begin, its flags), by its own header, which has to say what the directory says."""
+        """Return (offset of a record's bytes, flags) from its header. RuntimeError if that contradicts the directory."""
         magic, _, flags, method, _, _, checksum, packed, size, length, extra = struct.unpack("<4s5H3L2H", self._at(entry.header, 30, f"the record {name:.80}"))
         agreed = (not size and not packed and flags & LATER) or (packed, size, checksum) == (entry.size, entry.size, entry.checksum) or FULL32 in (packed, size)
         if magic != b"PK\3\4" or method or flags & ENCRYPTED or not agreed or self._at(entry.header + 30, length, "a name") != entry.raw:
@@ -181,7 +182,7 @@ class Archive:
         return entry.header + 30 + length + extra, flags
 
     def read(self, name: str) -> bytearray:
-        """The bytes of a record, its checksum checked."""
+        """Return the bytes of a record, after verifying its checksum."""
         entry = self._entry(name)
         self._file.seek(self._start + entry.begin)
         data = bytearray(entry.size)
@@ -193,8 +194,8 @@ class Archive:
         return data
 
     def memory(self, name: str) -> Any:
-        """The bytes of a record to write to: in the mapped file, its checksum checked if that is asked for, or else read
-        into memory."""
+        """Return the writable bytes of a record: in the mapped file, with its checksum verified if `mapped_crc32` is
+        set, or else read into memory."""
         if self._map is None:
             return self.read(name)
         entry = self._entry(name)
@@ -241,9 +242,9 @@ def _fill(file: Any, target: memoryview) -> int:
 
 
 def write_archive(file: Any, name: str, data: bytes, storages: list[Any], order: bool = True) -> None:
-    """Write the archive of a pickle and the storages that it refers to by their numbers. order: say the order of bytes, too."""
+    """Write the archive of a pickle and the storages that it refers to by number. order: also write the byte order."""
     import hashlib
-    import zipfile  # not before something is written: it loads what it could unpack with, too
+    import zipfile  # imported late: it imports compression modules as well
     digest = hashlib.sha1(data, usedforsecurity=False)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         _add(archive, f"{name}/data.pkl", data)

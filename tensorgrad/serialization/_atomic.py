@@ -1,8 +1,8 @@
-"""Files that are written whole or not at all.
+"""Atomic writes of files.
 
-A save writes a file beside its target, `.<name>.<16 digits>.part`, locks it until it is in its place, and removes it
-after an error. A save that is killed cannot, and its lock goes with it: the next save to the same path removes what it
-left. A file whose lock is held is being written, and stays.
+A save writes a file beside its target, `.<name>.<16 digits>.part`, locks it until it is renamed into place, and removes
+it after an error. A killed save leaves the file, but the system releases its lock: the next save to that path removes
+it. A locked file is being written, and is kept.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import IO, Any
 
 try:
     import fcntl
-except ImportError:  # Windows: it removes no file that is open
+except ImportError:  # Windows: it cannot remove open files anyway
     fcntl = None  # type: ignore[assignment]
 
 ENDING = re.compile(r"\.[0-9a-f]{16}\.part")
@@ -34,11 +34,10 @@ PLAIN = (
 
 @contextmanager
 def replacing(path: Any) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of `path` when all is written and on the disk; after an error nothing
-    has changed.
+    """Yield a file to write to, which replaces `path` once it is complete and on the disk; after an error nothing has
+    changed.
 
-    A link stays one: what it points to is replaced. What is no plain file (a device, a pipe) cannot be replaced, and is
-    written to.
+    The target of a link is replaced, not the link. A device or a pipe cannot be replaced, and is written to directly.
     """
     path = os.path.realpath(os.fsdecode(path))
     try:
@@ -49,7 +48,7 @@ def replacing(path: Any) -> Iterator[IO[bytes]]:
         with open(path, "wb") as file:
             yield file
         return
-    mode = 0o666 if before is None else before.st_mode & 0o777  # the system takes the umask off
+    mode = 0o666 if before is None else before.st_mode & 0o777  # the system applies the umask
     with _part(path, mode) as (descriptor, temporary):
         with os.fdopen(descriptor, "wb") as file:
             yield file
@@ -62,7 +61,7 @@ def replacing(path: Any) -> Iterator[IO[bytes]]:
             os.chmod(temporary, mode)
         os.replace(temporary, path)
     if hasattr(os, "O_DIRECTORY"):
-        with suppress(OSError):  # not every file system has it
+        with suppress(OSError):  # not every file system supports it
             descriptor = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
             try:
                 os.fsync(descriptor)
@@ -72,7 +71,7 @@ def replacing(path: Any) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _part(path: str, mode: int) -> Iterator[tuple[int, str]]:
-    """(the descriptor, the path) of a new file beside `path`, locked in the block and removed after an error in it."""
+    """Yield (descriptor, path) of a new file beside `path`, locked in the block and removed after an error in it."""
     folder, name = os.path.split(path)
     beginning = "." + os.fsencode(name)[:LONGEST].decode(sys.getfilesystemencoding(), "ignore")
     _remove_leftovers(folder, beginning)
@@ -91,8 +90,8 @@ def _part(path: str, mode: int) -> Iterator[tuple[int, str]]:
 
 
 def _created(path: str, beginning: str, mode: int) -> tuple[int, str]:
-    """A new file that no other process takes for a leftover: one that looks between its creation and its lock may
-    remove it, and another is made."""
+    """Return (descriptor, path) of a new locked file. Another process may remove it between its creation and its lock,
+    for it looks like a leftover; then another file is made."""
     while True:
         temporary = f"{beginning}.{os.urandom(8).hex()}.part"
         try:
@@ -109,13 +108,12 @@ def _created(path: str, beginning: str, mode: int) -> tuple[int, str]:
 
 
 def remove_leftovers(folder: Any) -> None:
-    """Remove what killed saves to any path in this folder left."""
+    """Remove the files that killed saves to any path in this folder left."""
     _remove_leftovers(os.fsdecode(folder), None)
 
 
 def _remove_leftovers(folder: str, beginning: str | None) -> None:
-    """Remove what killed saves left, to the path whose parts begin like this. Files that cannot be listed, opened or
-    locked stay."""
+    """Remove the leftovers whose names begin like this. Files that cannot be listed, opened or locked are kept."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             start = entry.name.rfind(".", 0, -len(".part")) if beginning is None else len(beginning)
@@ -142,7 +140,7 @@ def _remove_if_abandoned(path: str) -> None:
 
 
 def _lock(descriptor: int) -> bool | None:
-    """Lock a file: True; False if somebody else has done it; None where files cannot be locked."""
+    """Lock a file: return True, False if another process holds the lock, None if files cannot be locked."""
     if fcntl is None:
         return None
     try:

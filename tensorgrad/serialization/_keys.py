@@ -1,4 +1,4 @@
-"""Keys of dicts and items of sets, as a file may choose them."""
+"""Check keys of dicts and items of sets, which a file may choose to be slow."""
 from __future__ import annotations
 
 from typing import Any
@@ -7,20 +7,20 @@ from ._allowed import Refused
 
 MOST_COLLISIONS = 20       # keys of one hash
 LARGEST_KEY = 64           # items within items of a key that is a tuple; a text counts for its length
-LONG = 256                 # a text that is not compared often
+LONG = 256                 # characters of a text that must not be compared often
 
 
 class Keys:
-    """Sees to it that keys are quickly compared, however a file chose them: a tuple's hash takes the time that its items take all together, keys of one
+    """Bounds the cost of comparing keys, whatever a file chose: hashing a tuple hashes all its items, keys of one
     hash are compared with each other, and equal texts letter by letter."""
 
     def __init__(self) -> None:
         self._seen: dict[int, set[Any]] = {}
-        self._known: dict[int, Any] = {}        # the address of a key → the key, kept alive, and what stands for it
+        self._known: dict[int, Any] = {}        # the address of a key → the key, kept alive, and the equal key used for it
         self._texts: dict[Any, Any] = {}
 
     def checked(self, key: Any) -> Any:
-        """The key, or an equal text that came before, if it is small and few have its hash."""
+        """Return the key, or an earlier equal text. Refused if the key is large or many have its hash."""
         kind = type(key)
         if (kind is str or kind is bytes) and len(key) <= LONG or kind is bool or key is None or kind is int and -(1 << 62) < key < 1 << 62:
             return key
@@ -49,7 +49,7 @@ class Keys:
 
 
 def _length(item: Any) -> int:
-    """For how many items something counts that is none of many."""
+    """Return the number of items that a value other than a tuple counts for."""
     if isinstance(item, (str, bytes)):
         return len(item) // LONG
     return item.bit_length() // LONG if isinstance(item, int) else 0

@@ -1,4 +1,4 @@
-"""Kinds of files that `load` cannot read: the first bytes tell them, and the error names a reader."""
+"""Kinds of files that `load` cannot read: recognize them by their first bytes, and name a reader in the error."""
 from __future__ import annotations
 
 import os
@@ -6,8 +6,8 @@ import struct
 import zipfile
 from typing import Any
 
-FIRST = 512         # bytes that are looked at
-BEGINNINGS = (      # how files of a kind begin, and what is said of them
+FIRST = 512         # bytes that are read
+BEGINNINGS = (      # first bytes of files of a kind, and the text about it
     (b"GGUF", "The file is a GGUF model (llama.cpp): gguf.GGUFReader(path), of the package gguf, reads it."),
     (b"\x89HDF\r\n\x1a\n", "The file is HDF5 (Keras has its models so): h5py.File(path) reads it, and torch.from_numpy takes its arrays."),
     (b"\x93NUMPY", "The file is an array of NumPy: torch.from_numpy(numpy.load(path)) reads it."),

@@ -1,4 +1,4 @@
-"""Files of PyTorch before 1.6: four pickles, the keys of the storages, and the storages one after the other.
+"""Files of PyTorch before 1.6: four pickles, the keys of the storages, and the storages in sequence.
 
     magic number, protocol, system, object, keys; then for each key an int64 number of elements, and their bytes
 """
@@ -35,7 +35,7 @@ def write(file: Any, data: bytes, storages: list[Any], sizes: list[int], protoco
 
 
 def read(file: Any, location: Location, unpickle: Any) -> Any:
-    """The object. unpickle: the function that reads a pickle and runs it, None to run nothing."""
+    """Read the object. unpickle: the function that reads a pickle and runs its code, None for the restricted reader."""
     start = file.tell()
     file.seek(0, 2)
     reader = Reader(file, location, unpickle, file.tell() - start)
@@ -67,22 +67,22 @@ class Reader:
 
     def __init__(self, file: Any, location: Location, unpickle: Any, length: int, names: Any = None) -> None:
         self.file, self.location, self.unpickle, self.length, self.names = file, location, unpickle, length, names
-        self.storages: dict[str, tuple[UntypedStorage, TypedStorage]] = {}      # key → (what takes the bytes, and where they are to go)
+        self.storages: dict[str, tuple[UntypedStorage, TypedStorage]] = {}      # key → (the storage that is read into, the storage on its device)
         self.views: dict[tuple[str, str], TypedStorage] = {}
         self.promised = 0
 
     def pickle(self) -> Any:
-        """The next pickle of the file."""
+        """Read the next pickle of the file."""
         if self.unpickle is None:
             return RestrictedUnpickler(self.file, self.storage, self.length, self.names).load()
         return self.unpickle(self.file, self.storage)
 
     def storage(self, pid: Any) -> Any:
-        """The storage that a pickle refers to; its bytes come later in the file."""
+        """Return the storage that a pickle refers to; its bytes come later in the file."""
         if isinstance(pid, tuple) and pid and isinstance(pid[0], bytes):
             pid = (pid[0].decode("ascii"), *pid[1:])
         if self.unpickle is not None and isinstance(pid, tuple) and pid and pid[0] == "module":
-            return pid[1]           # a class, with the text of its source
+            return pid[1]           # a class, which is stored with its source
         kind, key, place, count = checked_id(pid, 5)
         element = element_of(kind)
         if key not in self.storages:
@@ -97,13 +97,14 @@ class Reader:
         return whole if len(pid) == 5 or pid[5] is None else self.view(whole, key, pid[5])
 
     def promise(self, nbytes: int, key: Any) -> None:
-        """Count the bytes that storages are to have: no more than the file has."""
+        """Add to the bytes that storages claim. Refused if the sum exceeds the file's length."""
         self.promised += nbytes
         if not 0 <= nbytes or self.promised > self.length:
             raise Refused(f"the storage {key} is longer than the file")
 
     def view(self, whole: TypedStorage, key: str, described: Any) -> TypedStorage:
-        """A part of a storage that is a storage itself, as the oldest files have them: (key, offset, number of elements)."""
+        """Return a part of a storage that is a storage itself, as in the oldest files: (key, offset, number of
+        elements)."""
         if type(described) is not tuple or len(described) != 3 or type(described[0]) is not str or len(described[0]) > 255:
             raise Refused("the part of a storage is malformed")
         name, offset, count = described
@@ -127,7 +128,7 @@ class Reader:
 
 
 def part_of(whole: TypedStorage, offset: Any, count: Any) -> TypedStorage:
-    """Some elements of a storage, in the same memory."""
+    """Return a storage of some elements of another, which shares its memory."""
     if type(offset) is not int or type(count) is not int or offset < 0 or count < 0 or offset + count > whole.size():
         raise Refused("the part of a storage lies outside it")
     itemsize = whole.element_size()

@@ -1,4 +1,4 @@
-"""Whose name is whose: PyTorch's name of each class and function of this package, for files, and back."""
+"""Map classes and functions of this package to PyTorch's names in files, and back."""
 from __future__ import annotations
 
 import re
@@ -35,7 +35,7 @@ ODD_DTYPES = re.compile("float[48]_|complex32$|chalf$|q?u?int[1-7]$|qu?int|bits[
 
 
 def missing(module: str, name: str) -> str | None:
-    """Why there is nothing of this name of PyTorch; None if there is no reason."""
+    """Return the reason why a name of PyTorch is absent here; None if there is none."""
     if module == "torch._utils" and name in MISSING:
         return f"The file holds a tensor that is made by torch._utils.{name}, and {MISSING[name]}"
     if module == "torch" and name.isascii() and len(name) < 40 and ODD_DTYPES.match(name) and name not in DTYPES:
@@ -44,7 +44,7 @@ def missing(module: str, name: str) -> str | None:
 
 
 def torch_name(thing: Any) -> tuple[str, str] | None:
-    """(module, name) of a class or function of this package in PyTorch; None for those of others."""
+    """Return PyTorch's (module, name) of a class or function of this package; None for others."""
     if isinstance(thing, type) and thing in CLASSES:
         return CLASSES[thing]
     if isinstance(thing, tensortype) or isinstance(thing, type) and issubclass(thing, (TypedStorage, UntypedStorage)):

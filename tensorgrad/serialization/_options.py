@@ -1,4 +1,4 @@
-"""What a program sets for reading and writing. https://pytorch.org/docs/stable/notes/serialization.html#torch-serialization-config"""
+"""Options of reading and writing. https://pytorch.org/docs/stable/notes/serialization.html#torch-serialization-config"""
 from __future__ import annotations
 
 import enum
@@ -10,20 +10,20 @@ MAP_PRIVATE, MAP_SHARED = getattr(mmap, "MAP_PRIVATE", 2), getattr(mmap, "MAP_SH
 
 
 class Options:
-    """The settings."""
+    """The options and their defaults."""
 
     endianness: LoadEndianness | None = None
     mmap_flags: int = MAP_PRIVATE
     crc32: bool = True
     mmap: bool = False
-    mapped_crc32: bool = False  # of mapped records too, which are read for it from end to end
-    alignment: int = 64         # of the records that are written
-    offsets: bool = False       # these two are PyTorch's, and change nothing here
+    mapped_crc32: bool = False  # verify mapped records as well, which reads them entirely
+    alignment: int = 64         # of written records
+    offsets: bool = False       # `alignment` and `offsets` exist in PyTorch, and have no effect here
     pinned: bool = False
 
 
 class LoadEndianness(enum.Enum):
-    """The order of bytes of files that do not say it. https://pytorch.org/docs → torch.serialization.LoadEndianness"""
+    """The byte order of files that do not record it. https://pytorch.org/docs → torch.serialization.LoadEndianness"""
 
     NATIVE = 1
     LITTLE = 2
@@ -31,7 +31,7 @@ class LoadEndianness(enum.Enum):
 
 
 class OfThread(threading.local):
-    """The settings that each thread has its own of."""
+    """The options that are per thread."""
 
     skip: bool = False
 
@@ -40,34 +40,44 @@ options, own = Options(), OfThread()
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
-    """The order of bytes of files that do not say it; None: this machine's. https://pytorch.org/docs → torch.serialization.get_default_load_endianness"""
+    """Return the byte order of files that do not record it; None: this machine's.
+    https://pytorch.org/docs → torch.serialization.get_default_load_endianness
+    """
     return options.endianness
 
 
 def set_default_load_endianness(endianness: Any) -> None:
-    """Set the order of bytes of files that do not say it. https://pytorch.org/docs → torch.serialization.set_default_load_endianness"""
+    """Set the byte order of files that do not record it.
+    https://pytorch.org/docs → torch.serialization.set_default_load_endianness
+    """
     if not isinstance(endianness, LoadEndianness) and endianness is not None:
         raise TypeError("Invalid argument type in function set_default_load_endianness")
     options.endianness = endianness
 
 
 def get_crc32_options() -> bool:
-    """Whether checksums are compared when a file is read. https://pytorch.org/docs → torch.serialization.get_crc32_options"""
+    """Return True if checksums are verified when a file is read.
+    https://pytorch.org/docs → torch.serialization.get_crc32_options
+    """
     return options.crc32
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
-    """Compare checksums, or not; they are always written. https://pytorch.org/docs → torch.serialization.set_crc32_options"""
+    """Set whether checksums are verified on reading; they are always written.
+    https://pytorch.org/docs → torch.serialization.set_crc32_options
+    """
     options.crc32 = bool(compute_crc32)
 
 
 def get_default_mmap_options() -> int:
-    """mmap.MAP_PRIVATE, or MAP_SHARED: writing to a mapped tensor writes the file. https://pytorch.org/docs → torch.serialization.get_default_mmap_options"""
+    """Return mmap.MAP_PRIVATE, or MAP_SHARED, under which writes to a mapped tensor change the file.
+    https://pytorch.org/docs → torch.serialization.get_default_mmap_options
+    """
     return options.mmap_flags
 
 
 class _Setting:
-    """A setting that holds from now on, or until the end of a `with` block."""
+    """Sets an option from construction on; as a context manager, until the block ends."""
 
     _of: Any = options
     _name: str
@@ -78,14 +88,16 @@ class _Setting:
         setattr(self._of, self._name, value)
 
     def __enter__(self) -> None:
-        """The constructor has done it."""
+        """Do nothing: the constructor has set the option."""
 
     def __exit__(self, *exception: Any) -> None:
         setattr(self._of, self._name, self._before)
 
 
 class set_default_mmap_options(_Setting):
-    """Whether mapped files are written to. https://pytorch.org/docs → torch.serialization.set_default_mmap_options"""
+    """Sets the flags of memory maps: MAP_SHARED lets writes to a mapped tensor change the file, MAP_PRIVATE does not.
+    https://pytorch.org/docs → torch.serialization.set_default_mmap_options
+    """
 
     _name = "mmap_flags"
 
@@ -96,7 +108,9 @@ class set_default_mmap_options(_Setting):
 
 
 class skip_data(_Setting):
-    """In a `with` block: files are read and written without the contents of storages: zeros. https://pytorch.org/docs → torch.serialization.skip_data"""
+    """A context manager in which files are read and written without the contents of storages, as zeros.
+    https://pytorch.org/docs → torch.serialization.skip_data
+    """
 
     _of, _name = own, "skip"
 

@@ -1,4 +1,4 @@
-"""The pickle of an object with its tensors, in PyTorch's words, and the storages that it refers to."""
+"""Pickle an object with its tensors under PyTorch's names, and collect the storages that the pickle refers to."""
 from __future__ import annotations
 
 import io
@@ -25,13 +25,13 @@ from ._rebuild import OURS
 
 
 class Global:
-    """A name that PyTorch gives to something, to be written as it is."""
+    """A global name of PyTorch, to be written unchanged."""
 
     def __init__(self, module: str, name: str) -> None:
         self.module, self.name = module, name
 
     def __call__(self) -> None:
-        """Callable, since pickle wants that of what it is to write as a function."""
+        """Do nothing; pickle requires functions to be callable."""
 
 
 TENSOR_V2, TENSOR_V3 = Global("torch._utils", "_rebuild_tensor_v2"), Global("torch._utils", "_rebuild_tensor_v3")
@@ -44,7 +44,7 @@ BY_SIZE = {name: DTYPES[name].itemsize for name in BY_DTYPE}
 
 
 class Reference:
-    """A storage in the file: what the persistent id tells of it."""
+    """A storage in the file: the parts of its persistent id."""
 
     def __init__(self, *parts: Any) -> None:
         self.id = "storage", *parts
@@ -58,10 +58,10 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
     def __init__(self, file: Any, protocol: int, legacy: bool = False) -> None:
         super().__init__(file, protocol)
         self._legacy = legacy
-        self.storages: list[Any] = []       # their bytes
-        self.sizes: list[int] = []          # of their elements
-        self._references: dict[Any, Reference] = {}                 # where a block lies → its reference
-        self._kinds: dict[Any, tuple[StorageType, Any]] = {}        # its address → its type, and the array, which is kept alive
+        self.storages: list[Any] = []       # bytes of each storage
+        self.sizes: list[int] = []          # sizes of their elements
+        self._references: dict[Any, Reference] = {}                 # address of a block → its reference
+        self._kinds: dict[Any, tuple[StorageType, Any]] = {}        # address of a block → its type, and the array, kept alive
         self._empty = count(1)
         self._globals: dict[StorageType, Global] = {}
 
@@ -100,7 +100,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
         try:
             super().save_global(obj, name)
         except pickle.PicklingError:
-            pickle.dumps(obj)       # raises the error that programs know
+            pickle.dumps(obj)       # raises pickle's own error
             raise
 
     def _save_name(self, obj: Any) -> None:
@@ -140,7 +140,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
         return (TENSOR_V2, common) if kind is not UNTYPED else (TENSOR_V3, (*common, tensor.dtype))
 
     def _reference(self, line: Any, host: Any, kind: StorageType, place: str) -> Reference:
-        """The reference to a block of bytes, which lies on a device as a line, and is on the host."""
+        """Return the reference to a block of bytes: `line` is the block on its device, `host` its copy in main memory."""
         start = (place, address(line)) if line.size else ("empty", next(self._empty))
         if self._kinds.setdefault(start, (kind, line))[0] is not kind:
             raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
@@ -157,7 +157,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
 
 
 def _block(tensor: Any) -> tuple[Any, int, tuple[int, ...]]:
-    """(the block of memory that a tensor lies in; the tensor's offset and strides in it, in elements)."""
+    """Return (the block of memory of a tensor; the tensor's offset and strides in it, in elements)."""
     memory = shared(tensor).memory
     if line_of(memory) is not None and memory.nbytes % tensor.array.itemsize == 0:
         return memory, tensor.storage_offset(), tensor.stride()
@@ -166,7 +166,7 @@ def _block(tensor: Any) -> tuple[Any, int, tuple[int, ...]]:
 
 
 def pickler_of(module: Any) -> type[Pickler]:
-    """The pickler that also writes what the pickler of a module knows how to write, if that one is written in Python."""
+    """Return a Pickler that also inherits from the module's pickler, if that is written in Python."""
     base = module.Pickler
     if not isinstance(base, type) or not issubclass(base, pickle._Pickler):  # type: ignore[attr-defined]
         return Pickler
@@ -174,7 +174,7 @@ def pickler_of(module: Any) -> type[Pickler]:
 
 
 def pickled(obj: Any, protocol: int, legacy: bool = False, module: Any = pickle) -> tuple[bytes, list[Any], list[int]]:
-    """(the pickle, the bytes of each storage, the sizes of their elements)."""
+    """Return (the pickle, the bytes of each storage, the sizes of their elements)."""
     buffer = io.BytesIO()
     writer = pickler_of(module)(buffer, protocol, legacy)
     writer.dump(obj)

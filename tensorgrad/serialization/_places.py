@@ -1,4 +1,4 @@
-"""Where the storages of a file go: `map_location`, and the places that a program registers."""
+"""Devices of the storages in a file: `map_location`, and devices that a program registers."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -15,7 +15,9 @@ NO_CUDA = ("Attempting to deserialize object on a CUDA device but torch.cuda.is_
 
 
 def validate_cuda_device(location: Any) -> int:
-    """The index of a CUDA device that is there; RuntimeError says which is not. https://pytorch.org/docs → torch.serialization.validate_cuda_device"""
+    """Return the index of a CUDA device. RuntimeError if it does not exist.
+    https://pytorch.org/docs → torch.serialization.validate_cuda_device
+    """
     from .. import cuda
     index = Device(location).index or 0
     if not cuda.is_available():
@@ -47,14 +49,14 @@ registry: list[tuple[Any, Callable[[Any], str | None], Callable[[Any, str], Any]
 
 
 def register_package(priority: int, tagger: Callable[[Any], str | None], deserializer: Callable[[Any, str], Any]) -> None:
-    """Tell how storages of a kind of device are named in files, and how they get there; low priorities come first.
-    https://pytorch.org/docs → torch.serialization.register_package"""
+    """Register how files name storages of a kind of device, and how those are moved to it; lower priorities are
+    tried first. https://pytorch.org/docs → torch.serialization.register_package"""
     registry.append((priority, tagger, deserializer))
     registry.sort(key=lambda entry: entry[0])
 
 
 def location_tag(storage: Any) -> str:
-    """The name of a storage's place in a file. https://pytorch.org/docs → torch.serialization.location_tag"""
+    """Return the name of a storage's device in files. https://pytorch.org/docs → torch.serialization.location_tag"""
     for _, tagger, _ in registry:
         place = tagger(storage)
         if place:
@@ -63,7 +65,9 @@ def location_tag(storage: Any) -> str:
 
 
 def default_restore_location(storage: Any, location: str) -> Any:
-    """The storage in the place that a file names. https://pytorch.org/docs → torch.serialization.default_restore_location"""
+    """Move a storage to the device that a file names.
+    https://pytorch.org/docs → torch.serialization.default_restore_location
+    """
     for _, _, deserializer in registry:
         placed = deserializer(storage, location)
         if placed is not None:
@@ -72,7 +76,7 @@ def default_restore_location(storage: Any, location: str) -> Any:
 
 
 class Location:
-    """`map_location`: where storages go."""
+    """Applies `map_location` to storages."""
 
     def __init__(self, given: Any) -> None:
         if given is not None and not isinstance(given, (str, Device, dict)) and not callable(given):
@@ -80,7 +84,7 @@ class Location:
         self.given = given
 
     def place(self, storage: UntypedStorage, place: str) -> UntypedStorage:
-        """The storage, where it is to go."""
+        """Return the storage on its device."""
         given = self.given
         if callable(given) and not isinstance(given, (str, Device)):
             moved = trusting(given, storage, place)

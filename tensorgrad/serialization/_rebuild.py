@@ -1,4 +1,4 @@
-"""The functions and classes that any file may name, each checking what it is given."""
+"""The functions and classes that any file may name; each checks its arguments."""
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
@@ -35,13 +35,13 @@ def _tensor_v3(storage: Any, offset: Any, size: Any, stride: Any, requires_grad:
 
 
 def _meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Any:
-    """A tensor of the device 'meta', which has no values."""
+    """Return a tensor of the device 'meta', which has no values."""
     check_bounds(0, size, stride, LARGEST)
     if type(dtype) is not Dtype:
         raise Refused("a tensor's dtype is malformed")
     try:
         made = empty_strided(size, stride, dtype=dtype, device="meta")
-    except (MemoryError, ValueError):       # a meta tensor takes no memory, but addresses
+    except (MemoryError, ValueError):       # a meta tensor takes address space, though no memory
         raise Refused(f"there are no addresses for a meta tensor of size {list(size)} and stride {list(stride)}") from None
     return _requiring(made, requires_grad)
 
@@ -71,7 +71,7 @@ def _parameter_with_state(data: Any, requires_grad: Any, hooks: Any, state: Any)
 
 
 def _of_type(function: Any, kind: Any, arguments: Any, state: Any) -> Any:
-    """A tensor with attributes, or of a class derived from Tensor."""
+    """Rebuild a tensor with attributes, or of a subclass of Tensor."""
     if not isinstance(function, Name) or function.function not in RECIPES or not isinstance(arguments, tuple):
         raise Refused("a tensor's recipe is malformed")
     tensor = function.function(*arguments)
@@ -87,7 +87,7 @@ def _of_type(function: Any, kind: Any, arguments: Any, state: Any) -> Any:
 
 
 def of_any_type(function: Any, kind: Any, arguments: Any, state: Any) -> Any:
-    """The same in a file that is trusted, whatever class it names."""
+    """Like `_of_type`, for trusted files, which may name any class."""
     tensor = function(*arguments)
     if type(tensor) is not kind:
         tensor = tensor.as_subclass(kind)
@@ -112,11 +112,11 @@ def _check_tensor(value: Any) -> None:
         raise Refused("a tensor is expected here")
 
 
-OURS = ("_hooks_at_rest", "_grad_dtype")       # what this package keeps among a tensor's attributes
+OURS = ("_hooks_at_rest", "_grad_dtype")       # this package's own entries among a tensor's attributes
 
 
 def attributes_of(state: Any) -> dict[str, Any]:
-    """The attributes that a file gives a tensor or an OrderedDict."""
+    """Return the checked attributes that a file gives a tensor or an OrderedDict."""
     if state is None:
         return {}
     if type(state) is not dict or any(type(key) is not str or key.startswith("__") or key in OURS for key in state):
@@ -206,13 +206,13 @@ CALLABLE: dict[tuple[str, str], Callable[..., Any]] = {
 VALUES: dict[tuple[str, str], Any] = {**STORAGE_TYPES, ("torch", "Tensor"): Tensor, ("torch.nn.parameter", "Parameter"): Parameter,
                                       ("torch.nn", "Parameter"): Parameter, **{tuple(name.rsplit(".", 1)): kind for name, kind in TYPES.items()},
                                       **{("torch", name): value for name, value in DTYPES.items() if not name.startswith("_")}}
-# What stands for PyTorch's names in a file that is trusted.
+# PyTorch's names in trusted files, and their replacements.
 ALLOWED: dict[tuple[str, str], Any] = {key: f for key, f in CALLABLE.items() if key[0].startswith(("torch._", "torch.serialization"))} | {
     **STORAGE_TYPES, ("torch._tensor", "_rebuild_from_type_v2"): of_any_type}
 
 
 def module_of(module: str, name: str) -> Any:
-    """The class or function of this package that PyTorch's (module, name) stands for; None if it is not PyTorch's."""
+    """Return this package's class or function for PyTorch's (module, name); None if the module is not PyTorch's."""
     if module != "torch" and not module.startswith("torch."):
         return None
     if (module, name) in ALLOWED:

@@ -1,4 +1,4 @@
-"""Storages of a file, and the tensors that are made of them, with every bound checked first."""
+"""Storages of a file, and tensors on them; all bounds are checked first."""
 from __future__ import annotations
 
 import sys
@@ -37,7 +37,7 @@ class Records:
         check_version(archive)
 
     def of_persistent_id(self, pid: Any) -> TypedStorage:
-        """The storage that a pickle refers to: ('storage', type, key, place, number of elements)."""
+        """Return the storage that a pickle refers to: ('storage', type, key, place, number of elements)."""
         kind, key, place, count = checked_id(pid, 5)
         element = element_of(kind)
         need, have = count * element.itemsize, self._archive.size(f"data/{key}")
@@ -63,7 +63,7 @@ class Records:
 
 
 def check_version(archive: Any) -> None:
-    """RuntimeError for an archive of a time to come, or of none."""
+    """Raise RuntimeError for an archive of a newer version, or without a version."""
     text = bytes(archive.read("version")) if archive.size("version") < 20 else b"?"
     try:
         version = int(text)
@@ -75,7 +75,7 @@ def check_version(archive: Any) -> None:
 
 
 def checked_id(pid: Any, length: int) -> tuple[StorageType, str, str, int]:
-    """The parts of a persistent id that is what it has to be."""
+    """Return the parts of a persistent id. Refused if it is invalid."""
     if not isinstance(pid, tuple) or not length <= len(pid) <= 6 or type(pid[0]) is not str or pid[0] != "storage":
         raise Refused(f"persistent ids are of storages only, this is {type(pid).__name__}")
     kind, key, place, count = pid[1:5]
@@ -87,12 +87,13 @@ def checked_id(pid: Any, length: int) -> tuple[StorageType, str, str, int]:
 
 
 def element_of(kind: StorageType) -> Dtype:
-    """The dtype of the elements."""
+    """Return the dtype of the elements."""
     return DTYPES[kind.element or "uint8"]  # type: ignore[no-any-return]
 
 
 def check_bounds(offset: Any, size: Any, stride: Any, count: int) -> None:
-    """Refuse what is no tensor in a storage of `count` elements: anything but counts, and elements before its beginning or behind its end."""
+    """Refuse an invalid tensor in a storage of `count` elements: arguments that are no counts, and elements outside
+    of the storage."""
     if type(offset) is not int or not all(isinstance(numbers, tuple) and len(numbers) <= MOST_AXES and all(type(n) is int for n in numbers)
                                           for numbers in (size, stride)) or len(size) != len(stride):
         raise Refused("offset, size and stride of a tensor are integers, one size and one stride for each of at most 64 axes")
@@ -104,7 +105,10 @@ def check_bounds(offset: Any, size: Any, stride: Any, count: int) -> None:
 
 
 def tensor_of(typed: Any, offset: Any, size: Any, stride: Any, element: Any = None, bits: Any = None) -> Any:
-    """A tensor in a storage. Refused unless every element of it lies there. bits: whether it is the conjugate or the negative of what lies there."""
+    """Return a tensor in a storage. Refused unless the storage has all its elements.
+
+    bits: flags of a conjugate or negative view.
+    """
     if type(typed) is not TypedStorage:
         raise Refused("a tensor is made of a storage")
     dtype, untyped = typed.dtype if element is None else element, typed._untyped_storage
@@ -122,14 +126,17 @@ def tensor_of(typed: Any, offset: Any, size: Any, stride: Any, element: Any = No
     if not all(size):
         view = array[:0].reshape(size)
     elif isinstance(array, np.ndarray):
-        view = np.ndarray(size, array.dtype, untyped._line, offset * array.itemsize, [s * array.itemsize for s in stride])      # it checks the bounds again
+        view = np.ndarray(size, array.dtype, untyped._line, offset * array.itemsize, [s * array.itemsize for s in stride])      # NumPy checks the bounds again
     else:
         view = type(storage).xp.as_strided(array, size=size, stride=stride, offset=offset, layout=None, length=array.size)
     return wrap(view, storage)
 
 
 def _turned(typed: Any, dtype: Any, bits: Any) -> Any:
-    """The conjugate or the negative of a storage, made once. PyTorch writes such tensors as what they are of, with a bit that says so."""
+    """Return the conjugate or the negative of a storage, made once.
+
+    PyTorch writes such tensors as their base, with a bit set.
+    """
     if type(bits) is not dict or any(key not in ("conj", "neg") or type(value) is not bool for key, value in bits.items()):
         raise Refused("a tensor's metadata are malformed")
     if getattr(typed, "unread", False):
@@ -144,7 +151,7 @@ def _turned(typed: Any, dtype: Any, bits: Any) -> Any:
 
 
 def _only_bools(untyped: UntypedStorage) -> None:
-    """A bool of another value than 0 and 1 is undefined behaviour in C."""
+    """Refuse bools other than 0 and 1, which are undefined behaviour in C."""
     host = untyped._host()
     if host.size and int(host.max()) > 1:
         untyped.copy_(UntypedStorage._over((host != 0).view(np.uint8)))

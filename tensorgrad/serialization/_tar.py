@@ -24,12 +24,12 @@ TENSOR_TYPES = {("torch", name.replace("Storage", "Tensor")): StorageType("torch
 
 
 def is_tar(head: bytes) -> bool:
-    """Whether a file that begins like this is a tar archive."""
+    """Return True if a file with this beginning is a tar archive."""
     return len(head) >= BLOCK and head[257:262] == b"ustar"
 
 
 def read(file: Any, location: Location, unpickle: Any) -> Any:
-    """The object. unpickle: the function that reads a pickle and runs it, None to run nothing."""
+    """Read the object. unpickle: the function that reads a pickle and runs its code, None for the restricted reader."""
     members = _members(file)
     if missing := {"storages", "tensors", "pickle"} - members.keys():
         raise damaged(f"the tar archive has no member {sorted(missing)[0]}")
@@ -53,7 +53,7 @@ def _reader(data: bytes, location: Location, unpickle: Any) -> Reader:
 
 
 def _members(file: Any) -> dict[str, bytes]:
-    """The plain files of a tar archive."""
+    """Return the regular files of a tar archive by name."""
     members: dict[str, bytes] = {}
     start = file.tell()
     left = file.seek(0, 2) - start

@@ -1,8 +1,8 @@
-"""A reader of pickles that runs nothing: it knows the opcodes that files of tensors are made of, and the few names that they may use.
+"""A reader of pickles that runs no code: it knows only the opcodes and names that files of tensors need.
 
-A name that is not on the list is refused; it is never imported. Only lists are appended to, only dicts get items, and
-only OrderedDicts and the program's own classes get a state. Nothing recurses into what the file holds, and nothing takes
-more time or memory than in proportion to its length: what is a key is small, and few keys collide.
+A name that is not on the list is refused, and never imported. Only lists are appended to, only dicts get items, and
+only OrderedDicts and the program's own classes get a state. Nothing recurses into the file's objects, and time and
+memory are at most proportional to its length: keys are small, and few keys collide.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_MEMOS = 10_000_000
 
 
 def unsafe_names(data: bytes) -> list[str]:
-    """The names in a pickle that are refused."""
+    """Return the names in a pickle that are refused."""
     import pickletools
     names: set[tuple[str, str]] = set()
     texts: list[str] = []
@@ -42,18 +42,18 @@ def unsafe_names(data: bytes) -> list[str]:
 
 
 class RestrictedUnpickler:
-    """Reads one pickle from a file. longest: the length of the file; names: what it may name besides what any file may."""
+    """Reads a pickle from a file. longest: the length of the file; names: allowed names besides those for any file."""
 
     def __init__(self, file: Any, persistent_load: Callable[[Any], Any], longest: int, names: dict[tuple[str, str], Any] | None = None) -> None:
         self._read, self._readline, self._persistent_load, self._longest, self._names = file.read, file.readline, persistent_load, longest, names or {}
         self._stack: list[Any] = []
-        self._below: list[list[Any]] = []       # what lies below each mark
+        self._below: list[list[Any]] = []       # the stack below each mark
         self._memo: dict[int, Any] = {}
         self._keys = Keys()
         self._copied = 0
 
     def load(self) -> Any:
-        """The object."""
+        """Read the object."""
         opcodes = self._opcodes
         try:
             while True:
@@ -121,7 +121,7 @@ class RestrictedUnpickler:
             raise Refused(reason)
         full = full.removeprefix("builtins.")[:200]
         said = f"Unsupported global: GLOBAL {full} was not an allowed global by default."
-        if not all(map(str.isidentifier, full.split("."))):      # nobody is to paste the file's code into a program
+        if not all(map(str.isidentifier, full.split("."))):      # do not quote code of the file, which somebody might paste into a program
             raise Refused(said)
         raise Unlisted(f"{said} Please use `torch.serialization.add_safe_globals([{full}])` or the "
                        f"`torch.serialization.safe_globals([{full}])` context manager to allowlist this global if you "
@@ -142,18 +142,21 @@ class RestrictedUnpickler:
             raise Refused(f"Trying to execute an unsupported function: {_called(function)}")
 
     def _called(self, function: Any, arguments: tuple[Any, ...]) -> Any:
-        """The result of a call."""
+        """Return the result of a call."""
         if function in COPYING and arguments:
             self._charge(arguments[0])
         recipe, given = function, arguments
-        while recipe in STATEFUL and len(given) > 3:        # a recipe may hold another, with a state of its own
+        while recipe in STATEFUL and len(given) > 3:        # a recipe may contain another with its own state
             self._charge(given[3], LEAST_ATTRIBUTE)
             inner = isinstance(given[0], Name) and type(given[2]) is tuple
             recipe, given = (given[0].function, given[2]) if inner else (None, ())
         return function(*arguments)
 
     def _charge(self, copied: Any, nbytes: int = 1) -> None:
-        """What is copied is, all together, no more than twice what the file holds: it may name one text many times. nbytes: of an item, at least."""
+        """Refuse a file whose calls copy more than twice its length in all, since it may refer to a text many times.
+
+        nbytes: the least size of an item.
+        """
         for part in copied if type(copied) is tuple and len(copied) == 2 else (copied,):
             self._copied += len(part) * nbytes if isinstance(part, (str, bytes, list, tuple, dict)) else 0
         if self._copied > 2 * self._longest:
@@ -257,7 +260,7 @@ def _number(self: Any, layout: str) -> Any:
 
 
 def _called(thing: Any) -> str:
-    """What a thing is called. It is not shown: the file made it, and may have made it very large."""
+    """Return an object's name or type for messages, not its repr, which the file may have made very large."""
     name: str = thing.name if isinstance(thing, Name) else thing.__qualname__ if isinstance(thing, type) else f"a {type(thing).__name__}"
     return name
 

@@ -1,4 +1,4 @@
-"""Networks as graphs of symbols: shapes are worked out while a model is built, and nobody counts them by hand."""
+"""Networks as graphs of symbols, whose shapes are inferred while a model is built."""
 from . import config, graph_algorithms, model_tools, useful_layers
 from .config import optimize_module_calls
 from .data import SymbolicCallable, SymbolicData, SymbolicTensor

@@ -1,7 +1,7 @@
-"""Tensors that have a shape and a dtype, and no numbers; and the shapes that a function gives, worked out on those.
+"""Blank tensors, which have a shape and a dtype but no values, and the shapes of results inferred from them.
 
-A size that is not known, such as that of the batch, is written None. A function then runs in two worlds, where the unknown sizes have different
-values: what comes out differently depends on them, and is unknown, too.
+None is an unknown size, such as the batch's. A function runs in two worlds that give unknown sizes different values: a
+size of the result that differs between the worlds is unknown, too.
 """
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from .nesting import leaves, mapped
 
 __all__ = ["SIZES", "NoValues", "blank", "blank_like", "infer", "is_blank", "merge", "quietly"]
 
-SIZES = 2, 4, 1         # what unknown sizes are in the worlds. (Even, for what halves; more than one, for statistics over a batch; the third for what
-#                         goes with other sizes, such as a sum with eight rows.)
+SIZES = 2, 4, 1         # the values of unknown sizes in the worlds: even, for code that halves them; above one, for statistics over a batch; 1 as the
+#                         third, because it broadcasts with any size, such as in a sum with eight rows
 
 
 def blank(shape: Any, dtype: Any = None, world: int = 0) -> Any:
-    """A tensor without numbers; unknown sizes are those of the world.
+    """Return a blank tensor; unknown sizes take the world's value.
 
     >>> from tensorgrad.symbolic.blank import blank
     >>> image = blank((None, 3, 8, 8))
@@ -41,12 +41,12 @@ def blank(shape: Any, dtype: Any = None, world: int = 0) -> Any:
 
 
 def is_blank(value: Any) -> bool:
-    """Whether a value is a tensor without numbers."""
+    """Return True for a blank tensor."""
     return isinstance(value, TensorBase) and value._storage.hollow and type(value._storage) is SymbolStorage
 
 
 def blank_like(tree: Any) -> Any:
-    """The same nest of lists, tuples and dicts, with tensors without numbers in the places of those that have some.
+    """Return the nest of lists, tuples and dicts with each tensor replaced by a blank one of its shape and dtype.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.symbolic.blank import blank_like
@@ -61,9 +61,10 @@ def blank_like(tree: Any) -> Any:
 
 @contextmanager
 def quietly(*modules: Any) -> Iterator[None]:
-    """In a `with` block, running these modules leaves no trace: buffers and random generators stay as they are, nothing is recorded on the tape.
+    """A context manager in which running these modules has no side effects: buffers and random generators are kept, the
+    tape records nothing.
 
-    Writes of what has no numbers, to tensors that have some, are dropped.
+    Writes of blank tensors to tensors with values are dropped.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.symbolic.blank import blank, quietly
@@ -85,7 +86,7 @@ def quietly(*modules: Any) -> Iterator[None]:
 
 
 def behind(function: Any) -> list[Any]:
-    """The modules that a call runs: the function itself, the one whose method it is, those in its closure."""
+    """Return the modules that a call may run: the function itself, the owner of the method, modules in its closure."""
     if isinstance(function, Module):
         return [function]
     cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if cell != CellType()]
@@ -93,7 +94,8 @@ def behind(function: Any) -> list[Any]:
 
 
 class Kept:
-    """What a module holds that running it may change: the values of its buffers, and attributes in whose place blanks may come."""
+    """Saves a module's state that a run may change, to restore it: values of buffers, attributes that blanks may
+    replace."""
 
     __slots__ = ("module", "buffers", "attributes")
 
@@ -119,7 +121,7 @@ DATES = "written", "rebased", "version", "dates"
 
 
 class Contents:
-    """What a tensor holds, and the dates of the writes to it."""
+    """Saves a tensor's values and its storage's version counters, to restore them."""
 
     __slots__ = ("tensor", "array", "storage", "values", "dates")
 
@@ -128,7 +130,7 @@ class Contents:
         self.values, self.dates = tensor.array.copy(), {name: getattr(tensor._storage, name) for name in DATES}
 
     def restore(self) -> None:
-        """Put everything back, if there was a write."""
+        """Restore the values and counters, if there was a write."""
         self.tensor.array, self.tensor._storage = self.array, self.storage
         if self.storage.version != self.dates["version"]:
             self.storage.assign(self.array, self.values)
@@ -140,15 +142,16 @@ class Contents:
 
 
 def is_shape(value: Any) -> bool:
-    """Whether a value is a shape: a tuple of sizes, some of which may be unknown."""
+    """Return True for a shape: a tuple of sizes, some of which may be None."""
     return isinstance(value, tuple) and not hasattr(value, "_fields") and all(n is None or isinstance(n, int) and not isinstance(n, bool) for n in value)
 
 
 def infer(function: Any, *shapes: Any, dtype: Any = None, **kwargs: Any) -> Any:
-    """The shapes of what a module or function gives for tensors of these shapes, which may be nested in lists, tuples and dicts.
+    """Return the shapes of the results of a module or function for tensors of these shapes, nested in lists, tuples and
+    dicts.
 
-    None is a size that is not known. `dtype` is that of all tensors, or nested as the shapes are, one structure for each of them. Nothing is computed
-    and nothing changes, unless the function looks at values: then it runs on zeros.
+    None is an unknown size. `dtype` is one dtype for all tensors, or a structure nested like the shapes. Nothing is
+    computed and nothing changes, unless the function reads values: then it runs on zeros.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.symbolic.blank import infer
@@ -169,7 +172,7 @@ def infer(function: Any, *shapes: Any, dtype: Any = None, **kwargs: Any) -> Any:
 
 
 def unknown(shapes: Any) -> bool:
-    """Whether a size is not known."""
+    """Return True if any size in a nest of shapes is None."""
     if is_shape(shapes):
         return None in shapes
     return isinstance(shapes, (list, tuple, dict)) and any(map(unknown, shapes.values() if isinstance(shapes, dict) else shapes))
@@ -189,7 +192,7 @@ def tensors_of(make: Any, shapes: Any, dtype: Any) -> Any:
 
 
 def run(function: Any, shapes: Any, kinds: Any, kwargs: Any, world: int) -> Any:
-    """What the function gives in a world: for blanks, or where it looks at values, for zeros."""
+    """Return the function's result in a world: for blanks, or for zeros if it reads values."""
     def zeros(shape: Any, kind: Any) -> Any:
         return tg.zeros([SIZES[world] if n is None else n for n in shape], dtype=kind)
 
@@ -204,7 +207,8 @@ def run(function: Any, shapes: Any, kinds: Any, kwargs: Any, world: int) -> Any:
 
 
 def merge(first: Any, second: Any) -> Any:
-    """The shapes of results from two worlds: None where the sizes differ. What is no tensor is returned as it is.
+    """Return the shapes of results from two worlds, None where the sizes differ; leaves that are no tensors pass
+    through.
 
     >>> from tensorgrad.symbolic.blank import blank, merge
     >>> merge([blank((None, 3)), "x"], [blank((None, 3), world=1), "x"])

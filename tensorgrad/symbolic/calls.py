@@ -1,4 +1,4 @@
-"""What happens on the way to a node: something is called, with arguments in which other nodes may stand at any depth."""
+"""Deferred calls: a target with arguments that contain nodes at any depth."""
 from __future__ import annotations
 
 import operator
@@ -42,23 +42,23 @@ class Call:
     kwargs: dict[str, Any] = field(default_factory=dict)
 
     def leaves(self) -> Iterator[Any]:
-        """All that stands in the arguments, from left to right."""
+        """Yield the leaves of the arguments, from left to right."""
         for value in (*self.args, *self.kwargs.values()):
             yield from leaves(value)
 
     def filled(self, function: Callable[[Any], Any]) -> Call:
-        """The call with each of its leaves replaced."""
+        """Return the call with `function(leaf)` in place of each leaf."""
         return Call(self.target, tuple([mapped(function, a) for a in self.args]), {k: mapped(function, v) for k, v in self.kwargs.items()})
 
     def run(self) -> Any:
         return self.target(*self.args, **self.kwargs)
 
     def modules(self) -> list[Module]:
-        """The modules that take part."""
+        """Return the modules among the target and the arguments."""
         return [m for m in (self.target, *self.leaves()) if isinstance(m, Module)]
 
     def title(self) -> str:
-        """What the step is called in summaries and pictures."""
+        """Return the step's name in summaries and pictures."""
         target = self.target
         if isinstance(target, Module):
             return str(target._get_name()).replace(".", "_")

@@ -1,4 +1,4 @@
-"""The `forward` that a model runs, from source: graph/source.py writes it, and layers in a row, each on the result of the one before, become a loop."""
+"""Generate a model's `forward` as source, by graph/source.py; chains of layers become loops."""
 from __future__ import annotations
 
 import builtins
@@ -16,7 +16,7 @@ GLOBAL_HOOKS = _global_forward_pre_hooks, _global_forward_hooks, _global_backwar
 
 
 class Runnable(Writer):
-    """The source that a model runs. Names that are not its own are in `namespace`."""
+    """The source that a model runs. `namespace` has its global names."""
 
     def __init__(self, program: Graph, layers: Any, shortest_loop: int) -> None:
         super().__init__(program)
@@ -61,7 +61,7 @@ class Runnable(Writer):
         return {step: run for step, run in found.items() if run[0] >= self.shortest_loop}
 
     def source(self) -> str:
-        """The whole function."""
+        """Return the source of the function."""
         body = self.body()
         if any("layer" in line for line in body):
             body = ["layers = callables(self)", *body]
@@ -69,7 +69,7 @@ class Runnable(Writer):
 
 
 def callables(model: Module) -> list[Any]:
-    """The layers of a model, in order, as what is quickest to call: the method `forward` of those that nobody listens to."""
+    """Return the layers of a model in order, as their fastest callables: the method `forward` of layers without hooks."""
     layers = model._modules.values()
     if GLOBAL_HOOKS[0] or GLOBAL_HOOKS[1] or GLOBAL_HOOKS[2] or GLOBAL_HOOKS[3]:
         return list(layers)

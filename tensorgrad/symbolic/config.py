@@ -8,7 +8,8 @@ from typing import Any
 
 
 def read_from_env(name: str, default: Any) -> Any:
-    """The value of a setting: the literal in the environment, or the default. ValueError for what is no literal of the default's type.
+    """Return a setting: the literal in the environment, or the default. ValueError unless it is a literal of the
+    default's type.
 
     >>> read_from_env("NO_SUCH_SETTING", 50)
     50
@@ -25,21 +26,21 @@ def read_from_env(name: str, default: Any) -> Any:
     return default
 
 
-CODEGEN_BY_DEFAULT = read_from_env("CODEGEN_BY_DEFAULT", True)                 # whether models run from generated source
-CODEGEN_MIN_LOOP_LENGTH = read_from_env("CODEGEN_MIN_LOOP_LENGTH", 50)         # layers in a row from which on the source has a loop
-API_2_ENABLED_BY_DEFAULT = read_from_env("API_2_ENABLED_BY_DEFAULT", True)     # whether layer(x) is a way to write x(layer)
+CODEGEN_BY_DEFAULT = read_from_env("CODEGEN_BY_DEFAULT", True)                 # True: models run from generated source
+CODEGEN_MIN_LOOP_LENGTH = read_from_env("CODEGEN_MIN_LOOP_LENGTH", 50)         # repeated layers from this number on become a loop in the source
+API_2_ENABLED_BY_DEFAULT = read_from_env("API_2_ENABLED_BY_DEFAULT", True)     # True: layer(x) means x(layer)
 _layer_calls = API_2_ENABLED_BY_DEFAULT
 
 
 def check_layer_calls(module: Any) -> None:
-    """TypeError for `layer(x)` while that is switched off."""
+    """Raise TypeError for `layer(x)` while it is disabled."""
     if not _layer_calls:
         raise TypeError(f"{type(module).__name__} was called with a node of a graph, and calls of layers are switched off: write x(layer), or switch them on "
                         "with symbolic.config.enable_symbolic_api_2()")
 
 
 def is_symbolic_api_2_enabled() -> bool:
-    """Whether `layer(x)` adds a layer to the graph, as `x(layer)` always does."""
+    """Return True if `layer(x)` adds a layer to the graph, as `x(layer)` always does."""
     return _layer_calls
 
 
@@ -50,7 +51,7 @@ def enable_symbolic_api_2() -> None:
 
 
 def disable_symbolic_api_2() -> None:
-    """Let `layer(x)` be an error, as where it cannot be what was meant."""
+    """Make `layer(x)` raise TypeError, to catch a node passed by mistake."""
     global _layer_calls
     _layer_calls = False
 
@@ -59,11 +60,14 @@ enable_symbolic_api_2_for_new_modules, disable_symbolic_api_2_for_new_modules = 
 
 
 def optimize_module_calls() -> None:
-    """Nothing, for programs that call it: modules know nodes by themselves, and their calls carry no wrapper that could be taken off."""
+    """Do nothing; kept for programs that call it.
+
+    Modules handle nodes themselves, without a wrapper that could be removed.
+    """
 
 
 class SymbolicAPI2ContextManager:
-    """In a `with` block, `layer(x)` adds layers to the graph; afterwards it does what it did before.
+    """A context manager in which `layer(x)` adds layers to the graph; it restores the setting afterwards.
 
     >>> from tensorgrad.symbolic import config
     >>> with config.SymbolicAPI2ContextManager():

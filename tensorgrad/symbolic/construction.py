@@ -11,13 +11,15 @@ from .. import nn, random
 from ..nn import Module
 from ..nn.parameter import is_lazy
 
-OTHERWISE = {(nn.MultiheadAttention, "bias"): "in_proj_bias", (nn.MultiheadAttention, "add_bias_kv"): "bias_k"}      # what tells of an argument
+OTHERWISE = {(nn.MultiheadAttention, "bias"): "in_proj_bias", (nn.MultiheadAttention, "add_bias_kv"): "bias_k"}      # the attribute that tells an argument
 
 
 def arguments_of(module: Module) -> dict[str, Any] | None:
-    """Keyword arguments that make a layer like this one, those at their defaults left out; None for classes, or layers, of which that cannot be told.
+    """Return the keyword arguments, without defaults, that construct a layer like this one; None if they cannot be read
+    back.
 
-    What was read is proved: a twin is built of it, without memory for its weights, and must be like the layer in all but these.
+    The arguments are verified: a twin constructed from them, without memory for its weights, must equal the layer in
+    all but its weights.
 
     >>> import tensorgrad as torch
     >>> arguments_of(torch.nn.Conv2d(3, 8, 3, padding=1, bias=False))
@@ -31,7 +33,7 @@ def arguments_of(module: Module) -> dict[str, Any] | None:
         if name in ("device", "dtype") or name.startswith("_"):
             continue
         value = getattr(module, OTHERWISE.get((cls, name), name), inspect.Parameter.empty)
-        if isinstance(default, bool) and (value is None or isinstance(value, tg.Tensor)):       # of a parameter, whether it is there
+        if isinstance(default, bool) and (value is None or isinstance(value, tg.Tensor)):       # a flag such as `bias`: is the parameter there?
             value = value is not None
         if value is inspect.Parameter.empty or isinstance(value, (tg.Tensor, Module)):
             if default is inspect.Parameter.empty:
@@ -45,7 +47,7 @@ def arguments_of(module: Module) -> dict[str, Any] | None:
         found["dtype"] = dtypes.pop()
     try:
         with tg.device("meta"), random.fork_rng(devices=[]), warnings.catch_warnings():
-            warnings.simplefilter("ignore")             # of parameters without elements
+            warnings.simplefilter("ignore")             # about parameters without elements
             twin = cls(**found)
     except Exception:
         return None
@@ -55,14 +57,14 @@ def arguments_of(module: Module) -> dict[str, Any] | None:
 @cache
 def parameters_of(cls: type) -> dict[str, Any]:
     """The parameters of a class's constructor, with their defaults."""
-    recurrent = issubclass(cls, nn.RNNBase) and cls is not nn.RNNBase       # their constructors hand everything on
+    recurrent = issubclass(cls, nn.RNNBase) and cls is not nn.RNNBase       # their constructors pass **kwargs on to RNNBase
     found = inspect.signature(cls.__mro__[1] if recurrent else cls).parameters.values()
     named = {p.name: p.default for p in found if p.kind is not p.VAR_KEYWORD and p.kind is not p.VAR_POSITIONAL and not (recurrent and p.name == "mode")}
     return named | {"nonlinearity": "tanh"} if cls is nn.RNN else named
 
 
 def alike(a: Module, b: Module) -> bool:
-    """Whether two modules differ in nothing but their weights, hooks and mode."""
+    """Return True if two modules differ in nothing but their weights, hooks and mode."""
     if type(a) is not type(b) or _traits(a) != _traits(b) or a._modules.keys() != b._modules.keys():
         return False
     return all(x is y is None or x is not None and y is not None and alike(x, y) for x, y in zip(a._modules.values(), b._modules.values(), strict=True))

@@ -1,9 +1,9 @@
-"""Nodes of a graph: values that are not there yet.
+"""Nodes of a graph: placeholders for values that are not computed yet.
 
-A node knows what it will be made of, and how: its parents, and a call of a layer or function on them. What it knows of its value comes from running that
-call on tensors without numbers (blank.py), so that shapes, dtypes and the structure of results are those of the operations themselves. A size that is
-not known, such as that of the batch, has two values in two worlds; the second world is entered when somebody asks which sizes depend on it. There is a
-third one, where it is 1: for what goes with some sizes only, such as a sum with eight rows.
+A node has parents, and a call of a layer or function on them. Shapes, dtypes and the structure of its value come from
+running that call on blank tensors (blank.py), hence from the operations themselves. An unknown size, such as the
+batch's, has different values in two worlds; the second world is evaluated when somebody asks which sizes depend on it.
+In a third world the size is 1, for operations that accept some sizes only, such as a sum with eight rows.
 """
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from .blank import merge
 from .calls import OPERATORS, Attribute, Call, Method, Unpack
 
 ABSENT: Any = object()
-OPERATOR_OF = {METHODS.get(dunder, dunder): function for function in OPERATORS if (dunder := f"__{function.__name__.strip('_')}__")}      # of Tensor's methods
+OPERATOR_OF = {METHODS.get(dunder, dunder): function for function in OPERATORS if (dunder := f"__{function.__name__.strip('_')}__")}      # of Tensor's dunders
 created = count(1)
 
 
 class SymbolicData:
-    """A value of a graph that is not there yet: the base of all nodes.
+    """The base of all nodes: a value of a graph that is not computed yet.
 
     Operators, attributes, methods, indices, unpacking and every function of the package give new nodes; so do layers, as `layer(x)` and as
     `x(layer)`. Nodes are compared by identity.
     """
 
     __slots__ = ("_call", "_parents", "_children", "_depth", "_order", "_known", "_values", "_root", "_family", "custom_name", "__weakref__")
-    __array_ufunc__ = None          # NumPy's arrays on the left leave operators to us
+    __array_ufunc__ = None          # makes a NumPy array on the left defer to our operators
     _kind: ClassVar[str] = "data"
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -51,7 +51,10 @@ class SymbolicData:
 
     @classmethod
     def _made(cls, call: Call | None, parents: tuple[SymbolicData, ...], known: bool, values: list[Any], name: str | None = None, kind: Any = None) -> Any:
-        """A node whose class follows its value, unless it is given. Tensors that come of a class of nodes are of that class."""
+        """Make a node whose class follows from its value, unless `kind` is given.
+
+        Tensors keep a subclass of their parents.
+        """
         family = parents[0]._family if parents else kind if kind is not None and kind._kind == "tensor" else SymbolicTensor
         value = values[0]
         if kind is None:
@@ -67,16 +70,16 @@ class SymbolicData:
             parent._children[node._order] = node
         return node
 
-    # ── what it is ────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── properties ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def parents(self) -> tuple[SymbolicData, ...]:
-        """The nodes that it is made of."""
+        """The nodes that the value is computed from."""
         return self._parents
 
     @property
     def children(self) -> tuple[SymbolicData, ...]:
-        """The nodes that are made of it, as far as anybody still holds them."""
+        """The live nodes that are computed from this one."""
         return () if self._children is None else tuple(node for _, node in sorted(self._children.items()))
 
     @property
@@ -86,22 +89,23 @@ class SymbolicData:
 
     @property
     def layer(self) -> Any:
-        """The layer, or function, whose result it is; None for an input."""
+        """The layer or function whose result the node is; None for an input."""
         return None if self._call is None else self._call.target
 
     @property
     def batch_size_known(self) -> bool:
-        """Whether all sizes are known."""
+        """True if all sizes are known."""
         return self._known
 
     @property
     def v(self) -> Any:
-        """An example of the value: computed, each time, from examples of the inputs. No random generator and no buffer is changed by that."""
+        """An example of the value, computed at each access from examples of the inputs; random generators and
+        buffers are kept."""
         from .tracing import example
         return example(self)
 
     def _in_world(self, world: int) -> Any:
-        """What is known of the value in a world."""
+        """Return the value in a world, with blank tensors; fill the world first if needed."""
         if self._values[world] is ABSENT:
             from .tracing import fill_world
             fill_world(self, world)
@@ -110,21 +114,21 @@ class SymbolicData:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} at {id(self):#x}; {len(self._parents)} parents; {len(self.children)} children>"
 
-    # ── what becomes of it ────────────────────────────────────────────────────────────────────────────────────────────
+    # ── new nodes ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def __call__(self, layer: Any, *others: Any, custom_name: str | None = None) -> Any:
-        """`x(layer, y)` is `layer(x, y)`. A class of layers stands for one that is made without arguments."""
+        """`x(layer, y)` is `layer(x, y)`. A class of layers is first constructed without arguments."""
         return join(layer() if isinstance(layer, type) and issubclass(layer, Module) else layer, self, *others, custom_name=custom_name)
 
     def _joined_by(self, module: Any, args: Any, kwargs: Any, name: str | None = None) -> Any:
-        """A module was called with this node: `layer(x)`."""
+        """Return the node of `module(*args, **kwargs)`, when a module is called with this node."""
         config.check_layer_calls(module)
         return join(module, *args, **kwargs if name is None else {**kwargs, "custom_name": name})
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
-        if func is getattr(tg.Tensor, name, None):          # of a tensor that met a node
+        if func is getattr(tg.Tensor, name, None):          # a method of a tensor with a node as an argument
             if name == "__eq__":
                 return False
             func = OPERATOR_OF[name] if name in OPERATOR_OF and len(args) == 2 and not kwargs else Method(name)
@@ -157,7 +161,7 @@ class SymbolicData:
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    def __ne__(self, other: object) -> bool:        # not what a tensor would answer, if it were asked
+    def __ne__(self, other: object) -> bool:        # by identity, where a tensor would compare elementwise
         return self is not other
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
@@ -177,7 +181,7 @@ for _name in [*TWO_SIDED, *"lt le gt ge neg pos abs invert".split()]:
 
 @cache
 def class_for(kind: type) -> type[SymbolicData]:
-    """The class of nodes whose values are of this type."""
+    """Return the class of nodes for values of this type."""
     return type(f"SymbolicData({kind.__name__})", (SymbolicData,), {"__slots__": (), "_kind": "other"})
 
 
@@ -198,7 +202,7 @@ PLAIN = (bool, int, float, str, type(None), tg.dtype, tg.layout)
 
 
 class SymbolicTensor(SymbolicData):
-    """A tensor that is not there yet. Its `shape` has None where a size is not known, such as that of the batch.
+    """A tensor that is not computed yet. Its `shape` has None for an unknown size, such as the batch's.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.symbolic import Input
@@ -213,7 +217,7 @@ class SymbolicTensor(SymbolicData):
 
     @property
     def shape(self) -> Any:
-        """The sizes of the axes; None for those that are not known."""
+        """The sizes of the axes; None for unknown ones."""
         here = self._in_world(0)
         return here.shape if self._known else merge(here, self._in_world(1))
 
@@ -230,7 +234,7 @@ class SymbolicTensor(SymbolicData):
         return self.shape if dim is None else self.shape[range(self.ndim)[dim]]
 
     def numel(self) -> int:
-        """The number of elements; of one example, if the size of the batch is not known."""
+        """The number of elements; per example, if the size of the batch is unknown."""
         return int(np.prod([n for n in self.shape if n is not None], dtype=int))
 
     @property
@@ -272,25 +276,28 @@ class SymbolicTensor(SymbolicData):
         return (self[i] for i in range(1 if length is None else length))
 
     def _sized(self, name: str, *shape: Any) -> Any:
-        """A method that takes sizes. None is the size of this tensor's axis at the same place."""
+        """Call a method that takes sizes; None is replaced by the size of this tensor's axis at that position."""
         sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
         return join(Method(name), self, *[join(Method("size"), self, axis) if n is None else n for axis, n in enumerate(sizes)])
 
     def view(self, *shape: Any) -> Any:
-        """The same elements in another shape. None stands for the size of this tensor's axis at the same place: `x.view(*x.shape[:2], -1)`."""
+        """Return a view of another shape.
+
+        None means the size of this tensor's axis at that position: `x.view(*x.shape[:2], -1)`.
+        """
         return join(Method("view"), self, *shape) if len(shape) == 1 and isinstance(shape[0], tg.dtype) else self._sized("view", *shape)
 
     def reshape(self, *shape: Any) -> Any:
-        """The same elements in another shape. None stands for the size of this tensor's axis at the same place."""
+        """Return the elements in another shape. None means the size of this tensor's axis at that position."""
         return self._sized("reshape", *shape)
 
     def expand(self, *sizes: Any) -> Any:
-        """The tensor repeated along axes of size 1. None stands for the size of this tensor's axis at the same place."""
+        """Return the tensor repeated along axes of size 1. None means the size of this tensor's axis at that position."""
         return self._sized("expand", *sizes)
 
 
 def join(target: Any, /, *args: Any, custom_name: str | None = None, **kwargs: Any) -> Any:
-    """The node of `target(*args, **kwargs)`. At least one node stands among the arguments, at any depth."""
+    """Return the node of `target(*args, **kwargs)`, whose arguments contain at least one node, at any depth."""
     if any(isinstance(a, SymbolicTensor) for a in args) and any(isinstance(a, np.ndarray) for a in args):
         args = tuple(tg.as_tensor(a) if isinstance(a, np.ndarray) else a for a in args)
     call = Call(target, args, kwargs).filled(lambda leaf: leaf)
@@ -304,18 +311,18 @@ def join(target: Any, /, *args: Any, custom_name: str | None = None, **kwargs: A
     return node
 
 
-calls_of: WeakKeyDictionary[Module, WeakSet[SymbolicData]] = WeakKeyDictionary()       # the results of each layer's calls, as far as anybody holds them
+calls_of: WeakKeyDictionary[Module, WeakSet[SymbolicData]] = WeakKeyDictionary()       # the live results of each layer's calls
 
 
 def index_of_call(node: SymbolicData) -> int | None:
-    """Which call of its layer a node is the result of; functions have one call each. None for an input."""
+    """Return the index of a node among the live results of its layer, by age; 0 for a function's, None for an input."""
     if node.layer is None:
         return None
     return sum(other._order < node._order for other in calls_of.get(node.layer, ())) if isinstance(node.layer, Module) else 0
 
 
 def parts_of(node: Any) -> Any:
-    """The node; of one whose value is a tuple, list or dictionary, such a structure of the nodes of its parts."""
+    """Return the node, or for a value that is a tuple, list or dictionary, that structure of the nodes of its parts."""
     value = node._in_world(0)
     if isinstance(value, (tuple, list)):
         parts = [parts_of(node[k]) for k in range(len(value))]

@@ -1,4 +1,4 @@
-"""Graphs drawn with Matplotlib: nodes are values, edges are layers."""
+"""Draw graphs with Matplotlib: nodes are values, edges are layers."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
@@ -12,19 +12,20 @@ from .graph_algorithms import default_edge_text, default_node_text, figure_out_n
 
 FONT, LETTER, LINE = 9.0, 5.6, 12.0                 # points: of the text, of a letter's width, and of a line's height
 MARGIN, LEGEND = 12.0, 34.0
-LARGEST = 100.0                                     # inches that a figure has at most, unless it is told its size
+LARGEST = 100.0                                     # inches: the largest default size of a figure
 COLOURS = {"input": "#ffc9c0", "output": "#bfe8c4", "hidden": "#c4ecf2"}
 
 
 def draw_graph(*, model: Any = None, inputs: Any = None, outputs: Any = None, node_text_func: Callable[[Any], str] | None = None,
                edge_text_func: Callable[[Any], str] | None = None, node_text_namespace: dict[str, Any] | None = None, rotate_graph: bool = False,
                rotate_labels: bool = False, show: bool = False, figsize: tuple[float, float] | None = None) -> Any:
-    """A model's graph, or what lies between some inputs and outputs, as a Matplotlib Figure. It is as large as its text needs, unless `figsize` says.
+    """Draw a model's graph, or the graph between inputs and outputs, as a Matplotlib Figure. By default `figsize` fits
+    the text.
 
-    Nodes show their shapes, what `node_text_func(node)` says, or the names that they have in `node_text_namespace`, such as `globals()`.
-    Edges show the class of the layer, or what `edge_text_func(layer)` says. With `rotate_graph`, it goes from left to right. `rotate_labels` turns the
-    texts of the edges upright. `show` opens a window with it. Without `inputs`, all that leads to the `outputs` is drawn; without `outputs`, all that comes
-    of the `inputs`.
+    Nodes show their shapes, `node_text_func(node)`, or their names in `node_text_namespace`, such as `globals()`. Edges
+    show the class of the layer, or `edge_text_func(layer)`. With `rotate_graph`, the graph goes from left to right.
+    `rotate_labels` turns the texts of the edges by 90°. `show` opens a window. Without `inputs`, all ancestors of the
+    `outputs` are drawn; without `outputs`, all descendants of the `inputs`.
 
     KeyError if there is neither a model nor a node; ImportError without Matplotlib (extra `plot`), which `picture` does without.
 
@@ -71,7 +72,7 @@ def _listed(nodes: Any) -> list[Any] | None:
 
 
 class Drawing:
-    """Boxes with text, and ways between them. The text of an edge is a box on its way, so that no two texts meet."""
+    """Boxes with text, and paths between them. The text of an edge is a box on its path, so that no two texts overlap."""
 
     def __init__(self, sideways: bool, upright: bool) -> None:
         self.sideways, self.upright = sideways, upright
@@ -103,7 +104,7 @@ class Drawing:
             self.edges.append((a, b))
 
     def figure(self, figsize: tuple[float, float] | None, show: bool) -> Any:
-        """All of it, laid out. A unit is a point, or as much less as the figure is too small."""
+        """Return the figure with the layout. A unit is a point, or less if the figure is too small."""
         places = layout(self.sizes, self.edges)
         width, height = (places.height, places.width) if self.sideways else (places.width, places.height)
         width, height = max(width + 2 * MARGIN, 180.0), height + 2 * MARGIN
@@ -141,10 +142,10 @@ class Drawing:
 
 
 def sheet(figsize: tuple[float, float], show: bool) -> tuple[Any, Any]:
-    """A figure of this size and its axes: one that has a window, if it is to be shown."""
+    """Return a figure of this size and its axes; it has a window if `show`."""
     if not show:
         return canvas(None, *figsize)
-    canvas(None, 1, 1)                      # says what is missing
+    canvas(None, 1, 1)                      # raises the ImportError that names the extra
     from matplotlib import pyplot
     figure = pyplot.figure(figsize=figsize)
     return figure, figure.add_subplot()
@@ -164,7 +165,7 @@ def legend(figure: Any) -> None:
 
 
 def plain_lines(text: str) -> list[str]:
-    """The lines of a text that may come from anywhere: none of it is mathematics, none is too long."""
+    """Return the lines of an untrusted text, escaped for Matplotlib and cut if they are long."""
     return [plain(line) if line else "" for line in text.split("\n")[:6]]
 
 

@@ -34,7 +34,7 @@ class File:
         self.names: set[str] = set()
 
     def imported(self, thing: Any) -> str:
-        """The name of a function or class that another module defines, which the file will import."""
+        """Let the file import a function or class of another module, and return its name."""
         module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "")
         if not name.isidentifier() or module == "__main__" or getattr(sys.modules.get(module or ""), name, None) is not thing:
             raise ValueError(f"the model cannot be written as source: {thing!r} is neither a literal nor a function that a file could import")
@@ -70,7 +70,8 @@ class File:
         return name
 
     def construct(self, layer: Any, key: str, model: str) -> str | None:
-        """How a layer is made; None if that is not known, and the class has to be given it."""
+        """Return the source that constructs a layer; None if it cannot be told, and the class takes the layer as an
+        argument."""
         if (plain := getattr(layer, "_plain", lambda: None)()) is not None:           # a layer of tensorgrad.layers
             layer = plain
         if isinstance(layer, GraphModule):
@@ -87,19 +88,20 @@ class File:
         if arguments is None or not all(map(literal, arguments.values())):
             return None
         names = list(parameters_of(type(layer)))
-        first = 0       # arguments without a gap before them need no name
+        first = 0       # arguments before the first gap are positional
         while first < len(names) and names[first] in arguments:
             first += 1
         texts = [repr(arguments[name]) if place < first else f"{name}={arguments[name]!r}" for place, name in enumerate(names) if name in arguments]
         return f"nn.{type(layer).__name__}({', '.join(texts)})"
 
     def writable(self, model: GraphModule) -> bool:
-        """Whether a model inside of another needs nothing that it would have to be given."""
+        """Return True if every layer of a nested model can be constructed in source, so that its class takes no
+        arguments."""
         return all(isinstance(layer, GraphModule) and self.writable(layer) or File().construct(layer, "", "") is not None for layer in model._modules.values())
 
 
 def literal(value: Any) -> bool:
-    """Whether Python reads back what it shows of a value."""
+    """Return True if `repr(value)` evaluates to an equal value."""
     if isinstance(value, (tuple, list)):
         return all(map(literal, value))
     return isinstance(value, (bool, int, str, type(None), tg.dtype)) or isinstance(value, float) and value - value == 0

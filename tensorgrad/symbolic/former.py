@@ -25,7 +25,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Step:
-    """One call, whose value has this place."""
+    """A call, and the place of its value."""
 
     name: str
     call: Call
@@ -33,7 +33,7 @@ class Step:
 
 
 def read(graph: Graph, state: dict[str, Any], arguments: list[str]) -> None:
-    """Let an empty graph be the program of this state."""
+    """Fill an empty graph with the program of this state."""
     values: list[Node] = []
     held: dict[str, Node] = {}
 
@@ -53,13 +53,13 @@ def read(graph: Graph, state: dict[str, Any], arguments: list[str]) -> None:
 
 
 def noted(node: Node, label: str) -> Node:
-    """The node, called like this in summaries."""
+    """Give a node its label in summaries, and return it."""
     node.meta["label"] = label
     return node
 
 
 def called(target: Any, args: tuple[Any, ...]) -> tuple[str, Any, tuple[Any, ...]]:
-    """What a node for a call is made of: op, target and arguments."""
+    """Return (op, target, arguments) of the `fx` node for a call."""
     if type(target) is Held:
         return "call_module", target.name, args
     if type(target) is Method:

@@ -1,4 +1,4 @@
-"""Functions of any kind as steps of a graph."""
+"""Add calls of arbitrary functions to a graph."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -8,10 +8,12 @@ from .data import join
 
 
 def add_to_graph(func: Callable[..., Any], /, *args: Any, custom_name: str | None = None, **kwds: Any) -> Any:
-    """The node of `func(*args, **kwds)`, where nodes stand anywhere in lists, tuples and dictionaries among the arguments; all else is constant.
+    """Return the node of `func(*args, **kwds)`, whose arguments contain nodes in lists, tuples and dictionaries; all
+    else is constant.
 
-    The function is called while the graph is built: with tensors that have only a shape, or, if it reads values, with examples. It is called once, and
-    once more for another size of the batch if that is unknown and somebody asks for the shape of the result. AssertionError if there is no node.
+    The function is called while the graph is built: with blank tensors, or, if it reads values, with examples. It is
+    called again with another size of the batch, if that is unknown, when the shape of the result is requested.
+    AssertionError if there is no node.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.symbolic import Input, add_to_graph

@@ -1,4 +1,7 @@
-"""What lies between the inputs and outputs of a graph, and in which order. No step here recurs, however deep the graph is."""
+"""The nodes between the inputs and outputs of a graph, and their order.
+
+No function here recurses, so deep graphs are safe.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
@@ -9,8 +12,8 @@ from .data import SymbolicCallable, SymbolicData, SymbolicTensor
 
 
 def figure_out_nodes_between(inputs: Iterable[Any] | None = None, outputs: Iterable[Any] | None = None) -> set[Any]:
-    """The nodes that come of the inputs and lead to the outputs, these included. Without inputs: all that lead to the outputs; without outputs: all that
-    come of the inputs.
+    """Return the nodes that depend on the inputs and that the outputs depend on, both included. Without inputs: all
+    ancestors of the outputs; without outputs: all descendants of the inputs.
 
     >>> from tensorgrad.symbolic import Input
     >>> x = Input((3,)); y = x + 1; z = y * 2; other = y.relu()
@@ -39,7 +42,7 @@ def _reached(nodes: Iterable[Any], neighbours: Callable[[Any], Iterable[Any]]) -
 
 
 def check_for_missing_inputs(used: set[Any], inputs: Iterable[Any]) -> None:
-    """AssertionError if one of the nodes depends on something that is neither among them nor an input."""
+    """Raise AssertionError if a node depends on another that is neither among them nor an input."""
     known = set(inputs)
     for node in sorted(used - known, key=lambda n: n._order):
         assert node.parents, f"The graph depends on the output of a foreign node: {describe(node)} is not among the inputs."
@@ -48,7 +51,7 @@ def check_for_missing_inputs(used: set[Any], inputs: Iterable[Any]) -> None:
 
 
 def sort_graph_and_check_DAG(nodes: Iterable[Any]) -> list[Any]:
-    """The nodes in the order in which they were made, which they can be computed in. AssertionError if there is a cycle."""
+    """Return the nodes in order of creation, which is topological. AssertionError if there is a cycle."""
     ordered = sorted(nodes, key=lambda n: n._order)
     place = {node: k for k, node in enumerate(ordered)}
     if any(place.get(parent, -1) >= k for k, node in enumerate(ordered) for parent in node.parents):
@@ -57,7 +60,7 @@ def sort_graph_and_check_DAG(nodes: Iterable[Any]) -> list[Any]:
 
 
 def _sorted_anew(nodes: list[Any]) -> list[Any]:
-    """Parents before children, where parents were changed by hand."""
+    """Sort topologically, for nodes whose parents were changed by hand."""
     among = set(nodes)
     missing = {node: sum(p in among for p in node.parents) for node in nodes}
     ready = [node for node in nodes if not missing[node]]
@@ -83,7 +86,7 @@ def describe(node: Any) -> str:
 
 
 def default_node_text(node: Any) -> str:
-    """What a picture writes at a node: its shape, or what kind of value it has."""
+    """Return a node's text in pictures: its shape, or the type of its value."""
     if isinstance(node, SymbolicTensor):
         return str(tuple(node.shape))
     if isinstance(node, SymbolicCallable):
@@ -93,7 +96,7 @@ def default_node_text(node: Any) -> str:
 
 
 def default_edge_text(layer: Any) -> str:
-    """What a picture writes at an edge: the name of the layer's class, or `.attribute`."""
+    """Return an edge's text in pictures: the name of the layer's class, or `.attribute`."""
     if isinstance(layer, (Attribute, Method)):
         return f".{layer.name}"
     return "" if layer is None else Call(layer).title()
@@ -106,7 +109,7 @@ def variable_name_resolver(namespace: dict[str, Any]) -> Callable[[Any], str]:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "draw_graph":            # drawing needs what is above
+    if name == "draw_graph":            # lazily: the module of drawings imports this one
         from .drawing import draw_graph
         return draw_graph
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

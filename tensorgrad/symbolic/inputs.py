@@ -1,4 +1,4 @@
-"""Where graphs begin."""
+"""Inputs of graphs."""
 from __future__ import annotations
 
 from copy import deepcopy
@@ -14,11 +14,12 @@ LARGEST = 1 << 28       # elements of an example
 
 def Input(shape: Any = (), batch_size: int | None = None, batch_shape: Any = None, dtype: Any = None, min_value: float = 0.0, max_value: float = 1.0, *,
           batched: bool = True, custom_tensor: Any = None, custom_name: str | None = None) -> Any:
-    """A tensor that a graph begins with.
+    """A tensor that is an input of a graph.
 
-    `shape` is that of one example, and the size of the batch is `batch_size`, or unknown. `batch_shape`, or `shape` with `batched=False`, has the size of the
-    batch in it. Any size may be None: unknown. `custom_tensor` gives shape and dtype, and is the example of a value (`.v`); other examples are uniform
-    between `min_value` and `max_value`, of a `dtype` that is float32 by default. No random generator is used up.
+    `shape` is the shape of an example, and the size of the batch is `batch_size`, or unknown. `batch_shape`, or `shape`
+    with `batched=False`, includes the size of the batch. Any size may be None: unknown. `custom_tensor` supplies shape
+    and dtype, and is the example value (`.v`); other examples are uniform between `min_value` and `max_value`, of a
+    `dtype` that is float32 by default. Global random generators do not advance.
 
     >>> from tensorgrad.symbolic import Input
     >>> Input((3, 4)).shape, Input(batch_shape=(2, 3)).shape, Input((2, 3), batched=False).shape
@@ -40,9 +41,9 @@ def Input(shape: Any = (), batch_size: int | None = None, batch_shape: Any = Non
 
 
 def CustomInput(data: Any, custom_name: str | None = None) -> Any:
-    """A graph's input that may be any Python object: a list, set, dict, array, number, string, function.
+    """An input of a graph that may be any Python object: a list, set, dict, array, number, string, function.
 
-    `data` is an example. The graph works with a copy of it; all its sizes count as known.
+    `data` is an example. The graph uses a copy of it; all its sizes count as known.
 
     >>> from tensorgrad.symbolic import CustomInput, SymbolicModel
     >>> x, y = CustomInput({1, 2}), CustomInput({2, 3})
@@ -56,7 +57,7 @@ def CustomInput(data: Any, custom_name: str | None = None) -> Any:
 
 def unknown_tensor(kind: type[SymbolicTensor], sizes: tuple[int | None, ...], dtype: Any = None, low: float = 0.0, high: float = 1.0,
                    name: str | None = None) -> Any:
-    """A node without parents for a tensor with these sizes."""
+    """Return a node without parents for a tensor with these sizes."""
     dtype = tg.float32 if dtype is None else dtype
 
     def draw(world: int) -> Any:
@@ -68,7 +69,7 @@ def unknown_tensor(kind: type[SymbolicTensor], sizes: tuple[int | None, ...], dt
 
 
 def root(kind: type[SymbolicData], values: list[Any], example: Any, name: str | None = None) -> Any:
-    """A node without parents, of these values in the three worlds, or of this one in all of them."""
+    """Return a node without parents, with a value for each of the three worlds, or one for all."""
     known = len(values) == 1
     node = kind._made(None, (), known, values * 3 if known else values, name, kind)
     node._root = example
@@ -78,7 +79,7 @@ def root(kind: type[SymbolicData], values: list[Any], example: Any, name: str | 
 def _copied(data: Any) -> Any:
     try:
         return deepcopy(data)
-    except Exception:           # what cannot be copied is used as it is
+    except Exception:           # use an object that cannot be copied itself
         return data
 
 

@@ -17,25 +17,25 @@ GENERATED = "_run", "_generated_forward_source"
 
 
 class GraphModule(Module):
-    """A module that runs a program on the layers that it owns. The base of models that are made of graphs."""
+    """Base of models that are made of graphs: a module that owns the layers of a program, and runs it."""
 
     _program: Program
     _run: Any
     _codegen: bool
     _form: Any
-    GRAPH: tuple[str, ...] = ("_builder",)      # attributes that belong to the graph: copies and pickles are made without them
+    GRAPH: tuple[str, ...] = ("_builder",)      # attributes that belong to the graph, and are dropped in copies and pickles
 
     def _grow(self, inputs: Any, outputs: Any, codegen: bool) -> None:
-        """Take over the part of a graph between these nodes; `outputs` is a structure of them."""
+        """Extend the model by the part of a graph between these nodes; `outputs` is a structure of them."""
         self._codegen = codegen
         self._input_dtypes = [node.dtype if isinstance(node, SymbolicTensor) else None for node in inputs]
-        self._form = self.__dict__.get("_form", list(range(len(self._input_dtypes))))      # the structure of the inputs, with their numbers in it
+        self._form = self.__dict__.get("_form", list(range(len(self._input_dtypes))))      # the structure of the inputs, with their indices as leaves
         self._builder = Builder(inputs, outputs, self)
         self._program = self._builder.program
         self._generate()
 
     def _generate(self) -> None:
-        """Make `forward` anew, from the program."""
+        """Regenerate `forward` from the program."""
         if self._codegen:
             writer = Runnable(self._program, self._modules, config.CODEGEN_MIN_LOOP_LENGTH)
             self._generated_forward_source: str | None = writer.source()
@@ -47,11 +47,11 @@ class GraphModule(Module):
         return self._run(self, *args, **kwargs)
 
     def _flat(self, args: Any, kwargs: Any) -> list[Any]:
-        """The inputs of a call, in a row."""
+        """Return the inputs of a call as a flat list."""
         return [*args, *kwargs.values()]
 
     def _give_also(self, node: Any, outputs: Any) -> None:
-        """Let the model return these outputs, among which one more node is."""
+        """Let the model return these outputs, which include an additional node."""
         assert isinstance(node, SymbolicData), "Only SymbolicData allowed in outputs!"
         assert node not in list(leaves(self.inputs)), "Node is an input."
         try:
@@ -61,7 +61,7 @@ class GraphModule(Module):
         self._generate()
 
     def detach_from_graph(self) -> Any:
-        """A copy of the model, with copies of its layers, that does not keep the graph alive."""
+        """Return a copy of the model and its layers that does not keep the graph alive."""
         return deepcopy(self)
 
     @property
@@ -79,18 +79,19 @@ class GraphModule(Module):
     # ── as plain data ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _spec_parts(self) -> tuple[str, dict[str | None, Any]]:
-        """The type in the spec, and what stands beside it."""
+        """Return the type in the spec, and the other entries."""
         from ..layers.graph_spec import described
         return "SymbolicModel", described(self)
 
     @classmethod
     def _arguments_from_spec(cls, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """The constructor's arguments, from those in a spec."""
+        """Convert arguments in a spec to the constructor's."""
         from ..layers.graph_spec import rebuilt
         return rebuilt(args, kwargs), {}
 
     def to_spec(self) -> dict[str | None, Any]:
-        """The model as plain data, which `from_spec` turns into an equal one with weights of its own. ValueError where a step is not data.
+        """Return the model as plain data, from which `from_spec` makes an equal one with new weights. ValueError if a
+        step is no data.
 
         >>> import tensorgrad as torch
         >>> from tensorgrad.symbolic import Input, SymbolicModel
@@ -103,13 +104,13 @@ class GraphModule(Module):
         return described(self)
 
     def to_json(self, indent: int | None = None) -> str:
-        """`to_spec` as JSON, which `layers.from_json` and `from_spec(json.loads(text))` read."""
+        """Return `to_spec` as JSON, which `layers.from_json` and `from_spec(json.loads(text))` read."""
         from ..layers.spec import to_json
         return to_json(self, indent)
 
     @classmethod
     def from_spec(cls, spec: Any) -> Any:
-        """The model that a spec describes; see `to_spec`. ValueError says where in the spec the trouble is."""
+        """Make the model that a spec describes; see `to_spec`. ValueError names the path of a mistake in the spec."""
         from ..layers.spec import SpecError, build
         model = build(spec)
         if not isinstance(model, cls):
@@ -119,7 +120,7 @@ class GraphModule(Module):
     # ── what is known of it ───────────────────────────────────────────────────────────────────────────────────────────
 
     def _described(self) -> Program:
-        """The program, with the shapes of all its values."""
+        """Return the program, with the shapes of all its values."""
         if "_builder" in self.__dict__:
             for value, node in self._builder.nodes.items():
                 if "shape" not in node.meta:
@@ -137,7 +138,10 @@ class GraphModule(Module):
         return {name: node for node, name in self._of_graph("_builder").names.items()}
 
     def get_node(self, name: str) -> SymbolicData:
-        """The node of a layer's output, by the name of the layer: 'Conv2d_1'. KeyError, with names that are like it, if there is none."""
+        """Return the node of a layer's output, by the name of the layer: 'Conv2d_1'.
+
+        KeyError, with similar names, if there is none.
+        """
         nodes = self.nodes
         if name not in nodes:
             from difflib import get_close_matches
@@ -147,12 +151,12 @@ class GraphModule(Module):
 
     @property
     def input_shape(self) -> Any:
-        """The shape of the input, or a tuple of shapes if there are several; None for what is no tensor."""
+        """The shape of the input, or a tuple of shapes if there are several; None for a value that is no tensor."""
         return _shapes(self._described().inputs)
 
     @property
     def output_shape(self) -> Any:
-        """The shape of the output, or a tuple of shapes if there are several; None for what is no tensor."""
+        """The shape of the output, or a tuple of shapes if there are several; None for a value that is no tensor."""
         return _shapes(leaves(self._described().outputs))
 
     def summary(self, return_string: bool = False) -> str | None:
@@ -165,10 +169,11 @@ class GraphModule(Module):
         return None
 
     def source(self, name: str = "Model") -> str:
-        """The model as a Python file that defines a class of this name: it runs here and under PyTorch, and takes this model's state_dict.
+        """Return a Python file that defines the model as a class of this name, which runs here and under PyTorch, and
+        loads this model's state_dict.
 
-        Layers of `nn` are constructed there; others, the class is given when it is made. Raises a ValueError for a step that cannot be written down,
-        such as a call of a lambda.
+        Layers of `nn` are constructed in it; others are arguments of the class. ValueError for a step that has no
+        source, such as a call of a lambda.
         """
         from .exporting import source_of
         return source_of(self, name)
@@ -181,18 +186,18 @@ class GraphModule(Module):
 
 
 class DetachedSymbolicModel(GraphModule):
-    """A model that lives without the graph that it came from: made by `detach_from_graph`, by copying and by unpickling."""
+    """A model without its graph: made by `detach_from_graph`, by copying and by unpickling."""
 
 
 class SymbolicModel(GraphModule):
     """A module that computes the outputs of a graph from its inputs.
 
-    `inputs` and `outputs` are nodes, or lists or tuples of them; one output is a value, several are a tuple. Inputs may stand anywhere in the graph. Layers
-    are owned as `<Class>_<k>`, in the order in which they were added to the graph, or under the `custom_name` that they were added with; several models may
-    share a graph, and its layers.
+    `inputs` and `outputs` are nodes, or lists or tuples of them; one output is a value, several are a tuple. Inputs may
+    be any nodes of the graph. Layers are owned as `<Class>_<k>`, in the order in which they were added to the graph, or
+    under their `custom_name`; several models may share a graph and its layers.
 
     Copies and pickles have no graph: they are DetachedSymbolicModels, or of the class itself if that inherits from SymbolicModel.
-    AssertionError if an output depends on anything but the inputs, or what is given is no node.
+    AssertionError if an output depends on anything but the inputs, or an argument is no node.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.symbolic import Input, SymbolicModel
@@ -223,7 +228,7 @@ class SymbolicModel(GraphModule):
     outputs = property(lambda self: self._of_graph("_outputs"), doc="The nodes whose values the model returns.")
 
     def add_output(self, node: SymbolicData) -> None:
-        """Let the model return the value of one more node, which its inputs lead to. From now on it returns a tuple."""
+        """Add the value of a node, which must depend on the inputs, to the outputs, which are then a tuple."""
         outputs = (*self.outputs, node)
         self._give_also(node, outputs)
         self._outputs, self._single = outputs, False

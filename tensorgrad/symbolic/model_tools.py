@@ -1,4 +1,4 @@
-"""Questions to ask of any module: how many parameters it has, and whether another one has the same."""
+"""Count and compare the parameters of modules."""
 from __future__ import annotations
 
 from hashlib import sha256
@@ -31,7 +31,7 @@ def get_parameter_shapes(model: Module) -> list[tuple[int, ...]]:
 
 
 def model_similar(a: Module, b: Module) -> bool:
-    """Whether two modules have parameters of the same shapes, in any order.
+    """Return True if two modules have parameters of equal shapes, in any order.
 
     >>> import tensorgrad as torch
     >>> model_similar(torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)), model_similar(torch.nn.Linear(3, 2), torch.nn.Linear(2, 3))
@@ -41,7 +41,7 @@ def model_similar(a: Module, b: Module) -> bool:
 
 
 def hash_torch_tensor(tensor: Any) -> str:
-    """A digest of a tensor's dtype, shape and bits: equal for equal tensors, wherever they lie.
+    """Return a digest of a tensor's dtype, shape and bits, which does not depend on its strides or device.
 
     >>> import tensorgrad as torch
     >>> hash_torch_tensor(torch.ones(2, 2)) == hash_torch_tensor(torch.ones(2, 4)[:, ::2]) != hash_torch_tensor(torch.ones(4))
@@ -53,7 +53,8 @@ def hash_torch_tensor(tensor: Any) -> str:
 
 
 def models_have_corresponding_parameters(a: Module, b: Module) -> bool:
-    """Whether the same tensors are the parameters of two modules, in any order and under any names. Equal ones count once.
+    """Return True if the sets of two modules' parameter values are equal, whatever their order and names. Equal
+    parameters count once.
 
     >>> import tensorgrad as torch
     >>> first, second = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)

@@ -1,4 +1,4 @@
-"""Lists, tuples, dictionaries and slices with things in them, to any depth."""
+"""Nested lists, tuples, dictionaries and slices."""
 from ..graph.nesting import leaves, mapped
 
 __all__ = ["leaves", "mapped"]

@@ -1,4 +1,4 @@
-"""A graph of symbols as `viz` draws graphs: SVG, DOT, HTML and PNG. What is inside of a layer that is itself made of layers comes into a box of its own."""
+"""Draw a graph of symbols with `viz`: SVG, DOT, HTML and PNG. Layers inside of a layer are grouped in a box."""
 from __future__ import annotations
 
 import operator
@@ -21,10 +21,10 @@ from .nesting import leaves, mapped
 
 
 def picture(*things: Any, shapes: bool = True, fold: bool = True, title: str = "") -> Graph:
-    """The graph of a SymbolicModel or a layers.Functional, or of all that leads to some nodes, to be shown in a notebook or saved as .svg, .html, .dot or .png.
+    """Return the picture of a SymbolicModel, of a layers.Functional, or of the ancestors of nodes.
 
-    Unless `fold` is off, layers that are made of layers are groups, which open and close, and blocks that repeat are told once.
-    TypeError for what is no such model and no node.
+    Notebooks show it; `save` writes .svg, .html, .dot or .png. With `fold`, layers that are made of layers are groups,
+    which open and close, and repeated blocks are shown once. TypeError unless the arguments are such a model or nodes.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.symbolic import Input, SymbolicModel, picture
@@ -53,12 +53,12 @@ def picture(*things: Any, shapes: bool = True, fold: bool = True, title: str = "
 
 
 class Reader:
-    """Writes nodes down as steps of a picture."""
+    """Converts nodes to steps of a picture."""
 
     def __init__(self, names: dict[Any, str]) -> None:
         self.model = Model()
         self.names = names
-        self.made: dict[Any, Any] = {}          # node → its box; where it stands for several values, the structure of these
+        self.made: dict[Any, Any] = {}          # node → its box, or the structure of boxes for several values
 
     def read(self, inputs: Iterable[Any], nodes: Iterable[Any], outputs: tuple[Any, ...]) -> None:
         for number, node in enumerate(inputs, 1):
@@ -74,11 +74,11 @@ class Reader:
         return self.model.add(kind, str(title), shape=told_value(node), dtype=kept, **known)
 
     def steps(self, nodes: Iterable[Any], path: tuple[tuple[str, int], ...]) -> None:
-        """Boxes for nodes that lie inside of these layers, each given as its name and the number of its call."""
+        """Add boxes for nodes inside of a path of layers, each given by its name and the index of its call."""
         for node in nodes:
             call: Call = node._call
             whole = self.made.get(call.args[0]) if call.args and isinstance(call.args[0], SymbolicData) else None
-            if type(call.target) is Unpack:                                             # its parts are what is of interest
+            if type(call.target) is Unpack:                                             # draw its parts instead
                 self.made[node] = whole
             elif type(whole) in (tuple, list) and call.target is operator.getitem and type(call.args[1]) is int:
                 self.made[node] = whole[call.args[1]]
@@ -91,7 +91,7 @@ class Reader:
                 self.made[node] = self.step(node, call, path)
 
     def new(self, ends: list[Any]) -> set[Any]:
-        """The nodes that lead to the ends and are in no box yet."""
+        """Return the ancestors of the ends that have no box yet."""
         found: set[Any] = set()
         waiting = list(ends)
         while waiting:
@@ -112,7 +112,7 @@ class Reader:
 
 
 def told_value(node: Any) -> str:
-    """The shapes of all tensors in a node's value, or what else it is."""
+    """Return the shapes of the tensors in a node's value, or its type."""
     if isinstance(node, SymbolicTensor):
         return default_node_text(node)
     both = zip(leaves(node._in_world(0)), leaves(node._in_world(1)), strict=False)
@@ -120,7 +120,7 @@ def told_value(node: Any) -> str:
 
 
 def told_index(index: Any) -> str:
-    """An index as programs write it."""
+    """Return an index as programs write it."""
     if type(index) is tuple:
         return ", ".join(map(told_index, index))
     if type(index) is slice:
@@ -129,7 +129,7 @@ def told_index(index: Any) -> str:
 
 
 def unrolled(call: Call) -> Any:
-    """The result of a layer that is made of layers, in nodes for each of these; None for other layers."""
+    """Return the result of a layer that is made of layers as nodes of these; None for other layers."""
     target = call.target
     if call.kwargs or not (isinstance(target, GraphModule) or isinstance(target, Sequential) and type(target).forward is Sequential.forward and len(target)):
         return None

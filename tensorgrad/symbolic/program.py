@@ -1,4 +1,4 @@
-"""How a model's graph is made of the nodes between its inputs and outputs: what it keeps of them, runs, copies, pickles and prints."""
+"""Build a model's graph from the nodes between its inputs and outputs; the model runs, copies, pickles and prints it."""
 from __future__ import annotations
 
 from collections import Counter
@@ -20,8 +20,8 @@ from .graph_algorithms import check_for_missing_inputs, describe, sort_graph_and
 class Program(Graph):
     """The graph of a model: layers are `call_module` nodes, what the model holds beside them `get_attr` nodes.
 
-    `meta` has the name that a value has in summaries as "label" and, once somebody asked, its shape as "shape", or the name of its type. Copies have
-    functions and constants of their own.
+    `meta` has a value's name in summaries as "label" and, after the first request, its shape (or the name of its type)
+    as "shape". Copies do not share functions and constants.
     """
 
     @property
@@ -31,12 +31,12 @@ class Program(Graph):
 
     @property
     def values(self) -> list[Node]:
-        """Inputs and steps: all nodes but those for what the model holds, and the output."""
+        """Inputs and steps: all nodes except `get_attr` nodes and the output."""
         return [node for node in self.nodes if node.op not in ("get_attr", "output")]
 
     @property
     def outputs(self) -> Any:
-        """What the model returns: a structure of nodes and constants."""
+        """The model's return value: a structure of nodes and constants."""
         return self.output_node().args[0]
 
     def _copied(self, thing: Any, memo: dict[int, Any]) -> Any:
@@ -60,15 +60,16 @@ def __getattr__(name: str) -> Any:
 
 
 class Builder:
-    """Makes the program of the nodes between inputs and outputs, and gives names to its steps, and what they hold to their model."""
+    """Builds the program from the nodes between inputs and outputs; names its steps, and registers their modules and
+    tensors with the model."""
 
     def __init__(self, inputs: Iterable[SymbolicData], outputs: Any, model: Any) -> None:
         self.model = model
         self.used: Counter[str] = Counter()
         self.taken: set[str] = set()
-        self.nodes: dict[SymbolicData, Node] = {}           # what stands in the program for a value
+        self.nodes: dict[SymbolicData, Node] = {}           # the program's node of each value
         self.names: dict[SymbolicData, str] = {}
-        self.held: dict[int, Node] = {}                     # id of a constant tensor or module → what stands for it
+        self.held: dict[int, Node] = {}                     # id of a constant tensor or module → its `get_attr` node
         self.program = Program()
         inputs = list(inputs)
         for node in inputs:
@@ -81,7 +82,7 @@ class Builder:
         self.add(outputs)
 
     def add(self, outputs: Any) -> None:
-        """Let the program reach these outputs: a structure in which nodes stand."""
+        """Add the steps that these outputs (a structure of nodes) need."""
         ends = [leaf for leaf in leaves(outputs) if isinstance(leaf, SymbolicData)]
         found = needed(ends, self.nodes)
         check_for_missing_inputs(found, self.nodes)
@@ -94,7 +95,7 @@ class Builder:
         next(iter(reversed(self.program.nodes))).append(self.output)
 
     def refer(self, leaf: Any) -> Any:
-        """What stands for a leaf of the arguments in the program."""
+        """Return the program's node for a leaf of the arguments; constants pass through."""
         if isinstance(leaf, SymbolicData):
             return self.nodes[leaf]
         if isinstance(leaf, (tg.Tensor, Module)):
@@ -121,7 +122,7 @@ class Builder:
         if isinstance(target, Module):
             self.model.add_module(name, target)
             op, target = "call_module", name
-        elif type(target) is MethodType and isinstance(target.__self__, Module):        # model.encode: the model takes part
+        elif type(target) is MethodType and isinstance(target.__self__, Module):        # model.encode: the model is called
             op, target, args = "call_method", target.__name__, (target.__self__, *args)
         elif type(target) is Method:
             op, target = "call_method", target.name
@@ -132,14 +133,14 @@ class Builder:
         self.names[node], self.nodes[node] = name, made
 
     def name(self, node: SymbolicData, kind: str) -> str:
-        """What a step is called: its own name, or that of its layer and a number."""
+        """Return a step's name: its custom name, or the name of its layer with a number."""
         if node.custom_name is None:
             return self.numbered(kind)
         self.check_name(node)
         return self.numbered(str(node.custom_name), first=str(node.custom_name))
 
     def check_name(self, node: SymbolicData) -> None:
-        """ValueError for a name of its own that no layer of the model can have."""
+        """Raise ValueError if a layer of the model cannot have the node's custom name."""
         if node.custom_name is None:
             return
         name = str(node.custom_name)
@@ -158,14 +159,15 @@ class Builder:
 
 
 def arguments_for(names: list[str]) -> list[str]:
-    """What a function calls inputs of these names: their own names, if those are of their makers, else i0, i1, …"""
+    """Return the parameter names for inputs of these names: an input's own name if the user chose it and it is
+    valid, else i0, i1, …"""
     digits = len(str(max(len(names) - 1, 0)))
     return [f"i{place:0{digits}}" if not name.isidentifier() or name in RESERVED or VARIABLE.fullmatch(name) or name.startswith("Input_") else name
             for place, name in enumerate(names)]
 
 
 def needed(ends: Iterable[SymbolicData], inputs: Any) -> set[SymbolicData]:
-    """The nodes that must be computed, from the inputs on, to reach the ends."""
+    """Return the nodes that must be computed from the inputs to reach the ends."""
     found = set(ends)
     waiting = [node for node in found if node not in inputs]
     while waiting:

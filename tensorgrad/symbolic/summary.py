@@ -5,7 +5,7 @@ from typing import Any
 
 
 def summary(model: Any) -> str:
-    """The text that `GraphModule.summary` prints. A parameter that several layers share is counted once."""
+    """Return the text that `GraphModule.summary` prints. A parameter that several layers share is counted once."""
     program = model._described()
     values = program.values
     number = {node: str(k) for k, node in enumerate(values, 1)}

@@ -1,4 +1,4 @@
-"""Running the calls of a graph: on tensors without numbers, to learn shapes, and on real ones, to give examples."""
+"""Run the calls of a graph: on blank tensors, to infer shapes, and on real ones, to compute examples."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from .data import ABSENT, SymbolicData, SymbolicTensor
 
 
 def run_in_world(call: Call, world: int) -> Any:
-    """What a call gives in a world: from shapes alone, unless the function reads values; then from examples."""
+    """Return a call's blank result in a world: from shapes alone, or from examples if the function reads values."""
     try:
         with quietly(*call.modules()):
             return blank_like(call.filled(lambda leaf: leaf._in_world(world) if isinstance(leaf, SymbolicData) else leaf).run())
@@ -27,7 +27,10 @@ def run_in_world(call: Call, world: int) -> Any:
 
 
 def first_values(call: Call, known: bool) -> list[Any]:
-    """What a new node knows of its value in the three worlds. What fails in the first one may go with a single row."""
+    """Return a new node's values in the three worlds.
+
+    A call that fails in the first world may work in the third, with size 1.
+    """
     try:
         value = run_in_world(call, 0)
     except (RuntimeError, ValueError, IndexError):
@@ -42,7 +45,10 @@ def first_values(call: Call, known: bool) -> list[Any]:
 
 
 def fill_world(node: SymbolicData, world: int) -> None:
-    """Let a node, and all that it is made of, know its value in another world, too. What fails there goes with the sizes of the first one only."""
+    """Fill in the values of a node and its ancestors in a world.
+
+    A call that fails there keeps its value of the first world.
+    """
     for ancestor in lineage(node, lambda n: n._values[world] is ABSENT):
         try:
             ancestor._values[world] = run_in_world(ancestor._call, world)
@@ -51,12 +57,12 @@ def fill_world(node: SymbolicData, world: int) -> None:
 
 
 def example(node: SymbolicData, world: int = 0) -> Any:
-    """A real value of the node, made of examples of the inputs."""
+    """Return a real value of the node, computed from examples of the inputs."""
     return _examples([node], world)[node]
 
 
 def run_on_examples(call: Call, world: int) -> Any:
-    """A call on real values."""
+    """Run a call on real values."""
     parents = [leaf for leaf in call.leaves() if isinstance(leaf, SymbolicData)]
     values = _examples(parents, world)
     return _really(call, values)
@@ -76,7 +82,7 @@ def _examples(nodes: Any, world: int) -> dict[Any, Any]:
 
 
 def lineage(node: SymbolicData, wanted: Callable[[SymbolicData], bool]) -> list[SymbolicData]:
-    """The node and its ancestors that are wanted, and are reached through such; parents come before children."""
+    """Return the node and the wanted ancestors reached through wanted ones only, parents before children."""
     found, waiting = {node} if wanted(node) else set(), [node]
     while waiting:
         for parent in waiting.pop()._parents:
@@ -87,7 +93,7 @@ def lineage(node: SymbolicData, wanted: Callable[[SymbolicData], bool]) -> list[
 
 
 def explained(error: Exception, call: Call) -> Exception:
-    """The error, with the layer's name and the shapes that it met."""
+    """Return the error with the layer's name and the shapes of its arguments added."""
     target = call.target
     what = repr(target) if isinstance(target, Module) and not target._modules else call.title()
     shapes = ", ".join(str(tuple(leaf.shape)) for leaf in call.leaves() if isinstance(leaf, SymbolicTensor))

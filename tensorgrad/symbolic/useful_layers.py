@@ -26,7 +26,7 @@ class LambdaOpLayer(Module):
 
 
 class NamedLambdaOpLayer(LambdaOpLayer):
-    """The same, under a name: summaries and pictures show that.
+    """A `LambdaOpLayer` with a name, which summaries and pictures show.
 
     >>> from tensorgrad.symbolic.useful_layers import NamedLambdaOpLayer
     >>> NamedLambdaOpLayer(abs, "Magnitude")
@@ -42,7 +42,7 @@ class NamedLambdaOpLayer(LambdaOpLayer):
 
 
 class CallbackLayer(LambdaOpLayer):
-    """Calls a function, and returns its own input: to look at values on their way.
+    """Calls a function on its input, and returns the input: to inspect intermediate values.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.symbolic.useful_layers import CallbackLayer
@@ -119,7 +119,7 @@ class MatmulOpLayer(Module):
 
 
 class ConcatLayer(Module):
-    """Joins tensors along an axis, which they have: those that it is called with, or those of one list. Axis 0 is the batch.
+    """Concatenates its arguments, or the tensors of a single list, along an existing axis. Axis 0 is the batch.
 
     >>> from tensorgrad.symbolic import Input
     >>> ConcatLayer(dim=1)(Input((1, 2, 3)), Input((5, 2, 3))).shape
@@ -154,7 +154,8 @@ def _several(tensors: tuple[Any, ...]) -> Sequence[Any]:
 
 
 class ReshapeLayer(Module):
-    """The same elements in another shape. The first axis stays as it is, unless the shape has the size of the batch in it.
+    """Reshapes its input. The first axis is kept, unless `batch_size_included` says that the shape has the size of the
+    batch in it.
 
     >>> from tensorgrad.symbolic import Input
     >>> x = Input((4, 6))
@@ -178,7 +179,7 @@ class ReshapeLayer(Module):
 
 
 class ViewCopyLayer(ReshapeLayer):
-    """The same, in memory of its own: to write to the result does not change the input.
+    """A `ReshapeLayer` that copies: writes to the result do not change the input.
 
     >>> import tensorgrad as torch
     >>> x = torch.zeros(2, 6)
@@ -226,7 +227,7 @@ class UnpackLayer(Module):
 
 
 class SliceLayer(Module):
-    """`data[idx]`, for an index that is known.
+    """`data[idx]`, for a constant index.
 
     >>> import tensorgrad as torch
     >>> SliceLayer((0, slice(2)))(torch.arange(6).view(2, 3))
@@ -245,7 +246,7 @@ class SliceLayer(Module):
 
 
 class SliceLayerSymbolicIdx(Module):
-    """`data[idx]`, for an index that comes out of the graph, too.
+    """`data[idx]`, for an index that is a node of the graph as well.
 
     >>> SliceLayerSymbolicIdx()({"a": 1}, "a")
     1

@@ -1,4 +1,4 @@
-"""assert_close: tensors, numbers, and containers of them are equal within tolerances."""
+"""assert_close: compare tensors, numbers, and containers of them within tolerances."""
 from __future__ import annotations
 
 import cmath
@@ -18,7 +18,7 @@ NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 
 
 class _Rules:
-    """What counts as equal."""
+    """The tolerances and the properties to compare. ValueError unless both rtol and atol are given, or neither."""
 
     def __init__(self, rtol: Any, atol: Any, **checks: bool) -> None:
         if (rtol is None) != (atol is None):
@@ -28,7 +28,7 @@ class _Rules:
         self.allow_subclasses, self.equal_nan, self.device, self.dtype, self.layout, self.stride = checks.values()
 
     def tolerances(self, *dtypes: str) -> tuple[float, float]:
-        """(rtol, atol): those that were given, or the widest of the dtypes."""
+        """Return (rtol, atol): as given, or the widest of the dtypes' defaults."""
         if self.rtol is not None:
             return self.rtol, self.atol
         both = [TOLERANCES.get(dtype, (0.0, 0.0)) for dtype in dtypes]
@@ -38,7 +38,8 @@ class _Rules:
 def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True, rtol: float | None = None, atol: float | None = None, equal_nan: bool = False,
                  check_device: bool = True, check_dtype: bool = True, check_layout: bool = True, check_stride: bool = False,
                  msg: str | Callable[[str], str] | None = None) -> None:
-    """|actual − expected| ≤ atol + rtol · |expected|, and the same shapes and dtypes; AssertionError tells the greatest difference.
+    """Raise AssertionError, with the greatest difference, unless |actual − expected| ≤ atol + rtol · |expected| and
+    shapes and dtypes agree.
 
     https://pytorch.org/docs → torch.testing.assert_close
     """
@@ -54,7 +55,9 @@ def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True, r
 
 
 def assert_allclose(actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None, equal_nan: bool = True, msg: str = "") -> None:
-    """The older form: numbers and arrays become tensors, and dtypes and devices may differ. https://pytorch.org/docs → torch.testing.assert_allclose"""
+    """Like `assert_close`, but numbers and arrays become tensors, and dtypes and devices may differ.
+    https://pytorch.org/docs → torch.testing.assert_allclose
+    """
     warnings.warn("`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. "
                   "Please use `torch.testing.assert_close()` instead. You can find detailed upgrade instructions in "
                   "https://github.com/pytorch/pytorch/issues/61844.", FutureWarning, stacklevel=2)
@@ -66,7 +69,7 @@ def assert_allclose(actual: Any, expected: Any, rtol: float | None = None, atol:
 
 
 def _difference(actual: Any, expected: Any, rules: _Rules, path: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]] | None:
-    """(what differs, where) or None."""
+    """Return (description of the difference, path), or None."""
     if _both(actual, expected, Sequence) and not _any(actual, expected, str):
         if len(actual) != len(expected):
             return f"The length of the sequences mismatch: {len(actual)} != {len(expected)}", path
@@ -134,7 +137,7 @@ def _of_tensors(actual: Any, expected: Any, rules: _Rules) -> str | None:
         return f"The values for attribute '{name}' do not match: {one} != {other}."
     rtol, atol = rules.tolerances(actual.dtype.name, expected.dtype.name)
     if actual.is_meta and expected.is_meta:
-        return None     # there are no values
+        return None     # meta tensors have no values
     if actual.device != expected.device:
         actual, expected = actual.cpu(), expected.cpu()
     if actual.dtype is not expected.dtype:

@@ -1,4 +1,4 @@
-"""The random streams of the GPUs on which tensors are, for what runs a part of a program again."""
+"""States of GPUs' random number generators, for code that runs a part of a program again."""
 from __future__ import annotations
 
 from typing import Any
@@ -8,7 +8,7 @@ from ._pytree import tree_leaves
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
-    """The GPUs on which tensors among the arguments lie, and the states of their generators."""
+    """Return the GPUs of the tensors among the arguments, and the states of their generators."""
     indices = [x.device.index for x in tree_leaves(args) if isinstance(x, tg.Tensor) and x.device.type == "cuda"]
     if not indices:
         return [], []

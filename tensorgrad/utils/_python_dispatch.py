@@ -1,4 +1,7 @@
-"""Modes and classes that would see every operator below autograd. There is no such layer here: functions are seen by `torch.overrides`."""
+"""PyTorch's modes that intercept operators below autograd.
+
+There is no such layer here: `torch.overrides` intercepts functions.
+"""
 from __future__ import annotations
 
 from typing import Any
@@ -7,7 +10,9 @@ __all__ = ["TorchDispatchMode", "is_in_torch_dispatch_mode", "is_traceable_wrapp
 
 
 class TorchDispatchMode:
-    """A mode with `__torch_dispatch__`: it can be made, not entered. https://pytorch.org/docs/stable/notes/extending.html"""
+    """A mode with `__torch_dispatch__`, which can be constructed but not entered.
+    https://pytorch.org/docs/stable/notes/extending.html
+    """
 
     def __init__(self, _dispatch_key: Any = None) -> None:
         pass
@@ -20,19 +25,19 @@ class TorchDispatchMode:
                                   "one; torch.overrides.TorchFunctionMode sees functions")
 
     def __exit__(self, *raised: Any) -> None:
-        """Never entered."""
+        """Do nothing, because the mode cannot be entered."""
 
 
 BaseTorchDispatchMode = TorchDispatchMode
 
 
 def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
-    """Whether a mode is active, as none is."""
+    """Return False: no mode can be active."""
     return False
 
 
 def is_traceable_wrapper_subclass(t: Any) -> bool:
-    """Whether a tensor wraps others for PyTorch's compiler, as none does."""
+    """Return False: no tensor wraps others for PyTorch's compiler."""
     return False
 
 

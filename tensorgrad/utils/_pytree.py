@@ -1,4 +1,4 @@
-"""Nested containers as a flat list of leaves and a description of the nest, under PyTorch's names (torch.utils._pytree).
+"""Flatten nested containers to a list of leaves and a TreeSpec, and back, under PyTorch's names (torch.utils._pytree).
 
 >>> from tensorgrad.utils._pytree import tree_flatten, tree_unflatten
 >>> leaves, spec = tree_flatten({"w": 1, "layers": [2, (3,)]})
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 
 class Container:
-    """How one type of container is taken apart, `flatten_fn(c) -> (children, context)`, and put together again, `unflatten_fn(children, context)`."""
+    """The rules of a container type: `flatten_fn(c) -> (children, context)` and `unflatten_fn(children, context) -> c`."""
 
     __slots__ = ("flatten_fn", "unflatten_fn")
 
@@ -22,7 +22,7 @@ class Container:
 
 
 class MappingKey(NamedTuple):
-    """A step on the way to a leaf: the value of a key."""
+    """A step in the path to a leaf: the value of a key."""
 
     key: Any
 
@@ -51,23 +51,24 @@ CONTAINERS: dict[type, Container] = {
 NAMED = Container(lambda t: (list(t), type(t)), lambda parts, cls: cls(*parts))
 
 
-class namedtuple:                     # noqa: N801  how a description shows one
-    """Stands for all named tuples."""
+class namedtuple:                     # noqa: N801  the name in a TreeSpec's repr
+    """The type that represents all named tuples in a TreeSpec."""
 
 
 CONTAINERS[namedtuple] = NAMED
-SUPPORTED_NODES = CONTAINERS                  # what packages that walk such nests themselves call it
+SUPPORTED_NODES = CONTAINERS                  # PyTorch's name, which packages that walk trees themselves use
 
 
 def register_pytree_node(cls: type, flatten_fn: Any, unflatten_fn: Any, **unused: Any) -> None:
-    """Let a class be a container: flatten_fn(object) -> (children, context), unflatten_fn(children, context) -> object."""
+    """Register a class as a container: flatten_fn(object) -> (children, context), unflatten_fn(children, context) ->
+    object."""
     if cls in CONTAINERS:
         raise ValueError(f"{cls} is already registered as pytree node.")
     CONTAINERS[cls] = Container(flatten_fn, unflatten_fn)
 
 
 def container_of(value: Any) -> tuple[Any, Container | None]:
-    """The type of a container and its rules; (None, None) for a leaf."""
+    """Return the type of a container and its rules; (None, None) for a leaf."""
     cls = type(value)
     if cls in CONTAINERS:
         return cls, CONTAINERS[cls]
@@ -83,7 +84,7 @@ def _get_node_type(tree: Any) -> Any:
 
 
 class TreeSpec:
-    """What a nest of containers is, without its leaves."""
+    """The structure of a tree of containers, without its leaves."""
 
     __slots__ = ("type", "context", "_children", "num_leaves")
 
@@ -92,11 +93,11 @@ class TreeSpec:
         self.num_leaves: int = sum(child.num_leaves for child in children) if type is not None else 1
 
     def children(self) -> list[TreeSpec]:
-        """The descriptions of the parts."""
+        """Return the specs of the children."""
         return list(self._children)
 
     def child(self, index: int) -> TreeSpec:
-        """The description of one part."""
+        """Return the spec of a child."""
         return self._children[index]
 
     children_specs = property(children)
@@ -104,11 +105,11 @@ class TreeSpec:
     num_nodes = property(lambda self: 1 + sum(child.num_nodes for child in self._children))
 
     def is_leaf(self) -> bool:
-        """Whether this is a leaf."""
+        """Return True for the spec of a leaf."""
         return self.type is None
 
     def unflatten(self, leaves: Any) -> Any:
-        """The nest, with these leaves."""
+        """Return the tree with these leaves."""
         return tree_unflatten(leaves, self)
 
     def __eq__(self, other: object) -> bool:
@@ -139,13 +140,13 @@ def _flatten(tree: Any, leaves: list[Any], is_leaf: Any) -> TreeSpec:
 
 
 def tree_flatten(tree: Any, is_leaf: Any = None) -> tuple[list[Any], TreeSpec]:
-    """The leaves of a nest, in order, and its description."""
+    """Return the leaves of a tree, in order, and its spec."""
     leaves: list[Any] = []
     return leaves, _flatten(tree, leaves, is_leaf)
 
 
 def tree_unflatten(leaves: Any, treespec: TreeSpec) -> Any:
-    """The nest of a description, with other leaves."""
+    """Return the tree of a spec with these leaves."""
     leaves = list(leaves)
     if len(leaves) != treespec.num_leaves:
         raise ValueError(f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec refers to a pytree that holds "
@@ -161,39 +162,39 @@ def _built(leaves: Iterator[Any], spec: TreeSpec) -> Any:
 
 
 def tree_iter(tree: Any, is_leaf: Any = None) -> Iterator[Any]:
-    """The leaves, one by one."""
+    """Iterate over the leaves of a tree."""
     return iter(tree_leaves(tree, is_leaf))
 
 
 def tree_leaves(tree: Any, is_leaf: Any = None) -> list[Any]:
-    """The leaves."""
+    """Return the leaves of a tree."""
     return tree_flatten(tree, is_leaf)[0]
 
 
 def tree_structure(tree: Any, is_leaf: Any = None) -> TreeSpec:
-    """The description."""
+    """Return the spec of a tree."""
     return tree_flatten(tree, is_leaf)[1]
 
 
 def tree_is_leaf(tree: Any, is_leaf: Any = None) -> bool:
-    """Whether a value is no container."""
+    """Return True for a leaf: a value that is no container, or for which `is_leaf(value)` is true."""
     return container_of(tree)[1] is None or is_leaf is not None and is_leaf(tree)
 
 
 def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Any = None) -> Any:
-    """The nest with func(leaf, …) for each leaf, and those in the same places of other nests."""
+    """Return the tree with `func(leaf, *others)` for each leaf, `others` being the parts at its position in `rests`."""
     leaves, spec = tree_flatten(tree, is_leaf)
     return tree_unflatten([func(*parts) for parts in zip(leaves, *(flattened_like(spec, rest) for rest in rests), strict=True)], spec)
 
 
 def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Any = None) -> Any:
-    """`tree_map` for a function that is called for what it does; gives the nest itself."""
+    """Call `func` as `tree_map` does, for its side effects; return the tree itself."""
     tree_map(func, tree, *rests, is_leaf=is_leaf)
     return tree
 
 
 def flattened_like(spec: TreeSpec, tree: Any) -> list[Any]:
-    """The parts of a nest that stand where another, of the same containers, has leaves."""
+    """Return the parts of a tree at the positions of a spec's leaves. ValueError if the containers differ."""
     if spec.type is None:
         return [tree]
     cls, container = container_of(tree)
@@ -214,39 +215,42 @@ def _only(kind: Any) -> Callable[[Any], bool]:
 
 
 def tree_map_only(type_or_types_or_pred: Any, func: Callable[[Any], Any], tree: Any, is_leaf: Any = None) -> Any:
-    """`tree_map` for leaves of some types; others stay."""
+    """Apply `tree_map` to leaves of these types only; others are kept."""
     chosen = _only(type_or_types_or_pred)
     return tree_map(lambda leaf: func(leaf) if chosen(leaf) else leaf, tree, is_leaf=is_leaf)
 
 
 def tree_map_only_(type_or_types_or_pred: Any, func: Callable[[Any], Any], tree: Any, is_leaf: Any = None) -> Any:
-    """The same for a function that is called for what it does."""
+    """Call `func` on leaves of these types, for its side effects; return the tree itself."""
     tree_map_only(type_or_types_or_pred, func, tree, is_leaf)
     return tree
 
 
 def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: Any = None) -> bool:
-    """Whether pred holds for all leaves."""
+    """Return True if pred holds for all leaves."""
     return all(map(pred, tree_leaves(tree, is_leaf)))
 
 
 def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: Any = None) -> bool:
-    """Whether pred holds for any leaf."""
+    """Return True if pred holds for any leaf."""
     return any(map(pred, tree_leaves(tree, is_leaf)))
 
 
 def tree_all_only(type_or_types: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: Any = None) -> bool:
-    """Whether pred holds for all leaves of some types."""
+    """Return True if pred holds for all leaves of these types."""
     return all(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, type_or_types))
 
 
 def tree_any_only(type_or_types: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: Any = None) -> bool:
-    """Whether pred holds for any leaf of some types."""
+    """Return True if pred holds for any leaf of these types."""
     return any(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, type_or_types))
 
 
 def broadcast_prefix(tree: Any, spec: TreeSpec) -> list[Any] | None:
-    """A nest that may end early, spread over the leaves below: vmap's in_dims over its arguments. None if it does not fit."""
+    """Expand a prefix of a tree to a value for each leaf, as vmap expands in_dims over its arguments.
+
+    None if it does not fit.
+    """
     cls, container = container_of(tree)
     if container is None:
         return [tree] * spec.num_leaves
@@ -265,7 +269,7 @@ def broadcast_prefix(tree: Any, spec: TreeSpec) -> list[Any] | None:
 
 
 def treespec_pprint(treespec: TreeSpec) -> str:
-    """The description as a nest with * for its leaves."""
+    """Return the spec as the repr of a tree with * for its leaves."""
     class Star:
         __repr__ = lambda self: "*"  # noqa: E731
     return repr(tree_unflatten([Star() for _ in range(treespec.num_leaves)], treespec))

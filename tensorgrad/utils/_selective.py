@@ -1,7 +1,8 @@
-"""Checkpointed parts of which some functions are not computed again: what they gave is kept (PyTorch: ``torch.utils.checkpoint``).
+"""Selective checkpointing: keeps the results of some functions instead of recomputing them (PyTorch:
+``torch.utils.checkpoint``).
 
-A kept function is left out of the second run. What its steps on the tape had saved is among its arguments and results, or is kept with them: it is
-handed on to the slots of the part in the order of the first run.
+A kept function is skipped in the second run. The tensors that its steps saved are among its arguments and results, or
+are kept with them: they fill the slots of the part in the order of the first run.
 """
 from __future__ import annotations
 
@@ -21,11 +22,13 @@ from ._pytree import tree_leaves, tree_map
 __all__ = ["CheckpointPolicy", "SAC_IGNORED_OPS", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts"]
 
 SAC_IGNORED_OPS = frozenset("__get__ __len__ detach device dim element_size get_device is_complex is_contiguous is_floating_point ndimension "
-                            "nelement numel requires_grad_ size storage_offset stride".split())     # what is asked of tensors, and not computed
+                            "nelement numel requires_grad_ size storage_offset stride".split())     # queries of tensors, which compute nothing
 
 
 class CheckpointPolicy(enum.Enum):
-    """What is to become of a result: kept, or computed again. https://pytorch.org/docs → torch.utils.checkpoint.CheckpointPolicy"""
+    """The decision about a result: keep it, or recompute it.
+    https://pytorch.org/docs → torch.utils.checkpoint.CheckpointPolicy
+    """
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
@@ -39,18 +42,21 @@ KEPT = (True, CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
 
 
 class SelectiveCheckpointContext:
-    """What a policy is told besides a function and its arguments: the result. https://pytorch.org/docs → SelectiveCheckpointContext"""
+    """The context argument of a policy, with the function's result.
+    https://pytorch.org/docs → SelectiveCheckpointContext
+    """
 
     def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
         self.is_recompute, self.op_output = is_recompute, op_output
 
 
 def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False) -> tuple[Any, Any]:
-    """The contexts of the two runs of `checkpoint`, for its `context_fn`: the functions of a list are not run again, or those for which
-    `policy(context, function, *args, **kwargs)` gives `CheckpointPolicy.MUST_SAVE`.
+    """Return the contexts of the two runs of `checkpoint`, for its `context_fn`. The results of the functions in a list
+    are kept, or of those for which `policy(context, function, *args, **kwargs)` returns `CheckpointPolicy.MUST_SAVE`.
 
-    A function is `torch.ops.aten.mm.default` or the like; in the list also `torch.mm` itself. Functions that the part calls are asked about; what they
-    call in their turn is not. Views, what is written in place and what draws random numbers are computed again in any case.
+    A function is an operator such as `torch.ops.aten.mm.default`; a list may also have `torch.mm` itself. The policy
+    sees functions that the part calls, but not those that they call in turn. Views, in-place functions and functions
+    that draw random numbers are always recomputed.
 
     https://pytorch.org/docs → torch.utils.checkpoint.create_selective_checkpoint_contexts
 
@@ -77,7 +83,7 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_ent
 
 
 def _operator(func: Callable[..., Any], args: Any) -> Any:
-    """The function as `torch.ops.aten` has it."""
+    """Return the `torch.ops.aten` operator of a function."""
     from .._ops import ops
     name = func.__name__
     if name in ("matmul", "linear"):
@@ -96,7 +102,7 @@ def _tensors(value: Any) -> list[Any]:
 
 
 class _Kept:
-    """What a call gave, and where to find what its steps saved: ("args" or "out", number) or a tensor that is kept."""
+    """A call's result, and its saved tensors: each as its position ("args" or "out", number), or the tensor itself."""
 
     def __init__(self, out: Any, args: list[Any], saved: list[Any]) -> None:
         with no_grad():
@@ -109,7 +115,7 @@ class _Kept:
 
 
 class _Context:
-    """A context in which functions that are called come here first."""
+    """A context that intercepts function calls."""
 
     def __enter__(self) -> None:
         self.counts: dict[str, int] = defaultdict(int)
@@ -123,7 +129,7 @@ class _Context:
 
 
 class _First(_Context):
-    """The first run: asks the policy, and keeps."""
+    """The first run: asks the policy, and keeps results."""
 
     def __init__(self, policy: Callable[..., Any], kept: dict[str, list[Any]]) -> None:
         self.policy, self.kept = policy, kept
@@ -150,7 +156,7 @@ class _First(_Context):
 
 
 class _Second(_Context):
-    """The second run: gives what was kept."""
+    """The second run: returns the kept results."""
 
     def __init__(self, kept: dict[str, list[Any]], mutation: bool) -> None:
         self.kept, self.mutation = kept, mutation

@@ -1,4 +1,5 @@
-"""A model as a table: its layers with their shapes, parameters and costs, in the layout of the package torchinfo."""
+"""Summarize a model as a table: its layers with their shapes, parameters and costs, in the layout of the package
+torchinfo."""
 from __future__ import annotations
 
 import math
@@ -30,11 +31,12 @@ _cache: dict[str, list[LayerInfo]] = {}
 def summary(model: Module, input_size: Any = None, input_data: Any = None, batch_dim: int | None = None, cache_forward_pass: bool | None = None,
             col_names: Iterable[str] | None = None, col_width: int = 25, depth: int = 3, device: Any = None, dtypes: list[Any] | None = None,
             mode: str | None = None, row_settings: Iterable[str] | None = None, verbose: int | None = None, **kwargs: Any) -> ModelStatistics:
-    """The layers of a model, one line for each call, their sizes and the totals; printed, unless `verbose` is 0.
+    """Return the layers of a model, a line for each call, their sizes and the totals; printed, unless `verbose` is 0.
 
-    The model runs once, on `input_data` (a tensor, a list of arguments or a dict of them), or on random tensors of `input_size` (a shape or a list of
-    shapes, without the batch where `batch_dim` says where it belongs) and `dtypes`; on neither, it does not run. `kwargs` go to its `forward`.
-    `mode` is "eval" or "train". Modes, buffers, hooks and random numbers are afterwards as they were.
+    The model runs once, on `input_data` (a tensor, a list of arguments or a dict of them), or on random tensors of
+    `input_size` (a shape or a list of shapes, to which a batch is added at `batch_dim` if given) and `dtypes`; without
+    either, it does not run. `kwargs` are passed to its `forward`. `mode` is "eval" or "train". Modes, buffers, hooks
+    and random generators are restored afterwards.
 
     `col_names` are of "input_size", "output_size", "num_params", "params_percent", "kernel_size", "mult_adds" and "trainable"; `row_settings` of
     "depth", "var_names", "ascii_only" and "hide_recursive_layers". Layers below `depth` count as part of the one above; `verbose=2` lists parameters.
@@ -97,7 +99,7 @@ def _known(names: Iterable[str], known: Iterable[str], kind: str) -> list[str]:
 
 
 def _device_of(model: Module, data: Any) -> Any:
-    """The device of the parameters, or else of the input, or else a GPU if there is one."""
+    """Return the device of the parameters, or else of the input, or else a GPU if there is one."""
     tensors = [*model.parameters(), *(x for x in tree_leaves(data) if isinstance(x, tg.Tensor))]
     if tensors:
         return tensors[0].device
@@ -128,7 +130,7 @@ def _bytes(data: Any) -> int:
 
 
 def _size(value: Any) -> tuple[list[int], int]:
-    """The shape of the first tensor in a value, and the bytes of its elements."""
+    """Return the shape of the first tensor in a value, and the bytes of an element."""
     while not isinstance(value, (tg.Tensor, np.ndarray)):
         value = getattr(value, "tensors", list(value.values()) if isinstance(value, dict) else value)
         if not isinstance(value, (tg.Tensor, np.ndarray)):
@@ -142,7 +144,7 @@ def _size(value: Any) -> tuple[list[int], int]:
 
 
 class LayerInfo:
-    """A module at its place in the model, and, where the model ran, one call of it."""
+    """A module at a position in the model, and, if the model ran, a call of it."""
 
     def __init__(self, module: Module, var_name: str, parent: LayerInfo | None = None) -> None:
         self.module, self.var_name, self.parent_info = module, var_name, parent
@@ -158,7 +160,7 @@ class LayerInfo:
         return f"{self.class_name}: {self.depth}"
 
     def count(self) -> None:
-        """Count the parameters; called again once a lazy module has some."""
+        """Count the parameters; called again after a lazy module is initialized."""
         self.class_name = type(self.module).__name__
         self.is_leaf_layer = next(self.module.children(), None) is None
         kernel = getattr(self.module, "kernel_size", None)
@@ -171,7 +173,7 @@ class LayerInfo:
                 continue
             number, shape = parameter.numel(), list(parameter.shape)
             mask = masks.get(name[:-5] + "_mask") if name.endswith("_orig") else None
-            if mask is not None:            # pruned: what the mask leaves
+            if mask is not None:            # pruned: count the elements that the mask leaves
                 number, name = int(mask.sum()), name[:-5]
             if name == "weight" and len(shape) > 1:
                 shape[:2] = shape[1], shape[0]
@@ -181,8 +183,8 @@ class LayerInfo:
             self.trainable_params += number if parameter.requires_grad else 0
 
     def returned(self, size: list[int], itemsize: int) -> None:
-        """Note what the call gave, and count its multiplications: a parameter takes part once for each sample, those of convolutions at each place,
-        those of recurrent layers at each step."""
+        """Record a call's result, and count its multiplications: one per parameter and sample, for convolutions also
+        per position, for recurrent layers per step."""
         self.executed, self.output_size, self.output_bytes = True, size, math.prod(size) * itemsize
         self.count()
         for name, number, _ in self.parameters:
@@ -192,17 +194,17 @@ class LayerInfo:
                 self.macs += number * math.prod(size[:2])
 
     def own(self, kind: str = "num_params") -> int:
-        """The parameters that no layer below has."""
+        """Return the number of parameters that no layer below has."""
         return getattr(self, kind) - sum(getattr(c, kind) if c.is_leaf_layer else c.own(kind) for c in self.children if not c.is_recursive)
 
     leftover_params = own
 
     def leftover_trainable_params(self) -> int:
-        """The parameters with gradients that no layer below has."""
+        """Return the number of trainable parameters that no layer below has."""
         return self.own("trainable_params")
 
     def cell(self, column: str, total: int, last: bool) -> str:
-        """The text in a column; `last` if nothing below is shown."""
+        """Return the text in a column; `last` if nothing below is shown."""
         whole = last or self.is_leaf_layer
         match column:
             case "kernel_size" | "input_size" | "output_size":
@@ -226,7 +228,7 @@ class LayerInfo:
 
 
 def _listed(module: Module, name: str | None = None, parent: LayerInfo | None = None) -> Iterator[LayerInfo]:
-    """The modules of a model, at all their places."""
+    """Yield the modules of a model, at all their positions."""
     layer = LayerInfo(module, type(module).__name__ if name is None else name, parent)
     yield layer
     for name, child in module._modules.items():
@@ -235,10 +237,10 @@ def _listed(module: Module, name: str | None = None, parent: LayerInfo | None = 
 
 
 def _without_batch(layers: list[LayerInfo], data: Any) -> str:
-    """A hint where the first layer would take one more axis: sizes are those of a batch."""
+    """Return a hint if the first layer would take an additional axis, because sizes include the batch."""
     first = next((layer.module for layer in layers if not layer.module._modules), None)
     kind = type(first).__name__
-    axes = next((n for n in (1, 2, 3) if kind.endswith(f"{n}d") and kind != "BatchNorm1d"), None)         # which takes (N, C) as well
+    axes = next((n for n in (1, 2, 3) if kind.endswith(f"{n}d") and kind != "BatchNorm1d"), None)         # BatchNorm1d takes (N, C) as well
     shapes = [tuple(x.shape) for x in (data.values() if isinstance(data, dict) else data) if isinstance(x, tg.Tensor)]
     if axes is None or not shapes or len(shapes[0]) != axes + 1:
         return ""
@@ -247,8 +249,8 @@ def _without_batch(layers: list[LayerInfo], data: Any) -> str:
 
 
 def _executed(model: Module, data: Any, kwargs: Any, batch_dim: int | None, device: Any, training: bool) -> list[LayerInfo]:
-    """The calls of modules while the model runs."""
-    places = {layer.module: layer for layer in _listed(model)}      # of several places of one module, the last
+    """Run the model, and return the calls of its modules."""
+    places = {layer.module: layer for layer in _listed(model)}      # the last of several positions of a module
     layers: list[LayerInfo] = []
     running: list[LayerInfo] = []
 
@@ -265,7 +267,7 @@ def _executed(model: Module, data: Any, kwargs: Any, batch_dim: int | None, devi
 
     def leave(module: Module, args: Any, result: Any) -> None:
         if module in places:
-            while (layer := running.pop()).module is not module:    # the model went on after an error in a module
+            while (layer := running.pop()).module is not module:    # the model caught an error of a module
                 pass
             layer.input_size = size(args)[0]
             layer.returned(*size(result))
@@ -292,7 +294,7 @@ def _executed(model: Module, data: Any, kwargs: Any, batch_dim: int | None, devi
 
 @contextmanager
 def _as_before(model: Module, device: Any) -> Iterator[None]:
-    """A block that leaves no trace in the model's modes and buffers, nor in the random numbers."""
+    """Restore the model's modes and buffers and the random generators after the block."""
     training = [(module, module.training) for module in model.modules()]
     buffers = [(module, name, buffer, buffer.clone()) for module in model.modules() for name, buffer in module._buffers.items()
                if buffer is not None and not is_lazy(buffer)]
@@ -310,12 +312,12 @@ def _as_before(model: Module, device: Any) -> Iterator[None]:
 
 
 def _complete(layers: list[LayerInfo]) -> list[LayerInfo]:
-    """Put containers that were not called themselves before what was called in them, and number the layers at each depth."""
+    """Insert containers that were not called themselves before the calls in them, and number the layers at each depth."""
     seen: set[int] = set()
     for layer in layers:
         layer.is_recursive = layer.layer_id in seen
         seen.add(layer.layer_id)
-    path: list[LayerInfo] = []          # of the line before, from the root
+    path: list[LayerInfo] = []          # path of the line before, from the root
     lines = []
     for layer in layers:
         chain = [layer]
@@ -323,7 +325,7 @@ def _complete(layers: list[LayerInfo]) -> list[LayerInfo]:
             chain.append(chain[-1].parent_info)
         chain.reverse()
         common = next((i for i, (a, b) in enumerate(zip(path, chain[:-1])) if a.module is not b.module), min(len(path), len(chain) - 1))
-        for container in chain[max(common, 1):-1]:      # one that is returned to stands there again, the same: all its lines say so
+        for container in chain[max(common, 1):-1]:      # a container that is visited again has several lines, one object
             container.count()
             container.is_recursive = container.layer_id in seen
             seen.add(container.layer_id)
@@ -399,17 +401,17 @@ class ModelStatistics:
 
     @staticmethod
     def to_megabytes(num: int) -> float:
-        """Bytes in megabytes, of a million each."""
+        """Convert bytes to megabytes, of a million each."""
         return num / 1e6
 
     @staticmethod
     def float_to_megabytes(num: int) -> float:
-        """So many float32 in megabytes."""
+        """Convert a number of float32 to megabytes."""
         return num * 4 / 1e6
 
     @staticmethod
     def format_output_num(num: int) -> str:
-        """A number in millions, billions or trillions."""
+        """Convert a number to millions, billions or trillions."""
         unit, divisor = ("TERABYTES", 1e12) if num >= 1e12 else ("GIGABYTES", 1e9) if num >= 1e9 else ("MEGABYTES", 1e6)
         value = num / divisor
         return f" (Units.{unit}): {int(value):,d}" if value.is_integer() else f" (Units.{unit}): {value:,.2f}"

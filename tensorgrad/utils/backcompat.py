@@ -1,8 +1,8 @@
-"""torch.utils.backcompat: warnings about habits of long ago, which are not given."""
+"""torch.utils.backcompat: switches of warnings about old behaviour, which are never issued here."""
 
 
 class Warning:  # noqa: A001
-    """A warning that is never given."""
+    """A switch of a warning that is never issued."""
 
     enabled = False
 

@@ -1,10 +1,11 @@
-"""Trading time for memory: what a part of a model computes is not kept for backward, but computed again (PyTorch: ``torch.utils.checkpoint``).
+"""Activation checkpointing trades time for memory: backward recomputes a part of a model instead of keeping its tensors
+(PyTorch: ``torch.utils.checkpoint``).
 
 T. Chen et al., Training Deep Nets with Sublinear Memory Cost (2016).
 
-Without reentrance, the part is recorded as ever, but a `Slot` stands on the tape for each tensor that it would keep. When backward asks for the first
-of them, the part runs anew, and its tensors fill the slots; each is let go as soon as it was used. With reentrance, the part is one step of the tape,
-whose backward records the part and sweeps through it.
+Without reentrance, the part is recorded as usual, but the tape holds a `_Slot` in place of each saved tensor. When
+backward needs the first of them, the part runs again, and its tensors fill the slots; each is freed as soon as it was
+used. With reentrance, the part is one step of the tape, whose backward records the part and runs backward through it.
 """
 from __future__ import annotations
 
@@ -31,11 +32,11 @@ __all__ = ["CheckpointError", "CheckpointFunction", "CheckpointPolicy", "Default
 
 
 class CheckpointError(RuntimeError):
-    """The second run of a checkpointed part was not like the first."""
+    """The second run of a checkpointed part differs from the first."""
 
 
 class _Stop(Exception):
-    """All that the first run kept has been computed: the rest of the second run can be left out."""
+    """Ends the second run early, once all saved tensors have been recomputed."""
 
 
 _overrides: dict[str, Any] = {"early_stop": None, "debug": None}
@@ -51,7 +52,8 @@ def _override(name: str, value: Any) -> Iterator[None]:
 
 
 def set_checkpoint_early_stop(enable: bool) -> Any:
-    """Inside the block, parts are run to their end when they are run again (False), whatever their calls say; or only as far as needed (True).
+    """A context manager that overrides `early_stop` of calls: recompute parts to their end (False), or only as far as
+    needed (True).
 
     https://pytorch.org/docs → torch.utils.checkpoint.set_checkpoint_early_stop
     """
@@ -59,7 +61,7 @@ def set_checkpoint_early_stop(enable: bool) -> Any:
 
 
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Any:
-    """Inside the block, errors list the steps of both runs, or do not, whatever the calls say.
+    """A context manager that overrides `debug` of calls: True lets errors list the steps of both runs.
 
     https://pytorch.org/docs → torch.utils.checkpoint.set_checkpoint_debug_enabled
     """
@@ -67,17 +69,19 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Any:
 
 
 def noop_context_fn() -> tuple[Any, Any]:
-    """The contexts of the two runs, unless others are given: none."""
+    """Return null contexts for the two runs, the default of `context_fn`."""
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
 def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None, context_fn: Callable[[], Any] = noop_context_fn,
                determinism_check: str = "default", debug: bool = False, early_stop: bool = True, **kwargs: Any) -> Any:
-    """`function(*args, **kwargs)`, of which backward remembers the arguments alone. https://pytorch.org/docs → torch.utils.checkpoint.checkpoint
+    """Call `function(*args, **kwargs)`, and keep nothing but the arguments for backward, which calls it again.
+    https://pytorch.org/docs → torch.utils.checkpoint.checkpoint
 
-    The function must compute the same when it is called again; `preserve_rng_state` (True) gives it the same random numbers. `context_fn` gives two
-    context managers, for the first and the second run; `determinism_check` "default" compares the shapes, dtypes and devices of the two, "none" does
-    not; `debug` lists their steps when they differ; `early_stop` ends the second run as soon as nothing more is missing.
+    The function must be deterministic; `preserve_rng_state` (True) repeats its random numbers. `context_fn` returns two
+    context managers, for the first and the second run; `determinism_check` "default" compares the shapes, dtypes and
+    devices of the saved tensors, "none" does not (CheckpointError); `debug` lists the steps of both runs in that error;
+    `early_stop` ends the second run once all saved tensors are recomputed.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.utils.checkpoint import checkpoint
@@ -122,7 +126,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
 
 
 def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any) -> Any:
-    """A chain of modules or functions in so many segments, of which all but the last are checkpointed.
+    """Run a chain of modules or functions in `segments` parts, of which all but the last are checkpointed.
 
     https://pytorch.org/docs → torch.utils.checkpoint.checkpoint_sequential
 
@@ -169,8 +173,8 @@ CHECKS: dict[str, Callable[[Any], Any]] = {"default": _outline, "none": lambda t
 
 
 class _Surroundings:
-    """What a function sees besides its arguments: random numbers, of the CPU and of the GPUs where its arguments lie, autocast, and the default
-    device."""
+    """The global state that a function sees: the random number generators of the CPU and of its arguments' GPUs,
+    autocast, and the default device."""
 
     def __init__(self, args: Any, preserve: bool) -> None:
         self.preserve, self.device = preserve, tg.get_default_device()
@@ -181,7 +185,7 @@ class _Surroundings:
 
     @contextlib.contextmanager
     def again(self) -> Iterator[None]:
-        """The same once more; afterwards, all is as it was."""
+        """Restore the saved state until the block ends."""
         with fork_rng(self.gpus if self.preserve else [], enabled=self.preserve), tg.device(self.device):
             if self.preserve:
                 tg.set_rng_state(self.cpu)
@@ -200,18 +204,20 @@ def _casts(override: Any) -> bool:
 
 
 class DefaultDeviceType:
-    """The kind of device whose random numbers matter where no argument tells. https://pytorch.org/docs → torch.utils.checkpoint.DefaultDeviceType"""
+    """The type of device whose random number generators are saved if no argument tells.
+    https://pytorch.org/docs → torch.utils.checkpoint.DefaultDeviceType
+    """
 
     _default_device_type: str | None = None
 
     @staticmethod
     def set_device_type(device: str = "cuda") -> None:
-        """Set the kind."""
+        """Set the device type."""
         DefaultDeviceType._default_device_type = device
 
     @staticmethod
     def get_device_type() -> str:
-        """The kind that was set, or that of the GPUs if there are any, or "cpu"."""
+        """Return the device type that was set, or else that of the GPUs, or else "cpu"."""
         if DefaultDeviceType._default_device_type is None:
             from ..accelerator import current_accelerator
             found = current_accelerator(True)
@@ -227,7 +233,8 @@ _here = _Here()
 
 
 class GraphExecGroup:
-    """In its `with` block, parts are run again once for all backwards together, which must not need the same tensor twice.
+    """A context manager in which parts are recomputed once for all backward calls together; no two of them may need the
+    same tensor.
 
     https://pytorch.org/docs → torch.utils.checkpoint.GraphExecGroup
     """
@@ -243,22 +250,23 @@ class GraphExecGroup:
 
 
 class _Slot:
-    """Stands on the tape for a tensor that is not kept."""
+    """A placeholder on the tape for a saved tensor that is recomputed."""
 
 
 class _Part:
-    """One call of a checkpointed function: how to call it again, and the slots that a second run fills."""
+    """A call of a checkpointed function: how to call it again, and the slots that a second run fills."""
 
     def __init__(self, function: Any, args: Any, kwargs: Any, surroundings: _Surroundings, context: Any, logs: Any, outline: Any,
                  early_stop: bool) -> None:
         self.function, self.args, self.kwargs, self.surroundings, self.context = function, args, kwargs, surroundings, context
         self.logs, self.outline, self.early_stop = logs, outline, early_stop
-        self.slots: list[Any] = []          # weak references: what the tape lets go needs no value
+        self.slots: list[Any] = []          # weak references: slots that the tape has dropped need no value
         self.outlines: list[Any] = []
         self.finished = self.overtaken = False
 
     def keep(self) -> None:
-        """Keep the arguments as the tape keeps tensors: a later write to one is found out, and an outer checkpoint has slots for them too."""
+        """Save the arguments as the tape saves tensors: later writes to them are detected, and an outer checkpoint
+        has slots for them."""
         self.args = [Saved(a, None) if isinstance(a, tg.Tensor) else a for a in self.args]
 
     def pack(self, tensor: Any) -> _Slot:
@@ -276,7 +284,10 @@ class _Part:
             raise CheckpointError(_report(*self.logs)) from error
 
     def value(self, slot: _Slot) -> Any:
-        """What belongs into the slot. The values of one backward, or group of them, are its own: they are noted with it, and gone after it."""
+        """Return the value of a slot, recomputing the part if needed.
+
+        Each backward, or GraphExecGroup, holds its own values until it ends.
+        """
         notes = _here.group.notes if _here.group is not None else {} if mode.sweep is None else mode.sweep.notes
         found = notes.get(self)
         if found is None:
@@ -291,7 +302,7 @@ class _Part:
         return found.pop(slot)
 
     def run_again(self, found: Any) -> None:
-        """Fill the slots."""
+        """Run the function again, and put its saved tensors into `found` by slot."""
         outlines: list[Any] = []
 
         def refill(tensor: Any) -> Any:
@@ -302,7 +313,7 @@ class _Part:
                 if self.finished:
                     raise CheckpointError("torch.utils.checkpoint: trying to save more tensors during recomputation than during the original "
                                           f"forward pass.\n{TIP}")
-                self.overtaken = True         # a backward inside the part, which its first run has not left yet
+                self.overtaken = True         # backward was called inside the part, before its first run has ended
                 return tensor
             slot = self.slots[place]()
             if slot is not None:
@@ -365,20 +376,20 @@ def _report(first: _Log, second: _Log) -> str:
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The tensors among the inputs as new leaves, which require grad if they did."""
+    """Return the inputs with each tensor as a new leaf, which requires grad if the tensor does."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
     return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, tg.Tensor) else x for x in inputs)
 
 
 def check_backward_validity(inputs: Any) -> None:
-    """Warn if no input requires grad: then nothing that is computed from them will."""
+    """Warn if no input requires grad, because no result will either."""
     if not any(x.requires_grad for x in inputs if isinstance(x, tg.Tensor)):
         warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
 
 
 class CheckpointFunction(Function):
-    """A part of a model as one step: its backward runs the part again, records it, and sweeps through it."""
+    """A part of a model as one step, whose backward runs the part again, records it, and runs backward through it."""
 
     @staticmethod
     def forward(ctx: Any, run_function: Any, preserve_rng_state: bool, *args: Any) -> Any:

@@ -1,11 +1,13 @@
-"""What a bug report needs to tell: `python -m tensorgrad.utils.collect_env`."""
+"""Information about the environment for bug reports: `python -m tensorgrad.utils.collect_env`."""
 from __future__ import annotations
 
 __all__ = ["get_pretty_env_info", "main"]
 
 
 def get_pretty_env_info() -> str:
-    """Versions and the machine, as lines of text. https://pytorch.org/docs → torch.utils.collect_env"""
+    """Return versions and properties of the machine as lines of text.
+    https://pytorch.org/docs → torch.utils.collect_env
+    """
     import os
     import platform
     import sys
@@ -36,7 +38,7 @@ def _version(package: str) -> str:
 
 
 def main() -> None:
-    """Print them."""
+    """Print the information."""
     print(get_pretty_env_info())
 
 

@@ -1,4 +1,4 @@
-"""torch.utils.cpp_extension: extensions in C++ are compiled against PyTorch, which is not here."""
+"""torch.utils.cpp_extension: unsupported, because C++ extensions are compiled against PyTorch."""
 from .._unsupported import unsupported
 
 _NAMES = "BuildExtension CUDAExtension CppExtension SyclExtension include_paths library_paths load load_inline"

@@ -6,7 +6,7 @@ from .. import settings
 
 
 class _Deterministic(ModuleType):
-    """`fill_uninitialized_memory`: whether `empty` fills its memory while deterministic algorithms are asked for."""
+    """`fill_uninitialized_memory`: True lets `empty` fill its memory while deterministic algorithms are required."""
 
     @property
     def fill_uninitialized_memory(self) -> bool:

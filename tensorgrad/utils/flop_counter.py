@@ -1,7 +1,7 @@
-"""torch.utils.flop_counter: how many operations the products of matrices and the convolutions of a program take, forward and backward.
+"""torch.utils.flop_counter: count the operations of matrix products and convolutions, forward and backward.
 
-Functions are seen as a program calls them, and a gradient is counted for each of their inputs that needs one when it comes to their result. What a
-gradient of a gradient computes is not counted.
+Calls of public functions are counted; a gradient is counted for each of their inputs that needs one, when backward
+reaches their result. Gradients of gradients are not counted.
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..nn.modules._hooks import register_module_forward_hook, register_module_fo
 from ..overrides import TorchFunctionMode
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
-Counted = tuple[str, int, str, int]     # the operator and its operations, and the same of one gradient
+Counted = tuple[str, int, str, int]     # the operator and its number of operations, then those of a gradient
 flop_registry: dict[str, Callable[..., int]] = {}
 
 
@@ -23,7 +23,7 @@ def _product(name: str, flops: int) -> Iterator[Counted]:
 
 
 def _matmul(a: Any, b: Any) -> Iterator[Counted]:
-    if a.ndim > 1 and b.ndim > 1:       # what has to do with a vector is not counted
+    if a.ndim > 1 and b.ndim > 1:       # products with a vector are not counted
         batch = prod(a.shape[:-2]) if b.ndim == 2 else prod(b.shape[:-2]) if a.ndim == 2 else prod(max(m, n) for m, n in _aligned(a.shape[:-2], b.shape[:-2]))
         yield from _product("mm" if min(a.ndim, b.ndim) == 2 else "bmm", 2 * batch * a.shape[-2] * a.shape[-1] * b.shape[-1])
 
@@ -54,7 +54,7 @@ def _einsum(equation: Any, *operands: Any) -> Iterator[Counted]:
     for i, right in enumerate(parts[1:], 2):
         kept = {label for label in left + right if label in output or any(label in part for part in parts[i:])}
         if (set(left) & set(right)) - kept:
-            alone = {label for label in set(left) ^ set(right) if label not in kept}       # summed over before
+            alone = {label for label in set(left) ^ set(right) if label not in kept}       # labels that are summed over before the product
             yield from _product("bmm", 2 * prod(sizes[label] for label in set(left + right) - alone))
         left = "".join(kept)
 
@@ -98,7 +98,7 @@ FORMULAS: dict[str, Callable[..., Iterator[Counted]]] = {
 
 
 class FlopCounterMode(TorchFunctionMode):
-    """Counts the operations of what runs inside the block. https://pytorch.org/docs → torch.utils.flop_counter.FlopCounterMode
+    """Counts the operations inside the block. https://pytorch.org/docs → torch.utils.flop_counter.FlopCounterMode
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.utils.flop_counter import FlopCounterMode
@@ -170,15 +170,15 @@ class FlopCounterMode(TorchFunctionMode):
             self.flop_counts[module][operator] += flops
 
     def get_total_flops(self) -> int:
-        """All of them."""
+        """Return the number of all operations."""
         return sum(self.flop_counts.get("Global", {}).values())
 
     def get_flop_counts(self) -> dict[str, dict[str, int]]:
-        """{module: {operator: operations}}."""
+        """Return {module: {operator: operations}}."""
         return {module: dict(counts) for module, counts in self.flop_counts.items()}
 
     def get_table(self, depth: int | None = None) -> str:
-        """The counts of modules, down to a depth, as lines of text."""
+        """Return the counts of modules, down to a depth, as lines of text."""
         depth, total = self.depth if depth is None else depth, max(self.get_total_flops(), 1)
         rows = [("Module", "FLOP", "% Total")]
         for module in ("Global", *sorted(name for name in self.flop_counts if name != "Global")):
@@ -198,7 +198,7 @@ def _short(count: int, total: int) -> str:
 
 
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Any:
-    """A decorator: the function counts the operations of functions of these names, from the shapes of their arguments."""
+    """Decorate a function that counts the operations of functions of these names, from the shapes of their arguments."""
     def registered(formula: Any) -> Any:
         for target in targets if isinstance(targets, (list, tuple)) else [targets]:
             flop_registry[getattr(target, "__name__", str(target))] = formula

@@ -6,6 +6,6 @@ __all__ = ['RemovableHandle', 'unserializable_hook', 'warn_if_has_hooks']
 
 
 def unserializable_hook(f):
-    """Mark a hook of a tensor as one that nobody expects in a file: no warning says that it is missing there."""
+    """Mark a tensor's hook as not serializable, so that saving the tensor without it does not warn."""
     f.__torch_unserializable__ = True
     return f

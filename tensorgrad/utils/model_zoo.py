@@ -8,7 +8,7 @@ __all__ = ["load_url"]
 
 
 def __getattr__(name: str) -> Any:
-    """tqdm, for programs that take it from here."""
+    """Import tqdm on access, for programs that import it from here."""
     if name != "tqdm":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return hub.tqdm

@@ -1,5 +1,5 @@
-"""State dicts as NumPy's .npz files, for programs that have NumPy alone. Objects are never unpickled; a file is written
-whole or not at all.
+"""State dicts as NumPy's .npz files, for programs that have NumPy alone. Objects are never unpickled; files are written
+atomically.
 
 >>> import tempfile, tensorgrad as torch
 >>> from tensorgrad.utils import npz
@@ -27,16 +27,15 @@ from ..serialization._atomic import replacing
 __all__ = ["load_file", "save_file"]
 
 RATIO, LEAST_LIMIT, MOST_AXES = 20, 1 << 28, 64
-METHODS = {0: 1, 8: 1032}  # stored, deflated: how many bytes come of one, at most
+METHODS = {0: 1, 8: 1032}  # stored, deflated: the largest ratio of expansion
 NUMBERS = frozenset("b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16".split())
-# Errors that zipfile raises beside its own error; the OSError is EINVAL, for a place before the file's beginning.
+# Errors that zipfile raises beside its own error; the OSError is EINVAL, for a seek before the file's beginning.
 MALFORMED = (EOFError, struct.error, UnicodeDecodeError, NotImplementedError, OverflowError, OSError)
 READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 def save_file(tensors: Mapping[str, Tensor], path: Any) -> None:
-    """Write tensors under their names. TypeError for what is no tensor, and for dtypes that NumPy has no name for, such
-    as bfloat16."""
+    """Write tensors under their names. TypeError for other values, and for dtypes that NumPy lacks, such as bfloat16."""
     arrays = {}
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor):
@@ -49,9 +48,9 @@ def save_file(tensors: Mapping[str, Tensor], path: Any) -> None:
 
 
 def load_file(path: Any, largest: int | None = None) -> dict[str, Tensor]:
-    """The tensors of a file, by their names.
+    """Return the tensors of a file, by their names.
 
-    largest: the bytes that its arrays may take all together; by default 20 times the file's length, and at least
+    largest: the limit on the bytes of all arrays; by default 20 times the file's length, and at least
     256 MiB, since a compressed file of a megabyte can hold a gigabyte of zeros. ValueError for files that hold anything
     else, or are damaged.
     """
@@ -103,7 +102,7 @@ def _tensors(archive: Any, path: Any, largest: int | None) -> dict[str, Tensor]:
 
 
 def _array(file: Any, size: int, name: str) -> np.ndarray:
-    """The array in an .npy file of that size; it is allocated when its header agrees with the size."""
+    """Read the array in an .npy file of that size, which is allocated only if its header agrees with the size."""
     shape, fortran, dtype = _header(file, name)
     if dtype.hasobject:
         raise ValueError(f"{name!r:.200} is an object array, which cannot be loaded when allow_pickle=False")
@@ -114,10 +113,10 @@ def _array(file: Any, size: int, name: str) -> np.ndarray:
     if not counts or prod(shape) * dtype.itemsize != left:
         raise ValueError(f"{name!r:.200} has another length than its shape and dtype say")
     data = bytearray(left)
-    if _fill(file, memoryview(data)) != len(data) or file.read(1):  # at its end, the checksum is compared
+    if _fill(file, memoryview(data)) != len(data) or file.read(1):  # zipfile compares the checksum at the end
         raise ValueError(f"{name!r:.200} is cut off")
     array = np.frombuffer(data, dtype)
-    if dtype.kind == "b":  # a bool of another value than 0 and 1 is undefined behaviour in C
+    if dtype.kind == "b":  # bools other than 0 and 1 are undefined behaviour in C
         array = array.view(np.uint8) != 0
     return array.astype(dtype.newbyteorder("="), copy=False).reshape(shape, order="F" if fortran else "C")
 
@@ -136,6 +135,6 @@ def _header(file: Any, name: str) -> tuple[tuple[int, ...], bool, np.dtype]:
         RecursionError,
         ValueError,
         TokenError,
-    ) as error:  # it evaluates a literal
+    ) as error:  # NumPy evaluates the header as a literal
         raise ValueError(f"the header of {name!r:.200} is malformed: {escaped(error, 200)}") from None
     raise ValueError(f"the header of {name!r:.200} is of version {version}, which arrays of numbers do not have")

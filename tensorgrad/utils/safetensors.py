@@ -31,7 +31,7 @@ from ..serialization._atomic import replacing
 from ..storages import UntypedStorage, storage_of
 
 LONGEST_HEADER, MOST_ENTRIES, MOST_AXES = 100_000_000, 100_000, 64
-# In the order in which writers sort tensors, the other way around: the largest elements come first, so that all are aligned.
+# In the reverse of the order in which writers sort tensors: the largest elements come first, so that all are aligned.
 BITS = {"BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8,
         "I16": 16, "U16": 16, "F16": 16, "BF16": 16, "I32": 32, "U32": 32, "F32": 32, "C64": 64, "F64": 64, "I64": 64, "U64": 64}
 ORDER = {name: place for place, name in enumerate(BITS)}
@@ -39,11 +39,11 @@ NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16
          "BOOL": "bool", "C64": "complex64", "U64": "uint64", "U32": "uint32", "U16": "uint16", "F8_E4M3": "float8_e4m3fn",
          "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu", "F8_E4M3FNUZ": "float8_e4m3fnuz", "F8_E5M2FNUZ": "float8_e5m2fnuz"}
 BY_DTYPE = {name: code for code, name in NAMES.items()}
-TEXTS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)        # one without an end reaches to the end: none is looked at twice
+TEXTS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)        # an unterminated one extends to the end, so no character is scanned twice
 
 
 class SafetensorError(Exception):
-    """A file that is not as it has to be, or does not have what is asked for. Words of the file in it are escaped."""
+    """An invalid file, or a file without the requested tensor. Text from the file is escaped in the message."""
 
     def __init__(self, message: str) -> None:
         super().__init__(escaped(message))
@@ -57,7 +57,10 @@ def _wrong(what: str) -> SafetensorError:
 
 
 class Header:
-    """What a file says of its tensors, checked. entries: name → (dtype, shape, begin, end), by their places."""
+    """The checked header of a file. entries: name → (dtype, shape, begin, end), sorted by position.
+
+    SafetensorError if it is invalid.
+    """
 
     def __init__(self, data: Any) -> None:
         if len(data) < 8:
@@ -85,12 +88,12 @@ class Header:
 def _parsed(header: bytes) -> dict[str, Any]:
     if not header.startswith(b"{"):
         raise _wrong("invalid start character in header, must be `{`" if header[:1] != b"[" else "invalid JSON in header: a list")
-    bare = TEXTS.sub(b"", header)        # so much that JSON's parser makes no more of it than a header is
+    bare = TEXTS.sub(b"", header)        # bound the work of the JSON parser by the number of tensors
     if bare.count(b"{") > MOST_ENTRIES + 2 or bare.count(b"[") > 2 * MOST_ENTRIES or bare.count(b",") > MOST_AXES * MOST_ENTRIES:
         raise _wrong(f"the header describes more than {MOST_ENTRIES} tensors")
     try:
         parsed = json.loads(header.decode("utf-8"), object_pairs_hook=_unequal, parse_constant=_no_number)
-        if b"\\ud" in header.lower():       # half of a pair of surrogates is no text
+        if b"\\ud" in header.lower():       # a lone surrogate is no valid text
             json.dumps(parsed, ensure_ascii=False).encode("utf-8")
     except UnicodeDecodeError as error:
         raise _wrong(f"invalid UTF-8 in header: {error.reason}") from None
@@ -132,7 +135,7 @@ def _entry(name: str, entry: Any) -> tuple[str, tuple[int, ...], int, int]:
 
 
 class _Contents:
-    """The tensors in some bytes, which are made when they are asked for and lie in the same memory."""
+    """The tensors in a buffer, made on request; they share its memory."""
 
     def __init__(self, data: Any) -> None:
         self.data, self.header = data, Header(data)
@@ -144,7 +147,7 @@ class _Contents:
             raise SafetensorError(f"File does not contain tensor {name}") from None
 
     def tensor(self, name: str, device: Any = "cpu") -> Any:
-        """One of them, on a device."""
+        """Return the tensor of a name, on a device."""
         code, shape, begin, end = self.entry(name)
         if code not in NAMES:
             raise SafetensorError(f"tensor {name} is of dtype {code}, which there is not")
@@ -160,13 +163,17 @@ class _Contents:
 
 
 def load(data: bytes) -> dict[str, Any]:
-    """The tensors in the bytes of a file. safetensors → safetensors.torch.load"""
+    """Return the tensors in the bytes of a file. safetensors → safetensors.torch.load"""
     contents = _Contents(memoryview(bytearray(data)))
     return {name: contents.tensor(name) for name in contents.header.entries}
 
 
 def load_file(filename: Any, device: Any = "cpu") -> dict[str, Any]:
-    """The tensors of a file. On the CPU they are mapped: each is read from the disk when it is used. safetensors → safetensors.torch.load_file"""
+    """Return the tensors of a file.
+
+    On the CPU they are memory-mapped: each is read from the disk when it is used. safetensors →
+    safetensors.torch.load_file
+    """
     with safe_open(filename, "pt", device) as file:
         return {name: file.get_tensor(name) for name in file.offset_keys()}
 
@@ -208,22 +215,22 @@ class safe_open:
         return list(self._open().header.entries)
 
     def metadata(self) -> dict[str, str] | None:
-        """The texts that go with the tensors."""
+        """Return the metadata, a dict of strings, or None."""
         return self._open().header.metadata
 
     def get_tensor(self, name: str) -> Any:
-        """A tensor."""
+        """Return the tensor of a name."""
         tensor = self._open().tensor(name, self._device)
         return tensor.numpy(force=True) if self._arrays else tensor
 
     def get_slice(self, name: str) -> Slice:
-        """A tensor of which parts can be read."""
+        """Return a Slice, which reads parts of a tensor."""
         self._open().entry(name)
         return Slice(self, name)
 
 
 class Slice:
-    """A tensor in a file: an index reads that part of it."""
+    """A tensor in a file; indexing reads a part of it."""
 
     def __init__(self, file: safe_open, name: str) -> None:
         self._file, self._name = file, name
@@ -250,10 +257,13 @@ def save(tensors: dict[str, Any], metadata: dict[str, str] | None = None) -> byt
 
 
 def save_file(tensors: dict[str, Any], filename: Any, metadata: dict[str, str] | None = None) -> None:
-    """Write tensors to a file, which is there as a whole or not at all. ValueError for tensors that are not contiguous, RuntimeError for tensors that
-    share memory. safetensors → safetensors.torch.save_file"""
+    """Write tensors to a file, atomically.
+
+    ValueError for tensors that are not contiguous, RuntimeError for tensors that share memory. safetensors →
+    safetensors.torch.save_file
+    """
     pieces = _pieces(tensors, metadata)
-    first = next(pieces)            # what is wrong with the tensors shows before a file is made
+    first = next(pieces)            # raises errors about the tensors before a file is created
     with replacing(filename) as file:
         file.write(first)
         for piece in pieces:
@@ -308,7 +318,7 @@ def _check(tensors: Any, metadata: Any) -> None:
 
 
 def _sharing(tensors: dict[str, Any]) -> list[list[str]]:
-    """The names, those together whose tensors lie in the same memory."""
+    """Group the names of tensors that share memory."""
     spans = []
     for name, tensor in tensors.items():
         if tensor.numel() and not tensor.is_meta:
@@ -335,7 +345,7 @@ def _block(tensor: Any) -> tuple[int, int]:
 
 
 def _twice(state: dict[str, Any], preferred: Any = ()) -> dict[str, list[str]]:
-    """Name to keep → names of tensors in the same memory."""
+    """Return {name to keep: other names of tensors in its memory}."""
     kept = {}
     for group in _sharing(state):
         if len(group) > 1:
@@ -349,7 +359,8 @@ def _twice(state: dict[str, Any], preferred: Any = ()) -> dict[str, list[str]]:
 
 
 def save_model(model: Any, filename: Any, metadata: dict[str, str] | None = None, force_contiguous: bool = True) -> None:
-    """Write a model's tensors to a file, once those that it has under several names. safetensors → safetensors.torch.save_model"""
+    """Write a model's tensors to a file; a tensor with several names is written once. safetensors →
+    safetensors.torch.save_model"""
     state, metadata = dict(model.state_dict()), dict(metadata or {})
     for keep, others in _twice(state).items():
         for name in others:
@@ -359,7 +370,8 @@ def save_model(model: Any, filename: Any, metadata: dict[str, str] | None = None
 
 
 def load_model(model: Any, filename: Any, strict: bool = True, device: Any = "cpu") -> tuple[set[str], list[str]]:
-    """Read a file into a model: (names that the file lacks, names that the model lacks). safetensors → safetensors.torch.load_model"""
+    """Load a file into a model, and return (names that the file lacks, names that the model lacks). safetensors →
+    safetensors.torch.load_model"""
     state = load_file(filename, device)
     others = {name for names in _twice(dict(model.state_dict()), state).values() for name in names}
     found = model.load_state_dict(state, strict=False)

@@ -15,7 +15,7 @@ __all__ = ["config"]
 
 
 class Section:
-    """Settings, under the names that PyTorch gives them. names: its name → the name of the option."""
+    """Settings under PyTorch's names. names: PyTorch's name → the name of the option."""
 
     __slots__ = ("_names",)
 
@@ -39,9 +39,9 @@ class Section:
 
 
 class config:
-    """`config.load`: mmap, endianness, mmap_flags, mmap_crc32 (compare the checksums of mapped files too, which reads them
-    whole; PyTorch has no such setting), calculate_storage_offsets (of no effect). `config.save`: compute_crc32,
-    storage_alignment, use_pinned_memory_for_d2h (of no effect)."""
+    """`config.load`: mmap, endianness, mmap_flags, mmap_crc32 (verify the checksums of mapped files as well, which
+    reads them entirely; PyTorch has no such setting), calculate_storage_offsets (no effect). `config.save`:
+    compute_crc32, storage_alignment, use_pinned_memory_for_d2h (no effect)."""
 
     load = Section({"mmap": "mmap", "endianness": "endianness", "mmap_flags": "mmap_flags", "mmap_crc32": "mapped_crc32",
                     "calculate_storage_offsets": "offsets"})

@@ -62,7 +62,7 @@ class Program:
         self.rank, self.size = transport.rank, transport.size
 
     def step(self):
-        """One call; its result is compared at once, or after some more calls if it is asynchronous."""
+        """Make a call; its result is compared at once, or after further calls if it is asynchronous."""
         chance, self.calls = self.chance, self.calls + 1
         count = int(10 ** chance.uniform(0, chance.choice((1, 3, 5, 6)))) - chance.randint(0, 1)
         dtype, seed, root, later = chance.choice(DTYPES), chance.randrange(1 << 40), chance.randrange(self.size), chance.random() < 0.4
@@ -202,7 +202,7 @@ def besiege(port, chance, held):
 
 
 def group(chance, steps, kills):
-    """One group's life; (calls, killed, strangers, what was wrong)."""
+    """Run a group to its end; return (calls, killed, strangers, slowest reaction to a kill, mistakes)."""
     size, seed, held, strangers, killed_at = chance.randint(2, 4), chance.randrange(1 << 40), [], 0, 0.0
     victim, moment = (chance.randrange(size), chance.uniform(0, 1.5)) if kills else (-1, 0.0)
     context = multiprocessing.get_context("fork")

@@ -55,7 +55,7 @@ WAYS = ("launcher", "worker", "child", "SIGTERM", "SIGINT", "SIGHUP")
 
 
 def trial(draw, folder):
-    """One job and its end: what was killed, and what was found, or None."""
+    """Run a job and kill a part of it; return (what was killed, the mistake found or None)."""
     before = shared_memory()
     program = folder / "program.py"
     program.write_text(WORKER)

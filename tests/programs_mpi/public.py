@@ -98,7 +98,8 @@ def disagreement(rank, size):
 
 
 def model(rank, size):
-    """One step on parts of a batch is one step on the whole; the parts come from workers, which are forks of this process."""
+    """A step on parts of a batch equals a step on the whole; the parts come from workers, which are forks of this
+    process."""
     data = torch.utils.data.TensorDataset(torch.arange(24.).reshape(8, 3).sin())
     sampler = torch.utils.data.DistributedSampler(data, shuffle=False)
     part, = next(iter(torch.utils.data.DataLoader(data, batch_size=8, sampler=sampler, num_workers=1)))

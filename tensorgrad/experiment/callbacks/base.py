@@ -1,4 +1,4 @@
-"""Callback: what is done at moments of a training, apart from the module that is trained."""
+"""Callback: code that runs at fixed moments of training, kept apart from the module."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ class Callback:
 
     @property
     def state_key(self) -> str:
-        """The name of its state in a checkpoint."""
+        """The key of the callback's state in a checkpoint."""
         return type(self).__qualname__
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps of it."""
+        """Return the state that a checkpoint saves for this callback: plain values and tensors."""
         return {}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from what a checkpoint kept."""
+        """Restore the state from a checkpoint."""
 
     def on_init_start(self, trainer: Any) -> None:
-        """When the trainer is being made."""
+        """Called while the trainer is being constructed."""
 
     def on_init_end(self, trainer: Any) -> None:
-        """When it is made."""
+        """Called when the trainer is constructed."""
 
     def setup(self, trainer: Any, module: Any, stage: str) -> None:
-        """Before anything else of `fit`, `validate`, `test` or `predict`."""
+        """Called before anything else in `fit`, `validate`, `test` or `predict`."""
 
     def teardown(self, trainer: Any, module: Any, stage: str) -> None:
-        """After everything else."""
+        """Called after everything else."""
 
     def on_exception(self, trainer: Any, module: Any, exception: BaseException) -> None:
-        """When an exception ends a run; it is raised again."""
+        """Called when an exception ends a run; the exception is raised again afterwards."""
 
     def on_fit_start(self, trainer: Any, module: Any) -> None:
         """See `ModuleHooks.on_fit_start`."""

@@ -134,7 +134,7 @@ class ModelCheckpoint(Callback):
         )
 
     def _at_epochs(self, trainer: Any) -> bool:
-        """Whether it saves at the end of epochs, rather than after validations."""
+        """Return True to save at the end of training epochs, False to save after validations."""
         if self.save_on_train_epoch_end is None:
             whole = trainer.val_check_interval == 1.0 or trainer.val_check_interval == trainer.num_training_batches
             return whole and trainer.check_val_every_n_epoch is not None or not any(trainer.num_val_batches)
@@ -175,8 +175,7 @@ class ModelCheckpoint(Callback):
     # ── saving ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _save(self, trainer: Any) -> None:
-        """One checkpoint: the table of what is kept is part of it, and files that fall out of it go when the new one is
-        there."""
+        """Save a checkpoint, which includes the table of kept files; then delete the files that dropped out of it."""
         score = self._score(trainer)
         name, dropped = None, list[str]()
         if self.save_top_k and score is not None:
@@ -199,8 +198,10 @@ class ModelCheckpoint(Callback):
             trainer.print(f"step {trainer.global_step}: saved {name}")
 
     def _score(self, trainer: Any) -> float | None:
-        """The metric's value, the same in all processes; None if it is not there yet. ValueError for a name that nobody
-        logs."""
+        """Return the metric's value, equal in all processes; None if it has no value yet.
+
+        ValueError for a name that nobody logs.
+        """
         if self.monitor is None:
             return 0.0
         known = trainer.metrics()
@@ -219,7 +220,7 @@ class ModelCheckpoint(Callback):
         return None if value is None else float(value)
 
     def _enter(self, name: str, score: float) -> list[str]:
-        """Enter a file into the table: the names that are kept no longer, which may be its own."""
+        """Enter a file into the table, and return the names that dropped out, which may include `name`."""
         self._kept.pop(name, None)
         self._kept[name] = score
         if self.save_top_k == -1 or len(self._kept) <= self.save_top_k:
@@ -232,8 +233,7 @@ class ModelCheckpoint(Callback):
         return [worst]
 
     def _save_last(self, trainer: Any, name: str | None) -> None:
-        """`last.ckpt`: another name of the file just saved, or a file of its own where there is none or links are not
-        to be had."""
+        """Link `last.ckpt` to the file just saved; save a separate file if there is none or links are unsupported."""
         target = self._directory / "last.ckpt"
         linked = False
         if name is not None and trainer.is_global_zero:

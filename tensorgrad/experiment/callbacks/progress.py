@@ -14,12 +14,12 @@ __all__ = ["Bars", "GlobalProgressBar", "ProgressBar", "on_a_terminal"]
 
 
 def on_a_terminal() -> bool:
-    """Whether somebody looks."""
+    """Return True if stderr is a terminal."""
     return bool(getattr(sys.stderr, "isatty", lambda: False)())
 
 
 def _bar(**options: Any) -> Any:
-    """A bar of tqdm's, or None where that is not installed."""
+    """Return a tqdm progress bar, or None if tqdm is not installed."""
     try:
         from tqdm import tqdm  # type: ignore[import-untyped]
     except ImportError:
@@ -37,11 +37,11 @@ class Bars(Callback):
         self._shown: Any = None
 
     def enable(self) -> None:
-        """Show it."""
+        """Show the bar."""
         self.enabled = True
 
     def disable(self) -> None:
-        """Do not show it."""
+        """Hide the bar."""
         self.enabled = False
         self._close()
 
@@ -62,7 +62,7 @@ class Bars(Callback):
 
 @register("progress-bar")
 class ProgressBar(Bars):
-    """One line over all batches of a fit, with its metrics of `prog_bar=True` and the time that is left.
+    """A single bar over all batches of a fit, with its metrics of `prog_bar=True` and the time that is left.
 
     tqdm draws it (extra `experiment`); without tqdm there is a plain line for each epoch. refresh_rate: batches from
     one update to the next.
@@ -136,8 +136,8 @@ class ProgressBar(Bars):
 
 @register("global-progress-bar")
 class GlobalProgressBar(Bars):
-    """One bar over the epochs of a fit, which goes on at the current epoch where one is resumed. Without tqdm it prints
-    `E/E`."""
+    """A single bar over the epochs of a fit; a resumed fit starts at its current epoch. Without tqdm it prints lines
+    `epochs: 3/10`."""
 
     def on_train_start(self, trainer: Any, module: Any) -> None:
         if self.enabled and trainer.is_global_zero:

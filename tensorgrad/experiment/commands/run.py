@@ -44,7 +44,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def request_of(words: argparse.Namespace, **more: object) -> Request:
-    """What parsed words ask for. A change that follows --resume is a change, no path."""
+    """Return the request that a parsed command line makes. A `key=value` right after --resume is a change, not a path."""
     overrides, resume = list(words.overrides), words.resume
     if resume and "=" in resume and not os.path.exists(resume):
         overrides, resume = [*overrides, resume], ""
@@ -52,7 +52,7 @@ def request_of(words: argparse.Namespace, **more: object) -> Request:
 
 
 def main(arguments: list[str], program: str) -> int:
-    """The exit code."""
+    """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(program, description=TEXT, epilog=CODES)
     parser.add_argument("config", metavar="CONFIG", help="a file of YAML or JSON")
     parser.add_argument("overrides", metavar="key=value", nargs="*", help="changes, such as optimizer.args.lr=0.1")
@@ -63,8 +63,7 @@ def main(arguments: list[str], program: str) -> int:
 
 
 def script(form: str, folder: Path) -> int:
-    """What `train.py` (form "plain") and `train_pl.py` (form "trainer") of a project do with their command line; the
-    exit code."""
+    """Run a project's `train.py` (form "plain") or `train_pl.py` (form "trainer"), and return the exit code."""
     parser = argparse.ArgumentParser(
         description=f"Train what a configuration of the {form} form describes.", epilog=CODES
     )

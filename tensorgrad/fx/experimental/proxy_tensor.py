@@ -1,4 +1,4 @@
-"""Whether a program is being traced: it never is."""
+"""PyTorch's queries about tracing; no program is ever traced here."""
 from ..._unsupported import unsupported
 
 _NAMES = "make_fx"
@@ -6,7 +6,7 @@ __all__ = ["get_proxy_mode", *_NAMES.split()]
 
 
 def get_proxy_mode():
-    """The mode in which a program is traced: None."""
+    """Return None: no program is traced."""
     return None
 
 

@@ -1,15 +1,15 @@
-"""Sizes are numbers here, never symbols: what is asked of them has an answer."""
+"""PyTorch's queries about symbolic sizes; sizes are always numbers here."""
 
 __all__ = ["GuardOnDataDependentSymNode", "free_symbols", "free_unbacked_symbols", "guard_or_false", "guard_or_true", "is_concrete_bool", "is_concrete_int",
            "statically_known_true"]
 
 
 class GuardOnDataDependentSymNode(RuntimeError):
-    """PyTorch's error for a condition on a size that is not known: never raised."""
+    """PyTorch's error for a condition on an unknown size; never raised here."""
 
 
 def guard_or_false(a):
-    """The condition."""
+    """Return the condition as a bool."""
     return bool(a)
 
 
@@ -17,7 +17,7 @@ guard_or_true = statically_known_true = guard_or_false
 
 
 def is_concrete_int(a):
-    """Whether a size is known: it is."""
+    """Return True: every size is known."""
     return True
 
 
@@ -25,7 +25,7 @@ is_concrete_bool = is_concrete_int
 
 
 def free_symbols(val):
-    """The symbols in sizes: none."""
+    """Return an empty set: sizes have no symbols."""
     return set()
 
 

@@ -1,4 +1,4 @@
-"""Helpers for programs around models: arguments, names, numbers, times, and the nested structures and shapes of the layers."""
+"""Helpers of training programs: arguments, names, numbers, timers, nested structures and shapes."""
 from __future__ import annotations
 
 from .. import shapes as _shapes

@@ -1,4 +1,4 @@
-"""Arguments: those that an object was made with, lists and dicts that stand for several of them, and what a function takes."""
+"""Arguments: record a constructor's, pack several into a list or dict, and inspect which ones a function takes."""
 from __future__ import annotations
 
 import functools
@@ -16,7 +16,7 @@ __all__ = ["AutoInitializeMeta", "SaveInitArgs", "SaveInitArgsMeta", "accepts_kw
 
 
 def captured(args: Any, kwargs: Any) -> dict[Any, Any]:
-    """Arguments in one dict: positional ones in a list under None, if there are any. Lists, dicts and sets are copied: what becomes of them is no matter.
+    """Arguments in one dict: positional ones in a list under None, if there are any. Lists, dicts and sets are copied.
 
     >>> captured((10, [20]), {"e": -10})
     {None: [10, [20]], 'e': -10}
@@ -44,7 +44,7 @@ class SaveInitArgsMeta(type):
 
 
 class SaveInitArgs(metaclass=SaveInitArgsMeta):
-    """The same, to inherit from.
+    """A base class with `SaveInitArgsMeta` as its metaclass.
 
     >>> class Thing(SaveInitArgs):
     ...     def __init__(self, *sizes, **options):
@@ -67,7 +67,7 @@ class AutoInitializeMeta(type):
 
 
 def pack_varargs(args: Any) -> list[Any]:
-    """The list that is meant by `f(a, b, c)`, `f([a, b, c])`, and `f((a, b, c))`, from the tuple of positional arguments.
+    """Return the list [a, b, c] for the positional arguments of `f(a, b, c)`, `f([a, b, c])` or `f((a, b, c))`.
 
     >>> pack_varargs((1, 2)), pack_varargs(([1, 2],))
     ([1, 2], [1, 2])
@@ -76,7 +76,7 @@ def pack_varargs(args: Any) -> list[Any]:
 
 
 def pack_kwargs(args: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The dict that is meant by `f(a=1)` and `f({'a': 1})`, from both kinds of arguments. TypeError for anything else.
+    """Return the dict {'a': 1} for the arguments of `f(a=1)` or `f({'a': 1})`. TypeError for anything else.
 
     >>> pack_kwargs(({"a": 1},), {}), pack_kwargs((), {"a": 1})
     ({'a': 1}, {'a': 1})
@@ -132,17 +132,17 @@ def _takes(function: Callable[..., Any], kind: Any) -> bool:
 
 
 def accepts_varargs(function: Callable[..., Any]) -> bool:
-    """Whether a function takes any number of positional arguments."""
+    """Return True if a function takes any number of positional arguments."""
     return _takes(function, inspect.Parameter.VAR_POSITIONAL)
 
 
 def accepts_kwargs(function: Callable[..., Any]) -> bool:
-    """Whether a function takes keyword arguments of any name."""
+    """Return True if a function takes keyword arguments of any name."""
     return _takes(function, inspect.Parameter.VAR_KEYWORD)
 
 
 def is_signature_compatible(function: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
-    """Whether a function can be called with these arguments. It is not called.
+    """Return True if a function can be called with these arguments. It is not called.
 
     >>> is_signature_compatible(lambda a, *, b=1: 0, 1, b=2), is_signature_compatible(lambda a: 0)
     (True, False)

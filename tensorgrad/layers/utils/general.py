@@ -1,4 +1,4 @@
-"""Small things that programs keep writing themselves: checks, enumerations of names, parts of dicts, decorators."""
+"""Small helpers: checks, enumerations of names, parts of dicts, decorators."""
 from __future__ import annotations
 
 import functools
@@ -21,12 +21,12 @@ def assert_type(x: Any, expected: Any, message: str | None = None) -> bool:
 
 
 def print_(*args: Any, header: str = "", **kwargs: Any) -> None:
-    """`print` after a header, shown at once."""
+    """Print after a header, and flush."""
     print(*([header] if header else []), *args, **{"flush": True, **kwargs})
 
 
 def fformat(number: float, precision: int = 3) -> str:
-    """A number with at most so many digits after the point, without zeros at the end.
+    """Format a number with at most `precision` decimals, without trailing zeros.
 
     >>> fformat(2.5), fformat(1 / 3), fformat(-0.0001)
     ('2.5', '0.333', '0')
@@ -55,7 +55,7 @@ class StringEnum(StrEnum):
 
 
 def create_string_enum(class_name: str, option_names: Any) -> Any:
-    """A `StringEnum` of these names: a list or tuple of them, or one text with spaces between.
+    """Make a `StringEnum` of these names: a list or tuple, or a string with spaces between.
 
     >>> list(map(str, create_string_enum("Mode", ["train", "test"])))
     ['train', 'test']
@@ -69,7 +69,7 @@ def create_string_enum(class_name: str, option_names: Any) -> Any:
 
 
 def get_enum(enum_class: Any, option: Any) -> Any:
-    """The member that is given as itself, by its name or by its value. Errors: ValueError tells which there are."""
+    """Return the member that is given as itself, by its name or by its value. Errors: ValueError lists the members."""
     if isinstance(option, enum_class):
         return option
     if isinstance(option, str) and option in enum_class.__members__:
@@ -81,7 +81,7 @@ def get_enum(enum_class: Any, option: Any) -> Any:
 
 
 def case_insensitive_match(items: Iterable[str], name: str) -> str | None:
-    """The first of these that is a name but for upper and lower case, or None.
+    """Return the first item that equals a name up to case, or None.
 
     >>> case_insensitive_match(["Linear", "ReLU"], "relu")
     'ReLU'
@@ -93,7 +93,7 @@ def case_insensitive_match(items: Iterable[str], name: str) -> str | None:
 
 
 def include_keys(include: Iterable[Any], mapping: Mapping[Any, Any]) -> dict[Any, Any]:
-    """The part of a dict with these keys, of those that are there.
+    """Return the part of a dict with these keys; missing keys are ignored.
 
     >>> include_keys(["a", "z"], {"a": 1, "b": 2}), exclude_keys(["a", "z"], {"a": 1, "b": 2})
     ({'a': 1}, {'b': 2})
@@ -103,13 +103,13 @@ def include_keys(include: Iterable[Any], mapping: Mapping[Any, Any]) -> dict[Any
 
 
 def exclude_keys(exclude: Iterable[Any], mapping: Mapping[Any, Any]) -> dict[Any, Any]:
-    """The part of a dict without these keys."""
+    """Return the part of a dict without these keys."""
     unwanted = set(exclude)
     return {key: value for key, value in mapping.items() if key not in unwanted}
 
 
 def iter_last(iterable: Iterable[Any]) -> Iterator[tuple[bool, Any]]:
-    """Pairs of whether this is the last item, and the item.
+    """Yield (True for the last item, item).
 
     >>> list(iter_last("ab"))
     [(False, 'a'), (True, 'b')]
@@ -130,12 +130,13 @@ def iter_last(iterable: Iterable[Any]) -> Iterator[tuple[bool, Any]]:
 
 @contextmanager
 def noop_context(*args: Any, **kwargs: Any) -> Iterator[None]:
-    """A `with` block that does nothing, whatever it is given."""
+    """A context manager that does nothing, and ignores its arguments."""
     yield
 
 
 def meta_wrap(decorator: Callable[..., Any]) -> Callable[..., Any]:
-    """For a decorator with options, `decorator(function, **options)`: it may be written as `@decorator` and as `@decorator(**options)`."""
+    """Let a decorator with options, `decorator(function, **options)`, be written as `@decorator` and as
+    `@decorator(**options)`."""
     @functools.wraps(decorator)
     def flexible(*args: Any, **options: Any) -> Any:
         if len(args) == 1 and callable(args[0]) and not options:
@@ -146,7 +147,7 @@ def meta_wrap(decorator: Callable[..., Any]) -> Callable[..., Any]:
 
 @meta_wrap
 def deprecated(function: Callable[..., Any], message: str = "") -> Callable[..., Any]:
-    """A function that warns (DeprecationWarning) when it is called: `@deprecated` or `@deprecated('use this instead')`."""
+    """Let a function warn (DeprecationWarning) when it is called: `@deprecated` or `@deprecated('use this instead')`."""
     @functools.wraps(function)
     def warned(*args: Any, **kwargs: Any) -> Any:
         warnings.warn(f"{function.__name__}() is deprecated{': ' if message else ''}{message}", DeprecationWarning, stacklevel=2)
@@ -155,7 +156,7 @@ def deprecated(function: Callable[..., Any], message: str = "") -> Callable[...,
 
 
 def method_decorator(decorator: Callable[..., Any]) -> Callable[..., Any]:
-    """A decorator of functions, made into one of methods: what it decorates does not see `self`.
+    """Turn a decorator of functions into a decorator of methods: the decorated function does not get `self`.
 
     >>> @method_decorator
     ... def doubled(function):

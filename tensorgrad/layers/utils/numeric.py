@@ -1,4 +1,4 @@
-"""Small sums, and questions about NumPy's arrays and numbers."""
+"""Small sums, and predicates on NumPy's arrays and scalars."""
 from __future__ import annotations
 
 import itertools
@@ -13,7 +13,7 @@ __all__ = ["ceildiv", "compare", "cum_sum", "is_div", "is_np_array", "is_np_floa
 
 
 def min_at(values: Iterable[Any]) -> tuple[Any, int]:
-    """The least value and where it first stands.
+    """Return the least value and its first index.
 
     >>> min_at([3, 1, 2, 1]), max_at([3, 1, 2, 3])
     ((1, 1), (3, 0))
@@ -23,7 +23,7 @@ def min_at(values: Iterable[Any]) -> tuple[Any, int]:
 
 
 def max_at(values: Iterable[Any]) -> tuple[Any, int]:
-    """The greatest value and where it first stands."""
+    """Return the greatest value and its first index."""
     index, value = max(enumerate(values), key=lambda pair: pair[1])
     return value, index
 
@@ -60,7 +60,7 @@ def ceildiv(a: Any, b: Any) -> Any:
 
 
 def is_div(a: int, b: int) -> bool:
-    """Whether a is a multiple of b."""
+    """Return True if a is a multiple of b."""
     return a % b == 0
 
 
@@ -79,22 +79,22 @@ def compare(a: Any, b: Any) -> int:
 
 
 def is_np_array(x: Any) -> bool:
-    """Whether this is an array of NumPy."""
+    """Return True for a NumPy array."""
     return isinstance(x, np.ndarray)
 
 
 def is_np_float_array(x: Any) -> bool:
-    """Whether this is an array of floating point numbers."""
+    """Return True for a NumPy array of floating point numbers."""
     return is_np_array(x) and np.issubdtype(x.dtype, np.floating)
 
 
 def is_np_int_array(x: Any) -> bool:
-    """Whether this is an array of integers."""
+    """Return True for a NumPy array of integers."""
     return is_np_array(x) and np.issubdtype(x.dtype, np.integer)
 
 
 def is_np_scalar(x: Any) -> bool:
-    """Whether this is a number of NumPy, or an array without axes.
+    """Return True for a NumPy scalar, or a 0-d array.
 
     >>> import numpy as np
     >>> is_np_scalar(np.float32(1)), is_np_scalar(np.array(1)), is_np_scalar(1.0)
@@ -104,17 +104,17 @@ def is_np_scalar(x: Any) -> bool:
 
 
 def is_np_int(x: Any) -> bool:
-    """Whether this is an integer of NumPy."""
+    """Return True for a NumPy integer scalar, or a 0-d array of integers."""
     return is_np_scalar(x) and np.issubdtype(x.dtype, np.integer)
 
 
 def is_np_float(x: Any) -> bool:
-    """Whether this is a floating point number of NumPy."""
+    """Return True for a NumPy floating point scalar, or such a 0-d array."""
     return is_np_scalar(x) and np.issubdtype(x.dtype, np.floating)
 
 
 def np_cast(x: Any, dtype: Any) -> Any:
-    """An array or number of a dtype: the same object if it has it already.
+    """Convert an array or number to a dtype, without a copy if it has that dtype already.
 
     >>> np_cast([1, 2], "float32").dtype.name
     'float32'
@@ -123,5 +123,5 @@ def np_cast(x: Any, dtype: Any) -> Any:
 
 
 def np_clip_inplace(x: Any, low: Any, high: Any) -> Any:
-    """Clip an array to [low, high], where it is; returns it."""
+    """Clip an array to [low, high] in place; returns it."""
     return np.clip(x, low, high, out=x)

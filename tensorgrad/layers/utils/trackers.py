@@ -1,4 +1,4 @@
-"""What a training loop keeps track of: times, averages, and work to be done now and then."""
+"""Trackers for training loops: averages, timers, and periodic work."""
 from __future__ import annotations
 
 import threading
@@ -28,7 +28,7 @@ class MovingAverageRecorder:
         self.decay, self._sum, self._weight = decay, 0.0, 0.0
 
     def add_value(self, value: float) -> float:
-        """Count a value in; the average then."""
+        """Add a value, and return the new average."""
         self._sum = self.decay * self._sum + (1 - self.decay) * value
         self._weight = self.decay * self._weight + (1 - self.decay)
         return self.cur_value()
@@ -39,7 +39,7 @@ class MovingAverageRecorder:
 
 
 class ThreadSafeMovingAverageRecorder(MovingAverageRecorder):
-    """The same, for several threads."""
+    """A `MovingAverageRecorder` that several threads may share."""
 
     def __init__(self, decay: float = 0.95) -> None:
         super().__init__(decay)
@@ -66,11 +66,11 @@ class AverageValue:
         self._sum, self._count = float(sum(initial)), len(initial)
 
     def add(self, value: float) -> None:
-        """Count a value in."""
+        """Add a value."""
         self._sum, self._count = self._sum + value, self._count + 1
 
     def avg(self, clear: bool = True) -> float:
-        """The average, 0 of no values; with `clear`, start anew."""
+        """Return the average, 0 without values; `clear` starts anew."""
         found = self._sum / self._count if self._count else 0.0
         if clear:
             self._sum, self._count = 0.0, 0
@@ -89,12 +89,12 @@ class AverageDictionary:
         self._values: dict[str, AverageValue] = {}
 
     def add_scalars(self, scalars: Mapping[str, float]) -> None:
-        """Count values in, each for its name."""
+        """Add a value to the average of each name."""
         for name, value in scalars.items():
             self._values.setdefault(name, AverageValue()).add(value)
 
     def get_values(self, clear: bool = True) -> dict[str, float]:
-        """The averages; with `clear`, start anew."""
+        """Return the averages; `clear` starts anew."""
         found = {name: value.avg(clear=False) for name, value in self._values.items()}
         if clear:
             self._values.clear()
@@ -157,7 +157,7 @@ class TimeRecorder:
 
     @contextmanager
     def time(self) -> Iterator[None]:
-        """In a `with` block: start, and stop at its end."""
+        """Time a `with` block: start at its beginning, and stop at its end."""
         self.start()
         try:
             yield
@@ -166,7 +166,7 @@ class TimeRecorder:
 
 
 class TimedTracker:
-    """`track_increment()` is true once in an interval of so many seconds: of the events, those that are worth a line in a log.
+    """Counts events, and tells at most once in `interval` seconds that it is time for a line in a log.
 
     >>> tracker = TimedTracker(interval=3600)
     >>> tracker.track_increment(), tracker.count
@@ -177,7 +177,7 @@ class TimedTracker:
         self.interval, self.clock, self.count, self._last = interval, clock, 0, clock()
 
     def track_increment(self, increment: int = 1) -> bool:
-        """Count events; whether an interval has passed since this was last true."""
+        """Add events to the count; return True if an interval has passed since the last True."""
         self.count += increment
         now = self.clock()
         if now - self._last < self.interval:
@@ -187,9 +187,9 @@ class TimedTracker:
 
 
 class PeriodicWakeUpWorker(threading.Thread):
-    """A thread that calls `target(*args, **kwargs)` now and then, `interval` seconds after it last returned, until `stop()`.
+    """A daemon thread that calls `target(*args, **kwargs)`, again `interval` seconds after it returned, until `stop()`.
 
-    It does not keep the program from ending. An error of the target ends it, too, and `stop` raises that error.
+    An error of the target ends the thread, and `stop` raises that error.
     """
 
     def __init__(self, target: Callable[..., Any], interval: float = 1, args: Any = (), kwargs: Mapping[str, Any] | None = None) -> None:
@@ -207,7 +207,7 @@ class PeriodicWakeUpWorker(threading.Thread):
             self.error = error
 
     def stop(self, timeout: float | None = None) -> None:
-        """Call no more, and wait for a call that is under way."""
+        """Stop calling the target, and wait for a running call."""
         self._stopped.set()
         if self.is_alive() and threading.current_thread() is not self:
             self.join(timeout)

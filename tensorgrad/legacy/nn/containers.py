@@ -1,4 +1,4 @@
-"""Modules that hold modules: in a row, side by side over one input, over the entries of a table, or over the slices of a tensor."""
+"""Containers of modules: in a chain, in parallel on one input, on the entries of a table, or on the slices of a tensor."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ __all__ = ["Concat", "ConcatTable", "Container", "DepthConcat", "Parallel", "Par
 
 
 class Container(Module):
-    """A module that holds modules; `add` takes one more, `get(i)` gives one, and so do indices."""
+    """Base of containers: `add` appends a module, `get(i)` and indexing return one."""
 
     def __init__(self, *modules: Any) -> None:
         super().__init__()
@@ -23,16 +23,16 @@ class Container(Module):
         return self.modules
 
     def add(self, module: Any) -> Any:
-        """Hold one more module; the container."""
+        """Append a module, and return the container."""
         self.modules.append(module)
         return self
 
     def get(self, index: int) -> Any:
-        """The module at an index."""
+        """Return the module at an index."""
         return self.modules[index]
 
     def size(self) -> int:
-        """How many modules it holds."""
+        """Return the number of modules."""
         return len(self.modules)
 
     def __len__(self) -> int:
@@ -45,14 +45,14 @@ class Container(Module):
         return iter(self.modules)
 
     def insert(self, module: Any, index: int) -> Any:
-        """Hold a module at an index, before those from there on; the container."""
+        """Insert a module at an index, and return the container."""
         if not 0 <= index <= len(self.modules):
             raise IndexError(f"index should be between 0 and {len(self.modules)}, got {index}")
         self.modules.insert(index, module)
         return self
 
     def remove(self, index: int) -> None:
-        """Let go of the module at an index."""
+        """Remove the module at an index."""
         del self.modules[index]
 
     def _replace_children(self, made: Callable[[Module], Any]) -> None:
@@ -67,7 +67,7 @@ class Container(Module):
 
 
 class Sequential(Container):
-    """Modules one after the other.
+    """Modules in a chain.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.legacy import nn
@@ -89,21 +89,21 @@ class Sequential(Container):
 
 
 class ConcatTable(Container):
-    """Modules over one input: the table of their outputs."""
+    """Applies each module to the input; returns the table of their outputs."""
 
     def compute(self, tape: Tape, input: Any) -> Any:
         return [module.record(tape, input) for module in self.modules]
 
 
 class ParallelTable(Container):
-    """One module for each entry of a table: the table of their outputs."""
+    """Applies a module to each entry of a table; returns the table of their outputs."""
 
     def compute(self, tape: Tape, input: Any) -> Any:
         return [module.record(tape, x) for module, x in zip(self.modules, input)]
 
 
 class Concat(Container):
-    """Modules over one input, their outputs side by side along an axis."""
+    """Applies each module to the input, and concatenates their outputs along an axis."""
 
     def __init__(self, dimension: int, *modules: Any) -> None:
         super().__init__(*modules)
@@ -120,7 +120,7 @@ class Concat(Container):
 
 
 class DepthConcat(Concat):
-    """`Concat` of outputs of unlike sizes: the smaller ones are put in the middle of zeros."""
+    """`Concat` of outputs of different sizes: the smaller ones are centred and padded with zeros."""
 
     def _aligned(self, outputs: list[Any]) -> list[Any]:
         sizes = [max(o.shape[i] for o in outputs) for i in range(outputs[0].dim())]
@@ -135,7 +135,7 @@ class DepthConcat(Concat):
 
 
 class Parallel(Container):
-    """One module for each slice of the input along an axis; their outputs side by side along another."""
+    """Applies a module to each slice of the input along an axis, and concatenates their outputs along another."""
 
     def __init__(self, inputDimension: int, outputDimension: int, *modules: Any) -> None:
         super().__init__(*modules)

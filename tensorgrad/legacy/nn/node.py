@@ -7,9 +7,10 @@ __all__ = ["Node"]
 
 
 class Node:
-    """One call of a module in a graph that is being written: `module`, and the nodes it reads. A node without any is an input.
+    """A call of a module in a graph under construction: `module`, and the nodes it reads. A node without these is an
+    input.
 
-    `entry` is the index of the entry that a node without a module picks from the table before it.
+    A node without a module that reads a table selects the entry of index `entry`.
     """
 
     def __init__(self, module: Any, *sources: Node, entry: int = 0) -> None:
@@ -17,11 +18,11 @@ class Node:
         self.name = ""
 
     def split(self, count: int) -> list[Node]:
-        """Nodes for the first `count` entries of the table that this one gives."""
+        """Return nodes for the first `count` entries of this node's table."""
         return [Node(None, self, entry=i) for i in range(count)]
 
     def annotate(self, **notes: Any) -> Node:
-        """Give it a name, which pictures show: `annotate(name="hidden")`."""
+        """Set the name that pictures show: `annotate(name="hidden")`."""
         self.name = notes.get("name", self.name)
         return self
 
@@ -30,6 +31,6 @@ class Node:
 
 
 def nodes_of(given: tuple[Any, ...]) -> tuple[Node, ...] | None:
-    """The nodes that a module is called with, one by one or in lists, or None if it is called with data."""
+    """Return the nodes that a module is called with, separately or in lists; None if it is called with data."""
     flat = [n for g in given for n in (g if isinstance(g, (list, tuple)) else (g,))]
     return tuple(flat) if all(isinstance(n, Node) for n in flat) else None

@@ -1,4 +1,5 @@
-"""A class of `legacy.nn` from one row: its arguments in Lua's order, the function of today that it is, its weights, and its module of today."""
+"""Make a class of `legacy.nn` from a row: its arguments in Lua's order, the present function that computes it, its
+weights, the present module."""
 from __future__ import annotations
 
 import ast
@@ -15,11 +16,12 @@ __all__ = ["Row", "classes"]
 
 
 class Row(NamedTuple):
-    """One class of 2016.
+    """A class of 2016.
 
-    `arguments` are names with their defaults, "kW kH dW=1 dH=1"; each becomes an attribute. `run(m, x, *weights)` is the output; for a criterion
-    `run(m, x, target)` the loss. `shapes(m)` says the shapes of weights, None for one that is left out, and `fan(m)` how many numbers a unit of output reads:
-    weights are drawn between ±1/√fan. `today(m)` is the module of today that computes what m does, without its weights.
+    `arguments` are names with their defaults, "kW kH dW=1 dH=1"; each becomes an attribute. `run(m, x, *weights)` is
+    the output; for a criterion `run(m, x, target)` the loss. `shapes(m)` returns the shapes of weights, None for an
+    absent one, and `fan(m)` the number of inputs of an output unit: weights are drawn between ±1/√fan. `today(m)` is
+    the equivalent present module, without the weights.
     """
 
     arguments: str
@@ -28,12 +30,12 @@ class Row(NamedTuple):
     today: Callable[[Any], Any] | None = None
     shapes: Callable[[Any], dict[str, Any]] | None = None
     fan: Callable[[Any], float] | None = None
-    state: Mapping[str, Any] = {}           # further attributes, or functions of m that give them
+    state: Mapping[str, Any] = {}           # further attributes, or functions of m that return them
     methods: Mapping[str, Any] = {}
 
 
 def signature(arguments: str) -> inspect.Signature:
-    """The signature that a row's text stands for.
+    """Parse the signature in a row.
 
     >>> print(signature("nIn kW=1 bias=True *sizes"))
     (nIn, kW=1, bias=True, *sizes)
@@ -108,7 +110,7 @@ def set_arguments(module: Any, args: Any, kwargs: Any) -> None:
 
 
 def shown_arguments(module: Any) -> str:
-    """The arguments as `repr` shows them: those that are plain numbers and lists."""
+    """Return the arguments as `repr` shows them: only numbers and lists."""
     shown = []
     for name in module.__signature__.parameters:
         value = getattr(module, name, None)
@@ -118,7 +120,7 @@ def shown_arguments(module: Any) -> str:
 
 
 def classes(rows: Mapping[str, Row], base: type, namespace: dict[str, Any]) -> list[str]:
-    """Make the classes of a table in a module's namespace; their names."""
+    """Make the classes of a table in a module's namespace, and return their names."""
     for name, row in rows.items():
         taken = signature(row.arguments)
         doc = f"{row.says}\n\nArguments, in the order of Lua: {taken}"

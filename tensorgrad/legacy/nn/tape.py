@@ -1,8 +1,8 @@
-"""The record of one `updateOutput`: what autograd needs so that no class of `legacy.nn` has a backward of its own.
+"""The record of an `updateOutput`, with which autograd replaces a backward in each class of `legacy.nn`.
 
-A class says how its output comes from its input and its weights, with functions of today. `Tape` runs this on leaves of the graph, keeps for each module what
-it was given and what it gave, and finds all gradients in one backward: those of every module's input, which become `gradInput`, and those of weights, which
-wait until `accGradParameters` adds them.
+A class computes its output from its input and its weights with present functions. `Tape` runs this on leaves of the
+graph, keeps the inputs and outputs of each module, and computes all gradients in one backward: those of every module's
+input, which become `gradInput`, and those of weights, which wait until `accGradParameters` adds them.
 """
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["Tape", "flat", "mapped"]
 
 
 def mapped(function: Callable[[Any], Any], value: Any) -> Any:
-    """`function` of each tensor in nested lists and tuples; other values as they are."""
+    """Apply `function` to each tensor in nested lists and tuples; other values pass through."""
     if isinstance(value, (list, tuple)):
         return [mapped(function, v) for v in value]
     return function(value) if isinstance(value, tg.Tensor) else value
 
 
 def flat(value: Any) -> list[Any]:
-    """The tensors in nested lists and tuples, in order."""
+    """Return the tensors in nested lists and tuples, in order."""
     if isinstance(value, (list, tuple)):
         return [t for v in value for t in flat(v)]
     return [value] if isinstance(value, tg.Tensor) else []
@@ -35,18 +35,18 @@ def _differentiable(tensor: Any) -> bool:
 
 
 class Tape:
-    """One run of a module on `input`, as `updateOutput` makes it. `target` is what a criterion compares with."""
+    """A run of a module on `input` by `updateOutput`. `target` is a criterion's target."""
 
     def __init__(self, module: Any, input: Any, *target: Any) -> None:
         self.input = input
         self.leaves: dict[tuple[int, str], tuple[Any, str, Any]] = {}          # (module, name of a weight) → module, name, leaf
-        self.runs: list[tuple[Any, Any]] = []                                  # modules and the inputs they were given, in order
+        self.runs: list[tuple[Any, Any]] = []                                  # modules and their inputs, in order
         self.late: list[tuple[Any, Any, Any]] = []                             # hand-written modules, their input and gradOutput
         self.found: tuple[Any, list[tuple[Any, str, Any]]] | None = None       # gradOutput, and the gradients of weights for it
         with tg.enable_grad():
             self.root = mapped(lambda t: t.detach().requires_grad_(_differentiable(t)), input)
             self.output = module.record(self, self.root, *target)
-        self.versions = [t._version for t in flat(input)]                      # after the run: a module may write over its input
+        self.versions = [t._version for t in flat(input)]                      # read after the run, because a module may write to its input
 
     def of(self, input: Any) -> bool:
         """Return True if this records a run on `input` with its present values."""
@@ -54,7 +54,7 @@ class Tape:
         return len(given) == len(own) and all(a is b for a, b in zip(given, own)) and [t._version for t in given] == self.versions
 
     def weight(self, module: Any, name: str) -> Any:
-        """A weight of a module as a leaf of this graph; None if the module has none of this name."""
+        """Return a weight of a module as a leaf of this graph; None if that attribute is None."""
         value = getattr(module, name)
         if value is None:
             return None
@@ -64,13 +64,14 @@ class Tape:
         return self.leaves[key][2]
 
     def enter(self, module: Any, input: Any) -> Any:
-        """The input of a module under names of its own, so that a tensor which several modules read has a gradient for each of them."""
+        """Record a module's input, and return views of it, so that a tensor that several modules read has a gradient
+        for each."""
         own = mapped(lambda t: t.view_as(t) if t.requires_grad else t, input)
         self.runs.append((module, own))
         return own
 
     def backward(self, gradOutput: Any) -> None:
-        """Find all gradients for that of the output: set each module's `gradInput`, keep those of weights."""
+        """Compute all gradients from the output's: set each module's `gradInput`, keep those of weights."""
         outputs = [(o, g) for o, g in zip(flat(self.output), flat(gradOutput)) if o.requires_grad]
         inputs = [(module, own, [t for t in flat(own) if t.requires_grad]) for module, own in self.runs]
         leaves = [entry for entry in self.leaves.values() if entry[2].requires_grad]
@@ -85,7 +86,7 @@ class Tape:
         self.found = gradOutput, [(module, name, g) for (module, name, _), g in zip(leaves, arrived) if g is not None]
 
     def accumulate(self, scale: float) -> None:
-        """Add gradients of weights, `scale` times, to where their modules keep them."""
+        """Add the gradients of weights, times `scale`, to the modules' attributes."""
         assert self.found is not None
         for module, name, gradient in self.found[1]:
             getattr(module, grad_name(name)).add_(gradient, alpha=scale)
@@ -94,7 +95,7 @@ class Tape:
 
 
 def grad_name(name: str) -> str:
-    """Where a module keeps the gradient of a weight.
+    """Return the name of the attribute for a weight's gradient.
 
     >>> grad_name("weight")
     'gradWeight'
@@ -107,7 +108,7 @@ def _or_zeros(gradient: Any, tensor: Any) -> Any:
 
 
 class HandWritten(Function):
-    """A module with an `updateOutput` and `updateGradInput` of its own as one step of the tape."""
+    """A module that defines `updateOutput` and `updateGradInput` itself, as one step of the tape."""
 
     @staticmethod
     def forward(ctx: Any, tape: Tape, module: Any, input: Any, *tensors: Any) -> Any:

@@ -15,7 +15,7 @@ from .padding import pad
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention", "_canonical_mask", "_none_or_dtype"]
 
-viable = True          # whether `nn.attention.sdpa_kernel` allows a kernel that can run
+viable = True          # False: `nn.attention.sdpa_kernel` allows no kernel that can run
 
 
 def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
@@ -46,7 +46,7 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
         groups = query.size(-3) // key.size(-3)
         key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(query.size(-3) // value.size(-3), -3)
     kind, wide = query.dtype, tg.promote_types(query.dtype, tg.float32)
-    if kind is not wide:        # 16 bits are rounded to once, at the end
+    if kind is not wide:        # compute 16-bit dtypes in a wider one, and round once, at the end
         return scaled_dot_product_attention(query.to(wide), key.to(wide), value.to(wide), attn_mask, dropout_p, is_causal, scale).to(kind)
     if not dropout_p:
         return _attended(query, key, value, attn_mask, is_causal, scale)
@@ -61,7 +61,7 @@ def _causal(query: Any, key: Any) -> Any:
 
 
 def _attended(query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float | None = None) -> Any:
-    """Attention without dropout, whose weights nobody wants to see."""
+    """Return attention · V without dropout and without keeping the attention weights."""
     if mask is not None:
         mask = tg.zeros_like(mask, dtype=query.dtype).masked_fill(~mask, float("-inf")) if mask.dtype is tg.bool else mask.to(query.dtype)
     return xp.attention(query, key, value, mask, causal=causal, scale=_scale(query) if scale is None else scale)
@@ -77,7 +77,7 @@ def _c(t: Any) -> str:
 
 
 def _attend(query: Any, key: Any, value: Any, mask: Any, dropout_p: float, scale: float | None = None) -> tuple[Any, Any]:
-    """(attention · V, attention)"""
+    """Return (attention · V, attention)."""
     scores = (query * (_scale(query) if scale is None else scale)) @ key.transpose(-2, -1)
     if mask is not None:
         if mask.dtype is tg.bool:
@@ -92,7 +92,7 @@ def _attend(query: Any, key: Any, value: Any, mask: Any, dropout_p: float, scale
 
 
 def _masked_softmax(scores: Any, allowed: Any) -> Any:
-    """Softmax over what is allowed; a row with nothing allowed gives zeros."""
+    """Softmax over the allowed positions; a row without any gives zeros."""
     masked = scores.masked_fill(~allowed, float("-inf"))
     some = allowed.any(-1, keepdim=True)
     if not anywhere(~some):
@@ -109,7 +109,7 @@ def _none_or_dtype(tensor: Any) -> Any:
 
 
 def _canonical_mask(mask: Any, mask_name: str, other_type: Any, other_name: str, target_type: Any, check_other: bool = True) -> Any:
-    """A mask as numbers to add: −∞ where a boolean mask is true."""
+    """Return a mask as numbers to add to scores: −∞ where a boolean mask is true."""
     if mask is None:
         return None
     if mask.dtype is not tg.bool and not mask.dtype.is_floating_point:
@@ -123,7 +123,7 @@ def _canonical_mask(mask: Any, mask_name: str, other_type: Any, other_name: str,
 
 
 def _check_shapes(query: Any, key: Any, value: Any, key_padding_mask: Any, attn_mask: Any, num_heads: int) -> bool:
-    """Whether there is a batch axis; raises where the shapes do not fit together."""
+    """Return True if there is a batch axis. AssertionError if the shapes do not fit together."""
     if query.dim() not in (2, 3):
         raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor")
     kind = "batched (3-D)" if query.dim() == 3 else "unbatched (2-D)"
@@ -144,7 +144,7 @@ def _check_shapes(query: Any, key: Any, value: Any, key_padding_mask: Any, attn_
 
 
 def _projected(query: Any, key: Any, value: Any, weights: Any, biases: Any) -> Any:
-    """Query, key and value through their input projections; one product if they are one tensor and one matrix."""
+    """Project query, key and value; with a single product if they are one tensor and share one matrix."""
     packed, separate = weights
     if packed is not None:
         width = query.size(-1)
@@ -161,20 +161,21 @@ def _projected(query: Any, key: Any, value: Any, weights: Any, biases: Any) -> A
 
 
 def _in_projection_packed(q: Any, k: Any, v: Any, w: Any, b: Any = None) -> Any:
-    """PyTorch's name of the step above, which copies of its attention call, with one matrix for all three."""
+    """`_projected` with one matrix for all three, under PyTorch's name, which copies of its attention call."""
     return list(_projected(q, k, v, (w, None), b))
 
 
 def _in_projection(q: Any, k: Any, v: Any, w_q: Any, w_k: Any, w_v: Any, b_q: Any = None, b_k: Any = None, b_v: Any = None) -> Any:
-    """The same with three matrices."""
+    """Project q, k and v by a matrix each, under PyTorch's name."""
     return linear(q, w_q, b_q), linear(k, w_k, b_k), linear(v, w_v, b_v)
 
 
 def _attended_itself(x: Any, weight: Any, bias: Any, out_weight: Any, out_bias: Any, heads: int, causal: bool, need_weights: bool) -> tuple[Any, Any]:
-    """Attention of x (L, N, E) to itself, with one matrix for query, key and value, and the weights (N, heads, L, L) if they are needed.
+    """Self-attention of x (L, N, E), with one matrix for query, key and value; also returns the weights (N, heads,
+    L, L) if `need_weights`.
 
-    Heads are read where the product leaves them, whose rows have the order in which x lies. The result lies in the order (L, N, E) in any case, as
-    PyTorch's does: a dropout after it draws its numbers in the order of the memory."""
+    Heads are views of the product, whose rows follow the memory order of x. The result is contiguous as (L, N, E) in
+    any case, as in PyTorch: a later dropout draws its numbers in memory order."""
     length, batch, _ = x.shape
     batch_first = not x.is_contiguous()
     packed = linear(x.transpose(0, 1) if batch_first else x, weight, bias)
@@ -190,7 +191,7 @@ def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_
                                  use_separate_proj_weight: bool = False, q_proj_weight: Any = None, k_proj_weight: Any = None,
                                  v_proj_weight: Any = None, static_k: Any = None, static_v: Any = None, average_attn_weights: bool = True,
                                  is_causal: bool = False) -> tuple[Any, Any]:
-    """Attention of several heads, side by side. https://pytorch.org/docs → torch.nn.functional.multi_head_attention_forward
+    """Multi-head attention. https://pytorch.org/docs → torch.nn.functional.multi_head_attention_forward
 
     query (L, N, E), key and value (S, N, E): the output is (L, N, E), with the weights (N, L, S) if they are needed.
     """
@@ -207,7 +208,7 @@ def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_
     if is_causal and attn_mask is None:
         raise RuntimeError("Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
                            "`generate_square_subsequent_mask` to create this mask.")
-    causal = is_causal and key_padding_mask is None and not need_weights      # then the hint counts, not the mask
+    causal = is_causal and key_padding_mask is None and not need_weights      # then is_causal replaces the mask
     attn_mask = None if causal else _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
     if width != embed_dim_to_check:
         raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}")

@@ -1,6 +1,7 @@
-"""Images in another size. https://pytorch.org/docs/stable/nn.functional.html#vision-functions
+"""Resize images. https://pytorch.org/docs/stable/nn.functional.html#vision-functions
 
-Every mode reads each axis by itself: `nearest` takes one place for each new one, the others are products with a matrix of weights.
+Every mode resamples one axis at a time: `nearest` gathers one old element for each new one, the others multiply by a
+matrix of weights.
 """
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ UNITED = "linear | bilinear | bicubic | trilinear"
 
 def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
                 recompute_scale_factor: bool | None = None, antialias: bool = False) -> Any:
-    """The input (N, C, …) with other lengths of the axes after the channels. https://pytorch.org/docs → torch.nn.functional.interpolate
+    """Resize the axes after the channels of an input (N, C, …). https://pytorch.org/docs →
+    torch.nn.functional.interpolate
 
     mode: 'nearest', 'nearest-exact', 'linear', 'bilinear', 'bicubic', 'trilinear', 'area', and 'lanczos' with antialias.
 
@@ -40,7 +42,7 @@ def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: st
 
 
 def _sizes(input: Any, size: Any, scale_factor: Any, recompute: bool, asked: bool) -> tuple[list[int], list[Any]]:
-    """The new lengths, and the factors to compute places with (None: from the lengths)."""
+    """Return the new lengths, and the scale factors that determine positions (None: the ratio of lengths)."""
     n, given = input.ndim - 2, "Please provide input tensor in (N, C, d1, d2, ...,dK) format and"
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
@@ -115,7 +117,8 @@ def _resized(input: Any, sizes: list[int], scales: list[Any], mode: str, align_c
 
 
 def _bytes_resampled(x: Any, weights: Any, axis: int) -> Any:
-    """One axis of an image of bytes as PyTorch computes it: with weights of 16 bits, rounded to bytes again."""
+    """Resample an axis of a uint8 image as PyTorch does: with 16-bit integer weights, rounding to bytes after each
+    axis."""
     most = float(weights.max())
     unit = 2 ** next(bits for bits in range(23) if bits == 22 or int(0.5 + most * 2 ** (bits + 1)) >= 1 << 15)
     whole = (weights * unit + weights.sign() * 0.5).trunc()
@@ -123,14 +126,14 @@ def _bytes_resampled(x: Any, weights: Any, axis: int) -> Any:
 
 
 def _nearest(old: int, new: int, scale: Any, exact: bool, device: Any) -> Any:
-    """The place that each new one is read from, computed in single precision as PyTorch does."""
+    """Return the index that each new element is read from, computed in single precision as PyTorch does."""
     step = tg.tensor(1 / scale if scale else old / new, dtype=tg.float32, device=device)
     places = tg.arange(new, dtype=tg.float32, device=device)
     return ((places + 0.5 if exact else places) * step).floor().long().clamp(max=old - 1)
 
 
 class Places:
-    """Where new places lie between the old ones, and with which weights these are read: matrices (new, old)."""
+    """Positions of the new elements between the old ones, and the matrices (new, old) of interpolation weights."""
 
     def __init__(self, old: int, new: int, scale: Any, align_corners: bool, dtype: Any, device: Any) -> None:
         self.old, self.align_corners = old, align_corners
@@ -139,7 +142,7 @@ class Places:
         self.j = tg.arange(old, dtype=dtype, device=device)
 
     def weights(self, mode: str) -> Any:
-        """Those of one linear function, or of one cubic one, between two neighbours."""
+        """Return the weights of linear (two neighbours) or cubic (four neighbours) interpolation."""
         at = self.i * self.step if self.align_corners else (self.i + 0.5) * self.step - 0.5
         if mode != "bicubic":
             at = at.clamp(min=0)
@@ -149,11 +152,11 @@ class Places:
         return sum(self._picked(first + k) * w.unsqueeze(1) for k, w in taps)
 
     def _picked(self, place: Any) -> Any:
-        """1 at a place, or at the end of the axis that it lies beyond."""
+        """Return one-hot rows for indices, clamped to the axis."""
         return (place.clamp(0, self.old - 1).unsqueeze(1) == self.j).to(self.j.dtype)
 
     def antialiased(self, mode: str) -> Any:
-        """Those of a filter as wide as a new place is, where that is wider than an old one."""
+        """Return the weights of a filter that is widened by the step when downsampling."""
         kernel, reach = FILTERS[mode]
         width = max(self.step, 1.0)
         centre = (self.i + 0.5) * self.step
@@ -168,7 +171,7 @@ def triangle(x: Any) -> Any:
 
 
 def lanczos(x: Any) -> Any:
-    """sinc(x) sinc(x/3) for x < 3."""
+    """sinc(x) sinc(x/3) for x < 3, else 0."""
     window = tg.sinc(x) * tg.sinc(x / 3)
     return xp.where(x < 3, window, window * 0)
 

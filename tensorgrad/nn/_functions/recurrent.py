@@ -1,4 +1,6 @@
-"""Recurrent networks: layers and directions around the ops for one of each. https://pytorch.org/docs/stable/nn.html#recurrent-layers"""
+"""Recurrent networks: loops over layers and directions; an op computes each of them.
+https://pytorch.org/docs/stable/nn.html#recurrent-layers
+"""
 from __future__ import annotations
 
 from typing import Any
@@ -15,7 +17,7 @@ GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 def _rnn(mode: str, input: Any, hx: Any, weights: Any, has_biases: bool, num_layers: int, dropout: float, training: bool, bidirectional: bool,
          batch_first: bool, batch_sizes: Any = None) -> tuple[Any, Any]:
-    """All layers of an RNN, LSTM or GRU: (outputs, last hidden state)."""
+    """Run all layers of an RNN, LSTM or GRU: (outputs, last hidden state)."""
     lstm = mode == "LSTM"
     if lstm and len(hx) != 2:
         raise RuntimeError("lstm expects two hidden states")
@@ -61,7 +63,7 @@ def _rnn(mode: str, input: Any, hx: Any, weights: Any, has_biases: bool, num_lay
 
 
 def _packed(x: Any, sizes: tuple[int, ...], batch: int) -> Any:
-    """The rows that belong to the steps of a packed sequence; RuntimeError if there are fewer, or if a batch grows."""
+    """Return the rows that the steps of a packed sequence use. RuntimeError if there are too few, or if a batch grows."""
     start = 0
     for n in sizes:
         if n < 0:
@@ -78,7 +80,10 @@ def _packed(x: Any, sizes: tuple[int, ...], batch: int) -> Any:
 
 
 def _check_layer(x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, gates: int) -> tuple[Any, Any]:
-    """RuntimeError if states, weights and inputs of a layer do not fit; the biases, repeated for each gate if they are numbers."""
+    """Return the biases of a layer, a number repeated for each gate.
+
+    RuntimeError if states, weights and inputs do not fit.
+    """
     if x.ndim == 3 and h.shape[0] != x.shape[1]:
         raise RuntimeError(f"output with shape {list(h.shape)} doesn't match the broadcast shape {[x.shape[1], h.shape[1]]}" if h.shape[0] == 1 else
                            f"The size of tensor a ({h.shape[0]}) must match the size of tensor b ({x.shape[1]}) at non-singleton dimension 0")
@@ -99,7 +104,7 @@ def _check_layer(x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: 
 
 
 def _check_product(x: Any, weight: Any) -> None:
-    """RuntimeError if x cannot be multiplied by the transpose of a weight."""
+    """Raise RuntimeError if x cannot be multiplied by the transpose of a weight."""
     if weight.ndim != 2:
         raise RuntimeError(f"mat2 must be a matrix, got {weight.ndim}-D tensor")
     if x.shape[-1] != weight.shape[1]:
@@ -109,7 +114,7 @@ def _check_product(x: Any, weight: Any) -> None:
 
 
 def _bias(bias: Any, rows: int, weight: Any) -> Any:
-    """A bias with an element for each row of its weight; RuntimeError for other sizes and dtypes."""
+    """Return a bias with an element for each row of its weight. RuntimeError for other sizes and dtypes."""
     if bias is not None and bias.dtype is not weight.dtype:
         raise RuntimeError(f"self and mat2 must have the same dtype, but got {SCALAR_TYPES[bias.dtype.name]} and {SCALAR_TYPES[weight.dtype.name]}")
     if bias is None or bias.shape == weight.shape[:1]:
@@ -118,7 +123,7 @@ def _bias(bias: Any, rows: int, weight: Any) -> Any:
 
 
 def _rnn_cell(mode: str, input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Any:
-    """One step: the new hidden state, for an LSTM (h, c)."""
+    """Run one step: return the new hidden state, (h, c) for an LSTM."""
     states = hx if mode == "LSTM" else (hx,)
     if len(states) != 2 and mode == "LSTM":
         raise RuntimeError("lstm_cell expects two hidden states")
@@ -133,7 +138,10 @@ def _rnn_cell(mode: str, input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any, b
 
 
 def _check_cell(input: Any, states: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, gates: int) -> tuple[Any, Any]:
-    """RuntimeError if states, weights and inputs of a cell do not fit; the biases, repeated for each gate if they are numbers."""
+    """Return the biases of a cell, a number repeated for each gate.
+
+    RuntimeError if states, weights and inputs do not fit.
+    """
     if input.size(1) != w_ih.size(1):
         raise RuntimeError(f"input has inconsistent input_size: got {input.size(1)} expected {w_ih.size(1)}")
     hidden = w_hh.size(1)

@@ -1,4 +1,4 @@
-"""Attention whose scores and mask are functions of a program's own (PyTorch: ``torch.nn.attention.flex_attention``).
+"""Attention whose scores and mask are user-defined functions (PyTorch: ``torch.nn.attention.flex_attention``).
 
 PyTorch compiles them; here they are applied to all scores at once, by `vmap`.
 """
@@ -17,31 +17,31 @@ BLOCK = _DEFAULT_SPARSE_BLOCK_SIZE = 128
 
 
 class AuxRequest(NamedTuple):
-    """What else flex_attention is to give: log Σ exp of the scores, and the greatest."""
+    """Selects additional results of flex_attention: log Σ exp of the scores, and their maximum."""
 
     lse: bool = False
     max_scores: bool = False
 
 
 class AuxOutput(NamedTuple):
-    """What else flex_attention gives."""
+    """The additional results of flex_attention, as selected by an AuxRequest."""
 
     lse: Any = None
     max_scores: Any = None
 
 
 def noop_mask(batch: Any, head: Any, token_q: Any, token_kv: Any) -> Any:
-    """The mask that lets all pairs through."""
+    """The mask that allows all pairs."""
     return batch.new_ones(size=(), dtype=tg.bool, device=batch.device)
 
 
 def and_masks(*mask_mods: Callable[..., Any]) -> Callable[..., Any]:
-    """The mask that lets through what all masks do. https://pytorch.org/docs → torch.nn.attention.flex_attention.and_masks"""
+    """Return the conjunction of masks. https://pytorch.org/docs → torch.nn.attention.flex_attention.and_masks"""
     return _joined(mask_mods, tg.bitwise_and, True)
 
 
 def or_masks(*mask_mods: Callable[..., Any]) -> Callable[..., Any]:
-    """The mask that lets through what one of the masks does. https://pytorch.org/docs → torch.nn.attention.flex_attention.or_masks"""
+    """Return the disjunction of masks. https://pytorch.org/docs → torch.nn.attention.flex_attention.or_masks"""
     return _joined(mask_mods, tg.bitwise_or, False)
 
 
@@ -58,7 +58,7 @@ def _joined(mask_mods: Any, join: Any, start: bool) -> Callable[..., Any]:
 
 
 def _at_all_places(function: Any, shape: tuple[int, ...], device: Any, *scores: Any) -> Any:
-    """function([score,] b, h, q, k) for all places of a tensor (b, h, q, k)."""
+    """Evaluate function([score,] b, h, q, k) at all indices of a tensor of this shape (b, h, q, k)."""
     first = 0 if scores else None
     lead = (first,) if scores else ()
     for i in reversed(range(4)):
@@ -67,7 +67,7 @@ def _at_all_places(function: Any, shape: tuple[int, ...], device: Any, *scores: 
 
 
 def create_mask(mod_fn: Any, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None) -> Any:
-    """The mask, or the changed scores of zeros, that a function gives, as a tensor (B, H, Q, KV).
+    """Return a mask function's values, or a score function's values for scores of zero, as a tensor (B, H, Q, KV).
 
     https://pytorch.org/docs → torch.nn.attention.flex_attention.create_mask
     """
@@ -85,7 +85,7 @@ def _takes_scores(function: Any) -> bool:
 
 
 class BlockMask:
-    """A mask, and which blocks of it are all False. https://pytorch.org/docs → torch.nn.attention.flex_attention.BlockMask"""
+    """A mask, and its blocks that are all False. https://pytorch.org/docs → torch.nn.attention.flex_attention.BlockMask"""
 
     def __init__(self, mask: Any, mask_mod: Any, block: tuple[int, int]) -> None:
         self.mask, self.mask_mod, self.BLOCK_SIZE, self.seq_lengths = mask, mask_mod, block, tuple(mask.shape[2:])
@@ -96,7 +96,7 @@ class BlockMask:
         return tuple(self.mask.shape)
 
     def to_dense(self) -> Any:
-        """1 for each block that lets something through, 0 for others."""
+        """Return 1 for each block that allows any pair, 0 for others."""
         b, h, q, kv = self.shape
         rows, columns = self.BLOCK_SIZE
         padded = tg.zeros(b, h, -(-q // rows) * rows, -(-kv // columns) * columns, dtype=tg.bool, device=self.mask.device)
@@ -104,16 +104,16 @@ class BlockMask:
         return padded.view(b, h, -1, rows, padded.shape[3] // columns, columns).any(5).any(3).int()
 
     def sparsity(self) -> float:
-        """The percentage of the pairs that lie in blocks which let nothing through."""
+        """Return the percentage of the pairs that belong to blocks without an allowed pair."""
         rows, columns = self.BLOCK_SIZE
         return 100 * (1 - self.to_dense().sum().item() * rows * columns / self.numel())  # type: ignore[no-any-return]
 
     def numel(self) -> int:
-        """How many pairs there are."""
+        """Return the number of pairs."""
         return int(self.mask.numel())
 
     def to(self, device: Any) -> BlockMask:
-        """The mask on a device."""
+        """Return the mask on a device."""
         return BlockMask(self.mask.to(device), self.mask_mod, self.BLOCK_SIZE)
 
     def __getitem__(self, index: Any) -> BlockMask:
@@ -127,7 +127,8 @@ class BlockMask:
 
 def create_block_mask(mask_mod: Any, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None, BLOCK_SIZE: Any = BLOCK,
                       _compile: bool = False, **options: Any) -> BlockMask:
-    """The mask that a function of (b, h, q, kv) gives, for `flex_attention`. https://pytorch.org/docs → torch.nn.attention.flex_attention.create_block_mask
+    """Make a BlockMask for `flex_attention` from a function of (b, h, q, kv). https://pytorch.org/docs →
+    torch.nn.attention.flex_attention.create_block_mask
 
     >>> from tensorgrad.nn.attention.flex_attention import create_block_mask
     >>> create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 256, 256).sparsity()
@@ -144,7 +145,8 @@ def create_nested_block_mask(*args: Any, **kwargs: Any) -> Any:
 
 def flex_attention(query: Any, key: Any, value: Any, score_mod: Any = None, block_mask: BlockMask | None = None, scale: float | None = None,
                    enable_gqa: bool = False, return_lse: bool = False, kernel_options: Any = None, *, return_aux: AuxRequest | None = None) -> Any:
-    """softmax(score_mod(Q Kᵀ · scale, b, h, q, kv)) V, without the pairs that the mask leaves out: zeros for a query that none is left for.
+    """softmax(score_mod(Q Kᵀ · scale, b, h, q, kv)) V over the pairs that the mask allows; zeros for a query without
+    any.
 
     https://pytorch.org/docs → torch.nn.attention.flex_attention.flex_attention
 

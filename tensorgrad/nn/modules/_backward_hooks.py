@@ -1,4 +1,5 @@
-"""How backward hooks of modules see gradients: through gates, identities that tensors pass on their way in and out.
+"""Backward hooks of modules. Gates, identities through which a module's inputs and outputs pass, report gradients to
+them.
 
         inputs ──▶ input gate ──▶ forward ──▶ output gate ──▶ outputs
     grad_input ◀── input gate ◀────────────── output gate ◀── grad_output
@@ -34,7 +35,7 @@ class BackwardHookFunction(Function):
 
 
 class Gate:
-    """Which of a tuple's elements are tensors, and so have gradients."""
+    """The positions of the tensors, which have gradients, among a tuple's elements."""
 
     def __init__(self, values):
         self.values = values
@@ -42,7 +43,7 @@ class Gate:
         self.is_needed = tg.is_grad_enabled() and any(values[i].requires_grad for i in self.places)
 
     def pass_through(self, callback, missing_as_zeros):
-        """The same tuple, its tensors replaced by twins that report their gradients."""
+        """Return the tuple with its tensors replaced by identities that report their gradients."""
         twins = BackwardHookFunction.apply(callback, missing_as_zeros, *(self.values[i] for i in self.places))
         passed = list(self.values)
         for i, twin in zip(self.places, twins, strict=True):
@@ -50,7 +51,7 @@ class Gate:
         return tuple(passed) if type(self.values) is tuple else type(self.values)(*passed)
 
     def spread(self, grads):
-        """Gradients of the tensors -> gradients of all elements, None for what is no tensor."""
+        """Expand gradients of the tensors to gradients of all elements, None for those that are no tensors."""
         everywhere = [None] * len(self.values)
         for i, grad in zip(self.places, grads, strict=True):
             everywhere[i] = grad
@@ -60,7 +61,7 @@ class Gate:
         return tuple(grads[i] for i in self.places)
 
     def forget_values(self):
-        """Only places are needed from here on: the tensors are not kept alive."""
+        """Drop the tensors, so that the gate does not keep them alive; only their positions are needed from here on."""
         self.values = (None,) * len(self.values)
 
 
@@ -104,7 +105,7 @@ class BackwardHook:
         return self.outputs.select(grad_output)
 
     def at_inputs(self, grads):
-        if self.grad_output is None:                # the gradient came in without passing the output: double backward
+        if self.grad_output is None:                # double backward: the gradient did not pass the output gate
             return grads
         grad_output, self.grad_output = self.grad_output, None
         grad_input = self.inputs.spread(grads)
@@ -115,7 +116,7 @@ class BackwardHook:
         return self.inputs.select(grad_input)
 
     def run_without_inputs(self, grad_output):
-        """There is no input gate in this call: the hooks run at the output, and cannot change anything."""
+        """Run the hooks at the output of a call without input gate; they cannot change the gradients."""
         warnings.warn(_NO_INPUT_NEEDS_GRADIENTS, stacklevel=6)
         grad_input = (None,) * len(self.inputs.values)
         for hook in self.hooks:
@@ -138,7 +139,7 @@ def _check_answer(kind, what, hook, answer, expected):
 
 # ── the deprecated kind: hooks on the module's last node only ─────────────────────────────────
 def watch_output_node(hooks, args, result):
-    """Hang the hooks onto the node that the (first) output came from, and warn where that misses gradients."""
+    """Register the hooks on the `grad_fn` of the (first) output, and warn if it misses gradients."""
     output = result
     while not isinstance(output, tg.Tensor):
         if isinstance(output, dict):
@@ -153,7 +154,7 @@ def watch_output_node(hooks, args, result):
 
 
 def _what_is_missed(args, result, node):
-    """What a hook on `node` does not see of the module's gradients, as a warning; None if it sees all."""
+    """Return the warning about gradients of the module that a hook on `node` misses; None if it sees all."""
     outputs, inputs = _as_tensors(result), _as_tensors(args)
     if outputs is None:
         return ("Using non-full backward hooks on a Module that does not return a single Tensor or a tuple of Tensors "

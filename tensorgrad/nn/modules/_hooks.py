@@ -1,7 +1,7 @@
-"""Functions that users hang onto a module: where they are kept, and how a call runs them.
+"""Hooks of modules: their tables, and how a call runs them.
 
 Hooks live in ordered tables, one per kind, on every module and (for hooks on all modules) in this file.
-A module without any never comes here: see `Module.__call__`.
+A module without hooks skips this file: see `Module.__call__`.
 """
 import functools
 import warnings
@@ -38,11 +38,11 @@ _global_forward_pre_hooks = OrderedDict()
 _global_forward_hooks = OrderedDict()
 _global_forward_hooks_always_called = OrderedDict()
 _global_forward_hooks_with_kwargs = OrderedDict()
-_global_is_full_backward_hook = None               # which kind of backward hooks is in use; None: neither yet
+_global_is_full_backward_hook = None               # the kind of backward hooks in use; None: neither yet
 
 
 class BoundHook:
-    """A hook together with the module that is its first argument, which it does not keep alive."""
+    """A hook with a weak reference to the module that is its first argument."""
 
     def __init__(self, hook, module=None):
         self.hook = hook
@@ -69,7 +69,7 @@ class BoundHook:
 
 
 def add_hook(hook, table, *marks, prepend=False):
-    """Put a hook into a table, its id into the tables `marks`, and hand out the way to undo that."""
+    """Put a hook into a table, its id into the tables `marks`, and return a handle that removes them."""
     handle = RemovableHandle(table, extra_dict=list(marks))
     table[handle.id] = hook
     for mark in marks:
@@ -80,7 +80,7 @@ def add_hook(hook, table, *marks, prepend=False):
 
 
 def run_registration_hooks(hooks, module, name, value):
-    """Every hook may replace what is being registered."""
+    """Return the value to register; each hook may replace it."""
     for hook in tuple(hooks.values()):
         replacement = hook(module, name, value)
         if replacement is not None:
@@ -192,7 +192,7 @@ class HookMixin:
         return add_hook(hook, self._backward_hooks, prepend=prepend)
 
     def _backward_hooks_of_kind(self, full):
-        """Hooks on all modules first, then this one's."""
+        """Return the hooks on all modules, followed by this one's."""
         everywhere = _global_backward_hooks.values() if _global_is_full_backward_hook is full else ()
         here = self._backward_hooks.values() if self._is_full_backward_hook is full else ()
         return [*everywhere, *here]
@@ -200,11 +200,11 @@ class HookMixin:
 
 # ── a call with hooks ─────────────────────────────────────────────────────────────────────────
 def call_with_hooks(module, args, kwargs):
-    """`module.forward(*args, **kwargs)`, with all that hangs onto it."""
+    """Call `module.forward(*args, **kwargs)` and the module's hooks."""
     if not (module._backward_hooks or module._backward_pre_hooks or module._forward_hooks or module._forward_pre_hooks
             or _global_backward_hooks or _global_backward_pre_hooks
             or _global_forward_hooks or _global_forward_pre_hooks):
-        return module.forward(*args, **kwargs)      # there once was something
+        return module.forward(*args, **kwargs)      # all hooks have been removed
     call = HookedCall(module, args, kwargs)
     try:
         return call.run()
@@ -214,7 +214,7 @@ def call_with_hooks(module, args, kwargs):
 
 
 class HookedCall:
-    """One call of a module with hooks: its arguments and result so far, and which hooks have run."""
+    """A call of a module with hooks: its arguments and result so far, and the hooks that have run."""
 
     def __init__(self, module, args, kwargs):
         self.module, self.args, self.kwargs = module, args, kwargs
@@ -249,7 +249,7 @@ class HookedCall:
                 self.args = answer if isinstance(answer, tuple) else (answer,)
 
     def watch_gradients(self):
-        """Let the inputs pass a gate that full backward hooks can look through."""
+        """Pass the inputs through a gate, if there are full backward hooks."""
         hooks = self.module._backward_hooks_of_kind(full=True)
         pre_hooks = [*_global_backward_pre_hooks.values(), *self.module._backward_pre_hooks.values()]
         if not (hooks or pre_hooks):
@@ -273,7 +273,7 @@ class HookedCall:
             self.result = answer
 
     def run_what_always_runs(self):
-        """After an exception: the hooks that asked for it, unless they were reached before it."""
+        """Run the hooks registered with `always_call` after an exception, unless they ran before it."""
         module = self.module
         everywhere = ((key, hook, "global module", _global_forward_hooks_always_called)
                       for key, hook in tuple(_global_forward_hooks.items()))

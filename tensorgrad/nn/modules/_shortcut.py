@@ -1,16 +1,16 @@
-"""Reading `module.weight` fast.
+"""Fast reads of `module.weight`.
 
-Parameters, buffers and children live in tables, so Python looks for them in vain, raises, catches, and only then asks
-`Module.__getattr__`. Once that has found a name, it leaves a descriptor on the class, which is found at once: eight
-times faster. The tables stay the only truth.
+Parameters, buffers and children are entries of tables, so Python's lookup fails first, and only then calls
+`Module.__getattr__`. Once that has found a name, it leaves a descriptor on the class, which Python finds directly:
+eight times faster. The tables remain the only source of truth.
 """
 
 
 class Shortcut:
-    """What stands on a class for a name that an instance has registered.
+    """A class's descriptor for a name that an instance has registered.
 
-    It has no __set__, so attributes of the instance hide it; and where its table lacks the name, the search goes on as
-    if it were not there.
+    It has no __set__, so attributes of the instance hide it; if the instance's table lacks the name, the lookup
+    continues as if the descriptor did not exist.
     """
 
     __slots__ = ("owner", "name", "table")
@@ -21,7 +21,7 @@ class Shortcut:
     def __get__(self, module, cls=None):
         if module is None:
             raise AttributeError(f"type object '{cls.__name__}' has no attribute '{self.name}'")
-        if cls.__getattr__ is not self.owner.__getattr__:      # a class below, with one of its own: it wants to be asked
+        if cls.__getattr__ is not self.owner.__getattr__:      # a subclass that overrides __getattr__ expects the call
             raise AttributeError(self.name)
         try:
             return module.__dict__[self.table][self.name]
@@ -30,6 +30,6 @@ class Shortcut:
 
 
 def leave_shortcut(cls, name, table):
-    """Only for names that programs write as attributes: those of lists and dictionaries of modules are too many."""
+    """Put a Shortcut on the class, unless the name is no identifier or the class keeps data names, as dictionaries do."""
     if name.isidentifier() and not cls._keeps_names:
         setattr(cls, name, Shortcut(cls, name, table))

@@ -1,4 +1,4 @@
-"""A module's state as a dictionary: saving it, loading it, and taking it over from elsewhere."""
+"""A module's state as a dictionary: save it, load it, and import it from other libraries."""
 import warnings
 from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ EXTRA_STATE = "_extra_state"
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
-    """What `load_state_dict` did not find, and what it had no use for."""
+    """The keys that `load_state_dict` did not find, and those that it did not use."""
 
     __slots__ = ()
 
@@ -26,7 +26,7 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
 class StateMixin:
     """The part of `Module` that saves and loads."""
 
-    _version = 1                                    # a subclass raises it when its state changes shape
+    _version = 1                                    # subclasses increase it when the layout of their state changes
     dump_patches = False
     T_destination = TypeVar("T_destination", bound=dict[str, Any])
 
@@ -82,11 +82,11 @@ class StateMixin:
         return state
 
     def get_extra_state(self):
-        """Override together with `set_extra_state` to have more than tensors in the `state_dict`."""
+        """Return additional state for the `state_dict`; override together with `set_extra_state`."""
         raise RuntimeError(_NEVER_CALLED.format("get"))
 
     def set_extra_state(self, state):
-        """Take back what `get_extra_state` returned."""
+        """Restore the state that `get_extra_state` returned."""
         raise RuntimeError(_NEVER_CALLED.format("set"))
 
     # ── loading ───────────────────────────────────────────────────────────────────────────────
@@ -143,7 +143,7 @@ class StateMixin:
             unexpected_keys.append(key)
 
     def _unexpected_keys(self, state_dict, prefix, local_state):
-        """Keys under the prefix that name neither a tensor of this module nor anything of a child of it."""
+        """Return the keys under the prefix that belong neither to a tensor of this module nor to a child."""
         for key in state_dict:
             if key.startswith(prefix) and key != prefix + EXTRA_STATE:
                 name, dot, _ = key.removeprefix(prefix).partition(".")
@@ -181,7 +181,7 @@ class StateMixin:
         return add_hook(hook, self._state_dict_hooks)
 
     def _register_state_dict_hook(self, hook):
-        """Like the public one, but what the hook returns replaces the dictionary."""
+        """Like `register_state_dict_post_hook`, but the hook's return value replaces the dictionary."""
         if getattr(hook, "_from_public_api", False):
             raise RuntimeError("Cannot register the same function as the state dict post hook that was previously "
                                "registered via register_state_dict_post_hook")
@@ -200,7 +200,7 @@ class StateMixin:
 
 
 class _Loading:
-    """One `load_state_dict`: what goes to every module, and what they report."""
+    """A run of `load_state_dict`: the arguments of every module, and the problems reported."""
 
     def __init__(self, metadata, assign):
         self.metadata, self.assign = metadata, assign
@@ -208,7 +208,7 @@ class _Loading:
         self.incompatible_keys = _IncompatibleKeys([], [])
 
     def load(self, module, state_dict, prefix):
-        """Children see the part of the dictionary that is theirs, which their hooks may change."""
+        """Load a module and its children, each from its own part of the dictionary, which its hooks may change."""
         local_metadata = {} if self.metadata is None else self.metadata.get(prefix[:-1], {})
         if self.assign:
             local_metadata = {**local_metadata, "assign_to_params_buffers": True}
@@ -244,7 +244,7 @@ def _load_tensor(module, name, tensor, key, value, assign):
         return (f'While copying the parameter named "{escaped(key)}", expected torch.Tensor or Tensor-like object from '
                 f"checkpoint but received {type(value)}")
     if not is_lazy(tensor):
-        if tensor.ndim == 0 and value.shape == (1,):         # how scalars were once saved
+        if tensor.ndim == 0 and value.shape == (1,):         # old files store scalars with shape (1,)
             value = value[0]
         if value.shape != tensor.shape:
             return (f"size mismatch for {escaped(key)}: copying a param with shape {value.shape} from checkpoint, the "
@@ -266,7 +266,7 @@ def _load_tensor(module, name, tensor, key, value, assign):
 
 
 def _like(tensor, value):
-    """The value, as a parameter if the tensor whose place it takes is one."""
+    """Return the value, as a Parameter if `tensor`, which it replaces, is one."""
     if not isinstance(tensor, Parameter):
         return value
     if isinstance(value, Parameter):
@@ -275,7 +275,7 @@ def _like(tensor, value):
 
 
 def _from_foreign(value):
-    """A tensor of another library as ours, by way of NumPy, which has no bfloat16; anything else unchanged."""
+    """Convert a tensor of another library by way of NumPy, which has no bfloat16; anything else passes through."""
     if not hasattr(value, "detach"):
         return value
     value = value.detach().cpu()
@@ -285,7 +285,7 @@ def _from_foreign(value):
 
 
 def _positional_arguments(args, destination, prefix, keep_vars):
-    """The old way of calling `state_dict`: keywords win over positions."""
+    """Merge the deprecated positional arguments of `state_dict` with its keywords, which take precedence."""
     warnings.warn(
         "Positional args are being deprecated, use kwargs instead. Refer to "
         "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for details.",

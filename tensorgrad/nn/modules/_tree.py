@@ -1,9 +1,9 @@
-"""A module as a tree: walking through it, and finding things in it by their path."""
+"""The tree of submodules: walk it, and find modules and tensors by their paths."""
 from ..parameter import Parameter
 
 
 class TreeMixin:
-    """The part of `Module` that knows its children, and theirs."""
+    """The part of `Module` that walks and searches the tree of submodules."""
 
     # ── walking ───────────────────────────────────────────────────────────────────────────────
     def named_modules(self, memo=None, prefix="", remove_duplicate=True):
@@ -52,7 +52,7 @@ class TreeMixin:
             lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse=True):
-        """All parameters: what an optimizer wants."""
+        """All parameters, as optimizers take them; only this module's own unless `recurse`."""
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
@@ -67,7 +67,7 @@ class TreeMixin:
             yield buffer
 
     def _named_members(self, get_members_fn, prefix="", recurse=True, remove_duplicate=True):
-        """What `get_members_fn(module)` gives as (name, value), for this module and those below it."""
+        """Yield the (name, value) pairs of `get_members_fn(module)`, for this module and those below it."""
         modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
         seen = set()
         for path, module in modules:

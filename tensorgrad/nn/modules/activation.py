@@ -628,7 +628,7 @@ class MultiheadAttention(Module):
         add_zero_attn: bool: False, append a key and value of zeros
         kdim, vdim: int: embed_dim, features of keys and values
         batch_first: bool: False, (N, L, E) for (L, N, E)
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
     Input: query (L, N, E), key (S, N, kdim), value (S, N, vdim), or without N; then key_padding_mask (N, S),
         need_weights, attn_mask (L, S) or (N * num_heads, L, S), average_attn_weights, is_causal
     Output: (L, N, E), and the weights (N, L, S), or (N, num_heads, L, S) where not averaged, or None

@@ -28,7 +28,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         cutoffs: sequence of int: required, where clusters begin, increasing, within 1 and n_classes - 1
         div_value: float: 4.0
         head_bias: bool: False, add a bias in the head
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
     Input: (N, in_features) or (in_features), targets (N) or ()
     Output: named tuple of the targets' log-probabilities (N) or (), and the loss ()
     Weights: head.weight and head.bias; tail.i.0.weight and tail.i.1.weight for cluster i

@@ -14,7 +14,7 @@ __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "Lazy
 
 
 class _NormBase(PerDimension, Module):
-    """What batch and instance norms share: scale and shift, running statistics, and their state."""
+    """Base of batch and instance norms: scale and shift, running statistics, and their state."""
 
     _version = 2  # 1 had no num_batches_tracked
     _input_dims: tuple[int, ...]
@@ -78,7 +78,7 @@ class _LazyNormBase(LazyModuleMixin):
         momentum: float: 0.1, None for the plain mean of all batches
         affine: bool: True, learn scale and shift
         track_running_stats: bool: True
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
         bias: bool: True, learn the shift as well (by keyword only)
     Input: (N, C, {axes})
     Output: (N, C, {axes})
@@ -127,7 +127,7 @@ class _BatchNorm(_NormBase):
         momentum: float: 0.1, None for the plain mean of all batches
         affine: bool: True, learn scale and shift
         track_running_stats: bool: True, False for the batch's statistics at all times
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
         bias: bool: True, learn the shift as well (by keyword only)
     Input: (N, C, {axes}){cls._or_flat}
     Output: the input's shape
@@ -158,7 +158,7 @@ class _BatchNorm(_NormBase):
         return self._normalized(input, mean, var, by_batch, momentum)
 
     def _normalized(self, input, mean, var, by_batch, momentum):
-        """The input by the statistics of the batch, or by the running ones."""
+        """Normalize the input by the statistics of the batch, or by the running ones."""
         return F.batch_norm(input, mean, var, self.weight, self.bias, by_batch, momentum, self.eps)
 
 
@@ -171,11 +171,12 @@ class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d, dims=3): cls_to_become = Batch
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch norm whose batch is that of all processes together (torch.nn.SyncBatchNorm).
+    """Batch norm over the batches of all processes together (torch.nn.SyncBatchNorm).
 
-    Mean and variance are those of the N elements of a channel in all processes: with their means μᵣ, variances σᵣ²
-    and counts nᵣ, `mean = Σ nᵣ μᵣ / N` and `var = Σ nᵣ (σᵣ² + (μᵣ - mean)²) / N`. Gradients are those of one process
-    with the whole batch, to any order. In evaluation, or with one process, it is BatchNorm over any number of axes.
+    Mean and variance are taken over the N elements of a channel in all processes: from each process's mean μᵣ, variance
+    σᵣ² and count nᵣ, `mean = Σ nᵣ μᵣ / N` and `var = Σ nᵣ (σᵣ² + (μᵣ - mean)²) / N`. Gradients equal those of a single
+    process with the whole batch, to any order. In evaluation, or with one process, it is BatchNorm over any number of
+    axes.
 
     Parameters:
         num_features: int: required, C
@@ -184,7 +185,7 @@ class SyncBatchNorm(_BatchNorm):
         affine: bool: True, learn scale and shift
         track_running_stats: bool: True, False for the batch's statistics at all times
         process_group: object: None, the processes that share a batch
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
         bias: bool: True, learn the shift as well (by keyword only)
     Input: (N, C, *)
     Output: (N, C, *)
@@ -214,7 +215,7 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module, process_group=None):
-        """`module` with a SyncBatchNorm, of the same weights and buffers, for each batch norm in it."""
+        """Return `module` with each batch norm in it replaced by a SyncBatchNorm of its weights and buffers."""
         converted = module
         if isinstance(module, _BatchNorm):
             converted = SyncBatchNorm(module.num_features, module.eps, module.momentum, module.affine,

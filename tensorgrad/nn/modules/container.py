@@ -25,7 +25,7 @@ class Container(Module):
 
 
 class _Numbered(Module):
-    """Children named '0', '1', …: what Sequential and ModuleList have in common."""
+    """Base of Sequential and ModuleList: children named '0', '1', …"""
 
     def _key(self, index):
         """The name of the child at an index, which may count from the end."""
@@ -74,7 +74,7 @@ class _Numbered(Module):
 
 
 class Sequential(_Numbered):
-    """Modules one after the other: each gets what the one before returned. See PyTorch's `torch.nn.Sequential`.
+    """Modules in a chain: each takes the result of the one before. See PyTorch's `torch.nn.Sequential`.
 
     Takes modules, or one OrderedDict that also names them.
 
@@ -193,7 +193,7 @@ class ModuleList(_Numbered):
         return ModuleList(chain(self, other))
 
     def __repr__(self):
-        """Equal neighbours are shown once, with their number."""
+        """Show equal neighbours once, with their number."""
         lines, start = [], 0
         for text, equals in groupby(map(repr, self)):
             count = len(list(equals))
@@ -455,7 +455,7 @@ def _as_parameter(value):
 
 
 def _describe(value, kind):
-    """One line about an entry of a ParameterList or ParameterDict."""
+    """Return a line about an entry of a ParameterList or ParameterDict."""
     if not isinstance(value, tg.Tensor):
         return "Object of type: " + type(value).__name__
     size = "x".join(map(str, value.size()))
@@ -465,7 +465,7 @@ def _describe(value, kind):
 
 
 def _pairs(items, who, element_of):
-    """What `update` was given, as (key, value) pairs."""
+    """Yield the argument of `update` as (key, value) pairs. TypeError or ValueError if it is none."""
     if not isinstance(items, Iterable):
         raise TypeError(f"{who}.update should be called with an iterable of key/value pairs, but got "
                         + type(items).__name__)

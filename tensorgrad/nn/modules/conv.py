@@ -19,7 +19,7 @@ def _options(names):
 
 
 class _ConvNd(Module):
-    """What all convolutions share: their sizes as tuples, checks, weights and print-out."""
+    """Base of all convolutions: sizes as tuples, checks, weights and `repr`."""
 
     __constants__ = ["stride", "padding", "dilation", "groups", "padding_mode", "output_padding", "in_channels",
                      "out_channels", "kernel_size"]  # fmt: skip
@@ -57,7 +57,7 @@ class _ConvNd(Module):
         return outer, inner // self.groups, *self.kernel_size
 
     def _padding_for_pad(self):
-        """The padding as `F.pad` takes it: last axis first, both sides; 'same' puts the odd one on the right."""
+        """Return the padding as `F.pad` takes it: last axis first, both sides; 'same' puts the odd one on the right."""
         if self.padding == "valid":
             return [0, 0] * len(self.kernel_size)
         if self.padding != "same":
@@ -79,7 +79,7 @@ class _ConvNd(Module):
 
 
 class _Conv(PerDimension, _ConvNd):
-    """The forward convolutions; a member names its function."""
+    """Base of the forward convolutions; `_function` names the function."""
 
     _doc = """Cross-correlation over {n} axes (torch.nn.Conv{n}d).
 
@@ -97,7 +97,7 @@ class _Conv(PerDimension, _ConvNd):
         groups: int: 1, inputs and outputs are joined within groups only
         bias: bool: True, add a bias
         padding_mode: 'zeros', 'reflect', 'replicate' or 'circular': 'zeros'
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
     Input: (N, in_channels, {axes}) or (in_channels, {axes})
     Output: (N, out_channels, {axes}) or (out_channels, {axes})
     Weights: weight (out_channels, in_channels / groups, *kernel_size), bias (out_channels)
@@ -130,7 +130,8 @@ class Conv3d(_Conv, dims=3): _function = "conv3d"
 
 
 class _ConvTransposeNd(_ConvNd):
-    """What the transposed convolutions share: the choice among the sizes that a strided convolution maps to one."""
+    """Base of the transposed convolutions: choose among the input sizes that a strided convolution maps to one
+    output size."""
 
     def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding,
                  groups, bias, padding_mode, device=None, dtype=None):
@@ -140,7 +141,8 @@ class _ConvTransposeNd(_ConvNd):
                          groups, bias, padding_mode, device, dtype)
 
     def _output_padding(self, input, output_size, stride, padding, kernel_size, num_spatial_dims, dilation=None):
-        """What to add to the smallest possible output to get `output_size`, which may include batch and channels."""
+        """Return the padding that turns the smallest possible output into `output_size`, which may include batch and
+        channels."""
         if output_size is None:
             return self.output_padding
         lead = 2 if input.dim() == num_spatial_dims + 2 else 1
@@ -158,7 +160,7 @@ class _ConvTransposeNd(_ConvNd):
 
 
 class _ConvTranspose(PerDimension, _ConvTransposeNd):
-    """The transposed convolutions; a member names its function."""
+    """Base of the transposed convolutions; `_function` names the function."""
 
     _doc = """Transposed convolution over {n} axes (torch.nn.ConvTranspose{n}d): the gradient of Conv{n}d by its input.
 
@@ -176,7 +178,7 @@ class _ConvTranspose(PerDimension, _ConvTransposeNd):
         bias: bool: True, add a bias
         dilation: int or tuple: 1
         padding_mode: 'zeros': 'zeros'
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
     Input: (N, in_channels, {axes}) or (in_channels, {axes}); then an `output_size`, if wanted
     Output: (N, out_channels, {axes}) or (out_channels, {axes})
     Weights: weight (in_channels, out_channels / groups, *kernel_size), bias (out_channels)

@@ -1,4 +1,4 @@
-"""Several axes to one, and one to several."""
+"""Join several axes into one, and split one into several."""
 
 from .utils import Functional, settings
 
@@ -6,7 +6,7 @@ __all__ = ["Flatten", "Unflatten"]
 
 
 class Flatten(Functional):
-    """Neighbouring axes as one; all but the first, unless told otherwise (torch.nn.Flatten).
+    """Joins adjacent axes, by default all but the first (torch.nn.Flatten).
 
     Parameters:
         start_dim: int: 1
@@ -27,11 +27,11 @@ class Flatten(Functional):
 
 
 class Unflatten(Functional):
-    """One axis as several (torch.nn.Unflatten).
+    """Splits an axis into several (torch.nn.Unflatten).
 
     Parameters:
         dim: int: required
-        unflattened_size: tuple: required, one -1 in it for what is left
+        unflattened_size: tuple: required, at most one -1, which is inferred
     Input: (*)
     Output: (*), with axes of these sizes in the place of dim
     Weights: none

@@ -21,7 +21,7 @@ class _InstanceNorm(_NormBase):
         momentum: float: 0.1
         affine: bool: False, learn scale and shift
         track_running_stats: bool: False
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
         bias: bool: True, learn the shift as well (by keyword only)
     Input: (N, C, {axes}) or (C, {axes})
     Output: the input's shape

@@ -10,13 +10,13 @@ __all__ = ["LazyModuleMixin"]
 
 
 def declare_later(module, device, dtype, *names):
-    """Register parameters that have no shape yet."""
+    """Register uninitialized parameters, which have no shape yet."""
     for name in names:
         setattr(module, name, UninitializedParameter(device=device, dtype=dtype))
 
 
 class LazyModuleMixin:
-    """What a lazy module adds to the module that it becomes (torch.nn.modules.lazy.LazyModuleMixin).
+    """Makes a module lazy until its first call (torch.nn.modules.lazy.LazyModuleMixin).
 
     A subclass names `cls_to_become`, registers `UninitializedParameter`s and `UninitializedBuffer`s, and gives them
     their shapes in `initialize_parameters`, which gets the arguments of the first call.
@@ -47,8 +47,8 @@ class LazyModuleMixin:
         return any(map(is_lazy, chain(self._parameters.values(), self._buffers.values())))
 
     def _infer_parameters(self, module, args, kwargs=None):
-        """The forward pre-hook: it runs once, and leaves an ordinary module behind."""
-        quiet, mode.quiet = mode.quiet, None          # weights are drawn from the stream that they always are, also where only shapes are asked for
+        """Initialize the parameters in a forward pre-hook, which runs once and turns the module into an ordinary one."""
+        quiet, mode.quiet = mode.quiet, None          # draw weights from the usual stream even when only shapes are inferred
         try:
             module.initialize_parameters(*args, **(kwargs or {}))
         finally:
@@ -62,7 +62,7 @@ class LazyModuleMixin:
             module.__class__ = module.cls_to_become
 
     def _lazy_load_hook(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
-        """Before loading: a parameter that has no shape yet takes that of the value to load."""
+        """Give each uninitialized parameter the shape of its loaded value, before loading."""
         for name, value in chain(self._parameters.items(), self._buffers.items()):
             loaded = state_dict.get(prefix + name)
             if is_lazy(value) and loaded is not None and not is_lazy(loaded):
@@ -70,7 +70,7 @@ class LazyModuleMixin:
                     value.materialize(loaded.shape)
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
-        """As in `Module`, but what has no shape yet is saved as it is: it cannot be detached."""
+        """Like `Module`'s, but save uninitialized tensors themselves, because they cannot be detached."""
         buffers = ((n, b) for n, b in self._buffers.items() if n not in self._non_persistent_buffers_set)
         for name, value in chain(self._parameters.items(), buffers):
             if value is not None:

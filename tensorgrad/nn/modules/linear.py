@@ -42,7 +42,7 @@ class Linear(Module):
         in_features: int: required
         out_features: int: required
         bias: bool: True, add a bias
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
     Input: (*, in_features)
     Output: (*, out_features)
     Weights: weight (out_features, in_features), bias (out_features)
@@ -84,7 +84,7 @@ class Bilinear(Module):
         in2_features: int: required
         out_features: int: required
         bias: bool: True, add a bias
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
     Input: (*, in1_features), (*, in2_features)
     Output: (*, out_features)
     Weights: weight (out_features, in1_features, in2_features), bias (out_features)
@@ -123,7 +123,7 @@ class LazyLinear(LazyModuleMixin, Linear):
     Parameters:
         out_features: int: required
         bias: bool: True, add a bias
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
     Input: (*, in_features)
     Output: (*, out_features)
     Weights: weight (out_features, in_features), bias (out_features), once known

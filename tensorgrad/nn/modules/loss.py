@@ -163,7 +163,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         num_classes: int: required, C
         out_features: tuple: (), the shape of the predictions per sample
         bias: bool: False, of the linear layer
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
         reduction: 'mean', 'sum' or 'none': 'mean'
         weight: Tensor: None, (C), a factor per class
         ignore_index: int: None, a target that counts for nothing

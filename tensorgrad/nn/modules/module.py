@@ -1,7 +1,7 @@
-"""`Module`: what owns parameters, buffers and other modules, and can be called.
+"""`Module`: an owner of parameters, buffers and other modules that can be called.
 
-Its parts stand in files of their own: the tree of submodules (_tree), the state (_state), moving and casting
-(_convert), hooks (_hooks). Here is what holds them together: registration of attributes, calling, printing.
+Parts of it are in other files: the tree of submodules (_tree), the state (_state), moving and casting (_convert), hooks
+(_hooks). This file has registration of attributes, calling and printing.
 """
 from collections import OrderedDict
 
@@ -28,7 +28,7 @@ from ._hooks import (
     run_registration_hooks,
 )
 from ._shortcut import leave_shortcut
-from ._state import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401  packages ask for it here
+from ._state import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401  other packages import it from here
 from ._state import StateMixin, _IncompatibleKeys  # noqa: F401
 from ._tree import TreeMixin
 
@@ -69,7 +69,7 @@ class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
     """
 
     call_super_init = False
-    _hooked = True                                  # an instance knows better, once it has been initialized
+    _hooked = True                                  # until an instance's __init__ has set it
     _keeps_names = False                            # True for dictionaries: their names are data
 
     def __init__(self, *args, **kwargs):
@@ -107,7 +107,7 @@ class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
         return self.forward(*args, **kwargs)
 
     def compile(self, *args, **kwargs):
-        """Nothing to do: there is no compiler, and every program is meant to run without one."""
+        """Do nothing: there is no compiler, and every program runs without one."""
 
     # ── registration ──────────────────────────────────────────────────────────────────────────
     def register_parameter(self, name, param):
@@ -151,14 +151,14 @@ class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
         self._set_child(name, module)
 
     def register_module(self, name, module):
-        """The same as `add_module`."""
+        """Make a module (or None) a child: an alias of `add_module`."""
         self.add_module(name, module)
 
     def _set_child(self, name, module):
         self._modules[name] = run_registration_hooks(_hooks._global_module_registration_hooks, self, name, module)
 
     def _check_name(self, kind, name, taken):
-        """Only strings that can stand in a dotted path, and that do not hide another attribute."""
+        """Raise unless the name is a string without dots that hides no other attribute."""
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {tg.typename(name)}")
         if "." in name:
@@ -207,13 +207,13 @@ class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
             persistent = value.persistent
         else:
             persistent = name not in self._non_persistent_buffers_set
-        if persistent:                              # a subclass may have a register_buffer that knows no other kind
+        if persistent:                              # a subclass's register_buffer may not take `persistent`
             self.register_buffer(name, value)
         else:
             self.register_buffer(name, value, persistent=False)
 
     def _make_room(self, name, *tables):
-        """Another thing takes over the name."""
+        """Remove the name from the instance and these tables, before another attribute takes it."""
         own = self.__dict__
         own.pop(name, None)
         for table in tables:
@@ -236,7 +236,7 @@ class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
         return dict(self.__dict__)
 
     def __setstate__(self, state):
-        """From a pickle, which may come from a time when some of the tables did not exist."""
+        """Restore from a pickle; add tables that a pickle of an older version lacks."""
         self.__dict__.update(state)
         for table in _hooks.MODULE_TABLES:
             self.__dict__.setdefault(table, OrderedDict())
@@ -244,7 +244,7 @@ class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
         self.__dict__.setdefault("_is_full_backward_hook", None)
 
     def _replicate_for_data_parallel(self):
-        """A shallow twin with tables of its own for buffers and children, and no parameters yet."""
+        """Return a shallow copy with separate tables for buffers and children, and no parameters yet."""
         replica = self.__new__(type(self))
         replica.__dict__ = {**self.__dict__, "_parameters": {}, "_buffers": dict(self._buffers),
                             "_modules": dict(self._modules), "_is_replica": True}
@@ -255,7 +255,7 @@ class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
         return type(self).__name__
 
     def extra_repr(self):
-        """What a subclass wants to show between its parentheses."""
+        """Return the text between the parentheses of `repr`; subclasses override it."""
         return ""
 
     def __repr__(self):
@@ -273,7 +273,7 @@ def in_parentheses(name, lines):
 
 
 def _addindent(text, spaces):
-    """Indent all lines but the first; blank ones stay empty."""
+    """Indent all lines but the first; blank lines remain empty."""
     first, *rest = text.split("\n")
     return "\n".join([first, *(" " * spaces + line if line.strip() else "" for line in rest)])
 
@@ -284,6 +284,6 @@ def _check_initialized(module, what):
 
 
 def _only_none(name, value, what, expected):
-    """The name is taken: only None, or another of the same kind, may be assigned to it."""
+    """Raise TypeError unless the value is None, because the name is registered for another kind."""
     if value is not None:
         raise TypeError(f"cannot assign '{tg.typename(value)}' as {what} '{name}' ({expected})")

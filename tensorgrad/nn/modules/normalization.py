@@ -40,7 +40,7 @@ class LayerNorm(_Affine):
         eps: float: 1e-05
         elementwise_affine: bool: True, learn a scale
         bias: bool: True, and learn a shift
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
     Input: (N, *, *normalized_shape)
     Output: the input's shape
     Weights: weight and bias, normalized_shape both
@@ -75,7 +75,7 @@ class GroupNorm(_Affine):
         num_channels: int: required, a multiple of num_groups
         eps: float: 1e-05
         affine: bool: True, learn a scale per channel
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
         bias: bool: True, and learn a shift (by keyword only)
     Input: (N, num_channels, *)
     Output: the input's shape
@@ -112,7 +112,7 @@ class RMSNorm(Module):
         normalized_shape: int or tuple: required, the trailing axes
         eps: float: None, the smallest step at 1 of the input's dtype
         elementwise_affine: bool: True, learn a scale
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
     Input: (N, *, *normalized_shape)
     Output: the input's shape
     Weights: weight, normalized_shape

@@ -17,7 +17,7 @@ GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "GRU": 3, "LSTM": 4}
 
 
 def _each(function, hidden):
-    """`function` of a hidden state: of both its tensors, where it is an LSTM's."""
+    """Apply `function` to a hidden state, or to both tensors of an LSTM's."""
     return tuple(map(function, hidden)) if isinstance(hidden, (tuple, list)) else function(hidden)
 
 
@@ -29,13 +29,13 @@ def _reset_by_hidden_size(module):
 
 # ── over sequences ────────────────────────────────────────────────────────────────────────────
 class RNNBase(Module):
-    """What RNN, LSTM and GRU share: checks, weights, and sequences of all kinds (torch.nn.RNNBase).
+    """Base of RNN, LSTM and GRU: checks, weights, and sequences of all kinds (torch.nn.RNNBase).
 
     Parameters:
         mode: 'RNN_TANH', 'RNN_RELU', 'LSTM' or 'GRU': required
         input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional: as in RNN: the same
         proj_size: int: 0, as in LSTM
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
     Input: as RNN, LSTM or GRU
     Output: as RNN, LSTM or GRU
     Weights: as RNN, LSTM or GRU
@@ -96,14 +96,14 @@ class RNNBase(Module):
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def __getstate__(self):
-        """What a pickle holds: there are the lists of weights, too, which PyTorch wants to find."""
+        """Return the state to pickle, with the lists of weights that PyTorch expects."""
         return {**super().__getstate__(), "_flat_weights_names": self._flat_weights_names, "_flat_weights": self._flat_weights}
 
     def __setstate__(self, state):
         super().__setstate__({name: value for name, value in state.items() if not name.startswith("_flat_weight")})
 
     def flatten_parameters(self):
-        """Nothing to do: weights need not lie side by side here. For programs that call it."""
+        """Do nothing: weights need no contiguous buffer here. Kept for programs that call it."""
 
     def extra_repr(self):
         options = changed(self, proj_size=0, num_layers=1, bias=True, batch_first=False, dropout=0, bidirectional=False)
@@ -139,7 +139,7 @@ class RNNBase(Module):
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
     def _check_dims(self, input, hx):
-        """Input and hidden state have a batch axis both, or neither."""
+        """Raise ValueError unless the input has 2 or 3 axes, RuntimeError unless the hidden state has as many."""
         kind = self.mode[:3] if self.mode != "LSTM" else "LSTM"
         if input.dim() not in (2, 3):
             tensor = " tensor" if kind == "RNN" else ""
@@ -180,7 +180,7 @@ class RNNBase(Module):
         return output.squeeze(axis), _each(lambda h: h.squeeze(1), hidden)
 
     def _forward_packed(self, packed, hx):
-        """The hidden state follows the order of the batch that was packed; the packed sequence is sorted by length."""
+        """Run a packed sequence, which is sorted by length; hidden states keep the order of the batch before packing."""
         data, batch_sizes, sorted_indices, unsorted_indices = packed
         if hx is not None:
             hx = self.permute_hidden(hx, sorted_indices)
@@ -232,7 +232,7 @@ class RNN(RNNBase):
         batch_first: bool: False, (N, L, H) for (L, N, H); the hidden state stays as it is
         dropout: float: 0.0, between layers
         bidirectional: bool: False, D = 2: read the sequence backwards as well
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
     Input: (L, N, input_size), (L, input_size) or a PackedSequence; then h (D * num_layers, N, hidden_size), or zeros
     Output: (L, N, D * hidden_size), and the last h
     Weights: for layer k and, with suffix _reverse, the way back: weight_ih_lk (hidden_size, input_size),
@@ -271,7 +271,7 @@ class GRU(RNNBase):
         batch_first: bool: False, (N, L, H) for (L, N, H); the hidden state stays as it is
         dropout: float: 0.0, between layers
         bidirectional: bool: False, D = 2: read the sequence backwards as well
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
     Input: (L, N, input_size), (L, input_size) or a PackedSequence; then h (D * num_layers, N, hidden_size), or zeros
     Output: (L, N, D * hidden_size), and the last h
     Weights: for layer k and, with suffix _reverse, the way back: weight_ih_lk (3 * hidden_size, input_size),
@@ -304,7 +304,7 @@ class LSTM(RNNBase):
         dropout: float: 0.0, between layers
         bidirectional: bool: False, D = 2: read the sequence backwards as well
         proj_size: int: 0, the size that h is projected to, if positive
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
     Input: (L, N, input_size), (L, input_size) or a PackedSequence; then a pair of h (D * num_layers, N, hidden_size or
         proj_size) and c (D * num_layers, N, hidden_size), or zeros
     Output: (L, N, D * hidden_size or proj_size), and the last (h, c)
@@ -342,14 +342,14 @@ class LSTM(RNNBase):
 
 # ── step by step ──────────────────────────────────────────────────────────────────────────────
 class RNNCellBase(Module):
-    """What the cells share: weights, and steps with and without a batch (torch.nn.RNNCellBase).
+    """Base of the cells: weights, and steps with and without a batch (torch.nn.RNNCellBase).
 
     Parameters:
         input_size: int: required
         hidden_size: int: required
         bias: bool: required
         num_chunks: int: required, the number of gates
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
     Input: as RNNCell, LSTMCell or GRUCell
     Output: as RNNCell, LSTMCell or GRUCell
     Weights: weight_ih (num_chunks * hidden_size, input_size), weight_hh (num_chunks * hidden_size, hidden_size),
@@ -414,7 +414,7 @@ class RNNCell(RNNCellBase):
         hidden_size: int: required
         bias: bool: True
         nonlinearity: 'tanh' or 'relu': 'tanh'
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
     Input: (N, input_size) or (input_size); then h (N, hidden_size) or (hidden_size), or zeros
     Output: (N, hidden_size) or (hidden_size)
     Weights: weight_ih (hidden_size, input_size), weight_hh (hidden_size, hidden_size), bias_ih and bias_hh
@@ -444,7 +444,7 @@ class LSTMCell(RNNCellBase):
         input_size: int: required
         hidden_size: int: required
         bias: bool: True
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
     Input: (N, input_size) or (input_size); then a pair of h and c, (N, hidden_size) or (hidden_size) both, or zeros
     Output: the next (h, c)
     Weights: weight_ih (4 * hidden_size, input_size), weight_hh (4 * hidden_size, hidden_size), bias_ih and bias_hh
@@ -470,7 +470,7 @@ class GRUCell(RNNCellBase):
         input_size: int: required
         hidden_size: int: required
         bias: bool: True
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
     Input: (N, input_size) or (input_size); then h (N, hidden_size) or (hidden_size), or zeros
     Output: (N, hidden_size) or (hidden_size)
     Weights: weight_ih (3 * hidden_size, input_size), weight_hh (3 * hidden_size, hidden_size), bias_ih and bias_hh

@@ -55,7 +55,7 @@ class Embedding(_Table):
         norm_type: float: 2.0, the norm that max_norm speaks of
         scale_grad_by_freq: bool: False, divide gradients by the number of times that an index occurs
         sparse: bool: False, gradients as sparse tensors
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
     Input: (*), integers
     Output: (*, embedding_dim)
     Weights: weight (num_embeddings, embedding_dim)
@@ -106,7 +106,7 @@ class EmbeddingBag(_Table):
         sparse: bool: False, gradients as sparse tensors
         include_last_offset: bool: False, offsets end with the end of the last bag
         padding_idx: int: None, an index that is left out of the bags
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
     Input: (B, N) integers, a bag per row, or (N) and offsets (B), where bags begin; then per_sample_weights for 'sum'
     Output: (B, embedding_dim)
     Weights: weight (num_embeddings, embedding_dim), drawn from N(0, 1)

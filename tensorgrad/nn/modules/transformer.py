@@ -1,4 +1,4 @@
-"""The transformer: attention and a small network, over and over."""
+"""The transformer: stacks of attention and feed-forward blocks."""
 
 import copy
 import warnings
@@ -24,13 +24,13 @@ def _generate_square_subsequent_mask(sz, device=None, dtype=None):
 
 
 def _canonical_masks(padding_mask, padding_name, mask, name, dtype):
-    """Both masks as what is added to scores: 0 to look, minus infinity not to."""
+    """Return both masks as numbers to add to scores; a boolean one becomes minus infinity where it is true, else 0."""
     padding_mask = F._canonical_mask(padding_mask, padding_name, F._none_or_dtype(mask), name, dtype)
     return padding_mask, F._canonical_mask(mask, name, None, "", dtype, check_other=False)
 
 
 def _is_causal(mask, is_causal, src, batch_first):
-    """Whether `mask` hides the future: as told, or, where told None, by looking."""
+    """Return `is_causal`, or if that is None, True if `mask` equals the causal mask."""
     if is_causal is not None or mask is None or is_unknown(mask):
         return is_causal is True
     length = src.size(0) if src.dim() == 2 else src.size(1 if batch_first else 0)
@@ -43,7 +43,7 @@ ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
 
 
 def _get_activation_fn(activation):
-    """The function of a name: programs that copy a layer call it."""
+    """Return the function of a name; programs that copy PyTorch's layers call it."""
     if activation not in ACTIVATIONS:
         raise RuntimeError(f"activation should be relu/gelu, not {activation}")
     return ACTIVATIONS[activation]
@@ -55,7 +55,7 @@ def _get_clones(module, N):
 
 
 class _Layer(Module):
-    """What encoder and decoder layers share: residual blocks of attention and of a network with one hidden layer."""
+    """Base of encoder and decoder layers: residual blocks of attention and of a network with one hidden layer."""
 
     __constants__ = ["norm_first"]
 
@@ -106,7 +106,7 @@ class TransformerEncoderLayer(_Layer):
         batch_first: bool: False, (N, L, d_model) for (L, N, d_model)
         norm_first: bool: False
         bias: bool: True, in all linear maps and norms
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
     Input: (L, N, d_model) or (L, d_model); then src_mask (L, L), src_key_padding_mask (N, L), is_causal
     Output: the input's shape
     Weights: self_attn, linear1, linear2, norm1, norm2
@@ -150,7 +150,7 @@ class TransformerDecoderLayer(_Layer):
         batch_first: bool: False, (N, T, d_model) for (T, N, d_model)
         norm_first: bool: False
         bias: bool: True, in all linear maps and norms
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
     Input: tgt (T, N, d_model), memory (S, N, d_model); then tgt_mask (T, T), memory_mask (T, S),
         tgt_key_padding_mask (N, T), memory_key_padding_mask (N, S), tgt_is_causal, memory_is_causal
     Output: (T, N, d_model)
@@ -238,7 +238,7 @@ class TransformerEncoder(_Stack):
         return output if self.norm is None else self.norm(output)
 
     def _skips_padding(self, src, mask, padding_mask):
-        """Where PyTorch would compute with nested tensors, which know no padding: its place comes out as zero."""
+        """Return True if PyTorch would use nested tensors, which drop padding: the result is zero there."""
         layer = self.layers[0]
         if not self.use_nested_tensor or layer.training or src.dim() != 3 or padding_mask is None or mask is not None:
             return False
@@ -249,7 +249,7 @@ class TransformerEncoder(_Stack):
 
 
 def _obstacle(layer):
-    """Why PyTorch would not run this encoder layer on nested tensors, if so."""
+    """Return the reason why PyTorch would not run this encoder layer on nested tensors, or None."""
     if not isinstance(layer, TransformerEncoderLayer):
         return " was not TransformerEncoderLayer"
     attention = layer.self_attn
@@ -317,7 +317,7 @@ class Transformer(Module):
         batch_first: bool: False, (N, L, d_model) for (L, N, d_model)
         norm_first: bool: False
         bias: bool: True, in all linear maps and norms
-        device, dtype: None: where the weights are, and what
+        device, dtype: None: the device and dtype of the weights
     Input: src (S, N, d_model), tgt (T, N, d_model); then src_mask, tgt_mask, memory_mask, src_key_padding_mask,
         tgt_key_padding_mask, memory_key_padding_mask, src_is_causal, tgt_is_causal, memory_is_causal
     Output: (T, N, d_model)

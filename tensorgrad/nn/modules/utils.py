@@ -1,4 +1,4 @@
-"""What the layers share: sizes as tuples, settings as attributes, parameters by shape, text between brackets."""
+"""Helpers of layers: sizes as tuples, settings as attributes, parameters by shape, text between brackets."""
 
 import math
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ __all__ = ["consume_prefix_in_state_dict_if_present"]
 
 # ── sizes ─────────────────────────────────────────────────────────────────────────────────────
 def _ntuple(n):
-    """A function that repeats one number `n` times, and turns a sequence into a tuple as it is."""
+    """Return a function that repeats a number `n` times, and turns a sequence into a tuple."""
     return lambda size: tuple(size) if isinstance(size, Iterable) else (size,) * n
 
 
@@ -25,12 +25,12 @@ _single, _pair, _triple, _quadruple = map(_ntuple, (1, 2, 3, 4))
 
 
 def _reverse_repeat_tuple(sizes, times):
-    """(1, 2) -> (2, 2, 1, 1): padding per axis as `F.pad` wants it, last axis first, each side."""
+    """(1, 2) -> (2, 2, 1, 1): padding per axis as `F.pad` takes it, last axis first, each side."""
     return tuple(size for size in reversed(sizes) for _ in range(times))
 
 
 def _list_with_default(out_size, defaults):
-    """Sizes, with those of the input where there is None."""
+    """Return the sizes, None replaced by the input's."""
     if isinstance(out_size, (int, tg.Size)):
         return out_size
     if len(defaults) <= len(out_size):
@@ -45,12 +45,12 @@ def check_dims(input, allowed):
 
 
 # ── constructors ──────────────────────────────────────────────────────────────────────────────
-DEPRECATED = {"size_average", "reduce", "min_value", "max_value"}  # arguments that stand for others
+DEPRECATED = {"size_average", "reduce", "min_value", "max_value"}  # deprecated names of arguments
 
 
 @lru_cache(typed=True)
 def argument(name, kind=Argument.POSITIONAL_OR_KEYWORD, default=Argument.empty):
-    """An argument of a signature. Most are those of several layers."""
+    """Return a parameter of a signature; cached, because layers share most of them."""
     return Argument(name, kind, default=default)
 
 
@@ -91,7 +91,7 @@ class settings:
 
 
 def call_like_python(owner, signature, self, args, kwargs):
-    """Call a function with this signature that does nothing: its error is the one that Python has for such arguments."""
+    """Call an empty function of this signature, to raise Python's own TypeError for wrong arguments."""
     marks = [f"{p.name}{'' if p.default is p.empty else '=None'}" for p in signature.parameters.values()]
     keyword_only = [p.kind is p.KEYWORD_ONLY for p in signature.parameters.values()]
     if any(keyword_only):
@@ -103,7 +103,7 @@ def call_like_python(owner, signature, self, args, kwargs):
 
 
 class Functional(Module):
-    """A module that is one call of a function: it holds the settings of that call."""
+    """A module that calls a function with its settings."""
 
     __constants__: list[str] = []
 
@@ -129,14 +129,14 @@ class PerDimension:
         super().__init_subclass__(**kwargs)
         if dims is not None:
             cls._dims = dims
-            if isinstance(cls.__init__, FunctionType) and cls.__init__.__qualname__.startswith("_"):     # errors in calls name the class
+            if isinstance(cls.__init__, FunctionType) and cls.__init__.__qualname__.startswith("_"):     # so that errors in calls name the class
                 cls.__init__ = renamed(cls.__init__, f"{cls.__name__}.__init__")
             axes = ("L", "H, W", "D, H, W")[dims - 1]
             cls.__doc__ = cls._doc.format(cls=cls, name=cls.__name__, n=dims, axes=axes, each=_ForEach(dims))
 
 
 def renamed(function, name):
-    """The same function under another name."""
+    """Return a copy of a function under another `__qualname__`."""
     twin = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
     twin.__kwdefaults__, twin.__qualname__, twin.__doc__ = function.__kwdefaults__, name, function.__doc__
     vars(twin).update(vars(function))
@@ -150,7 +150,7 @@ class _ForEach(int):
 
 # ── parameters ────────────────────────────────────────────────────────────────────────────────
 def declare(module, device, dtype, **shapes):
-    """Register uninitialised parameters in this order; where the shape is None, the name without a parameter."""
+    """Register uninitialized parameters in this order; a shape of None registers the name without a parameter."""
     for name, shape in shapes.items():
         value = None if shape is None else Parameter(tg.empty(shape, device=device, dtype=dtype))
         module.register_parameter(name, value)

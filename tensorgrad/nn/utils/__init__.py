@@ -17,7 +17,7 @@ _ELSEWHERE = {name: module for module, names in {
 
 
 def __getattr__(name):
-    """What models do without until they are trained, or changed, is loaded when it is first asked for."""
+    """Import a utility module on first access; most models run without."""
     module = name if name in _LAZY else _ELSEWHERE.get(name)
     if module is None:
         raise _MissingName(__name__, name)

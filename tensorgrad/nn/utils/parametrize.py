@@ -2,8 +2,8 @@
 
     register_parametrization(module, "weight", f)
 
-makes `module.weight` a property with the value f(module.parametrizations.weight.original). The module gets a class of
-its own for that, derived from its old one. Assigning to `module.weight` goes through `f.right_inverse`, if f has one.
+makes `module.weight` a property with the value f(module.parametrizations.weight.original). The module gets its own
+class for that, derived from the old one. Assigning to `module.weight` calls `f.right_inverse`, if f has one.
 """
 import copyreg
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ Tensor = tg.Tensor
 
 
 class _Cache:
-    """Values of parametrized tensors, while any `cached` block is open."""
+    """The cached values of parametrized tensors, while any `cached` block is open."""
 
     depth = 0
     values: dict = {}
@@ -29,7 +29,7 @@ class _Cache:
 
 @contextmanager
 def cached():
-    """Within, each parametrized tensor is computed at most once.
+    """A context manager in which each parametrized tensor is computed at most once.
 
     >>> import tensorgrad as torch
     >>> parametrize = torch.nn.utils.parametrize
@@ -48,7 +48,7 @@ def cached():
 
 
 class ParametrizationList(ModuleList):
-    """The parametrizations of one tensor, applied one after the other, and the tensor(s) that they start from.
+    """The parametrizations of a tensor, applied in order, and the tensor(s) that they start from.
 
     `original` is that tensor, or `original0`, `original1`, … if the first one's right_inverse gives several.
     """
@@ -64,7 +64,7 @@ class ParametrizationList(ModuleList):
             _check_parametrized(self(), shape, dtype)
 
     def _invert_as_far_as_possible(self, value):
-        """A parametrization without right_inverse is taken to be near the identity."""
+        """Apply the right inverses from last to first; a missing one counts as the identity."""
         with tg.no_grad():
             for module in reversed(list(self)):
                 if hasattr(module, "right_inverse"):
@@ -83,7 +83,7 @@ class ParametrizationList(ModuleList):
         if self.is_tensor:
             _check_same("dtype", original.dtype, new.dtype)
             _check_same("device", original.device, new.device)
-            original.data = new                     # the same object: an optimizer may know it already
+            original.data = new                     # keep the object, because an optimizer may hold it
             _register(self, "original", original)
             return
         for i, part in enumerate(new):
@@ -147,7 +147,7 @@ def _check_same(what, old, new):
 
 
 def _check_parametrized(value, shape, dtype):
-    """What a parametrization gives must look like what it replaces."""
+    """Raise ValueError unless a parametrization returned a tensor of the replaced tensor's shape and dtype."""
     if not isinstance(value, Tensor):
         raise ValueError(f"A parametrization must return a tensor. Got {type(value).__name__}.")
     for what, before, after in (("dtype", dtype, value.dtype), ("shape", shape, value.shape)):
@@ -168,7 +168,7 @@ def _register(module, name, tensor):
 def register_parametrization(module, tensor_name, parametrization, *, unsafe=False):
     """Make a parameter or buffer a function of itself; several times for a chain of functions. Returns the module.
 
-    Unless `unsafe`, it is checked that shape and dtype stay as they are.
+    Unless `unsafe`, ValueError if the shape or dtype would change, or the module has no tensor of that name.
     See PyTorch's `torch.nn.utils.parametrize.register_parametrization`.
 
     >>> import tensorgrad as torch
@@ -202,7 +202,7 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
 
 
 def _check_next(parametrization, before, name):
-    """One more link of the chain must keep shape and dtype too, and so must its inverse."""
+    """Raise ValueError unless a further parametrization, and its right inverse, keep shape and dtype."""
     after = parametrization(before)
     if not isinstance(after, Tensor):
         raise ValueError(f"A parametrization must return a tensor. Got {type(after).__name__}.")
@@ -229,7 +229,7 @@ def _check_next(parametrization, before, name):
 
 
 def _give_own_class(module):
-    """Properties live on classes: this module needs one that no other module shares."""
+    """Give the module a class that no other module shares, because properties are attributes of classes."""
     cls = type(module)
     methods = {"__getstate__": _refuse_pickling}
     if not hasattr(cls, "__deepcopy__"):
@@ -245,7 +245,7 @@ def _refuse_pickling(self):
 
 
 def _deepcopy(self, memo):
-    """What deepcopy does by itself where there is no __getstate__ that raises."""
+    """Copy as `deepcopy` does by default, without `__getstate__`, which raises."""
     if id(self) not in memo:
         memo[id(self)] = twin = self.__new__(type(self))
         twin.__dict__ = deepcopy(self.__dict__, memo)
@@ -271,7 +271,7 @@ def _add_property(module, name):
 
 
 def is_parametrized(module, tensor_name=None):
-    """Whether anything of the module, or the tensor of that name, is parametrized."""
+    """Return True if any tensor of the module, or the tensor of that name, is parametrized."""
     chains = getattr(module, "parametrizations", None)
     if not isinstance(chains, ModuleDict):
         return False
@@ -279,7 +279,7 @@ def is_parametrized(module, tensor_name=None):
 
 
 def remove_parametrizations(module, tensor_name, leave_parametrized=True):
-    """Make a tensor an ordinary one again: with its current value, or (not `leave_parametrized`) the original one."""
+    """Make a tensor ordinary again: with its current value, or its original one unless `leave_parametrized`."""
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
     chain = module.parametrizations[tensor_name]

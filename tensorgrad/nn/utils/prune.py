@@ -1,7 +1,7 @@
-"""Setting part of a parameter to zero, for good: it becomes `name_orig`, multiplied by the buffer `name_mask`.
+"""Pruning: keep part of a parameter at zero. The parameter becomes `name_orig`, multiplied by the buffer `name_mask`.
 
-A pruning method computes the mask; as a hook, it multiplies before each forward. Pruning a parameter again prunes what
-the first time left.
+A pruning method computes the mask; as a hook, it multiplies before each forward. Pruning again acts on the elements
+that are left.
 """
 import numbers
 from abc import ABC, abstractmethod
@@ -12,7 +12,7 @@ from .convert_parameters import parameters_to_vector
 
 
 class BasePruningMethod(ABC):
-    """What to prune: `compute_mask` says it, `PRUNING_TYPE` on which part of the tensor it works."""
+    """Base of pruning methods: `compute_mask` selects elements, among the part of the tensor that `PRUNING_TYPE` names."""
 
     _tensor_name: str
 
@@ -21,10 +21,10 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t, default_mask):
-        """The new mask, from the scores `t` of all elements and the mask that there is; of the mask's shape."""
+        """Return the new mask, of the mask's shape, from the scores `t` of all elements and the present mask."""
 
     def apply_mask(self, module):
-        """The pruned tensor: mask · original."""
+        """Return the pruned tensor: mask · original."""
         if self._tensor_name is None:
             raise AssertionError(f"Module {module} has to be pruned")
         original = getattr(module, self._tensor_name + "_orig")
@@ -55,7 +55,7 @@ class BasePruningMethod(ABC):
 
     @staticmethod
     def _on_top_of_what_is_there(module, name, method):
-        """The method, or the container of all methods if the parameter has been pruned before; not yet as a hook."""
+        """Return the method, or a container of all methods if the parameter was pruned before; not yet as a hook."""
         method._tensor_name = name
         keys = _hooks_on(module, name)
         if len(keys) > 1:
@@ -69,7 +69,7 @@ class BasePruningMethod(ABC):
         return container
 
     def prune(self, t, default_mask=None, importance_scores=None):
-        """The tensor with the pruned elements set to 0; nothing is remembered."""
+        """Return the tensor with the pruned elements set to 0; the method and the tensor do not change."""
         scores = _check_scores(importance_scores, t, "tensor t")
         mask = tg.ones_like(t) if default_mask is None else default_mask
         return t * self.compute_mask(scores, default_mask=mask)
@@ -89,7 +89,7 @@ class BasePruningMethod(ABC):
 
 
 def _check_scores(scores, tensor, what):
-    """The scores, which are the tensor's own values unless others are given."""
+    """Return the scores, by default the tensor's values."""
     if scores is None:
         return tensor
     if scores.shape != tensor.shape:
@@ -104,7 +104,7 @@ def _hooks_on(module, name):
 
 
 class PruningContainer(BasePruningMethod):
-    """Several methods on one tensor: each works on what those before it left."""
+    """Several methods on a tensor: each acts on the elements that the others left."""
 
     def __init__(self, *args):
         self._pruning_methods = ()
@@ -114,7 +114,7 @@ class PruningContainer(BasePruningMethod):
             self.add_pruning_method(method)
 
     def add_pruning_method(self, method):
-        """Add one more; all must act on the same tensor."""
+        """Add a method. TypeError unless it is one, ValueError if it acts on a tensor of another name."""
         if method is not None:
             if not isinstance(method, BasePruningMethod):
                 raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
@@ -134,7 +134,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[idx]
 
     def compute_mask(self, t, default_mask):
-        """The last method's mask where the others have not pruned; their zeros elsewhere."""
+        """Return the last method's mask where the others have not pruned, and 0 elsewhere."""
         method = self._pruning_methods[-1]
         part = _part_to_prune(method, t, default_mask)
         mask = default_mask.to(t.dtype).clone()
@@ -143,7 +143,7 @@ class PruningContainer(BasePruningMethod):
 
 
 def _part_to_prune(method, t, mask):
-    """Where a method may prune: an index into the tensor and its mask."""
+    """Return an index, into the tensor and its mask, of the elements that a method may prune."""
     kind = method.PRUNING_TYPE
     if kind == "unstructured":
         return mask == 1
@@ -165,7 +165,7 @@ def _all_dims_but(dim, t):
 
 
 def _at(dim, index, t):
-    """The index of what lies at `index` along one dimension."""
+    """Return the tuple that selects `index` along a dimension."""
     return tuple(index if d == dim % t.ndim else slice(None) for d in range(t.ndim))
 
 
@@ -302,7 +302,7 @@ def _check_amount(amount):
 
 
 def _count_to_prune(amount, size):
-    """An amount is a number of units, or a fraction of them."""
+    """Return the number of units to prune from an amount: an int, or a fraction of them."""
     if not isinstance(amount, numbers.Integral):
         return round(amount * size)
     if amount > size:
@@ -310,7 +310,7 @@ def _count_to_prune(amount, size):
     return amount
 
 
-# ── the same as functions, which return the module ────────────────────────────────────────────
+# ── functions, which return the module ────────────────────────────────────────────────────────
 def identity(module, name):
     """Bring a parameter into the form of a pruned one, with a mask of ones."""
     Identity.apply(module, name)
@@ -354,7 +354,7 @@ def custom_from_mask(module, name, mask):
 
 
 def global_unstructured(parameters, pruning_method, importance_scores=None, **kwargs):
-    """Prune several parameters as if they were one: `parameters` are pairs (module, name).
+    """Prune several parameters by a common ranking of their elements: `parameters` are pairs (module, name).
 
     See PyTorch's `torch.nn.utils.prune.global_unstructured`.
     """
@@ -390,6 +390,6 @@ def remove(module, name):
 
 
 def is_pruned(module):
-    """Whether any parameter of the module, or below it, is pruned."""
+    """Return True if any parameter of the module, or below it, is pruned."""
     return any(isinstance(hook, BasePruningMethod)
                for submodule in module.modules() for hook in submodule._forward_pre_hooks.values())

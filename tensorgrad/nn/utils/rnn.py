@@ -19,9 +19,9 @@ __all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pad_
 class PackedSequence(namedtuple("PackedSequence", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])):
     """Several sequences, packed; made by `pack_padded_sequence` and `pack_sequence`, understood by recurrent layers.
 
-    `data` holds all valid elements in the order of time, `batch_sizes` (on the CPU) how many sequences go on at each
-    step. Sequences are in the order of descending length; `sorted_indices` and `unsorted_indices` lead there and back.
-    See PyTorch's `torch.nn.utils.rnn.PackedSequence`.
+    `data` holds all valid elements in the order of time, `batch_sizes` (on the CPU) the number of sequences at each
+    step. Sequences are sorted by descending length; `sorted_indices` and `unsorted_indices` are that permutation and
+    its inverse. See PyTorch's `torch.nn.utils.rnn.PackedSequence`.
     """
 
     def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
@@ -39,20 +39,20 @@ class PackedSequence(namedtuple("PackedSequence", ["data", "batch_sizes", "sorte
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def to(self, *args, **kwargs):
-        """The same sequences on another device or of another dtype, as `Tensor.to`; `batch_sizes` stay on the CPU."""
+        """Return the sequences on another device or of another dtype, as `Tensor.to`; `batch_sizes` remain on the CPU."""
         data = self.data.to(*args, **kwargs)
         return self if data is self.data else self._with(data, lambda index: index.to(data.device))
 
     def cuda(self, *args, **kwargs):
-        """The same sequences on the GPU."""
+        """Return the sequences on the GPU."""
         return self.to(*args, **kwargs) if args else self.to(**{"device": "cuda", **kwargs})
 
     def cpu(self, *args, **kwargs):
-        """The same sequences on the CPU."""
+        """Return the sequences on the CPU."""
         return self.to(*args, **kwargs) if args else self.to(**{"device": "cpu", **kwargs})
 
     def pin_memory(self):
-        """The same sequences in page-locked memory."""
+        """Return the sequences in page-locked memory."""
         return self._with(self.data.pin_memory(), lambda index: index.pin_memory())
 
     def _with(self, data, move):
@@ -93,11 +93,11 @@ class PackedSequence(namedtuple("PackedSequence", ["data", "batch_sizes", "sorte
 
     @property
     def is_cuda(self):
-        """Whether the data is on the GPU."""
+        """True if the data is on the GPU."""
         return self.data.is_cuda
 
     def is_pinned(self):
-        """Whether the data is in page-locked memory."""
+        """Return True if the data is in page-locked memory."""
         return self.data.is_pinned()
 
 
@@ -143,7 +143,7 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
 
 
 def _check_lengths(lengths, input, steps, size):
-    """The greatest of the lengths, if they can be lengths of the input's sequences."""
+    """Return the greatest length. RuntimeError if the lengths do not fit the input."""
     if lengths.ndim != 1 or lengths.device.type != "cpu":
         raise RuntimeError("'lengths' argument should be a 1D CPU int64 tensor, but got "
                            f"{lengths.ndim}D {lengths.device.type} Long tensor")
@@ -190,24 +190,24 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
     return padded.transpose(0, 1) if batch_first else padded, lengths
 
 
-# ── places in a grid, counted row by row ──────────────────────────────────────────────────────
+# ── indices into a grid, row by row ───────────────────────────────────────────────────────────
 def _places(is_valid):
-    """Where a grid is True."""
+    """Return the flat indices at which a grid is True."""
     return is_valid.flatten().nonzero().squeeze(1)
 
 
 def _reordered(place, width, order):
-    """The same places after column i has become column order[i]."""
+    """Return the flat indices with column i replaced by column order[i]."""
     return place if order is None else place // width * width + order[place % width]
 
 
 def _transposed(place, height, width):
-    """The places of a grid, which is `width` wide, in its transpose, which is `height` wide."""
+    """Return the flat indices, of a grid of this width, in its transpose, whose width is `height`."""
     return place % width * height + place // width
 
 
 def _spread(rows, place, shape, padding_value):
-    """A grid with the given rows at the given places, and padding elsewhere."""
+    """Return a grid with the rows at the given indices, and padding elsewhere."""
     grid = rows.new_full((shape[0] * shape[1], *rows.shape[1:]), padding_value)
     return grid.index_copy(0, place.to(rows.device), rows).unflatten(0, shape)
 
@@ -237,7 +237,7 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
 
 
 def _check_sequences(sequences, padding_side):
-    """The sequences as tensors of one dtype that agree in all sizes but the first."""
+    """Return the sequences with the dtype and trailing sizes of the first, broadcast if needed."""
     if not isinstance(sequences, Iterable):
         raise RuntimeError(
             f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}")

@@ -22,7 +22,7 @@ ORDER = ' See more details at https://pytorch.org/docs/stable/optim.html#how-to-
 # learning rates are numbers, or tensors that are changed in place
 
 def get_values(optimizer: Optimizer, key: str) -> list:
-    """An option of every parameter group."""
+    """Return the values of an option, a list with one for each parameter group."""
     return [copied(group[key]) for group in optimizer.param_groups]
 
 
@@ -38,7 +38,7 @@ def set_value(group: dict, key: str, value) -> None:
 
 
 def per_group(name: str, optimizer: Optimizer, value) -> list:
-    """A list with a value for each parameter group, from such a list or from one value for all."""
+    """Return a list with a value for each parameter group, from such a list or from a single value."""
     groups = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
         return [copied(value) for _ in range(groups)]
@@ -53,7 +53,7 @@ def check_optimizer(optimizer) -> None:
 
 
 def inside_step(get_lr: Callable) -> Callable:
-    """For ``get_lr`` of a schedule: warn if it is called by anyone but ``step``."""
+    """Decorate ``get_lr`` of a schedule to warn if it is called outside of ``step``."""
     @wraps(get_lr)
     def checked(self):
         if not self._get_lr_called_within_step:
@@ -64,7 +64,7 @@ def inside_step(get_lr: Callable) -> Callable:
 
 
 def state_of(function) -> dict | None:
-    """What is saved of a user's function: the attributes, if it is an object; nothing of a def or a lambda."""
+    """Return the state to save for a user's function: the attributes of an object, None for a def or a lambda."""
     return None if isinstance(function, types.FunctionType) else function.__dict__.copy()
 
 
@@ -119,11 +119,11 @@ class LRScheduler:
             setattr(self, flag, False)
 
     def state_dict(self) -> dict:
-        """Everything but the optimizer."""
+        """Return the schedule's attributes, without the optimizer."""
         return {key: value for key, value in self.__dict__.items() if key != 'optimizer'}
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Take over the state that ``state_dict`` gave. The optimizer's is to be loaded too."""
+        """Load a state from ``state_dict``. Load the optimizer's state as well."""
         self.__dict__.update(state_dict)
 
     def get_last_lr(self) -> list:
@@ -177,7 +177,7 @@ def watch_steps(optimizer: Optimizer) -> None:
     """Let ``optimizer.step`` note that it has been called."""
     if hasattr(optimizer.step, '_wrapped_by_lr_sched'):
         return
-    step, reference = optimizer.step.__func__, weakref.ref(optimizer)  # no cycle, lest it outlive its last user
+    step, reference = optimizer.step.__func__, weakref.ref(optimizer)  # weak: no reference cycle
 
     @wraps(step)
     def watched(*args, **kwargs):

@@ -1,4 +1,4 @@
-"""Schedules that consist of schedules."""
+"""Schedules composed of schedules."""
 from __future__ import annotations
 
 from bisect import bisect_right
@@ -11,7 +11,7 @@ from .plateau import ReduceLROnPlateau
 
 
 class _Composite(LRScheduler):
-    """Schedules of the same optimizer, put together."""
+    """Base of schedules composed of schedules of a single optimizer."""
 
     def _check_parts(self, schedulers: Sequence, optimizer: Optimizer) -> None:
         name = type(self).__name__
@@ -27,7 +27,7 @@ class _Composite(LRScheduler):
                   f'{type(optimizer).__name__}.')
 
     def state_dict(self) -> dict:
-        """Everything but the optimizer, with the states of the parts."""
+        """Return the attributes without the optimizer, and the states of the parts."""
         state = {key: value for key, value in super().state_dict().items() if key != '_schedulers'}
         return {**state, '_schedulers': [scheduler.state_dict() for scheduler in self._schedulers]}
 
@@ -38,7 +38,7 @@ class _Composite(LRScheduler):
 
 
 class SequentialLR(_Composite):
-    """One schedule after the other (PyTorch: ``torch.optim.lr_scheduler.SequentialLR``).
+    """Schedules in sequence (PyTorch: ``torch.optim.lr_scheduler.SequentialLR``).
 
     The first runs until the first of the ``milestones``, and so on; each starts with its epoch 0.
     ValueError unless there is one milestone fewer than schedules, all of ``optimizer``.

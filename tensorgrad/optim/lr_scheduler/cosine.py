@@ -30,7 +30,7 @@ class CosineAnnealingLR(LRScheduler):
             return self._unchanged()
         if self._step_count == 1 and self.last_epoch > 0:
             return self._get_closed_form_lr()
-        if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:  # one past the bottom: no ratio to go by
+        if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:  # one past the minimum: the ratio is undefined
             return [group['lr'] + (lr - self.eta_min) * (1 - math.cos(math.pi / self.T_max)) / 2
                     for lr, group in zip(self.base_lrs, self.optimizer.param_groups, strict=True)]
         ratio = self._height(self.last_epoch) / self._height(self.last_epoch - 1)

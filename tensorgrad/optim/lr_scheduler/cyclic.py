@@ -82,7 +82,7 @@ class CyclicLR(_Cyclic):
         self.base_lrs = base_lrs
 
     def scale_fn(self, x: float) -> float:
-        """The factor for the height of the x-th cycle, or of the x-th batch."""
+        """Return the factor for the height of the x-th cycle, or of the x-th batch."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         if self.mode == 'triangular2':
@@ -102,7 +102,7 @@ class CyclicLR(_Cyclic):
         return [low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
     def state_dict(self) -> dict:
-        """Everything but the optimizer; of ``scale_fn``, the attributes if it is an object."""
+        """Return the attributes without the optimizer; for ``scale_fn``, the attributes if it is an object."""
         state, function = super().state_dict(), self._scale_fn_custom
         del state['_scale_fn_custom']
         return {**state, '_scale_fn_custom': None if function is None else state_of(function)}
@@ -184,7 +184,7 @@ def count_steps(total_steps: int | None, epochs: int | None, steps_per_epoch: in
 
 
 def one_cycle_phases(steps: int, first: float, three_phase: bool) -> list[dict]:
-    """Where each phase ends, and which options of a group it goes from and to."""
+    """Return, for each phase, its end and the options of a group between which it moves."""
     points = [('initial_lr', 'max_momentum', 0.0), ('max_lr', 'base_momentum', float(first * steps) - 1)]
     if three_phase:
         points.append(('initial_lr', 'max_momentum', float(2 * first * steps) - 2))

@@ -31,7 +31,7 @@ class LambdaLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict:
-        """Everything but the optimizer; of the functions, the attributes of those that are objects."""
+        """Return the attributes without the optimizer; for the functions, the attributes of those that are objects."""
         state = {key: value for key, value in super().state_dict().items() if key != 'lr_lambdas'}
         return {**state, 'lr_lambdas': [state_of(function) for function in self.lr_lambdas]}
 

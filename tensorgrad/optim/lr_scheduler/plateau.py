@@ -60,7 +60,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.num_bad_epochs = 0
 
     def step(self, metrics, epoch: int | None = None) -> None:
-        """Note the metric of another epoch, and reduce the rates if it has not improved for too long."""
+        """Record the metric of an epoch, and reduce the rates if it has not improved for ``patience`` epochs."""
         if epoch is not None:
             warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch

@@ -1,4 +1,4 @@
-"""torch.utils.benchmark: how long a statement takes. https://pytorch.org/docs/stable/benchmark_utils.html"""
+"""torch.utils.benchmark: measure the run time of statements. https://pytorch.org/docs/stable/benchmark_utils.html"""
 from ..._unsupported import unsupported
 from .utils.common import Measurement, TaskSpec, ordered_unique, select_unit, set_torch_threads, trim_sigfig, unit_to_english
 from .utils.compare import Colorize, Compare

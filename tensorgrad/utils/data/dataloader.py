@@ -47,8 +47,9 @@ class DataLoader(Generic[T_co]):
     exception in a worker is raised here.
     ``pin_memory`` puts batches into page-locked memory.
 
-    ``state_dict()`` tells where the newest iterator is in its epoch, and ``load_state_dict`` lets a loader of the same kind go on there, with shuffling and
-    workers too (in torchdata: ``StatefulDataLoader``). ``iterator.close()`` ends an epoch early.
+    ``state_dict()`` saves the newest iterator's place in its epoch, and ``load_state_dict`` lets a loader of the same
+    kind resume there, with shuffling and workers as well (in torchdata: ``StatefulDataLoader``). ``iterator.close()``
+    ends an epoch early.
 
     ValueError for options that contradict each other.
 
@@ -98,9 +99,9 @@ class DataLoader(Generic[T_co]):
         self.persistent_workers = persistent_workers
         self._IterableDataset_len_called = None
         self._iterator = None
-        self._progress = None       # of the newest iteration
-        self._resumed = None        # the state that the next iteration goes on from
-        self._followed = False      # does anybody ask for the state?
+        self._progress = None       # the progress of the newest iteration
+        self._resumed = None        # the state that the next iteration resumes from
+        self._followed = False      # True once the state was requested
         self.__initialized = True
         self.check_worker_number_rationality()
 
@@ -127,7 +128,7 @@ class DataLoader(Generic[T_co]):
 
     def __getstate__(self) -> dict[str, Any]:
         resumed = self._resumed
-        return {**self.__dict__, '_progress': None, '_resumed': resumed and resumed.state}  # a copy has iterators of its own
+        return {**self.__dict__, '_progress': None, '_resumed': resumed and resumed.state}  # a copy does not share iterators
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
         self.__dict__.update(attributes, _resumed=None)
@@ -136,7 +137,7 @@ class DataLoader(Generic[T_co]):
 
     @property
     def multiprocessing_context(self):
-        """How workers are started: None for the default, or a context of ``multiprocessing``."""
+        """The ``multiprocessing`` context that starts workers; None for the default."""
         return self.__multiprocessing_context
 
     @multiprocessing_context.setter
@@ -157,11 +158,13 @@ class DataLoader(Generic[T_co]):
         return iterator
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the newest iterator is in its epoch, as plain data (numbers, texts, tensors in containers) that any file may hold.
+        """Return the newest iterator's place in its epoch, as plain data (numbers, strings, tensors in containers) that
+        any file can hold.
 
-        Call it at any time: before the first batch, after a batch, between epochs. Where samples depend on random numbers in workers, the loader keeps
-        track of these from the first call on; states of epochs that began earlier are as exact, but take as long to go on from as those batches took.
-        RuntimeError in the middle of an epoch with ``in_order=False``.
+        Call it at any time: before the first batch, after a batch, between epochs. If samples depend on random numbers
+        in workers, the loader tracks these from the first call on; states of epochs that began earlier are exact as
+        well, but resuming from them repeats their batches. RuntimeError in the middle of an epoch with
+        ``in_order=False``.
 
         >>> import tensorgrad as torch
         >>> loader = torch.utils.data.DataLoader(range(6), batch_size=2, shuffle=True)
@@ -179,15 +182,16 @@ class DataLoader(Generic[T_co]):
         return state_of(self)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Let the next iterator go on where the state was taken, with the batches that came next there, to the bit.
+        """Let the next iterator resume at the state, with batches that are equal to the bit.
 
-        A state taken in an epoch goes on after the last batch that was handed out, also when it was the last of the epoch, or when the loop was left
-        then; one taken between epochs, after the end of an iterator or its ``close()``, begins the next epoch. Batches that were handed out are not
-        fetched again. The generators of the loader, its samplers and its dataset go to where they were; the streams that all code shares (Python's
-        ``random``, NumPy's and the default generator) are not changed, since they are not the loader's: restore them with what they were drawn for. Samplers
-        and datasets with methods ``state_dict`` and ``load_state_dict`` keep their places themselves.
+        A state taken in an epoch resumes after the last batch that was yielded, even if it was the last of the epoch,
+        or the loop was left then; a state taken between epochs, after the end of an iterator or its ``close()``, begins
+        the next epoch. Yielded batches are not fetched again. The generators of the loader, its samplers and its
+        dataset are restored; global streams (Python's ``random``, NumPy's and the default generator) are not, since
+        they do not belong to the loader. Samplers and datasets with methods ``state_dict`` and ``load_state_dict``
+        restore their places themselves.
 
-        ValueError says in what the state's loader and this one differ; then nothing has changed.
+        ValueError names the differences between the state's loader and this one; then nothing has changed.
         """
         resumed = self.check_state_dict(state_dict)
         resumed.take_over(self)
@@ -259,7 +263,7 @@ def check_batch_options(batch_size: int | None, shuffle, sampler, batch_sampler,
 
 
 def find_context(context, num_workers: int):
-    """The context of ``multiprocessing`` by this name, or this context."""
+    """Return the ``multiprocessing`` context of this name, or the given context."""
     import multiprocessing
     if num_workers == 0:
         raise ValueError('multiprocessing_context can only be used with multi-process loading (num_workers > 0), but '

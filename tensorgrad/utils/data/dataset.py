@@ -1,4 +1,4 @@
-"""Datasets: indexed or iterated collections of samples, and ways to put them together."""
+"""Datasets: indexed or iterated collections of samples, and combinations of them."""
 from __future__ import annotations
 
 import itertools
@@ -18,7 +18,7 @@ T_co = TypeVar('T_co', covariant=True)
 
 
 class Dataset(Generic[T_co]):
-    """Base class of datasets whose samples are reached by index (PyTorch: ``torch.utils.data.Dataset``).
+    """Base class of datasets with indexed samples (PyTorch: ``torch.utils.data.Dataset``).
 
     A subclass defines ``__getitem__`` and, for most samplers, ``__len__``. It may also define ``__getitems__``, which
     returns the samples of a list of indices. The sum of datasets is their :class:`ConcatDataset`.
@@ -42,10 +42,10 @@ class Dataset(Generic[T_co]):
 
 
 class IterableDataset(Dataset[T_co], Iterable[T_co]):
-    """Base class of datasets whose samples come one after the other (PyTorch: ``torch.utils.data.IterableDataset``).
+    """Base class of datasets that iterate over their samples (PyTorch: ``torch.utils.data.IterableDataset``).
 
     A subclass defines ``__iter__``. Every worker of a ``DataLoader`` has a copy; ``get_worker_info`` in ``__iter__``
-    tells which part of the samples is its own. The sum of such datasets is their :class:`ChainDataset`.
+    tells its share of the samples. The sum of such datasets is their :class:`ChainDataset`.
 
     >>> from tensorgrad.utils.data import DataLoader, IterableDataset
     >>> class Countdown(IterableDataset):
@@ -108,7 +108,7 @@ class StackDataset(Dataset):
         return list(self.datasets.values() if isinstance(self.datasets, dict) else self.datasets)
 
     def _joined(self, samples: Iterable):
-        """A sample, from the samples of the parts."""
+        """Join the samples of the parts to a sample."""
         return dict(zip(self.datasets, samples, strict=True)) if isinstance(self.datasets, dict) else tuple(samples)
 
     def __getitem__(self, index):
@@ -127,7 +127,7 @@ class StackDataset(Dataset):
 
 
 class ConcatDataset(Dataset[T_co]):
-    """Datasets one after the other (PyTorch: ``torch.utils.data.ConcatDataset``).
+    """The concatenation of datasets (PyTorch: ``torch.utils.data.ConcatDataset``).
 
     AssertionError for none, and for an :class:`IterableDataset` among them.
 
@@ -147,7 +147,7 @@ class ConcatDataset(Dataset[T_co]):
 
     @staticmethod
     def cumsum(sequence: Iterable) -> list[int]:
-        """The sums of the lengths so far."""
+        """Return the cumulative sums of the lengths."""
         return list(itertools.accumulate(map(len, sequence)))
 
     def __len__(self) -> int:
@@ -169,7 +169,7 @@ class ConcatDataset(Dataset[T_co]):
 
 
 class ChainDataset(IterableDataset):
-    """Iterable datasets one after the other (PyTorch: ``torch.utils.data.ChainDataset``).
+    """The concatenation of iterable datasets (PyTorch: ``torch.utils.data.ChainDataset``).
 
     AssertionError, on use, for a dataset that is no :class:`IterableDataset`.
 
@@ -201,7 +201,8 @@ class ChainDataset(IterableDataset):
 class Subset(Dataset[T_co]):
     """The samples of ``dataset`` at ``indices`` (PyTorch: ``torch.utils.data.Subset``).
 
-    A subclass that overrides ``__getitem__`` is to override ``__getitems__`` too, else NotImplementedError is raised.
+    A subclass that overrides ``__getitem__`` must override ``__getitems__`` as well, else NotImplementedError is
+    raised.
 
     >>> from tensorgrad.utils.data import Subset
     >>> list(Subset('abcde', [4, 0]))
@@ -232,7 +233,7 @@ class Subset(Dataset[T_co]):
 
 
 def getitems(dataset, indices: list) -> list:
-    """The samples at ``indices``, all at once if the dataset can do that."""
+    """Return the samples at ``indices``, with a single call of ``__getitems__`` if the dataset has it."""
     at_once = getattr(dataset, '__getitems__', None)
     return at_once(indices) if callable(at_once) else [dataset[index] for index in indices]
 
@@ -241,8 +242,8 @@ def random_split(dataset: Dataset[T_co], lengths: Sequence[int | float],
                  generator=tg.default_generator) -> list[Subset[T_co]]:
     """Split a dataset at random into subsets (PyTorch: ``torch.utils.data.random_split``).
 
-    ``lengths`` are numbers of samples, or fractions that add up to 1; what rounding down leaves goes to the subsets in
-    turn. ValueError for lengths that do not add up to the length of the dataset, and for negative fractions.
+    ``lengths`` are numbers of samples, or fractions that add up to 1; samples left by rounding down go to the subsets
+    in turn. ValueError for lengths that do not add up to the length of the dataset, and for negative fractions.
 
     >>> import tensorgrad as torch
     >>> parts = torch.utils.data.random_split(range(10), [0.75, 0.25], torch.Generator().manual_seed(42))

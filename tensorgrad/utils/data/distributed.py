@@ -1,4 +1,4 @@
-"""A sampler for training in several processes, each of which sees its share of the samples."""
+"""A sampler for training in several processes, each of which gets a share of the samples."""
 from __future__ import annotations
 
 import math
@@ -13,9 +13,9 @@ __all__ = ['DistributedSampler']
 class DistributedSampler(Sampler[int]):
     """Every ``num_replicas``-th index, from ``rank`` on (PyTorch: ``torch.utils.data.distributed.DistributedSampler``).
 
-    All processes shuffle alike, by ``seed`` and the number given to ``set_epoch``. The first indices are repeated so that
-    all get equally many, or with ``drop_last`` the last are left out.
-    ValueError for a ``rank`` that is none of the processes', and where they are neither counted nor in a process group.
+    All processes shuffle alike, by ``seed`` and the epoch of ``set_epoch``. The first indices are repeated so that
+    shares are equal, or with ``drop_last`` the last are left out. ValueError for a ``rank`` out of range, and without
+    both ``num_replicas`` and a process group.
 
     >>> from tensorgrad.utils.data import DistributedSampler
     >>> [list(DistributedSampler('abcde', num_replicas=2, rank=rank, shuffle=False)) for rank in range(2)]
@@ -48,5 +48,5 @@ class DistributedSampler(Sampler[int]):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Shuffle anew: the same order in all processes, another than in other epochs."""
+        """Set the epoch, by which all processes shuffle alike."""
         self.epoch = epoch

@@ -1,4 +1,4 @@
-"""Samplers: in which order, and in which batches, the samples of a dataset are visited."""
+"""Samplers: the order and the batches in which the samples of a dataset are visited."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
@@ -12,16 +12,16 @@ __all__ = ['BatchSampler', 'RandomSampler', 'Sampler', 'SequentialSampler', 'Sub
 
 T_co = TypeVar('T_co', covariant=True)
 
-DRAWN_AT_ONCE = 32  # indices with replacement; part of the order that a seed stands for
+DRAWN_AT_ONCE = 32  # indices with replacement; affects the order of a seed
 
 
 def draw_seed(generator=None) -> int:
-    """A number below 2⁶³ from ``generator``, by default the global one."""
+    """Draw a number below 2⁶³ from ``generator``, by default the global one."""
     return tg.empty((), dtype=tg.int64, device=device_of(generator)).random_(generator=generator).item()
 
 
 def device_of(generator):
-    """Where to draw, whatever the device of new tensors is."""
+    """Return the device on which to draw, independently of the default device."""
     return getattr(generator, 'device', 'cpu')
 
 
@@ -92,7 +92,7 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many indices there will be; it follows the dataset's length."""
+        """The number of indices, by default the dataset's present length."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
@@ -110,7 +110,7 @@ class RandomSampler(Sampler[int]):
         for _ in range(wanted // length):
             yield from permutation(length, generator)
         rest = wanted % length
-        if rest or self.generator is not None:  # a given generator moves on by a permutation even for no rest
+        if rest or self.generator is not None:  # a given generator draws a permutation even for an empty rest
             yield from permutation(length, generator)[:rest]
 
     def __len__(self) -> int:
@@ -138,7 +138,7 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """``num_samples`` indices, each as often as its weight says (PyTorch: ``torch.utils.data.WeightedRandomSampler``).
+    """``num_samples`` indices, drawn by weight (PyTorch: ``torch.utils.data.WeightedRandomSampler``).
 
     The weights need not add up to 1. ValueError unless they are in one dimension, ``num_samples`` is a positive integer
     and ``replacement`` a bool.

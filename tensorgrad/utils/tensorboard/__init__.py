@@ -1,7 +1,7 @@
 """torch.utils.tensorboard: logs for TensorBoard. https://pytorch.org/docs/stable/tensorboard.html
 
-The files are written here, without TensorBoard or protobuf: `summary` says what stands in them, `_wire` how messages are coded, `_files` how a file is
-made of them.
+The files are written here, without TensorBoard or protobuf: `summary` makes their contents, `_wire` encodes messages,
+`_files` writes them.
 """
 from .writer import FileWriter, SummaryWriter
 

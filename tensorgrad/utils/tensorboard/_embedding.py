@@ -1,4 +1,5 @@
-"""What TensorBoard's projector reads: tables of vectors and of what is known of them, a sheet of pictures, and a list of these."""
+"""Files of TensorBoard's projector: tables of vectors and of their metadata, a sprite of images, and the
+configuration that lists them."""
 from __future__ import annotations
 
 import os
@@ -12,7 +13,7 @@ from .summary import make_np
 
 
 def write_metadata(metadata: Any, folder: str, header: Any = None) -> None:
-    """A line for each vector; with a header, several columns."""
+    """Write a line of metadata for each vector; with a header, several columns."""
     rows = [str(row) for row in metadata]
     if header:
         if len(header) != len(metadata[0]):
@@ -22,7 +23,7 @@ def write_metadata(metadata: Any, folder: str, header: Any = None) -> None:
 
 
 def write_vectors(vectors: np.ndarray, folder: str) -> None:
-    """A line for each vector."""
+    """Write a line for each vector."""
     _write(folder, "tensors.tsv", ["\t".join(map(str, row)) for row in vectors.tolist()])
 
 
@@ -32,7 +33,7 @@ def _write(folder: str, name: str, rows: list[str]) -> None:
 
 
 def write_sprite(images: Any, folder: str) -> None:
-    """The images (N, C, H, W) in one square picture."""
+    """Write the images (N, C, H, W) as a single square one."""
     sheet = grid(make_np(images), int(np.ceil(len(images) ** 0.5))).transpose(1, 2, 0)
     square = np.zeros((sheet.shape[1], sheet.shape[1], 3))
     square[:len(sheet)] = sheet
@@ -41,7 +42,7 @@ def write_sprite(images: Any, folder: str) -> None:
 
 
 def embedding(metadata: Any, images: Any, folder: str, step: Any, tag: str) -> Message:
-    """Which files of a folder belong together."""
+    """Return the projector's entry that lists the files of a folder."""
     return EmbeddingInfo(
         tensor_name=f"{tag}:{str(step).zfill(5)}", tensor_path=f"{folder}/tensors.tsv",
         metadata_path=None if metadata is None else f"{folder}/metadata.tsv",

@@ -24,7 +24,7 @@ BLOCK = 256
 
 @cache
 def _step() -> list[int]:
-    """What one byte makes of a checksum of eight bits."""
+    """Return the CRC table: the effect of each byte on the checksum."""
     step = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         step = step >> 1 ^ np.where(step & 1, np.uint32(POLYNOMIAL), np.uint32(0))
@@ -33,7 +33,8 @@ def _step() -> list[int]:
 
 @cache
 def _tables() -> tuple[Any, list[list[int]]]:
-    """tables[i, b]: what the byte b at place i of a block adds to the checksum; and the first four, as lists."""
+    """Return tables[i, b], the contribution of byte b at position i of a block to the checksum; and the first four
+    as lists."""
     step = np.array(_step(), np.uint32)
     tables = [step]
     for _ in range(BLOCK - 1):
@@ -42,7 +43,8 @@ def _tables() -> tuple[Any, list[list[int]]]:
 
 
 def crc32c(data: bytes) -> int:
-    """The checksum CRC-32C. It is linear: each block's bytes add up at once, and the checksum so far adds to a block's first four.
+    """Return the checksum CRC-32C. It is linear: the bytes of a block contribute independently, and the checksum so far
+    to its first four bytes.
 
     >>> hex(crc32c(b"123456789"))
     '0xe3069283'
@@ -65,7 +67,7 @@ def _masked(data: bytes) -> bytes:
 
 
 def record(data: bytes) -> bytes:
-    """The data as it stands in a file."""
+    """Return the data as a record, with its length and checksums."""
     length = struct.pack("<Q", len(data))
     return b"".join((length, _masked(length), data, _masked(data)))
 
@@ -76,8 +78,8 @@ _numbers = itertools.count()
 class EventFileWriter:
     """Writes events to a new file in a directory.
 
-    Events wait until there are `max_queue_size` of them or `flush_secs` have passed since the first; then a thread writes them, which is started with
-    the first event. `flush` and `close` wait for it, and so does the end of the program. After a fork, the child writes to a file of its own.
+    A thread, started with the first event, writes events once `max_queue_size` of them wait, or `flush_secs` after the
+    first. `flush`, `close` and the end of the program wait for it. After a fork, the child writes to its own file.
     """
 
     def __init__(self, logdir: str, max_queue_size: int = 10, flush_secs: float = 120, filename_suffix: str = "") -> None:
@@ -89,11 +91,11 @@ class EventFileWriter:
         self._process = os.getpid()
         name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{self._process}.{next(_numbers)}{self._suffix}"
         self._file_name = os.path.join(self._logdir, name)
-        self._file = open(self._file_name, "wb", buffering=0)     # unbuffered: a forked child has nothing of ours to write
+        self._file = open(self._file_name, "wb", buffering=0)     # unbuffered: a forked child inherits no data to write
         self._turn = threading.Condition()
         self._thread: threading.Thread | None = None
         self._waiting: list[bytes] = []
-        self._due = 0.0             # when what waits is to be written
+        self._due = 0.0             # the time at which to write waiting events
         self._pressing = self._writing = self._closed = False
         self._error: Exception | None = None
         self._write([Event(wall_time=time.time(), file_version="brain.Event:2", source_metadata=SourceMetadata(writer=__name__)).SerializeToString()])
@@ -104,7 +106,7 @@ class EventFileWriter:
         return self._logdir
 
     def add_event(self, event: Message) -> None:
-        """Write an event, later."""
+        """Queue an event."""
         if not hasattr(event, "SerializeToString"):
             raise TypeError(f"Expected an event_pb2.Event proto,  but got {type(event)}")
         data = event.SerializeToString()
@@ -123,7 +125,7 @@ class EventFileWriter:
                 self._turn.notify_all()
 
     def flush(self) -> None:
-        """Wait until all is written."""
+        """Wait until all events are written."""
         self._check()
         with self._turn:
             self._pressing = True
@@ -132,7 +134,7 @@ class EventFileWriter:
             self._check()
 
     def close(self) -> None:
-        """Write what waits, and close the file."""
+        """Write waiting events, and close the file."""
         if self._closed:
             return
         if self._process == os.getpid():
@@ -165,7 +167,7 @@ class EventFileWriter:
             raise self._error
 
     def _start(self) -> bool:
-        """Start the thread, unless the interpreter is about to end and starts none."""
+        """Start the thread; False if the interpreter is shutting down and refuses."""
         thread = threading.Thread(target=self._run, name="tensorboard events", daemon=True)
         try:
             thread.start()
@@ -185,7 +187,7 @@ class EventFileWriter:
                 self._take()
 
     def _take(self) -> None:
-        """Write what waits; other threads may add more meanwhile."""
+        """Write waiting events; other threads may add more meanwhile."""
         taken, self._waiting, self._pressing, self._writing = self._waiting, [], False, True
         self._turn.notify_all()
         self._turn.release()

@@ -1,4 +1,5 @@
-"""A model's graph for TensorBoard: it runs once, and each call of a public function is a node in the scope of the module that made it."""
+"""Record a model's graph for TensorBoard: in a run, each call of a public function is a node in the scope of the
+calling module."""
 from __future__ import annotations
 
 import inspect
@@ -13,7 +14,7 @@ from ...overrides import resolve_name
 from .._pytree import tree_leaves
 from ._wire import AttrList, AttrValue, DeviceStepStats, Dim, GraphDef, Message, NodeDef, RunMetadata, StepStats, TensorShapeProto, VersionDef
 
-SILENT = {"requires_grad_"}     # of the functions that give a tensor, those that compute nothing
+SILENT = {"requires_grad_"}     # functions that return a tensor but compute nothing
 
 
 def _tensors(value: Any) -> list[Any]:
@@ -21,12 +22,12 @@ def _tensors(value: Any) -> list[Any]:
 
 
 class Recording:
-    """Notes the calls of public functions while it is on, as a `TorchFunctionMode` does."""
+    """Records the calls of public functions while it is active, as a `TorchFunctionMode` does."""
 
     def __init__(self, model: Any) -> None:
         self.nodes: list[Message] = []
         self.names: dict[int, str] = {}             # the node of each tensor
-        self.kept: list[Any] = []                   # tensors that live as long as their ids are used
+        self.kept: list[Any] = []                   # tensors kept alive while their ids are in use
         self.used: Counter[str] = Counter()
         self.scopes: dict[Any, str] = {}
         self.parameters: dict[int, tuple[str, str]] = {}
@@ -52,7 +53,7 @@ class Recording:
         return name
 
     def source(self, tensor: Any) -> str:
-        """The node that a tensor comes from; one is made for a parameter, and for a tensor from elsewhere."""
+        """Return the node of a tensor; parameters and tensors made elsewhere get a new one."""
         if id(tensor) not in self.names:
             name, attribute = self.parameters.get(id(tensor), (f"{self.inside[-1]}/constant", None))
             self.node(name, "prim::Constant" if attribute is None else "prim::GetAttr", [], tensor, {} if attribute is None else {"name": attribute})
@@ -80,7 +81,7 @@ class Recording:
 
 
 def graph(model: Any, args: Any, verbose: bool = False, use_strict_trace: bool = True) -> tuple[Message, Message]:
-    """The graph of one run of a model in evaluation mode, and the device that it is said to have run on."""
+    """Run a model in evaluation mode, and return its graph, and the device recorded with it."""
     args = args if isinstance(args, (tuple, list)) else () if args is None else (args,)
     recording = Recording(model)
     names = [*inspect.signature(model.forward).parameters]

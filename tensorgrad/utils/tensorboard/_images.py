@@ -1,4 +1,4 @@
-"""Pictures as arrays, and as files: PNG and GIF by Pillow."""
+"""Images as arrays, and as PNG and GIF files by Pillow."""
 from __future__ import annotations
 
 import io
@@ -18,12 +18,12 @@ def _pillow() -> Any:
 
 
 def pixels(values: np.ndarray) -> np.ndarray:
-    """Bytes: numbers from 0 to 1 are scaled, bytes stay."""
+    """Convert values to bytes: numbers from 0 to 1 are scaled, bytes pass through."""
     return (values.astype(np.float32) * (1 if values.dtype == np.uint8 else 255)).clip(0, 255).astype(np.uint8)
 
 
 def grid(images: np.ndarray, columns: int = 8) -> np.ndarray:
-    """Images side by side, so many in a row: (N, channels, height, width) to (3, rows · height, columns · width).
+    """Arrange images in a grid: (N, channels, height, width) to (3, rows · height, columns · width).
 
     >>> grid(np.arange(3).reshape(3, 1, 1, 1), columns=2)[0]
     array([[0, 1],
@@ -44,7 +44,7 @@ def grid(images: np.ndarray, columns: int = 8) -> np.ndarray:
 
 
 def rows_columns_channels(values: np.ndarray, order: str) -> np.ndarray:
-    """(height, width, 3 or more channels) of values in another order of axes, such as "CHW", "HW" or "NCHW"."""
+    """Convert values with axes such as "CHW", "HW" or "NCHW" to (height, width, 3 or more channels)."""
     if len(set(order)) != len(order):
         raise AssertionError("You can not use the same dimension shorthand twice.             "
                              f"input_format: {order}")
@@ -60,7 +60,8 @@ def rows_columns_channels(values: np.ndarray, order: str) -> np.ndarray:
 
 
 def grid_of_videos(videos: np.ndarray) -> np.ndarray:
-    """Videos side by side: (N, time, channels, height, width) to (time, height, width, channels). Their number is filled up to a power of two."""
+    """Arrange videos in a grid, padded to a power of two: (N, time, channels, height, width) to (time, height,
+    width, channels)."""
     count, time, channels, height, width = videos.shape
     if videos.dtype == np.uint8:
         videos = np.float32(videos) / 255.0
@@ -74,7 +75,7 @@ def grid_of_videos(videos: np.ndarray) -> np.ndarray:
 
 
 def boxed(picture: Any, boxes: np.ndarray, labels: Any = None) -> Any:
-    """Draw red frames into a picture of Pillow's, one for each row (left, top, right, bottom), with a label at the lower left."""
+    """Draw red frames into a Pillow image, one for each row (left, top, right, bottom), with a label at the lower left."""
     PIL = _pillow()
     pen, font = PIL.ImageDraw.Draw(picture), PIL.ImageFont.load_default()
     for i, (left, top, right, bottom) in enumerate(boxes[:, :4]):
@@ -89,7 +90,7 @@ def boxed(picture: Any, boxes: np.ndarray, labels: Any = None) -> Any:
 
 
 def png(values: np.ndarray, rescale: float = 1, boxes: Any = None, labels: Any = None) -> bytes:
-    """The pixels (height, width, channels) as a PNG file."""
+    """Encode pixels (height, width, channels) as a PNG file."""
     PIL = _pillow()
     picture = PIL.Image.fromarray(values)
     if boxes is not None:
@@ -102,7 +103,7 @@ def png(values: np.ndarray, rescale: float = 1, boxes: Any = None, labels: Any =
 
 
 def gif(frames: np.ndarray, fps: float) -> bytes:
-    """The frames (time, height, width, channels) as a GIF file, which plays without end."""
+    """Encode frames (time, height, width, channels) as a GIF file that loops."""
     PIL = _pillow()
     first, *others = [PIL.Image.fromarray(frame[:, :, 0] if frame.shape[2] == 1 else frame) for frame in frames]
     file = io.BytesIO()
@@ -111,7 +112,7 @@ def gif(frames: np.ndarray, fps: float) -> bytes:
 
 
 def drawn(figures: Any, close: bool = True) -> np.ndarray:
-    """Matplotlib's figure as (3, height, width), or a list of figures as (N, 3, height, width)."""
+    """Render a Matplotlib figure as (3, height, width), or a list of figures as (N, 3, height, width)."""
     try:
         from matplotlib import pyplot
         from matplotlib.backends.backend_agg import FigureCanvasAgg

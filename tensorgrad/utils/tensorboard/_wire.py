@@ -1,7 +1,7 @@
 """The messages that event files are made of, in protobuf's wire format. https://protobuf.dev/programming-guides/encoding
 
-A message's fields are declared as in a `.proto` file, in the order of their numbers: `number kind name`. A `?` marks a field that is written even
-where it is zero (one of several that exclude each other), a `*` one that repeats.
+A message's fields are declared as in a `.proto` file, in the order of their numbers: `number kind name`. A `?` marks a
+field that is written even if it is zero (a member of a oneof), a `*` a repeated field.
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 
 class Field(NamedTuple):
-    """One field of a message."""
+    """A field of a message."""
 
     name: str
     number: int
@@ -56,7 +56,7 @@ def varint(value: int) -> bytes:
 
 
 def varints(values: Any) -> bytes:
-    """Many integers one after another.
+    """Encode many integers at once.
 
     >>> varints([1, 300, -1]) == varint(1) + varint(300) + varint(-1)
     True
@@ -90,8 +90,8 @@ def _text(value: Any) -> bytes:
     return value.encode() if isinstance(value, str) else value
 
 
-BLOCK = 2       # the wire type of what has a length
-KINDS: dict[str, tuple[int, Callable[[Any], bytes], Callable[[Any], bytes] | None]] = {     # wire type, one value, many of them (None: each for itself)
+BLOCK = 2       # the wire type of length-delimited fields
+KINDS: dict[str, tuple[int, Callable[[Any], bytes], Callable[[Any], bytes] | None]] = {     # wire type, encoder, packed encoder of several or None
     "int": (0, _integer(-2 ** 63, 2 ** 63 - 1), varints),
     "int32": (0, _integer(-2 ** 31, 2 ** 31 - 1), varints),
     "bool": (0, lambda value: varint(bool(value)), varints),
@@ -104,7 +104,7 @@ KINDS: dict[str, tuple[int, Callable[[Any], bytes], Callable[[Any], bytes] | Non
 
 
 class Message:
-    """A message: those of its fields that were given, as attributes."""
+    """A message, with the given fields as attributes."""
 
     fields: tuple[Field, ...]
 
@@ -120,11 +120,11 @@ class Message:
         return [(field, vars(self)[field.name]) for field in self.fields if vars(self).get(field.name) is not None]
 
     def SerializeToString(self) -> bytes:
-        """The message as protobuf writes it."""
+        """Return the message in protobuf's wire format."""
         return b"".join(field.encode(value) for field, value in self.given())
 
     def __str__(self) -> str:
-        """The message in protobuf's text format."""
+        """Return the message in protobuf's text format."""
         return "\n".join(_lines(self)) + "\n" if self.given() else ""
 
 
@@ -146,7 +146,7 @@ def _quoted(value: Any) -> str:
 
 
 def message(name: str, declaration: str) -> type[Message]:
-    """A class of messages.
+    """Return a class of messages.
 
     >>> Point = message("Point", "1 double x, 2 int y, 3 text* labels")
     >>> Point(y=3, labels=["a", "b"]).SerializeToString()

@@ -1,4 +1,4 @@
-"""What event files say of values: one function for each kind of value, as in ``torch.utils.tensorboard.summary``."""
+"""Summaries of values in event files: a function for each kind of value, as in ``torch.utils.tensorboard.summary``."""
 from __future__ import annotations
 
 import io
@@ -45,7 +45,7 @@ __all__ = ["audio", "compute_curve", "custom_scalars", "draw_boxes", "half_to_in
            "int_to_half", "make_histogram", "make_image", "make_np", "mesh", "pr_curve", "pr_curve_raw", "scalar", "tensor_proto", "text", "video"]
 
 logger = logging.getLogger(__name__)
-FLOAT, DOUBLE, STRING = 1, 2, 7                  # of TensorFlow's enumeration of dtypes
+FLOAT, DOUBLE, STRING = 1, 2, 7                  # TensorFlow's enumeration of dtypes
 
 
 def make_np(x: Any) -> np.ndarray:
@@ -56,7 +56,7 @@ def make_np(x: Any) -> np.ndarray:
         return np.array([x])
     if isinstance(x, tg.Tensor):
         if x.device.type == "meta":
-            return np.random.randn(1)            # a tensor without values still makes a graph; so does PyTorch
+            return np.random.randn(1)            # a meta tensor gives a random number, as in PyTorch
         x = x.detach().cpu()
         return (x.to(tg.float16) if x.dtype is tg.bfloat16 else x).resolve_conj().resolve_neg().numpy()
     raise NotImplementedError(f"Got {type(x)}, but numpy array or torch tensor are expected.")
@@ -75,7 +75,7 @@ def _shape(sizes: Any) -> Message:
 
 
 def scalar(name: str, tensor: Any, collections: Any = None, new_style: bool = False, double_precision: bool = False) -> Message:
-    """One number."""
+    """Summarize a number. AssertionError unless it has a single element."""
     value = make_np(tensor).squeeze()
     if value.ndim != 0:
         raise AssertionError("Tensor should contain one element (0 dimensions).             "
@@ -88,12 +88,12 @@ def scalar(name: str, tensor: Any, collections: Any = None, new_style: bool = Fa
 
 
 def half_to_int(f: float) -> int:
-    """The bits of the float32 that is equal to a number of half precision."""
+    """Return the bits of the float32 that equals a half precision number."""
     return int(np.float32(f).view(np.int32))
 
 
 def int_to_half(i: int) -> float:
-    """The number whose bits `half_to_int` gave."""
+    """Return the number with the bits that `half_to_int` returned."""
     return float(np.int32(i).view(np.float32))
 
 
@@ -105,7 +105,7 @@ _KINDS = {"float16": (19, "half_val", "f4"), "bfloat16": (14, "half_val", "f4"),
 
 
 def tensor_proto(tag: str, tensor: Any) -> Message:
-    """All the values of a tensor."""
+    """Summarize all the values of a tensor."""
     if tensor.numel() * tensor.itemsize >= 1 << 31:
         raise ValueError("tensor is bigger than protocol buffer's hard limit of 2GB in size")
     known = _KINDS.get(str(tensor.dtype).rpartition(".")[2])
@@ -119,7 +119,7 @@ def tensor_proto(tag: str, tensor: Any) -> Message:
 
 
 def histogram_raw(name: str, min: float, max: float, num: float, sum: float, sum_squares: float, bucket_limits: Any, bucket_counts: Any) -> Message:
-    """A histogram that is counted already."""
+    """Summarize a histogram of given counts."""
     return _summary(name, histo=HistogramProto(min=min, max=max, num=num, sum=sum, sum_squares=sum_squares, bucket_limit=_array(bucket_limits),
                                                bucket=_array(bucket_counts)))
 
@@ -129,13 +129,13 @@ def _array(values: Any) -> np.ndarray:
 
 
 def histogram(name: str, values: Any, bins: Any, max_bins: int | None = None) -> Message:
-    """How many values lie in each bin."""
+    """Count the values in each bin."""
     return _summary(name, histo=make_histogram(make_np(values).astype(float), bins, max_bins))
 
 
 def make_histogram(values: np.ndarray, bins: Any, max_bins: int | None = None) -> Message:
-    """Counts by NumPy. Of more than `max_bins` bins, several neighbours are one; empty ones at both ends are left out, but for one at the left,
-    whose limit is where the first full bin begins."""
+    """Count by NumPy. More than `max_bins` bins are merged with their neighbours; empty bins at both ends are
+    dropped, except one at the left, whose limit is the start of the first bin with values."""
     if values.size == 0:
         raise ValueError("The input has no element.")
     values = values.reshape(-1)
@@ -159,12 +159,12 @@ def _curve(tag: str, data: np.ndarray, num_thresholds: int) -> Message:
 
 
 def pr_curve_raw(tag: str, tp: Any, fp: Any, tn: Any, fn: Any, precision: Any, recall: Any, num_thresholds: int = 127, weights: Any = None) -> Message:
-    """Precision over recall, counted already."""
+    """Summarize a precision-recall curve of given counts."""
     return _curve(tag, np.stack([_array(part) for part in (tp, fp, tn, fn, precision, recall)]), num_thresholds)
 
 
 def pr_curve(tag: str, labels: Any, predictions: Any, num_thresholds: int = 127, weights: Any = None) -> Message:
-    """Precision over recall, for thresholds from 0 to 1."""
+    """Compute and summarize a precision-recall curve, for thresholds from 0 to 1."""
     return _curve(tag, compute_curve(labels, predictions, min(num_thresholds, 127), weights), num_thresholds)
 
 
@@ -183,12 +183,12 @@ def compute_curve(labels: np.ndarray, predictions: np.ndarray, num_thresholds: i
 
 
 def text(tag: str, text: str) -> Message:
-    """A text, which TensorBoard reads as Markdown."""
+    """Summarize a text, which TensorBoard reads as Markdown."""
     return _summary(tag + "/text_summary", "text", tensor=TensorProto(dtype=STRING, string_val=[text.encode()], tensor_shape=_shape([1])))
 
 
 def audio(tag: str, tensor: Any, sample_rate: int = 44100) -> Message:
-    """A sound: amplitudes from -1 to 1, in one channel."""
+    """Summarize a sound: amplitudes from -1 to 1, in a single channel."""
     import wave
     samples = make_np(tensor).squeeze()
     if abs(samples).max() > 1:
@@ -206,17 +206,17 @@ def audio(tag: str, tensor: Any, sample_rate: int = 44100) -> Message:
 
 
 def image(tag: str, tensor: Any, rescale: float = 1, dataformats: str = "NCHW") -> Message:
-    """A picture, or several in a grid: bytes, or numbers from 0 to 1."""
+    """Summarize an image, or several in a grid: bytes, or numbers from 0 to 1."""
     return _summary(tag, image=make_image(pixels(rows_columns_channels(make_np(tensor), dataformats)), rescale))
 
 
 def image_boxes(tag: str, tensor_image: Any, tensor_boxes: Any, rescale: float = 1, dataformats: str = "CHW", labels: Any = None) -> Message:
-    """A picture with red frames."""
+    """Summarize an image with boxes, drawn as red frames."""
     return _summary(tag, image=make_image(pixels(rows_columns_channels(make_np(tensor_image), dataformats)), rescale, make_np(tensor_boxes), labels))
 
 
 def make_image(tensor: np.ndarray, rescale: float = 1, rois: Any = None, labels: Any = None) -> Message:
-    """A picture from its pixels, (height, width, channels)."""
+    """Encode an image from its pixels, (height, width, channels)."""
     height, width, channels = tensor.shape
     return Image(height=height, width=width, colorspace=channels, encoded_image_string=png(tensor, rescale, rois, labels))
 
@@ -225,14 +225,14 @@ draw_boxes = boxed
 
 
 def video(tag: str, tensor: Any, fps: float = 4) -> Message:
-    """A moving picture: (batch, time, channels, height, width)."""
+    """Summarize a video: (batch, time, channels, height, width)."""
     frames = pixels(grid_of_videos(make_np(tensor)))
     _, height, width, channels = frames.shape
     return _summary(tag, image=Image(height=height, width=width, colorspace=channels, encoded_image_string=gif(frames, fps)))
 
 
 def mesh(tag: str, vertices: Any, colors: Any, faces: Any, config_dict: Any, display_name: Any = None, description: Any = None) -> Message:
-    """Points in space, their colours, and triangles between them: (batch, points, 3) each."""
+    """Summarize a mesh: points, their colours, and triangles between them: (batch, points, 3) each."""
     config = "{}" if config_dict is None else json.dumps(config_dict, sort_keys=True)
     parts = [(kind, name, tg.as_tensor(part)) for kind, name, part in ((1, "VERTEX", vertices), (2, "FACE", faces), (3, "COLOR", colors))
              if part is not None]
@@ -252,7 +252,7 @@ def mesh(tag: str, vertices: Any, colors: Any, faces: Any, config_dict: Any, dis
 
 
 def custom_scalars(layout: dict[str, Any]) -> Message:
-    """Which numbers TensorBoard draws into one chart: {category: {chart: ["Multiline" or "Margin", tags]}}."""
+    """Summarize a layout of charts, which combine scalars: {category: {chart: ["Multiline" or "Margin", tags]}}."""
     def chart(title: str, kind: str, tags: Any) -> Message:
         if kind != "Margin":
             return Chart(title=title, multiline=MultilineChartContent(tag=tags))
@@ -267,7 +267,7 @@ def custom_scalars(layout: dict[str, Any]) -> Message:
 
 
 def hparams(hparam_dict: Any = None, metric_dict: Any = None, hparam_domain_discrete: Any = None) -> tuple[Message, Message, Message]:
-    """The hyperparameters and metrics of an experiment, the values at its start, and its end."""
+    """Return three summaries of an experiment: its hyperparameters and metrics, the values at its start, and its end."""
     domains = hparam_domain_discrete or {}
     for name, given in (("hparam_dict", hparam_dict), ("metric_dict", metric_dict), ("hparam_domain_discrete", domains)):
         if not isinstance(given, dict):

@@ -1,4 +1,4 @@
-"""SummaryWriter: what a program tells TensorBoard. https://pytorch.org/docs/stable/tensorboard.html"""
+"""SummaryWriter: write logs for TensorBoard. https://pytorch.org/docs/stable/tensorboard.html"""
 from __future__ import annotations
 
 import os
@@ -17,7 +17,7 @@ __all__ = ["FileWriter", "SummaryWriter"]
 
 
 class FileWriter:
-    """Writes events and summaries to one file. https://pytorch.org/docs → torch.utils.tensorboard.writer.FileWriter"""
+    """Writes events and summaries to a file. https://pytorch.org/docs → torch.utils.tensorboard.writer.FileWriter"""
 
     def __init__(self, log_dir: Any, max_queue: int = 10, flush_secs: float = 120, filename_suffix: str = "") -> None:
         self.event_writer = EventFileWriter(str(log_dir), max_queue, flush_secs, filename_suffix)
@@ -38,7 +38,7 @@ class FileWriter:
         self.add_event(Event(summary=summary), global_step, walltime)
 
     def add_graph(self, graph_profile: tuple[Message, Message], walltime: float | None = None) -> None:
-        """Write a graph, and what is known of its run."""
+        """Write a graph and the metadata of its run."""
         graph, profile = graph_profile
         self.add_event(Event(graph_def=graph.SerializeToString()), None, walltime)
         self.add_event(Event(tagged_run_metadata=TaggedRunMetadata(tag="step1", run_metadata=profile.SerializeToString())), None, walltime)
@@ -48,11 +48,11 @@ class FileWriter:
         self.add_event(Event(graph_def=graph.SerializeToString()), None, walltime)
 
     def flush(self) -> None:
-        """Wait until all is written."""
+        """Wait until all events are written."""
         self.event_writer.flush()
 
     def close(self) -> None:
-        """Write what waits, and close the file."""
+        """Write waiting events, and close the file."""
         self.event_writer.close()
 
     def reopen(self) -> None:
@@ -63,8 +63,9 @@ class FileWriter:
 class SummaryWriter:
     """Writes numbers, pictures, texts and more to files that TensorBoard reads. https://pytorch.org/docs → torch.utils.tensorboard.writer.SummaryWriter
 
-    The files are in `log_dir`, or in `runs/DATE_TIME_HOST` + `comment`. Where a run that stopped goes on, TensorBoard forgets the steps from
-    `purge_step` on. Up to `max_queue` events wait to be written, for `flush_secs` seconds at most.
+    The files are in `log_dir`, or in `runs/DATE_TIME_HOST` + `comment`. For a resumed run, TensorBoard drops the
+    earlier events from step `purge_step` on. Up to `max_queue` events wait to be written, for `flush_secs` seconds at
+    most.
 
     >>> import tempfile
     >>> from tensorgrad.utils.tensorboard import SummaryWriter
@@ -89,7 +90,7 @@ class SummaryWriter:
         self.default_bins = [-b for b in reversed(bins)] + [0] + bins
 
     def _get_file_writer(self) -> FileWriter:
-        """The writer of the directory's own file; after `close`, a new one."""
+        """Return the writer of the directory's own file; a new one after `close`."""
         if self.file_writer is None or self.all_writers is None:
             self.file_writer = self._new_writer(self.log_dir)
             self.all_writers = {self.file_writer.get_logdir(): self.file_writer}
@@ -110,12 +111,12 @@ class SummaryWriter:
 
     def add_scalar(self, tag: str, scalar_value: Any, global_step: Any = None, walltime: float | None = None, new_style: bool = False,
                    double_precision: bool = False) -> None:
-        """A number; `new_style` stores it as a tensor, of which `double_precision` keeps all digits."""
+        """Add a number; `new_style` stores it as a tensor, in float64 if `double_precision`."""
         self._get_file_writer().add_summary(summary.scalar(tag, scalar_value, new_style=new_style, double_precision=double_precision),
                                             global_step, walltime)
 
     def add_scalars(self, main_tag: str, tag_scalar_dict: dict[str, Any], global_step: Any = None, walltime: float | None = None) -> None:
-        """Several numbers in one chart: each is written to a directory of its own, under the same tag."""
+        """Add several numbers to one chart: each is written to a separate directory, under the same tag."""
         walltime = time.time() if walltime is None else walltime
         folder = self._get_file_writer().get_logdir() + "/" + main_tag.replace("/", "_") + "_"
         writers = self.all_writers
@@ -126,19 +127,20 @@ class SummaryWriter:
             writers[folder + tag].add_summary(summary.scalar(main_tag, value), global_step, walltime)
 
     def add_tensor(self, tag: str, tensor: Any, global_step: Any = None, walltime: float | None = None) -> None:
-        """All the values of a tensor."""
+        """Add all the values of a tensor."""
         self._get_file_writer().add_summary(summary.tensor_proto(tag, tensor), global_step, walltime)
 
     def add_histogram(self, tag: str, values: Any, global_step: Any = None, bins: Any = "tensorflow", walltime: float | None = None,
                       max_bins: int | None = None) -> None:
-        """How the values of a tensor are distributed over bins: their edges, a way of `numpy.histogram` to find them, or TensorFlow's edges, which
-        grow by a tenth from 1e-12 on to both sides."""
+        """Add a histogram of a tensor's values. `bins`: edges, a method of `numpy.histogram`, or "tensorflow" for
+        edges that grow by a tenth from 1e-12 on to both sides."""
         bins = self.default_bins if isinstance(bins, str) and bins == "tensorflow" else bins
         self._get_file_writer().add_summary(summary.histogram(tag, values, bins, max_bins=max_bins), global_step, walltime)
 
     def add_histogram_raw(self, tag: str, min: float, max: float, num: float, sum: float, sum_squares: float, bucket_limits: Any, bucket_counts: Any,
                           global_step: Any = None, walltime: float | None = None) -> None:
-        """A histogram that is counted already: the upper edge of each bin, and how many values lie below it and above the edge before."""
+        """Add a histogram of given counts: the upper edge of each bin, and the number of values between it and the
+        edge before."""
         if len(bucket_limits) != len(bucket_counts):
             raise ValueError("len(bucket_limits) != len(bucket_counts), see the document.")
         self._get_file_writer().add_summary(summary.histogram_raw(tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts),
@@ -146,13 +148,13 @@ class SummaryWriter:
 
     def add_pr_curve(self, tag: str, labels: Any, predictions: Any, global_step: Any = None, num_thresholds: int = 127, weights: Any = None,
                      walltime: float | None = None) -> None:
-        """Precision over recall, of labels 0 and 1 and the predicted probabilities of 1."""
+        """Add a precision-recall curve of labels 0 and 1 and the predicted probabilities of 1."""
         self._get_file_writer().add_summary(summary.pr_curve(tag, make_np(labels), make_np(predictions), num_thresholds, weights), global_step, walltime)
 
     def add_pr_curve_raw(self, tag: str, true_positive_counts: Any, false_positive_counts: Any, true_negative_counts: Any, false_negative_counts: Any,
                          precision: Any, recall: Any, global_step: Any = None, num_thresholds: int = 127, weights: Any = None,
                          walltime: float | None = None) -> None:
-        """Precision over recall, counted already: a number for each threshold."""
+        """Add a precision-recall curve of given counts: a number for each threshold."""
         self._get_file_writer().add_summary(
             summary.pr_curve_raw(tag, true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts, precision, recall,
                                  num_thresholds, weights), global_step, walltime)
@@ -160,16 +162,16 @@ class SummaryWriter:
     # ── pictures, sounds and texts ────────────────────────────────────────────────────────────────────────────────────
 
     def add_image(self, tag: str, img_tensor: Any, global_step: Any = None, walltime: float | None = None, dataformats: str = "CHW") -> None:
-        """A picture: bytes, or numbers from 0 to 1; `dataformats` names the axes."""
+        """Add an image: bytes, or numbers from 0 to 1; `dataformats` names the axes."""
         self._get_file_writer().add_summary(summary.image(tag, img_tensor, dataformats=dataformats), global_step, walltime)
 
     def add_images(self, tag: str, img_tensor: Any, global_step: Any = None, walltime: float | None = None, dataformats: str = "NCHW") -> None:
-        """Pictures, eight in a row."""
+        """Add images, eight in a row."""
         self._get_file_writer().add_summary(summary.image(tag, img_tensor, dataformats=dataformats), global_step, walltime)
 
     def add_image_with_boxes(self, tag: str, img_tensor: Any, box_tensor: Any, global_step: Any = None, walltime: float | None = None,
                              rescale: float = 1, dataformats: str = "CHW", labels: Any = None) -> None:
-        """A picture with red frames: rows (left, top, right, bottom), and a label for each."""
+        """Add an image with red frames: rows (left, top, right, bottom), and a label for each."""
         labels = [labels] if isinstance(labels, str) else labels
         if labels is not None and len(labels) != box_tensor.shape[0]:
             labels = None
@@ -177,37 +179,41 @@ class SummaryWriter:
                                             global_step, walltime)
 
     def add_figure(self, tag: str, figure: Any, global_step: Any = None, close: bool = True, walltime: float | None = None) -> None:
-        """Matplotlib's figure, or a list of them; they are closed afterwards."""
+        """Add a Matplotlib figure, or a list of figures, which are closed afterwards."""
         self.add_image(tag, drawn(figure, close), global_step, walltime, dataformats="NCHW" if isinstance(figure, list) else "CHW")
 
     def add_video(self, tag: str, vid_tensor: Any, global_step: Any = None, fps: float = 4, walltime: float | None = None) -> None:
-        """Moving pictures: (N, time, channels, height, width)."""
+        """Add videos: (N, time, channels, height, width)."""
         self._get_file_writer().add_summary(summary.video(tag, vid_tensor, fps), global_step, walltime)
 
     def add_audio(self, tag: str, snd_tensor: Any, global_step: Any = None, sample_rate: int = 44100, walltime: float | None = None) -> None:
-        """A sound: (length) or (1, length), from -1 to 1."""
+        """Add a sound: (length) or (1, length), from -1 to 1."""
         self._get_file_writer().add_summary(summary.audio(tag, snd_tensor, sample_rate=sample_rate), global_step, walltime)
 
     def add_text(self, tag: str, text_string: str, global_step: Any = None, walltime: float | None = None) -> None:
-        """A text, in Markdown."""
+        """Add a text in Markdown."""
         self._get_file_writer().add_summary(summary.text(tag, text_string), global_step, walltime)
 
     def add_mesh(self, tag: str, vertices: Any, colors: Any = None, faces: Any = None, config_dict: Any = None, global_step: Any = None,
                  walltime: float | None = None) -> None:
-        """Points in space (batch, points, 3), their colours, and triangles (batch, triangles, 3) of numbers of points."""
+        """Add a mesh: points (batch, points, 3), their colours, and triangles (batch, triangles, 3) of indices of
+        points."""
         self._get_file_writer().add_summary(summary.mesh(tag, vertices, colors, faces, config_dict), global_step, walltime)
 
     # ── models and experiments ────────────────────────────────────────────────────────────────────────────────────────
 
     def add_graph(self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True) -> None:
-        """The graph of a model: it runs once, and what it calls is noted by name."""
+        """Add the graph of a model, which runs once to record its calls."""
         self._get_file_writer().add_graph(graph(model, input_to_model, verbose, use_strict_trace))
 
     add_onnx_graph = unsupported("add_onnx_graph", "utils.tensorboard.SummaryWriter", "ONNX files are not read")["add_onnx_graph"]
 
     def add_hparams(self, hparam_dict: dict[str, Any], metric_dict: dict[str, Any], hparam_domain_discrete: Any = None, run_name: str | None = None,
                     global_step: Any = None) -> None:
-        """Hyperparameters of a run and what it came to, to be compared with other runs. They are written to a directory of their own."""
+        """Add the hyperparameters and metrics of a run, for comparison with other runs.
+
+        They are written to a separate directory.
+        """
         if type(hparam_dict) is not dict or type(metric_dict) is not dict:
             raise TypeError("hparam_dict and metric_dict should be dictionary.")
         summaries = summary.hparams(hparam_dict, metric_dict, hparam_domain_discrete)
@@ -218,15 +224,16 @@ class SummaryWriter:
                 writer.add_scalar(tag, value, global_step)
 
     def add_custom_scalars(self, layout: dict[str, Any]) -> None:
-        """Which numbers share a chart: {category: {chart: ["Multiline", tags]}}, or ["Margin", [value, lower, upper]]."""
+        """Add a layout of charts that combine scalars: {category: {chart: ["Multiline", tags]}}, or ["Margin",
+        [value, lower, upper]]."""
         self._get_file_writer().add_summary(summary.custom_scalars(layout))
 
     def add_custom_scalars_multilinechart(self, tags: Any, category: str = "default", title: str = "untitled") -> None:
-        """Several numbers in one chart."""
+        """Show several scalars in one chart."""
         self.add_custom_scalars({category: {title: ["Multiline", tags]}})
 
     def add_custom_scalars_marginchart(self, tags: Any, category: str = "default", title: str = "untitled") -> None:
-        """A number between two others, in one chart."""
+        """Show a scalar between two others in one chart."""
         if len(tags) != 3:
             raise AssertionError(f"Expected 3 tags, got {len(tags)}.")
         self.add_custom_scalars({category: {title: ["Margin", tags]}})
@@ -237,7 +244,7 @@ class SummaryWriter:
 
     def add_embedding(self, mat: Any, metadata: Any = None, label_img: Any = None, global_step: Any = None, tag: str = "default",
                       metadata_header: Any = None) -> None:
-        """Vectors (N, D) for the projector, with a label and a picture (N, C, H, W) for each."""
+        """Add vectors (N, D) for the projector, with a label and an image (N, C, H, W) for each."""
         from . import _embedding
         mat, global_step = make_np(mat), 0 if global_step is None else global_step
         root = self._get_file_writer().get_logdir()
@@ -268,12 +275,12 @@ class SummaryWriter:
     # ── files ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def flush(self) -> None:
-        """Wait until all is written."""
+        """Wait until all events are written."""
         for writer in (self.all_writers or {}).values():
             writer.flush()
 
     def close(self) -> None:
-        """Write what waits, and close the files; what is added later goes to new ones."""
+        """Write waiting events, and close the files; later additions go to new files."""
         for writer in (self.all_writers or {}).values():
             writer.close()
         self.file_writer = self.all_writers = None

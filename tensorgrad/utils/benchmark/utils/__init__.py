@@ -1,1 +1,1 @@
-"""Where PyTorch keeps the parts of torch.utils.benchmark."""
+"""Parts of torch.utils.benchmark, in PyTorch's layout of modules."""

@@ -1,4 +1,4 @@
-"""What was timed, and how long it took."""
+"""Measurements: timed statements and their times."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
@@ -11,12 +11,12 @@ from ....threads import get_num_threads, set_num_threads
 
 __all__ = ["Measurement", "TaskSpec", "ordered_unique", "select_unit", "set_torch_threads", "trim_sigfig", "unit_to_english"]
 UNITS = {"ns": ("nanosecond", 1e-9), "us": ("microsecond", 1e-6), "ms": ("millisecond", 1e-3), "s": ("second", 1.0)}
-MOST_DIGITS, LEAST_ERROR = 4, 25e-9         # no clock is better
+MOST_DIGITS, LEAST_ERROR = 4, 25e-9         # limits on the precision: digits, and relative error of the clock
 CONFIDENCE = 1.645                          # standard errors: 90 %
 
 
 class TaskSpec(NamedTuple):
-    """The statement and what is said of it. https://pytorch.org/docs → torch.utils.benchmark"""
+    """A statement and its labels. https://pytorch.org/docs → torch.utils.benchmark"""
 
     stmt: str
     setup: str
@@ -40,7 +40,7 @@ class TaskSpec(NamedTuple):
         return f"setup:\n{_indented(self.setup)}" if "\n" in self.setup else f"setup: {self.setup}"
 
     def summarize(self) -> str:
-        """All that is said."""
+        """Return the title, the setup and the statement as text."""
         parts = [self.title, self.description or "", self.setup_str()]
         return "\n".join(part + "\n" * ("\n" in part) for part in parts if part)
 
@@ -75,7 +75,7 @@ class Measurement:
 
     @property
     def significant_figures(self) -> int:
-        """How many digits of the median mean something, by the spread of the middle half of the times."""
+        """The number of significant digits of the median, from the spread of the middle half of the times."""
         times = sorted(self.times)
         middle = times[len(times) // 4:ceil(3 * len(times) / 4)]
         error = max(CONFIDENCE * pstdev(middle) / len(middle) ** 0.5, LEAST_ERROR)
@@ -83,11 +83,11 @@ class Measurement:
 
     @property
     def has_warnings(self) -> bool:
-        """Whether the times differ more than they should."""
+        """True if the spread of the times is too large."""
         return bool(self._warning())
 
     def meets_confidence(self, threshold: float = 0.1) -> bool:
-        """Whether the times are close enough to each other."""
+        """Return True if the interquartile range is below `threshold` times the median."""
         return self.iqr / self.median < threshold
 
     def _warning(self) -> str:
@@ -110,7 +110,7 @@ class Measurement:
 
     @staticmethod
     def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
-        """One measurement for each task."""
+        """Merge the measurements of each task."""
         found: dict[TaskSpec, list[Measurement]] = {}
         for measurement in measurements:
             found.setdefault(measurement.task_spec, []).append(measurement)
@@ -118,28 +118,28 @@ class Measurement:
 
 
 def select_unit(t: float) -> tuple[str, float]:
-    """The unit that suits a time, and its seconds."""
+    """Return the unit that suits a time, and its length in seconds."""
     return next(((unit, size) for unit, (_, size) in reversed(UNITS.items()) if t >= size), ("s", 1))
 
 
 def unit_to_english(u: str) -> str:
-    """Its name."""
+    """Return the name of a unit."""
     return UNITS[u][0]
 
 
 def trim_sigfig(x: float, n: int) -> float:
-    """The number with so many digits."""
+    """Round a number to n significant digits."""
     return round(x, n - 1 - floor(log10(abs(x)))) if x else x
 
 
 def ordered_unique(elements: Iterable[Any]) -> list[Any]:
-    """The elements, each once."""
+    """Return the distinct elements in order."""
     return list(dict.fromkeys(elements))
 
 
 @contextmanager
 def set_torch_threads(n: int) -> Iterator[None]:
-    """A block with so many threads."""
+    """Set the number of threads until the block ends."""
     before = get_num_threads()
     set_num_threads(n)
     try:

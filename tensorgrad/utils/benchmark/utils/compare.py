@@ -1,4 +1,4 @@
-"""Measurements side by side."""
+"""Compare measurements in tables."""
 from __future__ import annotations
 
 from enum import Enum, auto
@@ -9,12 +9,12 @@ from .common import Measurement, ordered_unique, select_unit, trim_sigfig, unit_
 
 __all__ = ["Colorize", "Compare"]
 PLAIN, END = "", "\033[0m\033[0m"
-# the color below so many times the best
+# the colour of times below a multiple of the best
 COLORS = ((1.01, "\033[92m\033[1m"), (1.1, "\033[34m\033[1m"), (2.0, PLAIN), (5.0, "\033[2m\033[91m"), (float("inf"), "\033[31m\033[1m"))
 
 
 class Colorize(Enum):
-    """Among which times the best is looked for."""
+    """The set of times among which the best is coloured."""
 
     NONE = auto()
     COLUMNWISE = auto()
@@ -53,11 +53,11 @@ class Compare:
         self._results.extend(results)
 
     def trim_significant_figures(self) -> None:
-        """Show the digits that mean something."""
+        """Show significant digits only."""
         self._trim = True
 
     def colorize(self, rowwise: bool = False) -> None:
-        """Show the best in color: of each column, or of each row."""
+        """Colour the best times: of each column, or of each row."""
         self._color = Colorize.ROWWISE if rowwise else Colorize.COLUMNWISE
 
     def highlight_warnings(self) -> None:

@@ -1,4 +1,4 @@
-"""A statement, timed again and again."""
+"""Timer: measure the run time of a statement."""
 from __future__ import annotations
 
 import timeit as _timeit
@@ -14,14 +14,14 @@ __all__ = ["Language", "Timer", "timer"]
 
 
 class Language(Enum):
-    """What a statement is written in."""
+    """The language of a statement."""
 
     PYTHON = 0
     CPP = 1
 
 
 class Timer:
-    """A statement to be timed, with one thread unless said otherwise. https://pytorch.org/docs → torch.utils.benchmark.Timer
+    """A statement to be timed, with a single thread by default. https://pytorch.org/docs → torch.utils.benchmark.Timer
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.utils.benchmark import Timer
@@ -46,20 +46,20 @@ class Timer:
         return Measurement(number, times, self._task_spec)
 
     def timeit(self, number: int = 1_000_000) -> Measurement:
-        """The time of so many runs."""
+        """Time `number` runs."""
         with set_torch_threads(self._task_spec.num_threads):
             self._timer.timeit(max(number // 100, 2))
             return self._measurement(number, [self._timer.timeit(number)])
 
     def _block(self, min_run_time: float) -> int:
-        """How many runs make a block that the clock can measure."""
+        """Return the number of runs in a block that is long enough for the clock."""
         number = 1
         while self._timer.timeit(number) < min_run_time / 1000 and number < 10**9:
             number *= 10
         return number
 
     def blocked_autorange(self, callback: Any = None, min_run_time: float = 0.2) -> Measurement:
-        """The times of blocks of runs, for so many seconds."""
+        """Time blocks of runs for at least `min_run_time` seconds."""
         with set_torch_threads(self._task_spec.num_threads):
             number, times = self._block(min_run_time), list[float]()
             while not times or sum(times) < min_run_time:
@@ -69,7 +69,7 @@ class Timer:
             return self._measurement(number, times)
 
     def adaptive_autorange(self, threshold: float = 0.1, *, min_run_time: float = 0.01, max_run_time: float = 10.0, callback: Any = None) -> Measurement:
-        """The times of blocks of runs, until they agree well enough."""
+        """Time blocks of runs until the times agree, see `meets_confidence`, or `max_run_time` seconds have passed."""
         with set_torch_threads(self._task_spec.num_threads):
             number, times = self._block(0.05), list[float]()
             while len(times) < 4 or sum(times) < max_run_time and (
@@ -80,5 +80,5 @@ class Timer:
             return self._measurement(number, times)
 
     def collect_callgrind(self, *args: Any, **kwargs: Any) -> Any:
-        """Not there: instructions are not counted."""
+        """Unsupported: instructions are not counted."""
         raise NotImplementedError("tensorgrad has no Timer.collect_callgrind: Valgrind is not called")

@@ -1,4 +1,4 @@
-"""What ``DataLoader`` is made of: collating, fetching, workers."""
+"""Parts of ``DataLoader``: collating, fetching, workers."""
 from . import collate, fetch, worker
 
 __all__ = ['collate', 'fetch', 'worker']

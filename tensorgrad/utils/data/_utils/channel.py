@@ -1,4 +1,7 @@
-"""Messages between processes: anything that can be pickled. Arrays are not copied into the pickle, and large ones go by a lane of shared memory."""
+"""Messages between processes: picklable objects.
+
+Arrays are sent outside of the pickle, large ones through a lane of shared memory.
+"""
 from __future__ import annotations
 
 import pickle
@@ -9,18 +12,21 @@ from typing import Any
 
 import numpy as np
 
-PIECES, PIECE = 4, 1 << 20      # a lane holds that many pieces of so many bytes
-LARGE = 1 << 16                 # what goes by a lane
+PIECES, PIECE = 4, 1 << 20      # a lane's number of pieces, and their size in bytes
+LARGE = 1 << 16                 # bytes: larger buffers are sent through a lane
 
 
 def new_lane() -> Any:
-    """Shared memory through which a process hands another one large buffers, piece by piece. Fresh memory for each would cost more than the copies do."""
+    """Return shared memory for sending large buffers piece by piece.
+
+    Allocating memory for each buffer would cost more than the copies.
+    """
     from ....multiprocessing.reductions import Block, can_send
     return Block(PIECES * PIECE) if can_send else None
 
 
 def pieces_of(lane: Any, size: int):
-    """(where in the buffer, where in the lane) each piece goes."""
+    """Yield (slice of the buffer, slice of the lane) for each piece."""
     for number, start in enumerate(range(0, size, PIECE)):
         place = number % PIECES * PIECE
         stop = min(start + PIECE, size)
@@ -28,7 +34,7 @@ def pieces_of(lane: Any, size: int):
 
 
 def pack(message) -> list:
-    """The parts to write: the sizes of the buffers, the pickle, the buffers."""
+    """Return the parts to write: the sizes of the buffers, the pickle, the buffers."""
     buffers: list[pickle.PickleBuffer] = []
     pickled = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
     views = [buffer.raw() for buffer in buffers]
@@ -36,7 +42,7 @@ def pack(message) -> list:
 
 
 def write(pipe, parts: list, lane: Any = None) -> None:
-    """Send what was packed; with a lane, the other end is to read along."""
+    """Send packed parts; with a lane, the other end must read concurrently."""
     for part in parts[:2]:
         pipe.send_bytes(part)
     for part in parts[2:]:
@@ -46,7 +52,7 @@ def write(pipe, parts: list, lane: Any = None) -> None:
         source = np.frombuffer(part, np.uint8)
         for number, (where, piece) in enumerate(pieces_of(lane, source.size)):
             if number >= PIECES:
-                pipe.recv_bytes()   # the piece that was in this place has been read
+                pipe.recv_bytes()   # wait until this slot's earlier piece has been read
             np.copyto(piece, source[where])
             pipe.send_bytes(b'')
         for _ in range(min(PIECES, number + 1)):
@@ -54,7 +60,7 @@ def write(pipe, parts: list, lane: Any = None) -> None:
 
 
 def read(pipe, lane: Any = None):
-    """The next message; EOFError if the other end is gone."""
+    """Read the next message. EOFError if the other end is closed."""
     sizes = array('Q', pipe.recv_bytes())
     pickled = pipe.recv_bytes()
     buffers = [np.empty(size, np.uint8) for size in sizes]
@@ -70,7 +76,7 @@ def read(pipe, lane: Any = None):
 
 
 class Failure:
-    """The exception that is being handled, as a message: its type and its traceback as text."""
+    """The exception being handled, as a message: its type and its traceback as text."""
 
     def __init__(self, where: str) -> None:
         self.kind, error, trace = sys.exc_info()
@@ -78,8 +84,8 @@ class Failure:
             traceback.format_exception(self.kind, error, trace))
 
     def reraise(self) -> None:
-        """Raise an exception of the same type, if that can be done with a text alone, else a RuntimeError."""
-        raise self._error()  # not kept in a variable, from where it would refer to itself by its traceback
+        """Raise an exception of the same type, if a message suffices to construct it, else a RuntimeError."""
+        raise self._error()  # no variable: it would form a cycle with its traceback
 
     def _error(self) -> BaseException:
         if self.kind is KeyError:
@@ -91,7 +97,7 @@ class Failure:
 
 
 class _Verbatim(str):
-    """A text that KeyError, which shows the repr of its argument, shows as it is."""
+    """A string whose repr is itself, because KeyError shows the repr of its argument."""
 
     def __repr__(self) -> str:
         return str(self)

@@ -1,4 +1,4 @@
-"""From lists of samples to batches."""
+"""Collate lists of samples into batches."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, MutableSequence, Sequence
@@ -14,9 +14,9 @@ default_collate_err_msg_format = (
 
 
 def like(container, parts):
-    """A container of the same kind with other parts: a dict of them for a mapping, else an iterable.
+    """Return a container of the type of `container` with other parts: a dict of them for a mapping, else an iterable.
 
-    Where the kind cannot be kept, it is a dict or a list.
+    If the type cannot be constructed, a dict or a list.
     """
     if is_namedtuple(container):
         return type(container)(*parts)
@@ -44,9 +44,9 @@ def holds_no_numbers(array: np.ndarray) -> bool:
 
 
 def default_convert(data):
-    """Tensors in place of NumPy arrays, in nested containers (PyTorch: ``torch.utils.data.default_convert``).
+    """Convert NumPy arrays in nested containers to tensors (PyTorch: ``torch.utils.data.default_convert``).
 
-    It is the ``collate_fn`` of a ``DataLoader`` that makes no batches. Numbers and strings stay as they are.
+    The default ``collate_fn`` of a ``DataLoader`` without batches. Numbers and strings pass through.
 
     >>> import numpy as np
     >>> from tensorgrad.utils.data import default_convert
@@ -66,9 +66,9 @@ def default_convert(data):
 
 
 def collate(batch: Sequence, *, collate_fn_map: Mapping | None = None):
-    """A batch from a list of samples, by the functions in ``collate_fn_map`` for their types.
+    """Collate a list of samples into a batch, by the functions in ``collate_fn_map`` for their types.
 
-    Mappings and sequences are collated part by part; ``default_collate`` says how. A function in the map is called as
+    Mappings and sequences are collated part by part, as in ``default_collate``. A function in the map is called as
     ``f(batch, collate_fn_map=collate_fn_map)``; its key is a type or a tuple of types.
     """
     first = batch[0]
@@ -135,10 +135,10 @@ default_collate_fn_map: dict[type | tuple[type, ...], Callable] = {
 
 
 def default_collate(batch: Sequence):
-    """A batch from a list of samples (PyTorch: ``torch.utils.data.default_collate``).
+    """Collate a list of samples into a batch (PyTorch: ``torch.utils.data.default_collate``).
 
     Tensors and NumPy arrays are stacked along a new first dimension, numbers become a tensor (floats one of float64),
-    strings stay a list. Of dicts, named tuples, tuples and lists, the parts are collated; tuples become lists.
+    strings remain a list. The parts of dicts, named tuples, tuples and lists are collated; tuples become lists.
     RuntimeError for sequences of unequal lengths, TypeError for other types.
 
     >>> from tensorgrad.utils.data import default_collate
@@ -149,7 +149,7 @@ def default_collate(batch: Sequence):
 
 
 def pin_memory(data):
-    """The batch in page-locked memory, from where it is copied faster to a GPU."""
+    """Copy the batch to page-locked memory, from which transfers to a GPU are faster."""
     if hasattr(data, 'pin_memory'):
         return data.pin_memory()
     if isinstance(data, Mapping):

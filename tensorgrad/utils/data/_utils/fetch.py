@@ -1,4 +1,4 @@
-"""From an index, or a list of indices, to a batch."""
+"""Fetch samples or batches by indices."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -9,13 +9,13 @@ from .collate import collate_tensor_fn, default_collate, default_collate_fn_map,
 
 
 class _DatasetKind:
-    """Is a dataset indexed or iterated?"""
+    """The kinds of datasets: indexed or iterated."""
     Map = 0
     Iterable = 1
 
 
 def make_fetcher(kind: int, dataset, auto_collation: bool, collate_fn: Callable, drop_last: bool) -> Callable:
-    """A function of an index (with ``auto_collation``, of a list of indices) that returns a sample (a batch)."""
+    """Return a function of an index (with ``auto_collation``, of a list of indices) that returns a sample (a batch)."""
     if kind == _DatasetKind.Iterable:
         return Iterated(iter(dataset), auto_collation, collate_fn, drop_last)
     if not auto_collation:
@@ -27,11 +27,11 @@ def make_fetcher(kind: int, dataset, auto_collation: bool, collate_fn: Callable,
 
 
 class Iterated:
-    """Fetches what an iterable dataset gives. Indices do not matter, only their number does."""
+    """Fetches the next samples of an iterable dataset; only the number of indices matters."""
 
     def __init__(self, samples, auto_collation: bool, collate_fn: Callable, drop_last: bool) -> None:
         self.samples, self.auto_collation, self.collate_fn, self.drop_last = samples, auto_collation, collate_fn, drop_last
-        self.ended = False  # has the dataset come to its end?
+        self.ended = False  # True: the dataset is exhausted
 
     def __call__(self, indices: Sequence):
         batch, wanted = [], len(indices) if self.auto_collation else 1
@@ -46,10 +46,11 @@ class Iterated:
 
 
 def whole_columns(dataset, collate_fn: Callable) -> tuple:
-    """The tensors of which default batches are rows, and where a subset has its rows; or nothing.
+    """Return (tensors whose rows are the samples, a subset's indices or None) if indexing them gives the batches, else
+    (None, None).
 
-    Stacking one sample after the other and indexing the tensors give the same batch, provided that nobody has changed
-    what a sample or a batch is.
+    Stacking samples and indexing the tensors are equivalent, provided that nobody has changed how samples and batches
+    are made.
     """
     indices = None
     if type(dataset) is Subset:
@@ -61,7 +62,7 @@ def whole_columns(dataset, collate_fn: Callable) -> tuple:
 
 
 def fetches_plainly(loader) -> bool:
-    """Are samples and batches known to depend on no random numbers?"""
+    """Return True if samples and batches are known to be independent of random numbers."""
     dataset = loader.dataset
     while type(dataset) is Subset:
         dataset = dataset.dataset
@@ -71,7 +72,7 @@ def fetches_plainly(loader) -> bool:
 def fetch_rows(dataset, columns: Sequence, position: Sequence | None) -> Callable:
     def fetch(indices: list):
         rows = indices if position is None else [position[index] for index in indices]
-        if set(map(type, rows)) != {int}:  # nothing, or something that indexes in another way
+        if set(map(type, rows)) != {int}:  # empty, or another kind of index
             return default_collate(getitems(dataset, indices))
         rows = tg.tensor(rows, device='cpu')
         return [column[rows] for column in columns]

@@ -1,4 +1,4 @@
-"""The iterators of a ``DataLoader``: one that fetches the batches itself, and one that has workers fetch them."""
+"""Iterators of a ``DataLoader``: the first fetches batches itself, the second lets workers fetch them."""
 from __future__ import annotations
 
 import warnings
@@ -18,9 +18,9 @@ from .worker import Exhausted, Job, Task
 
 
 class _BaseDataLoaderIter:
-    """What both kinds share. The first number that an epoch draws from the generator is the workers' base seed."""
+    """Base of both iterators. The first number that an epoch draws from the generator is the workers' base seed."""
 
-    _iterates = False  # does this process iterate an iterable dataset?
+    _iterates = False  # True: this process iterates an iterable dataset
 
     def __init__(self, loader) -> None:
         self._loader_settings(loader)
@@ -42,7 +42,7 @@ class _BaseDataLoaderIter:
         self._num_yielded = 0
 
     def _begin(self, loader) -> None:
-        """Start the order of an epoch, or go on with that of a state."""
+        """Start the order of an epoch, or continue that of a loaded state."""
         self._progress = Progress(loader, self._iterates)
         self._passed: list = []
         if loader._resumed is not None and loader._resumed.place is not None:
@@ -52,7 +52,7 @@ class _BaseDataLoaderIter:
             self._advance = self._progress.begin(self._source(loader))
 
     def _source(self, loader) -> Source:
-        """The indices in their order."""
+        """Return the source of indices."""
         return lambda: iter(loader._index_sampler).__next__
 
     def __iter__(self) -> _BaseDataLoaderIter:
@@ -76,7 +76,7 @@ class _BaseDataLoaderIter:
         raise NotImplementedError('a subclass fetches the batches')
 
     def close(self) -> None:
-        """End the epoch: there are no more batches, and the state of the loader is that between epochs."""
+        """End the epoch: yield no more batches; the loader's state is then that between epochs."""
         self._advance = iter(()).__next__
         self._progress.finished = True
 
@@ -93,7 +93,7 @@ class _BaseDataLoaderIter:
 
 
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
-    """Fetches each batch when it is asked for."""
+    """Fetches each batch on request."""
 
     def __init__(self, loader) -> None:
         self._iterates = loader._iterable
@@ -102,7 +102,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
             raise AssertionError('_SingleProcessDataLoaderIter requires timeout == 0')
         if not self._iterates:
             self._fetch = make_fetcher(*loader._how_to_fetch)
-            self._plain = fetches_plainly(loader)  # whose samples depend on no random numbers
+            self._plain = fetches_plainly(loader)  # samples that depend on no random numbers
 
     def _source(self, loader) -> Source:
         if not self._iterates:
@@ -150,11 +150,11 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """Hands out tasks to workers, ``prefetch_factor`` for each ahead of time, and yields the batches in order.
 
-    With ``in_order=False`` it yields whichever is done first.
+    With ``in_order=False`` it yields batches as they are done.
     """
 
     def __init__(self, loader) -> None:
-        from .pool import WorkerPool  # and with it multiprocessing, which nobody else needs
+        from .pool import WorkerPool  # imports multiprocessing, which other loaders do not need
         super().__init__(loader)
         if loader.prefetch_factor <= 0:
             raise AssertionError('prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter')
@@ -172,7 +172,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._start_epoch(resumed.waiting(loader.num_workers) if resumed else ())
 
     def restart(self, loader) -> None:
-        """Begin another epoch with the same workers."""
+        """Begin another epoch with the present workers."""
         self._loader_settings(loader)
         self._begin(loader)
         self._progress.base_seed = self._base_seed
@@ -182,26 +182,26 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     @property
     def alive(self) -> bool:
-        """Are there workers?"""
+        """True if there are workers."""
         return bool(self._pool.processes)
 
     def state_of_workers(self) -> dict[str, Any] | None:
-        """Where the workers are between epochs, if they are kept."""
+        """Return the workers' states between epochs, None unless they persist."""
         if not self.alive:
             return None
         return {'number': self._num_workers, 'base_seed': self._base_seed, 'start': places_of(self._whereabouts())}
 
     def close(self) -> None:
-        """End the epoch: there are no more batches, and the state of the loader is that between epochs."""
+        """End the epoch: yield no more batches; the loader's state is then that between epochs."""
         super().close()
-        while self._waiting and self.alive:  # so that the workers' streams are where they would be
+        while self._waiting and self.alive:  # let the workers' streams advance as in a full epoch
             self._receive()
         self._waiting.clear()
         if not self._persistent:
             self._close()
 
     def _whereabouts(self) -> list:
-        """The places of the workers, which have nothing to do."""
+        """Ask the idle workers for their places."""
         workers = list(range(self._num_workers))
         for worker in workers:
             self._pool.submit(worker, Task(self._epoch, None, asks=True))
@@ -228,7 +228,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._submit()
 
     def _submit(self, worker: int | None = None) -> None:
-        """Give the next index to a worker, if there is an index and somebody to take it."""
+        """Submit the next index to a worker, if there is an index and an active worker."""
         progress, ledger = self._progress, self._ledger
         if not ledger.active:
             return
@@ -278,7 +278,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
 
 def can_pin_memory() -> bool:
-    """Only memory for a GPU is worth pinning."""
+    """Return True if there is a GPU, without which pinning is useless."""
     from .... import cuda
     if cuda.is_available():
         return True

@@ -1,4 +1,4 @@
-"""The worker processes of a ``DataLoader``, as the main process sees them."""
+"""The pool of worker processes of a ``DataLoader``, in the main process."""
 from __future__ import annotations
 
 import multiprocessing
@@ -18,7 +18,7 @@ SECONDS_TO_FINISH = 5.0
 
 
 class WorkerPool:
-    """Processes that work on tasks; a reply is read from the worker that has got the task."""
+    """Processes that work on tasks; a task's reply is read from its worker."""
 
     def __init__(self, job: Job, context=None) -> None:
         context = context or multiprocessing.get_context()
@@ -37,7 +37,7 @@ class WorkerPool:
     def _start(self, context, job: Job, number: int) -> None:
         for_worker, tasks = context.Pipe(duplex=False)
         (replies, from_worker), lane = context.Pipe(), new_lane()
-        for end in tasks, replies:  # else a forked worker would hold both ends, and never see one closed
+        for end in tasks, replies:  # else a forked worker would hold both ends, and never notice that the other is closed
             register_after_fork(end, type(end).close)
         process = context.Process(target=run_worker, args=(job, number, for_worker, from_worker, lane), daemon=True)
         try:
@@ -59,12 +59,12 @@ class WorkerPool:
         try:
             write(self.tasks[worker], pack(task))
         except OSError:
-            pass  # it is dead, which the next attempt to receive reports
+            pass  # the worker is dead, which the next receive reports
 
     def receive(self, workers: Sequence[int], timeout: float | None = None) -> tuple[int, Reply]:
-        """The next reply of one of the workers, and which.
+        """Return (worker, reply) for the next reply of any of the workers.
 
-        RuntimeError if there is none within ``timeout`` seconds, or if any worker has died, which ends them all.
+        RuntimeError if there is none within ``timeout`` seconds, or if a worker has died, which ends them all.
         """
         numbers = {self.replies[worker]: worker for worker in workers}
         ready = wait([*numbers, *(process.sentinel for process in self.processes)], timeout)
@@ -84,7 +84,7 @@ class WorkerPool:
     def _obituary(self, ready: Sequence) -> str:
         for process in self.processes:
             if process.sentinel in ready:
-                process.join(SECONDS_TO_FINISH)  # it is as good as dead
+                process.join(SECONDS_TO_FINISH)  # the process is ending
         dead = [process for process in self.processes if not process.is_alive()]
         return '\n'.join([f'DataLoader worker (pid(s) {", ".join(str(process.pid) for process in dead)}) exited unexpectedly',
                           *(f'DataLoader worker (pid {process.pid}) {cause_of_death(process.exitcode)}' for process in dead)])
@@ -93,14 +93,14 @@ class WorkerPool:
         """End all workers; those that do not finish in time are terminated."""
         processes, self.processes = self.processes, []
         if os.getpid() != self.owner:
-            return  # a forked process has no say in this
+            return  # workers belong to the parent of a forked process
         for tasks, replies in zip(self.tasks, self.replies, strict=True):
             try:
                 write(tasks, pack(None))
             except OSError:
                 pass
             tasks.close()
-            replies.close()  # ends the sender of a worker whose batch nobody wants
+            replies.close()  # ends the sender of a worker that still holds a batch
         deadline = time.monotonic() + SECONDS_TO_FINISH
         for process in processes:
             process.join(max(0.0, deadline - time.monotonic()))

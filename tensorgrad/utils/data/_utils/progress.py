@@ -1,8 +1,9 @@
-"""How far an iteration of a ``DataLoader`` has come, and how another one gets there.
+"""The progress of an iteration of a ``DataLoader``, and how another iteration resumes there.
 
-A place in an epoch is a number: how many items have been taken from the source, which is the sampler, or an iterable dataset that this process iterates.
-To get there again, the source is started anew with the streams of random numbers where they were, and as many items are passed over. Items that a
-source draws later than at its first are drawn again with the streams where they were then.
+A place in an epoch is the number of items taken from the source, which is the sampler, or an iterable dataset that this
+process iterates. To resume, the source is restarted with its random streams (generators) in their initial states, and
+that many items are skipped. If the source draws random numbers after its first item, the streams are restored at those
+items as well.
 """
 from __future__ import annotations
 
@@ -21,18 +22,18 @@ from .channel import Failure
 from .streams import Stream, global_streams, go_to, marks, moved, own_streams, packed
 
 Advance = Callable[[], Any]         # returns the next item of a source
-Source = Callable[[], Advance]      # starts it
+Source = Callable[[], Advance]      # starts a source
 START = -1      # the place before there is a source
 FIXED, AT_ONCE, LAZY = range(3)     # when a source draws random numbers: never, with its first item, or at any time
 
 
 def stateful(thing: Any) -> bool:
-    """Does it tell and take over its state itself?"""
+    """Return True if an object has `state_dict` and `load_state_dict`."""
     return callable(getattr(thing, 'state_dict', None)) and callable(getattr(thing, 'load_state_dict', None))
 
 
 def samplers(loader) -> Iterator[Any]:
-    """What gives the order of a loader, and what that one has it from."""
+    """Yield the index sampler of a loader, and the samplers that it wraps."""
     sampler = loader._index_sampler
     while sampler is not None:
         yield sampler
@@ -40,12 +41,12 @@ def samplers(loader) -> Iterator[Any]:
 
 
 def stateful_sampler(loader) -> Any:
-    """The sampler of a loader that keeps its place itself; None if there is none."""
+    """Return the sampler of a loader that saves its own state; None if there is none."""
     return next(filter(stateful, samplers(loader)), None)
 
 
 def draws(sampler) -> int:
-    """When a sampler draws."""
+    """Return FIXED, AT_ONCE or LAZY: when a sampler draws random numbers."""
     kind = type(sampler)
     if kind is BatchSampler:
         return draws(sampler.sampler)
@@ -58,43 +59,46 @@ def draws(sampler) -> int:
 
 
 def loader_streams(loader) -> dict[str, Stream]:
-    """The streams that a loader has to itself: its generator, and what its samplers and its dataset draw from."""
+    """Return the loader's own streams: its generator, and those of its samplers and its dataset."""
     return own_streams(generator=loader.generator, sampler=loader.sampler, batch_sampler=loader.batch_sampler, dataset=loader.dataset)
 
 
 def with_epoch(loader) -> Any:
-    """The sampler of a loader that is told the number of the epoch; None if there is none."""
+    """Return the sampler of a loader that has `set_epoch` and `epoch`; None if there is none."""
     return next((s for s in samplers(loader) if callable(getattr(s, 'set_epoch', None)) and type(getattr(s, 'epoch', None)) is int), None)
 
 
 def fingerprint(item: Any) -> int | None:
-    """A number that tells an index, or a list of them, from others; None where there is none."""
+    """Return a checksum of an index or a list of indices; None unless they are ints or strings."""
     plain = set(map(type, item)) if type(item) in (list, tuple) else {type(item)}
     return zlib.crc32(repr(item).encode()) if plain <= {int, str} else None
 
 
 class Progress:
-    """The place of an iteration in its epoch. The loader keeps it after the iterator, so it does not keep the source."""
+    """The place of an iteration in its epoch.
+
+    It holds no reference to the source, because the loader outlives the iterator.
+    """
 
     __slots__ = ('followed', 'complete', 'watching', 'when', 'iterated', 'streams', 'draws', 'plain', 'shared', 'taken', 'floor', 'ended', 'over', 'last',
                  'drew', 'finished', 'base_seed', 'epoch', 'ledger')
 
     def __init__(self, loader, iterated: bool) -> None:
-        self.followed = self.complete = loader._followed        # is the state asked for, and has it been from the first item on?
+        self.followed = self.complete = loader._followed        # is the state wanted, and has it been since the first item?
         self.iterated = iterated
         self.when = self._when(loader)
         self.streams = {} if self.when == FIXED else own_streams_and(global_streams(), loader)
         if self.when == AT_ONCE:
             self.streams = {name: stream for name, stream in self.streams.items() if name not in ('python', 'numpy')}
-        self.draws: list[tuple[int, dict]] = []     # (place, where the streams were that the item moved on)
-        self.plain: list[tuple[int, dict]] = []     # the same as plain data, as far as somebody asked for it
+        self.draws: list[tuple[int, dict]] = []     # (place, the earlier states of the streams that the item advanced)
+        self.plain: list[tuple[int, dict]] = []     # `draws` as plain data, converted on request
         self.shared: dict = {}
-        self.taken = self.floor = 0         # items taken; those that the source has given, if it was ahead
-        self.ended = False                  # has the source been asked for more than it has?
-        self.last = None                    # the item before
-        self.over = False                   # has the dataset that this process iterates come to its end?
+        self.taken = self.floor = 0         # items taken; items that the source yielded before, if it was ahead
+        self.ended = False                  # is the source exhausted?
+        self.last = None                    # the previous item
+        self.over = False                   # is the dataset that this process iterates exhausted?
         self.drew = False                   # do samples depend on random numbers?
-        self.watching = True                # is the next item one at which to look at the streams?
+        self.watching = True                # compare the streams around the next item?
         self.finished = False
         self.base_seed = 0
         self.epoch = getattr(with_epoch(loader), 'epoch', None)
@@ -106,18 +110,18 @@ class Progress:
         return FIXED if stateful_sampler(loader) is not None else draws(loader._index_sampler)
 
     def begin(self, source: Source) -> Advance:
-        """Start a source: the function that returns its items."""
+        """Start a source, and return the function that returns its items."""
         self.draws.append((START, marks(self.streams)))
         return source()
 
     def follow(self) -> None:
-        """Keep what a state needs from now on."""
+        """Record from now on what a state needs."""
         if not self.followed:
             self.followed, self.complete = True, self.taken <= 1
             self.watching = self.watching or self.when == LAZY
 
     def take(self, advance: Advance) -> Any:
-        """The next item, with an eye on the streams."""
+        """Return the next item, and record the streams that it advances."""
         before = marks(self.streams)
         try:
             item = advance()
@@ -127,7 +131,7 @@ class Progress:
         finally:
             if self.taken == 0 and not self.iterated:
                 self.draws.append((0, before))
-            elif self.taken >= self.floor:        # else the source has given it before
+            elif self.taken >= self.floor:        # else a repeated item, recorded before
                 change = moved(before, marks(self.streams))
                 self.drew |= self.iterated and bool(change)
                 if change:
@@ -137,10 +141,11 @@ class Progress:
         return item
 
     def resume(self, source: Source, place: int, asked: int, expected: int | None) -> tuple[Advance, list]:
-        """Start a source and get to a place: the function that returns what comes next, and the items passed over. Items that the source was `asked` for
-        beyond the place come first.
+        """Start a source and skip to a place; return the function that returns the following items, and the skipped
+        items.
 
-        The streams are put back to where they are now.
+        The first following items are those that the source had been `asked` for beyond the place. The streams keep
+        their present states. RuntimeError if the source does not repeat its items.
         """
         now, before, items = marks(self.streams), dict(self.draws), []
         try:
@@ -164,26 +169,27 @@ class Progress:
         return self.go_on(advance, items[place:], place, asked), items[:place]
 
     def go_on(self, advance: Advance, ahead: list, place: int, asked: int) -> Advance:
-        """The function that returns what comes next from a source that is in its place, after the items that it has given ahead of time."""
+        """Return the function that returns the following items of a source at its place, after the items it yielded
+        ahead of time."""
         self.taken, self.floor = place, asked
         self.watching = not place or (self.followed and self.when == LAZY)
         return chain(ahead, iter(advance, object())).__next__
 
     @property
     def consumed(self) -> int:
-        """Items whose batches have been handed out."""
+        """The number of items whose batches have been yielded."""
         return self.taken - len(self.ledger.waiting) if self.ledger else self.taken
 
     @property
     def asked(self) -> int:
-        """Items that the source has been asked for."""
+        """The number of items that the source has been asked for."""
         return max(self.floor, self.taken + self.ended)
 
     def plain_draws(self) -> list:
-        """The places at which the source drew, and where the streams were, as plain data."""
+        """Return the places at which the source drew random numbers, and the states of the streams, as plain data."""
         for place, where in self.draws[len(self.plain):]:
             self.plain.append((place, packed(where, self.shared)))
-            self.shared = dict(list(self.shared.items())[-8:])      # words of a generator that stay the same for many draws
+            self.shared = dict(list(self.shared.items())[-8:])      # a generator's words, which many draws share
         return list(self.plain)
 
 
@@ -192,25 +198,25 @@ def own_streams_and(others: dict[str, Stream], loader) -> dict[str, Stream]:
 
 
 class Ledger:
-    """What the workers have been given in an epoch, and what they have done.
+    """The tasks of the workers in an epoch, submitted and done.
 
-    A worker's place is (how many tasks it has done, its streams, its dataset's state, whether the dataset has come to its end); None for streams that are
-    where they were at the start, or where the worker's seed takes them.
+    A worker's place is (number of tasks done, streams, state of its dataset, True if the dataset is exhausted); None
+    for streams in their states at the start, or as the worker's seed sets them.
     """
 
     __slots__ = ('number', 'first', 'turn', 'active', 'waiting', 'indices', 'done', 'start', 'known')
 
     def __init__(self, number: int, first: int = 0, start: list | None = None) -> None:
         self.number, self.first, self.turn = number, first, 0
-        self.active = set(range(number))            # those with more to come
-        self.waiting: deque[int] = deque()          # who has been given a task, oldest first
-        self.indices: deque = deque()               # and which, in order
+        self.active = set(range(number))            # workers whose dataset is not exhausted
+        self.waiting: deque[int] = deque()          # the worker of each pending task, oldest first
+        self.indices: deque = deque()               # the index of each pending task
         self.done = [0] * number
         self.start = start or [(0, None, None, False)] * number
         self.known = [(0, None, dataset, False) for _, _, dataset, _ in self.start]
 
     def next_worker(self, in_order: bool) -> int:
-        """Whose turn it is; without order, that of the one with the least to do."""
+        """Return the worker whose turn it is, or with `in_order=False` the one with the fewest pending tasks."""
         if not in_order:
             return min(self.active, key=self.waiting.count)
         while self.turn not in self.active:
@@ -219,7 +225,7 @@ class Ledger:
         return worker
 
     def note(self, worker: int, report: Any) -> bool:
-        """A worker has done a task. Did it draw?"""
+        """Record that a worker has done a task; return True if the task drew random numbers."""
         self.done[worker] += 1
         if report is None:
             return False
@@ -231,7 +237,8 @@ class Ledger:
         return report.drew
 
     def passed_over(self, items: list, iterated: bool, sample: Any) -> Iterator[tuple[int, Any]]:
-        """(worker, index) of what has been done, and is to be done again since nobody knows where that took the worker's streams, or its dataset."""
+        """Yield (worker, index) of the tasks to repeat, because their effects on the worker's streams and dataset
+        were not reported."""
         if iterated:
             for worker, (done, (known, _, dataset, _)) in enumerate(zip(self.done, self.known, strict=True)):
                 for _ in range(done if dataset is None else done - known):

@@ -1,4 +1,4 @@
-"""The state of a ``DataLoader`` as plain data, and a loader that takes it over."""
+"""Save the state of a ``DataLoader`` as plain data, and load it into another loader."""
 from __future__ import annotations
 
 from typing import Any
@@ -12,17 +12,17 @@ FORMAT = 1
 
 
 def description(loader) -> dict[str, Any]:
-    """What a state's loader and the one that takes it over have to agree in."""
+    """Return the properties that the loaders that save and load a state must agree on."""
     try:
         batches = None if loader._iterable else len(loader._index_sampler)
-    except TypeError:       # a sampler need not know
+    except TypeError:       # a sampler need not have a length
         batches = None
     return {'dataset': 'iterable' if loader._iterable else 'map', 'batch_size': loader.batch_size, 'drop_last': loader.drop_last, 'batches': batches,
             'sampler': type(loader.sampler).__name__}
 
 
 def state_of(loader) -> dict[str, Any]:
-    """The state of a loader."""
+    """Return the state of a loader."""
     progress = loader._progress
     running = progress is not None and not progress.finished
     sampler, epoch = stateful_sampler(loader), with_epoch(loader)
@@ -43,7 +43,7 @@ def handed_out(progress: Progress) -> int:
 
 
 def iteration_of(loader, progress: Progress) -> dict[str, Any]:
-    """The place of an iteration."""
+    """Return the place of an iteration as plain data."""
     if progress.ledger is not None and progress.ledger.number > 1 and not loader.in_order:
         raise RuntimeError('the state of a DataLoader with in_order=False is known between epochs only: its batches come in an order that cannot be repeated')
     if progress.iterated and progress.drew and not progress.complete:
@@ -58,7 +58,7 @@ def iteration_of(loader, progress: Progress) -> dict[str, Any]:
 
 
 def has_ended(loader, progress: Progress) -> bool:
-    """Has what keeps its place itself come to its end, so that it is in its next epoch already?"""
+    """Return True if the sampler or dataset that saves its own state is exhausted, and hence in its next epoch."""
     if progress.iterated:
         return progress.over
     newest = progress.ledger.indices[-1] if progress.ledger and progress.ledger.indices else progress.last
@@ -72,18 +72,18 @@ def workers_of(ledger: Ledger) -> dict[str, Any]:
 
 
 def places_of(places: list) -> list:
-    """Places of workers, as plain data."""
+    """Convert places of workers to plain data."""
     return [(done, packed(streams), dataset, ended) for done, streams, dataset, ended in places]
 
 
-# ── taking over ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── loading ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Resumed:
-    """A state that has been read and found to fit a loader."""
+    """A state that was read and checked against a loader."""
 
     def __init__(self, loader, state: Any) -> None:
-        """ValueError says what is wrong."""
+        """Read and check a state. ValueError if it does not fit the loader."""
         if not isinstance(state, dict) or state.get('format') != FORMAT:
             raise ValueError('this is not the state of a DataLoader' if not isinstance(state, dict) or 'format' not in state else
                              f'the state of this DataLoader has the format {state["format"]!r}, and this version knows {FORMAT}')
@@ -106,7 +106,7 @@ class Resumed:
         self._check_workers(loader)
 
     def _check_workers(self, loader) -> None:
-        """Another number of workers does only where it makes no difference to the samples."""
+        """Raise ValueError if the number of workers changed and that would change the samples."""
         place, workers = self.place, self.workers or (self.place and self.place.workers)
         before, now = (place or workers).number if place or workers else loader.num_workers, loader.num_workers
         if before == now:
@@ -121,7 +121,7 @@ class Resumed:
                              f'{" and ".join(found)}')
 
     def take_over(self, loader) -> None:
-        """Give the loader's parts their states. The iteration waits for the next iter()."""
+        """Load the states of the loader's parts. The next iter() continues the iteration."""
         parts = [(part, state) for part, state in ((stateful_sampler(loader), self.sampler), (loader.dataset, self.dataset)) if state is not None]
         before = [(part, part.state_dict()) for part, _ in parts]
         try:
@@ -138,19 +138,20 @@ class Resumed:
             sampler.set_epoch(self.epoch)
 
     def reach(self, loader, progress: Progress, source: Source) -> tuple[Advance, list]:
-        """Get an iteration to the place: the function that returns what comes next, and the items passed over."""
+        """Advance an iteration to the place; return the function that returns the following items, and the skipped
+        items."""
         place = self.place
         progress.draws, progress.plain = list(place.draws), list(place.plain)
         progress.drew, progress.base_seed, progress.epoch = place.drew, place.base_seed, self.epoch
         progress.complete = place.complete and progress.followed
         if stateful_sampler(loader) is not None or (loader._iterable and (not progress.iterated or stateful(loader.dataset))):
-            rest = iter(()).__next__ if place.ended else source()       # the source is there already
+            rest = iter(()).__next__ if place.ended else source()       # the source restored its place itself
             progress.ended = progress.over = place.ended
             return progress.go_on(rest, place.ahead, place.consumed, place.asked), []
         return progress.resume(source, place.consumed, place.asked, place.last)
 
     def ledger(self, number: int) -> Ledger:
-        """What the workers have done, for as many as there are now."""
+        """Return the ledger of the workers' tasks, for their present number."""
         if self.place is None:
             return Ledger(number, start=self.workers.start if self.workers and self.workers.number == number else None)
         workers = self.place.workers
@@ -161,24 +162,24 @@ class Resumed:
         return ledger
 
     def waiting(self, number: int) -> list[int]:
-        """The workers that have something to do, oldest task first."""
+        """Return the worker of each pending task, oldest first."""
         workers = self.place and self.place.workers
         return workers.waiting if workers and workers.number == number else []
 
     @property
     def base_seed(self) -> int | None:
-        """The seed of the workers, if they are not to get a new one."""
+        """The base seed of the saved workers; None if they get a new one."""
         return self.place.base_seed if self.place else self.workers.base_seed if self.workers else None
 
 
 def plans(ledger: Ledger, iterated: bool) -> list[Plan]:
-    """Where each worker begins that goes on for another."""
-    anew = [iterated and known[2] is None for known in ledger.known]       # it passes over what was iterated
+    """Return the plans of workers that continue for others."""
+    anew = [iterated and known[2] is None for known in ledger.known]       # it repeats the tasks done, to skip what was iterated
     return [Plan(start[1], known[2], None if again else known[1], known[3]) for start, known, again in zip(ledger.start, ledger.known, anew, strict=True)]
 
 
 class Place:
-    """The place of an iteration, of plain data."""
+    """The place of an iteration, read from plain data."""
 
     def __init__(self, plain: dict, streams: dict) -> None:
         self.consumed, self.asked, self.base_seed = (integer(plain[key]) for key in ('consumed', 'asked', 'base_seed'))
@@ -191,7 +192,7 @@ class Place:
 
 
 class Workers:
-    """The places of workers, of plain data."""
+    """The places of workers, read from plain data."""
 
     def __init__(self, plain: dict, streams: dict) -> None:
         self.number, self.base_seed = integer(plain['number']), integer(plain['base_seed'])

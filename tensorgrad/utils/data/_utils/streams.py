@@ -1,7 +1,7 @@
-"""Streams of random numbers: where each is, and how it gets there again.
+"""Random streams: save and restore the states of random number generators.
 
-A *mark* is the state of a stream as its own library gives it, cheap to take and never changed. Its *plain* form is made of numbers, texts and tensors
-of bytes, which any file may hold.
+A *mark* is the state of a stream as its own library returns it, cheap to take and never changed. Its *plain* form
+consists of numbers, strings and tensors of bytes, which any file can hold.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ....api.random import _started, cuda_generator, device_generator
 from ....generator import Generator, default_generator
 from ....storage.base import backend_of
 
-WORDS = 100     # integers of a tuple from which on they are packed
+WORDS = 100     # tuples of at least so many integers are packed
 
 
 class Stream:
@@ -29,14 +29,17 @@ class Stream:
         self.mark, self.go_to = ways(source)
 
     def mark_of(self, plain: Any) -> Any:
-        """The mark that has this plain form. Raises an error unless the stream could go there, and leaves it where it is."""
+        """Return the mark of a plain form, without changing the stream.
+
+        Raises an error unless the stream could be set to it.
+        """
         mark = unpacked(plain)
         Stream(copy.deepcopy(self.source)).go_to(mark)
         return mark
 
 
 def ways(source: Any) -> tuple:
-    """The functions that tell and set the state of a source; none for anything else."""
+    """Return the functions that get and set the state of a source; an empty tuple for other objects."""
     if isinstance(source, Generator):
         return source._state, source._set_state
     if isinstance(source, random.Random) and not isinstance(source, random.SystemRandom):
@@ -50,7 +53,8 @@ def ways(source: Any) -> tuple:
 
 
 def global_streams(names: Iterable[str] = ()) -> dict[str, Stream]:
-    """The streams that all code of a process shares, by name: Python's, NumPy's, and this package's for each device that has drawn, or is among `names`."""
+    """Return the process's global streams by name: Python's, NumPy's, and this package's for each device that has
+    drawn, or is in `names`."""
     sources = {'python': random.getstate.__self__, 'numpy': np.random.get_state.__self__, 'tensorgrad': default_generator}
     if any(name.startswith('cuda:') for name in names):
         from ....storage.cuda import device_count
@@ -62,7 +66,8 @@ def global_streams(names: Iterable[str] = ()) -> dict[str, Stream]:
 
 
 def own_streams(**owners: Any) -> dict[str, Stream]:
-    """The streams among the attributes of objects, and of the sampler or dataset that each is a view of, by their paths."""
+    """Return the streams among the attributes of objects, and of the sampler or dataset that each wraps, by their
+    paths."""
     found, seen = {}, {id(stream.source) for stream in global_streams().values()}
     for name, owner in owners.items():
         for inner in range(8):
@@ -84,19 +89,19 @@ def marks(streams: dict[str, Stream]) -> dict[str, Any]:
 
 
 def go_to(streams: dict[str, Stream], wanted: dict[str, Any]) -> None:
-    """Take streams to their marks; those without one stay."""
+    """Set streams to their marks; streams without one are not changed."""
     for name, stream in streams.items():
         if name in wanted:
             stream.go_to(wanted[name])
 
 
 def moved(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """The marks of `before` that differ from those of `after`."""
+    """Return the marks of `before` that differ from those of `after`."""
     return {name: mark for name, mark in before.items() if not same(mark, after.get(name))}
 
 
 def same(one: Any, other: Any) -> bool:
-    """Are two marks equal?"""
+    """Return True if two marks are equal."""
     if isinstance(one, dict):
         return isinstance(other, dict) and one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, np.ndarray):
@@ -108,7 +113,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def packed(mark: Any, known: dict | None = None) -> Any:
-    """A mark as plain data. What is in `known` already is the same tensor again."""
+    """Convert a mark to plain data. Values in `known` reuse their tensors."""
     if isinstance(mark, np.ndarray):
         key = mark.dtype.name, mark.tobytes()
         known = {} if known is None else known
@@ -125,7 +130,7 @@ def packed(mark: Any, known: dict | None = None) -> Any:
 
 
 def unpacked(plain: Any) -> Any:
-    """The mark that `packed` made plain data of."""
+    """Undo `packed`."""
     if isinstance(plain, dict):
         if plain.keys() == {'dtype', 'bytes'}:
             return np.frombuffer(plain['bytes'].cpu().numpy().tobytes(), plain['dtype'])
@@ -136,7 +141,10 @@ def unpacked(plain: Any) -> Any:
 
 
 def marks_of(streams: dict[str, Stream], plain: Any) -> Any:
-    """The marks of plain data, each checked against its stream. ValueError names the stream that cannot go there; other names are passed over."""
+    """Convert plain data to marks, each checked against its stream.
+
+    ValueError names a stream that does not fit; unknown names are ignored.
+    """
     found = {}
     for name, value in plain.items():
         if name in streams:

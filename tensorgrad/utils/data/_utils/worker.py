@@ -1,7 +1,7 @@
-"""What runs in a worker process of a ``DataLoader``.
+"""Worker processes of a ``DataLoader``.
 
-A worker gets tasks from one pipe and writes a reply to each, in order, to another. Two threads keep the pipes moving: a
-receiver, so that the main process never waits when it sends a task, and a sender, so that the worker goes on to its
+A worker reads tasks from a pipe and writes a reply to each, in order, to another. Two threads serve the pipes: a
+receiver, so that the main process never blocks when it sends a task, and a sender, so that the worker proceeds to its
 next batch while the last one waits to be read.
 """
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .streams import global_streams, go_to, marks, moved, own_streams
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """Who a worker is: its number among how many, the seed of its generators, its copy of the dataset."""
+    """The identity of a worker: its number, the number of workers, the seed of its generators, its copy of the dataset."""
     id: int
     num_workers: int
     seed: int
@@ -38,7 +38,7 @@ _worker_info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """In a worker process, its ``id``, ``num_workers``, ``seed`` and ``dataset``; None in the main process.
+    """Return the ``id``, ``num_workers``, ``seed`` and ``dataset`` of a worker process; None in the main process.
 
     (PyTorch: ``torch.utils.data.get_worker_info``.)
 
@@ -51,7 +51,7 @@ def get_worker_info() -> WorkerInfo | None:
 
 @dataclass(frozen=True)
 class Job:
-    """What all workers of a loader are told at the start."""
+    """The settings that all workers of a loader receive at the start."""
     kind: int
     dataset: Any
     auto_collation: bool
@@ -65,8 +65,8 @@ class Job:
 
 @dataclass(frozen=True)
 class Plan:
-    """Where a worker begins that goes on for another one: its streams and its dataset's state before it starts the dataset, its streams after that, and whether
-    the dataset has come to its end."""
+    """The start of a worker that continues for another: its streams and its dataset's state before it starts the
+    dataset, its streams after that, and True if the dataset is exhausted."""
     start: Any
     dataset: Any
     streams: Any
@@ -75,9 +75,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class Task:
-    """Fetch the batch of an index. A new epoch starts the dataset anew, and makes tasks of earlier ones void.
+    """A request for the batch of an index. A new epoch restarts the dataset, and cancels tasks of earlier epochs.
 
-    With `followed`, a report comes along. A task that is `passed` over gets no reply; one that `asks` is for a report only.
+    `followed`: the reply has a report. `passed`: no reply, the task only advances the worker. `asks`: the reply has a
+    report only.
     """
     epoch: int
     index: Any
@@ -88,7 +89,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Reply:
-    """A batch, or what came instead: a Failure, or Exhausted."""
+    """A batch, or a Failure or Exhausted in its place."""
     epoch: int
     batch: Any
     report: Report | None = None
@@ -96,8 +97,8 @@ class Reply:
 
 @dataclass(frozen=True)
 class Report:
-    """Whether a worker drew random numbers; if it is followed, where its streams are (None: where they were), its dataset's state, and whether that has come to
-    its end."""
+    """The effects of a task: True if it drew random numbers; if followed, the worker's streams (None: unchanged),
+    its dataset's state, and True if the dataset is exhausted."""
     drew: bool
     followed: bool = False
     streams: Any = None
@@ -106,11 +107,11 @@ class Report:
 
 
 class Exhausted:
-    """This worker's part of an iterable dataset has come to its end."""
+    """Marks the end of this worker's part of an iterable dataset."""
 
 
 def run_worker(job: Job, number: int, tasks, replies, lane) -> None:
-    """The life of a worker; ``tasks`` and ``replies`` are ends of pipes."""
+    """Run a worker until the main process ends it; ``tasks`` and ``replies`` are ends of pipes."""
     try:
         inbox, outbox = Inbox(tasks), queue.SimpleQueue()
         threading.Thread(target=send, args=(outbox, replies, lane), daemon=True).start()
@@ -121,11 +122,11 @@ def run_worker(job: Job, number: int, tasks, replies, lane) -> None:
             else:
                 outbox.put(worker.reply(task))
     except KeyboardInterrupt:
-        pass  # the main process has got it as well
+        pass  # the main process receives Ctrl-C as well
 
 
 class Inbox:
-    """The tasks that are still of interest, received in the background, until the main process says None."""
+    """Iterates over tasks of the newest epoch, received by a thread, until the main process sends None."""
 
     def __init__(self, pipe) -> None:
         self._tasks: queue.SimpleQueue = queue.SimpleQueue()
@@ -139,7 +140,7 @@ class Inbox:
                 self._epoch = task.epoch
                 self._tasks.put(task)
         except (EOFError, OSError):
-            os._exit(1)  # the main process is gone, and nobody will miss what this one is doing
+            os._exit(1)  # the main process has ended: nobody needs this one
         self._stopped = True
         self._tasks.put(None)
 
@@ -154,11 +155,11 @@ def send(outbox: queue.SimpleQueue, pipe, lane) -> None:
         while True:
             write(pipe, outbox.get(), lane)
     except (EOFError, OSError):
-        pass  # nobody wants to read any more; the receiver learns why
+        pass  # the reader has closed the pipe; the receiver handles that
 
 
 class Worker:
-    """Fetches batches, whatever happens."""
+    """Fetches batches; turns errors into Failures."""
 
     def __init__(self, job: Job, number: int) -> None:
         self.job, self.number = job, number
@@ -169,7 +170,7 @@ class Worker:
         self.seeded = self.seen = marks(self.streams)
 
     def attempt(self, function: Callable, *args):
-        """The result of a call, or a Failure."""
+        """Return the result of a call, or a Failure if it raises."""
         try:
             return function(*args)
         except Exception:
@@ -178,7 +179,7 @@ class Worker:
     def set_up(self) -> None:
         global _worker_info
         job, number = self.job, self.number
-        tg.set_num_threads(1)  # the processors are taken by the other workers
+        tg.set_num_threads(1)  # the other workers use the other processors
         seed = job.base_seed + number
         random.seed(seed)
         tg.manual_seed(seed)
@@ -190,21 +191,21 @@ class Worker:
             job.init_fn(number)
 
     def reply(self, task: Task) -> list:
-        """The reply to a task, packed."""
+        """Return the packed reply to a task."""
         if task.asks:
             return pack(Reply(task.epoch, None, self.attempt(self.whereabouts)))
         batch = self.batch(task)
         report = self.attempt(self.report, task.followed) if self.new or task.followed else None
         self.new = False
         packed = self.attempt(pack, Reply(task.epoch, batch, report))
-        if isinstance(packed, Failure):  # something in the batch cannot be pickled, or the type of an exception
+        if isinstance(packed, Failure):  # the batch, or the type of an exception, cannot be pickled
             failure = batch if isinstance(batch, Failure) else packed
             failure.kind = RuntimeError
             packed = pack(Reply(task.epoch, failure))
         return packed
 
     def pass_over(self, task: Task) -> None:
-        """Do a task again that another worker has done, to be where it was."""
+        """Repeat a task that another worker has done, to reach its state."""
         self.batch(task)
 
     def batch(self, task: Task) -> Any:
@@ -237,7 +238,7 @@ class Worker:
             raise
 
     def report(self, followed: bool) -> Report:
-        """What a task has changed."""
+        """Return the effects of a task."""
         now = marks(self.streams)
         drew = bool(moved(self.seen, now))
         if not followed:
@@ -246,7 +247,7 @@ class Worker:
         return Report(drew, True, now if drew else None, self.dataset_state(), getattr(self.fetch, 'ended', False))
 
     def whereabouts(self) -> Report:
-        """Where the streams are, unless they have not moved since they were seeded."""
+        """Return a report with the streams, None if they have not advanced since they were seeded."""
         self.seen = marks(self.streams)
         drew = bool(moved(self.seeded, self.seen))
         return Report(drew, True, self.seen if drew else None, self.dataset_state())
