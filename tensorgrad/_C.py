@@ -15,7 +15,7 @@ _TensorMeta = type(TensorBase)
 
 
 def _log_api_usage_once(event: str) -> None:
-    """Nothing is logged."""
+    """Do nothing: no use of the API is logged."""
 
 
 class _nn:
@@ -37,19 +37,22 @@ globals().update(unsupported(_FILES, "torch", "torch.load and torch.save read an
 
 
 class Graph:
-    """The class of PyTorch's graphs of compiled functions: nothing here is one."""
+    """The class of PyTorch's graphs of compiled functions, for isinstance: it has no instances."""
 
 
 class Node:
-    """The class of the nodes of such graphs: nothing here is one."""
+    """The class of the nodes of such graphs, for isinstance: it has no instances."""
 
 
 class Value:
-    """The class of the values in such graphs: nothing here is one."""
+    """The class of the values in such graphs, for isinstance: it has no instances."""
 
 
 class DispatchKey(Enum):
-    """What PyTorch chooses kernels by. Here it is the device alone: the others are names that packages register by."""
+    """PyTorch's keys for choosing kernels.
+
+    Kernels are chosen by device alone here: packages only register under the other keys.
+    """
 
     Undefined, CPU, CUDA, Meta, AutogradCPU, AutogradCUDA, Autograd, AutocastCPU, AutocastCUDA, AutocastXPU, CompositeImplicitAutograd, \
         CompositeExplicitAutograd, Functionalize, Python, PythonDispatcher, BackendSelect, ADInplaceOrView = range(17)
@@ -67,7 +70,7 @@ class DispatchKeySet:
         return both
 
     def has(self, key: DispatchKey) -> bool:
-        """Whether a key is one of them."""
+        """Return True if the set contains the key."""
         return key in self.keys
 
 

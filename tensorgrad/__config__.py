@@ -1,4 +1,4 @@
-"""What this package was built from, under the name where programs ask PyTorch for it."""
+"""The versions of Python, NumPy and BLAS in use, under the name where programs ask PyTorch for its build."""
 
 
 def show() -> str:
@@ -19,7 +19,7 @@ def show() -> str:
 
 
 def show_config() -> None:
-    """Print what is in use.
+    """Print `show()`.
 
     >>> import tensorgrad as torch
     >>> torch.show_config()
@@ -30,6 +30,6 @@ def show_config() -> None:
 
 
 def parallel_info() -> str:
-    """How many threads compute. https://pytorch.org/docs → torch.__config__.parallel_info"""
+    """Describe how many threads compute. https://pytorch.org/docs → torch.__config__.parallel_info"""
     from .threads import get_num_interop_threads, get_num_threads
     return f"get_num_threads() : {get_num_threads()}\nget_num_interop_threads() : {get_num_interop_threads()}\n"

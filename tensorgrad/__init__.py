@@ -81,7 +81,7 @@ _ABOVE.update(constructed=_later("api.typed", "legacy_tensor"), render=_later("v
 
 
 def is_cuda_available() -> bool:
-    """Whether there is a CUDA device, or a simulated one."""
+    """Return True if there is a CUDA device, or a simulated one."""
     return _import_module(f"{__name__}.cuda").is_available()  # type: ignore[no-any-return]
 
 

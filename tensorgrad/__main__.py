@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> None:
     elif kind.startswith("-") and kind != "-":
         raise SystemExit(f"{USAGE}\n\nunknown option {kind}: options of Python come before -m tensorgrad")
     install_as_torch()
-    program = sys.modules["__main__"] = sys.modules["__mp_main__"] = ModuleType("__main__")      # the latter is what it is called in spawned processes
+    program = sys.modules["__main__"] = sys.modules["__mp_main__"] = ModuleType("__main__")      # spawned processes call the main module `__mp_main__`
     names = vars(program)
     names["__builtins__"] = __builtins__
     try:
@@ -102,7 +102,7 @@ def _hide_ours() -> None:
 
 
 def _without_ours(trace: Any) -> Any:
-    """A traceback less the frames that run the program, at its beginning, and those that look for what it imports, at its end."""
+    """Return the traceback without the first frames, which run the program, and the last, which search for imports."""
     frames = []
     while trace is not None:
         frames.append(trace)

@@ -1,7 +1,7 @@
 """`import torch` as another name of this package, for programs that are to run unchanged.
 
-`torch` is a module of its own, since its version is that of PyTorch's interface, and has all names of this package. Every module below it is the
-very module of this package: `torch.nn.functional is tensorgrad.nn.functional`.
+`torch` is a separate module with all names of this package, because its `__version__` is the version of PyTorch's interface. Modules
+below it are the modules of this package: `torch.nn.functional is tensorgrad.nn.functional`.
 """
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Loader:
 
 
 def own_name(name: str) -> str:
-    """What `torch.x` is called in this package."""
+    """Return the name of `torch.x` in this package."""
     top, _, rest = name.partition(".")
     return name if top not in ("torch", PACKAGE) else f"{PACKAGE}.{ELSEWHERE.get(rest, rest)}" if rest else PACKAGE
 
@@ -94,12 +94,15 @@ class Finder:
         return spec
 
     def find_distributions(self, context: Any) -> list[Any]:
-        """What importlib.metadata tells of the package `torch`."""
+        """Return the distribution that `importlib.metadata` reports for the package `torch`."""
         return [_distribution()] if context.name in (None, "torch") else []
 
 
 class Afterword:
-    """Last on sys.meta_path: `from torch.nn import X`, where there is no X, finds what PyTorch has in a module X, or fails with a hint."""
+    """The last finder on sys.meta_path: resolves PyTorch's modules that have no file here, or raises a hint.
+
+    An example is `from torch.nn import X`, where X is a module in PyTorch.
+    """
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if name.startswith(f"{PACKAGE}."):
@@ -114,7 +117,10 @@ class Afterword:
 
 
 def _explain(name: str) -> None:
-    """ImportError with a hint if a program imports the name. Nothing if it asks whether there is such a module: the frames tell one from the other."""
+    """Raise ImportError with a hint if a program imports the name.
+
+    Do nothing if a program only asks whether there is such a module: the frames tell one from the other.
+    """
     frame: Any = sys._getframe(2)
     while frame is not None and frame.f_code.co_name in IMPORTING and "importlib" in frame.f_code.co_filename:
         frame = frame.f_back
@@ -145,7 +151,7 @@ def _distribution() -> Any:
 
 
 class Installed:
-    """Sent to child processes before what they are to run: it makes `torch` this package there, too."""
+    """An object pickled to child processes ahead of their work: loading it makes `torch` this package there, too."""
 
     def __reduce__(self) -> Any:
         return exec, (f"import sys; sys.path[:] = {sys.path!r}\nimport {PACKAGE}\n{PACKAGE}.install_as_torch()",)

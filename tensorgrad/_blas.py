@@ -1,8 +1,8 @@
-"""The OpenBLAS that came with NumPy: the way to it, and how long its threads look out for work after their last.
+"""The OpenBLAS that came with NumPy: access to it, and how long its idle threads busy-wait for work.
 
-By default they do so for 30 ms and more and hold a processor that other threads compute on: two threads of ours are no faster than one meanwhile. With
-OPENBLAS_THREAD_TIMEOUT at 23 or less they sleep after one or two milliseconds. OpenBLAS reads the variable when NumPy loads it: where this package is the
-first to import NumPy, and the program has not set the variable, it is 22 for that moment. A BLAS that is loaded already is left as it is.
+By default they do so for 30 ms and more, and keep processors busy: two threads of ours are no faster than one meanwhile. With
+OPENBLAS_THREAD_TIMEOUT at 23 or less they sleep after one or two milliseconds. OpenBLAS reads the variable when NumPy loads it: if this
+package is the first to import NumPy, and the program has not set the variable, we set it to 22 during that import.
 """
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from functools import cache
 from typing import Any, NamedTuple
 
 PREFIXES, SUFFIXES = ("scipy_openblas", "openblas"), ("64_", "", "_64")
-TIMEOUT = "OPENBLAS_THREAD_TIMEOUT"     # its threads look out for work for 2 to this power cycles
+TIMEOUT = "OPENBLAS_THREAD_TIMEOUT"     # its idle threads busy-wait for 2 to this power cycles
 WATCH = "22"
-SHORT = 23                              # up to this, they are no hindrance
+SHORT = 23                              # up to this, busy-waiting costs us nothing measurable
 
 
 def _load_numpy() -> bool:
-    """Import NumPy; whether threads of its BLAS will look out for work for long."""
+    """Import NumPy, and return True if idle threads of its BLAS will busy-wait for long."""
     wanted = os.environ.get(TIMEOUT)
     if wanted is None and "numpy" not in sys.modules:
         os.environ[TIMEOUT] = WATCH
@@ -35,7 +35,7 @@ _watches_long = _load_numpy()
 
 
 def _settle() -> None:
-    """Have OpenBLAS take the memory that it works in now, a range of addresses: later, where there is none, it would end the process."""
+    """Make OpenBLAS reserve its working memory now: later, without free addresses, it would end the process."""
     from numpy.linalg import solve
     solve([[1.0]], [1.0])
 
@@ -84,7 +84,7 @@ def blas_name() -> str:
 
 
 def addresses() -> tuple[int, int]:
-    """Where its functions are that set, and tell, how many threads it has; (0, 0) without it."""
+    """Return the addresses of OpenBLAS's functions that set and get its number of threads; (0, 0) without it."""
     if (blas := open_blas()) is None:
         return 0, 0
     import ctypes
@@ -93,5 +93,5 @@ def addresses() -> tuple[int, int]:
 
 
 def watches_long() -> bool:
-    """Tell whether its threads look out for work for long."""
+    """Return True if OpenBLAS's threads busy-wait for long after their last work."""
     return _watches_long and open_blas() is not None

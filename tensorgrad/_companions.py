@@ -33,7 +33,7 @@ BELOW = {"torchx": ("layers", "nn", "utils", "device", "distributed"), "pytorch_
 
 
 class Gathered(ModuleType):
-    """A module with the names of several of this package; those of modules below it are imported when they are asked for."""
+    """A module with the names of several modules of this package; submodules are imported on first access."""
 
     def __getattr__(self, name: str) -> Any:
         if name in BELOW.get(self.__name__, ()):
@@ -81,7 +81,7 @@ class Companions:
         return None if own is None else ModuleSpec(name, Loader(), origin=own.origin, is_package=True)      # type: ignore[arg-type]
 
     def stands_in(self, top: str, below: bool) -> bool:
-        """Tell whether the package is one of this package's: there is none that is installed."""
+        """Return True if the name is a package that this one replaces, and no such package is installed."""
         if below:
             return is_ours(sys.modules.get(top))
         others = (finder for finder in sys.meta_path if type(finder).__module__.partition(".")[0] != PACKAGE and hasattr(finder, "find_spec"))
@@ -89,7 +89,7 @@ class Companions:
 
 
 def is_ours(module: Any) -> bool:
-    """Tell whether a module is one of this package, under whichever name."""
+    """Return True if the module belongs to this package, under either name."""
     return isinstance(module, Gathered) or getattr(module, "__name__", "").partition(".")[0] == PACKAGE
 
 

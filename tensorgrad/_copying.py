@@ -1,4 +1,4 @@
-"""Copies of tensors, and their way through pickle and to other libraries: what shares memory goes on sharing it in a deep copy; strides stay."""
+"""Copies of tensors, pickling, and exchange with other libraries. A deep copy keeps strides, and which tensors share memory."""
 from __future__ import annotations
 
 import copy
@@ -35,7 +35,7 @@ def warn_if_has_hooks(tensor: Any) -> None:
 
 
 def shallow(tensor: Any) -> Any:
-    """Another tensor in the same memory."""
+    """Return another tensor that shares the memory."""
     storage = tensor._storage
     if storage.memory is None:
         storage.memory = tensor.array
@@ -43,7 +43,7 @@ def shallow(tensor: Any) -> Any:
 
 
 def deep(tensor: Any, memo: dict[int, Any]) -> Any:
-    """A copy of a leaf in memory of its own, together with its gradient and attributes."""
+    """Return a copy of a leaf with its own memory, gradient and attributes."""
     if id(tensor) in memo:
         return memo[id(tensor)]
     if not tensor.is_leaf:
@@ -73,7 +73,7 @@ def _copied_memory(tensor: Any, memo: dict[int, Any]) -> tuple[Any, Any]:
 
 
 def reduced(tensor: Any) -> Any:
-    """What pickle writes: the values on the host, in the order in which they lie in memory."""
+    """Return what pickle writes for a tensor: its values on the host, ordered by their strides."""
     attributes = {name: value for name, value in tensor.__dict__.items() if name != "_hooks_at_rest"}
     host = type(tensor._storage).host(tensor.detach().array)
     axes = tuple(sorted(range(host.ndim), key=lambda i: -host.strides[i]))

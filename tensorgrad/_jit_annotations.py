@@ -8,7 +8,7 @@ class _BroadcastingList:
     """`BroadcastingList2[int]`: a list, or one value for all of it."""
 
     def __getitem__(self, kind: Any) -> None:
-        """Nothing reads what is annotated so."""
+        """Return the annotation unread."""
 
 
 BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = _BroadcastingList()

@@ -46,7 +46,7 @@ COUNTED = frozenset(" ".join((FLAGS, INTEGERS, LISTS, NUMBERS)).split())
 
 
 def places(function: Any) -> tuple[tuple[int, frozenset[type]], ...]:
-    """Where a function takes flags and counts by position, and the usual types there."""
+    """Return the positions at which a function takes flags and counts, with the usual types there."""
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
     code = function.__code__
@@ -56,7 +56,7 @@ def places(function: Any) -> tuple[tuple[int, frozenset[type]], ...]:
 
 
 def odd(args: Any, kwargs: Any, places: Any) -> bool:
-    """Whether an argument has a type that PyTorch's parser should be asked about."""
+    """Return True if an argument has an unusual type, so that the parser of PyTorch's signatures must check it."""
     for place, usual in places:
         if place < len(args) and type(args[place]) not in usual:
             return True

@@ -19,7 +19,7 @@ def _newest(folder: str) -> float:
 
 
 def _setting(name: str, *values: str) -> str:
-    """What a variable of the environment says: one of these, or nothing."""
+    """Return an environment variable's value, which must be one of `values` or empty. Raises ImportError for others."""
     if (found := os.environ.get(name, "")) not in ("", *values):
         raise ImportError(f"{name} is {found!r}: it may be {', '.join(map(repr, values))} or nothing")
     return found
@@ -27,7 +27,7 @@ def _setting(name: str, *values: str) -> str:
 
 _setting("TENSORGRAD_INSTRUCTIONS", "AVX-512", "AVX2", "baseline")           # read by native/module.c
 try:
-    if os.environ.get("TENSORGRAD_PURE", "0") not in ("", "0") or "free-threading" in sys.version:     # its objects are laid out in another way
+    if os.environ.get("TENSORGRAD_PURE", "0") not in ("", "0") or "free-threading" in sys.version:     # its objects have another memory layout
         raise ImportError
     _compiled = import_module("._compiled", __package__)
     if not os.path.isdir(SOURCE) or os.stat(_compiled.__file__).st_mtime >= _newest(SOURCE):

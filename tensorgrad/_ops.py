@@ -1,6 +1,6 @@
 """torch.ops, as programs see it where torch is this package: operators by `namespace.name`.
 
-`aten` has this package's functions; all else is what programs register with torch.library.
+`aten` has this package's functions; the other namespaces have the operators that programs register with torch.library.
 """
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ OPERATORS: dict[str, Operator] = {}
 
 
 class Operator:
-    """An operator and what is registered for it. Kernels of a device, and of 'CompositeExplicitAutograd', have the gradients that are registered."""
+    """An operator and its registered kernels.
+
+    Registered gradients apply to kernels of a device and of 'CompositeExplicitAutograd'.
+    """
 
     def __init__(self, name: str, schema: str | None = None, function: Callable[..., Any] | None = None) -> None:
         self.name, self.schema, self.function = name, schema, function
@@ -26,7 +29,9 @@ class Operator:
 
     @property
     def defined(self) -> bool:
-        """Whether there is more of it than what other libraries add to it: a library that defines it may not be loaded."""
+        """True if the operator has a schema, or kernels for more than autograd and meta tensors.
+
+        A library may add these two to another library's operator, which need not be loaded."""
         return self.schema is not None or any(not key.startswith(("Auto", "Meta")) for key in self.kernels)
 
     @property
@@ -97,7 +102,7 @@ class Overloads:
 
 
 def _aten(name: str) -> Any:
-    """The function that `aten` calls by this name: one of the namespace itself, of nn.functional, or a method in place."""
+    """Return the function of this name for `aten`: from the namespace, nn.functional, or the in-place methods."""
     from .nn import functional
     namespace, _, rest = name.partition("_")
     found = FUNCTIONS.get(name) or getattr(functional, name, None)

@@ -19,20 +19,20 @@ from .storage.exhausted import beyond, check_error
 
 
 class State(threading.local):
-    """What is asked in this thread: the classes of arguments, and the modes that are on, the innermost last."""
+    """The overrides that are active in this thread: classes of arguments, and modes, the innermost last."""
 
     classes = True
     modes: tuple[Any, ...] = ()
 
 
 state = State()
-ASKING: list[Any] = []      # not empty if functions ask before they begin
+ASKING: list[Any] = []      # not empty if functions ask for overrides before they run
 ARMED: list[Any] = []       # [Tensor], once something overrides its methods: these ask, too
-LASTING: list[bool] = []    # not empty if that goes on for as long as the program
-NODES: set[type] = set()    # classes of what stands for a value while a graph is built: modules and functions that meet it become part of the graph
-CONTAINERS: set[type] = set()       # the same, and what may hold one
+LASTING: list[bool] = []    # not empty if ARMED is to last until the program ends
+NODES: set[type] = set()    # classes of placeholders for values: modules and functions that are called with one become part of the graph being built
+CONTAINERS: set[type] = set()       # NODES, and the classes of containers that may hold a node
 
-# Not asked about: how objects are made and looked at.
+# Attributes that are never overridden: those that make and inspect objects.
 NEVER = frozenset("__class__ __class_getitem__ __delattr__ __dict__ __dir__ __doc__ __getattribute__ __hash__ __init__ __init_subclass__ __iter__ __module__ "
                   "__new__ __setattr__ __slots__ __subclasshook__ __torch_function__ _make_subclass as_subclass new new_empty new_empty_strided new_full "
                   "new_ones new_tensor new_zeros stride unflatten".split())
@@ -73,7 +73,7 @@ def disabled(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
 
 
 def overriding(args: Any) -> list[Any]:
-    """One argument of each class that overrides functions: from left to right, subclasses before their bases."""
+    """Return one argument per class that overrides functions: from left to right, subclasses before their bases."""
     found: list[Any] = []
     for a in args:
         kind = type(a)
@@ -91,7 +91,7 @@ ORDINARY = {int, float, bool, str, complex, type(None)}
 
 
 def answer_of_method(name: str, args: Any, kwargs: Any) -> Any:
-    """What a class of the arguments answers for a method of Tensor that could make nothing of them; NotImplemented if none does."""
+    """Ask the overriding classes among the arguments for a method that failed; NotImplemented if none answers."""
     found = overriding((*args, *kwargs.values())) if state.classes and not ARMED else []
     if not found:
         return NotImplemented
@@ -129,7 +129,7 @@ def _place(found: list[Any], value: Any) -> None:
 
 
 def ask(function: Any, found: list[Any], args: Any, kwargs: Any) -> Any:
-    """What the innermost mode, or else the first class that knows, answers in the function's place."""
+    """Call the innermost mode, or else each overriding class in turn, until the result is not NotImplemented."""
     types = tuple(type(a) for a in found)
     if modes := state.modes:
         state.modes = modes[:-1]
@@ -167,7 +167,7 @@ def overridable(function: Any, namespace: str, name: str) -> Any:
     A class that is no subclass of Tensor is noticed when the function first fails to make anything of it.
     """
     classes = name not in OF_ANYTHING
-    bare = getattr(function, "bare", function)      # what calls without keywords come down to
+    bare = getattr(function, "bare", function)      # calls without keywords skip the wrapper
     counted: Any = None         # looked up at the first call: at import there are a thousand functions
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -199,7 +199,7 @@ def overridable(function: Any, namespace: str, name: str) -> Any:
 
 
 class Wording:
-    """How the error of a function is put in PyTorch's words. The API, which knows the signatures, registers it."""
+    """A hook that puts errors of functions in PyTorch's words. The API, which knows the signatures, registers it."""
 
     def __init__(self) -> None:
         self.instead: Callable[..., Any] = lambda error, function, namespace, name, args, kwargs: None
@@ -214,7 +214,7 @@ wording = Wording()
 
 
 def instead(error: Exception | None, function: Any, namespace: str, name: str, args: Any, kwargs: Any) -> Any:
-    """What comes in place of a function's error, if PyTorch says something else of the call."""
+    """Return the result or error that replaces a function's error where PyTorch's differs; None to keep the error."""
     if not beyond(error) and check_error(error, name):
         return None
     better = wording.instead(error, function, namespace, name, args, kwargs)

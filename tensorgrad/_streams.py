@@ -128,14 +128,15 @@ def sincos_single(x: Array) -> tuple[Array, Array]:
 
 
 def box_muller_single(u1: Array, u2: Array) -> tuple[Array, Array]:
-    """Two float32 normals, √(-2 ln u1) cos 2πu2 and the same with sin, from float32 uniforms (0 < u1 <= 1)."""
+    """Return two float32 normals, √(-2 ln u1) cos 2πu2 and √(-2 ln u1) sin 2πu2, from float32 uniforms (0 < u1 <= 1)."""
     radius = np.sqrt((-2.0 * log_single(u1)).astype(np.float32))
     sin, cos = sincos_single((u2 * np.float32(TWO_PI)).astype(np.float64))
     return cos * radius, sin * radius
 
 
 def box_muller(u1: Array, u2: Array, log: str = "log") -> tuple[Array, Array]:
-    """The same in double precision; `log="log1p"` takes 1 - u1 for u1."""
+    """Return two float64 normals, see `box_muller_single`; `log="log1p"` takes 1 - u1 for u1.
+    """
     radius = np.sqrt(-2.0 * libm(log, u1 if log == "log" else -u1))
     angle = 2.0 * math.pi * u2
     return radius * libm("cos", angle), radius * libm("sin", angle)
@@ -164,12 +165,12 @@ def scaled_single(z: Array, std: float, mean: float) -> Array:
 
 
 def poisson(rate: float, uniform: Draw) -> float:
-    """One Poisson number: products of uniforms for a small rate, else Hörmann's transformed rejection (PTRS)."""
+    """Draw a Poisson number: by products of uniforms for a small rate, else Hörmann's transformed rejection (PTRS)."""
     if not rate >= 0:
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     if rate == 0:
         return 0.0
-    if rate > 1e18:         # no integer holds what comes of it
+    if rate > 1e18:         # no integer holds a result so large
         return -2.0**63
     if rate < 10:
         return poisson_product(rate, uniform)
@@ -200,7 +201,7 @@ def poisson_product(rate: float, uniform: Draw) -> float:
 
 
 def binomial(count: float, p: float, uniform: Draw) -> float:
-    """One binomial number: sums of geometric ones where few successes are expected, else rejection (BTRS)."""
+    """Draw a binomial number: by sums of geometric ones where few successes are expected, else by rejection (BTRS)."""
     if count <= 0 or p <= 0:
         return 0.0
     if p >= 1:
@@ -248,7 +249,7 @@ STIRLING = (0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.020790
 
 
 def stirling_tail(k: float) -> float:
-    """What Stirling's formula leaves of ln k!."""
+    """Return ln k! minus Stirling's approximation, (k + ½) ln(k + 1) − (k + 1) + ½ ln 2π."""
     if k < len(STIRLING):
         return STIRLING[int(k)]
     square = (k + 1) * (k + 1)
@@ -259,7 +260,7 @@ THIRD, SQUEEZE = singles(1 / 3, 0.0331)  # PyTorch writes them with an f
 
 
 def gamma(alpha: Any, uniform: Draw, normal: Draw) -> float:
-    """One standard gamma number (Marsaglia and Tsang); `alpha` is a NumPy scalar, whose precision counts."""
+    """Draw a standard gamma number (Marsaglia and Tsang); `alpha` is a NumPy scalar, whose precision counts."""
     scale, one = 1.0, alpha.dtype.type(1)
     if alpha < 1:
         if alpha == 0:
@@ -281,7 +282,7 @@ def gamma(alpha: Any, uniform: Draw, normal: Draw) -> float:
 
 def fill(shape: Any, dtype: Any, draw: Callable[[int], Array],
          formula: Callable[[Array], Array] | None = None) -> Array:
-    """An array of raw draws, or of what the formula makes of them, a chunk at a time."""
+    """Fill an array with raw draws, or with `formula` of them, a chunk at a time."""
     out = np.empty(shape, dtype)
     flat = out.reshape(-1)
     for start in range(0, flat.size, CHUNK):
@@ -292,7 +293,7 @@ def fill(shape: Any, dtype: Any, draw: Callable[[int], Array],
 
 
 def cast(values: Array, dtype: np.dtype[Any]) -> Array:
-    """To the dtype as C++ casts: from double to the 16 bit floats by way of single precision."""
+    """Cast to a dtype as C++ does: from double to 16-bit floats through single precision."""
     if values.dtype == dtype:
         return values
     with np.errstate(over="ignore"):
@@ -315,7 +316,7 @@ def paired(parts: Array, dtype: np.dtype[Any]) -> Array:
 
 
 class Type(NamedTuple):
-    """What the checks need to know of a dtype."""
+    """A dtype's names and limits, for the checks of arguments."""
     name: str  # PyTorch's
     c_name: str
     digits: int = 0  # of the significand
@@ -337,7 +338,7 @@ NAMED = {
 
 
 class _Types(dict[Any, Type]):
-    """Types by NumPy dtype, whose names are slow to find."""
+    """A cache of `Type` by NumPy dtype: the name of a dtype is slow to look up."""
 
     def __missing__(self, dtype: Any) -> Type:
         self[dtype] = found = NAMED[dtype.name]

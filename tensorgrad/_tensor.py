@@ -25,7 +25,7 @@ ABOVE: dict[str, Callable[..., Any]] = {}       # functions of higher modules th
 
 
 def _place(dim: Any, ndim: int, name: str) -> int:
-    """The number of an axis; PyTorch's errors for what is none."""
+    """Return the number of an axis. Raises PyTorch's errors for values that are no axis."""
     if isinstance(dim, bool) or not hasattr(dim, "__index__") or getattr(dim, "ndim", 0):
         raise TypeError(f"{name}(): argument 'dim' (position 1) must be int, not {type(dim).__name__}")
     place = index(dim)
@@ -56,7 +56,7 @@ class Tensor(TensorBase):
         return made if cls is Tensor else cls._make_subclass(cls, made)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Nothing is left to do: `__new__` made the tensor."""
+        """Do nothing: `__new__` made the tensor."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -65,12 +65,12 @@ class Tensor(TensorBase):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """What a subclass answers to functions of its instances: the same, with results of the subclass. Subclasses override it."""
+        """Call `func` and convert its results to the subclass. Subclasses override it."""
         return _overriding.answer(cls, func, types, args, kwargs)
 
     @staticmethod
     def _make_subclass(cls: Any, data: Any, require_grad: bool = False) -> Any:
-        """A tensor of class `cls` in the memory of `data`, with a history of its own."""
+        """Return a leaf of class `cls` that shares the memory of `data`."""
         out = new(cls)
         out.array, out._storage, out._node, out._grad, out.origin = data.array, type(data._storage)(), None, None, None
         out._storage.memory = data._storage.memory
@@ -81,7 +81,7 @@ class Tensor(TensorBase):
         return out
 
     def as_subclass(self, cls: Any) -> Any:
-        """This tensor as an instance of a subclass, its history kept."""
+        """Return the tensor as an instance of a subclass, with its history."""
         out = new(cls)
         out.array, out._storage, out._node, out._grad, out.origin = self.array, self._storage, node_of(self), None, None
         return out
@@ -143,19 +143,19 @@ class Tensor(TensorBase):
         return -1 if self.device.type == "cpu" else self.device.index or 0
 
     def is_floating_point(self) -> bool:
-        """Whether the dtype is one of the floating point ones."""
+        """Return True if the dtype is a floating point dtype."""
         return self.dtype.is_floating_point
 
     def is_complex(self) -> bool:
-        """Whether the dtype is complex."""
+        """Return True if the dtype is complex."""
         return self.dtype.is_complex
 
     def is_signed(self) -> bool:
-        """Whether the dtype has negative numbers."""
+        """Return True if the dtype has negative numbers."""
         return self.dtype.is_signed
 
     def is_inference(self) -> bool:
-        """Whether it was made in inference mode."""
+        """Return True if the tensor was made in inference mode."""
         return self._storage.inference  # type: ignore[no-any-return]
 
     # ── memory ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -167,7 +167,7 @@ class Tensor(TensorBase):
         return strides if dim is None else strides[_place(dim, array.ndim, "stride")]
 
     def storage_offset(self) -> int:
-        """Where the first element lies in the storage, in elements."""
+        """Return the offset of the first element in the storage, in elements."""
         memory = self._storage.memory
         return 0 if memory is None or not memory.size else (address(self.array) - address(memory)) // self.array.itemsize
 
@@ -177,7 +177,7 @@ class Tensor(TensorBase):
         return address(self.array) if self.array.size else 0
 
     def is_contiguous(self, memory_format: Any = dtypes.contiguous_format) -> bool:
-        """Whether the elements lie in memory in the order of their indices."""
+        """Return True if the elements are contiguous in the order of their indices, or in that of `memory_format`."""
         if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
             moved = self.array.transpose(0, *range(2, self.array.ndim), 1)
             return bool(moved.flags.c_contiguous)
@@ -198,7 +198,7 @@ class Tensor(TensorBase):
 
     @property
     def data(self) -> Any:
-        """The same memory, without history and with a version counter of its own: writes to it go unnoticed."""
+        """A leaf that shares the memory but not the version counter: writes to it go unnoticed by autograd."""
         return _alias(self, shared=False)
 
     @data.setter
@@ -221,7 +221,7 @@ class Tensor(TensorBase):
                 self._node.hooks = leaf.hooks
 
     def detach(self) -> Any:
-        """The same memory, without history. https://pytorch.org/docs → torch.Tensor.detach"""
+        """Return a leaf that shares the memory, without history. https://pytorch.org/docs → torch.Tensor.detach"""
         return _alias(self, shared=True)
 
     def detach_(self) -> Any:
@@ -507,7 +507,7 @@ def _number(tensor: Any, target: str) -> Any:
 
 
 def _check_gradient(tensor: Any, value: Any) -> None:
-    """Raise PyTorch's error for what cannot be the .grad of a tensor."""
+    """Raise PyTorch's error for a value that cannot be the .grad of a tensor."""
     if not isinstance(value, TensorBase):
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
     if value is tensor:
@@ -533,7 +533,7 @@ def _check_memory(tensor: Any) -> None:
 
 
 def _batch_repr(tensor: Any) -> str:
-    """What vmap hides, with the batch in front."""
+    """Return the repr of a tensor inside vmap: the hidden batch, with its axis in front."""
     from .interpret.batching import shown
     depth = type(tensor._storage).rank
     inside = repr(shown(tensor.detach(), 0, depth, tensor.array.hidden[-1])).replace("\n", "\n    ")
@@ -541,7 +541,7 @@ def _batch_repr(tensor: Any) -> str:
 
 
 def _shown(tensor: Any) -> Any:
-    """What printing shows of the values, on the host."""
+    """Return the part of the values that printing shows, on the host."""
     array = _printing.shown(tensor.array)
     host = type(tensor._storage).host(array)
     return host.astype(np.float32) if host.dtype.kind == "V" else host

@@ -1,4 +1,4 @@
-"""The parts of printing that packages with tensors of their own use, under PyTorch's names."""
+"""Helpers for printing that packages with their own tensor classes use, under PyTorch's names."""
 from __future__ import annotations
 
 from typing import Any
@@ -17,7 +17,7 @@ def _tensor_str(self: Any, indent: int) -> str:
 
 
 def _add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newline: bool = False) -> str:
-    """The text, what is to stand behind it, and a bracket."""
+    """Append suffixes and a closing bracket to a tensor's text."""
     if force_newline and suffixes:
         tensor_str, suffixes = f"{tensor_str},\n{' ' * indent}{suffixes[0]}", suffixes[1:]
     return _printing._with_suffixes(tensor_str, suffixes, indent)

@@ -1,4 +1,4 @@
-"""Names of PyTorch that are there to be imported, and say what is missing when they are called."""
+"""Names of PyTorch that can be imported, and raise an error that says what is missing when they are called."""
 from __future__ import annotations
 
 from typing import Any

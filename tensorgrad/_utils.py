@@ -1,4 +1,4 @@
-"""What pickles and packages import from torch._utils."""
+"""Functions and classes that pickles and packages import from torch._utils."""
 from .nn.parallel._errors import ExceptionWrapper, KeyErrorMessage
 from .nn.parameter import _rebuild_parameter, _rebuild_parameter_with_state
 from .serialization._rebuild import _tensor as _rebuild_tensor
@@ -10,7 +10,7 @@ __all__ = ["ExceptionWrapper", "KeyErrorMessage", "_flatten_dense_tensors", "_re
 
 
 def _flatten_dense_tensors(tensors):
-    """One vector of all elements."""
+    """Concatenate all elements to one vector."""
     from .api import FUNCTIONS
     return FUNCTIONS["cat"]([t.contiguous().view(-1) for t in tensors], dim=0)
 

@@ -15,7 +15,7 @@ WARNED = Warned()
 
 
 def warn(message: str) -> None:
-    """A warning, once in a process as PyTorch gives it, that names the program's line, however many of ours lie between."""
+    """Warn once per process, as PyTorch does, and name the program's line, whatever frames of ours are in between."""
     if message in WARNED and not WARNED.always:
         return
     WARNED.add(message)

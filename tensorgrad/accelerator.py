@@ -1,4 +1,4 @@
-"""The devices other than the CPU, whatever they are: here, CUDA's. https://pytorch.org/docs/stable/accelerator.html
+"""The accelerator, if there is one: here, CUDA devices. https://pytorch.org/docs/stable/accelerator.html
 
 >>> import tensorgrad as torch
 >>> device = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else torch.device("cpu")
@@ -12,12 +12,12 @@ from .device import device as Device
 
 
 def is_available() -> bool:
-    """Whether there is one. https://pytorch.org/docs → torch.accelerator.is_available"""
+    """Return True if there is a CUDA device. https://pytorch.org/docs → torch.accelerator.is_available"""
     return cuda.is_available()
 
 
 def device_count() -> int:
-    """How many there are. https://pytorch.org/docs → torch.accelerator.device_count"""
+    """Return the number of CUDA devices. https://pytorch.org/docs → torch.accelerator.device_count"""
     return cuda.device_count()
 
 
@@ -48,7 +48,7 @@ globals().update({name: _needing_one(name, function) for name, function in _FUNC
 
 
 class device_index(cuda.device):
-    """'cuda' stands for this device inside the block. https://pytorch.org/docs → torch.accelerator.device_index"""
+    """Make 'cuda' mean this device inside a `with` block. https://pytorch.org/docs → torch.accelerator.device_index"""
 
     __init__ = _needing_one("device_index", cuda.device.__init__)
 

@@ -23,7 +23,10 @@ from ._native import native
 
 
 def _current() -> Callable[[], int] | None:
-    """A function that says which processor this thread is on, where threads can be told where to run, and there is no other pool."""
+    """Return a function that returns this thread's processor.
+
+    None where affinity cannot be set, and where the native pool moves its threads itself.
+    """
     if native is not None or not hasattr(os, "sched_setaffinity"):
         return None
     try:
@@ -37,11 +40,14 @@ current = _current()
 
 
 class Helpers:
-    """Threads that help: `count` says how many there are, None if they cannot be told now, and `move` tells them on which processors to run."""
+    """Helper threads.
+
+    `count()` is their number, None if they cannot be moved now; `move(count, places)` sets their processors.
+    """
 
     def __init__(self, count: Callable[[], int | None], move: Callable[[int, set[int]], None]) -> None:
         self.count, self.move = count, move
-        self.told: Any = None           # the processor that they keep off, and the number of threads that was wanted then; None: to be told anew
+        self.told: Any = None           # the processor to keep off and the wanted number of threads, at the last move; None: move again
 
     def keep_off(self) -> None:
         """Let them run on any processor but the one that this thread is on."""
@@ -49,28 +55,28 @@ class Helpers:
             return
         allowed = os.sched_getaffinity(0)
         others = allowed - {now[0]}
-        self.told = now                 # before they are: one that comes meanwhile has it forgotten
+        self.told = now                 # set before the move: a thread that registers meanwhile resets it to None
         self.move(count, others if len(others) >= count else allowed)
 
 
-numbers: list[int] = []             # the system's, of our threads
+numbers: list[int] = []             # native ids of our threads
 
 
 def _move_ours(count: int, places: set[int]) -> None:
     for number in numbers:
-        with suppress(OSError):     # it is no more
+        with suppress(OSError):     # the thread has ended
             os.sched_setaffinity(number, places)
 
 
 def help_others() -> None:
-    """This thread is one of ours that help."""
+    """Register the calling thread as a helper."""
     numbers.append(threading.get_native_id())
     ours.told = None
 
 
 @cache
 def _functions() -> tuple[Any, Any] | None:
-    """What starts OpenBLAS's threads, unless they are there, and what tells one of them where to run."""
+    """Return OpenBLAS's functions that start its threads, if needed, and set one thread's affinity; or None."""
     if (blas := open_blas()) is None or sys.byteorder != "little":
         return None
     import ctypes

@@ -10,7 +10,7 @@ __all__ = ["allow_in_graph", "assume_constant_result", "compile", "cudagraph_mar
 
 def compile(model: Any = None, *, fullgraph: bool = False, dynamic: Any = None, backend: Any = None, mode: Any = None, options: Any = None,  # noqa: A001
             name: str | None = None, disable: bool = False, **others: Any) -> Any:
-    """The function or module itself; without one, a decorator that gives it back. https://pytorch.org/docs → torch.compile
+    """Return the function or module itself, or a decorator that does. https://pytorch.org/docs → torch.compile
 
     >>> import tensorgrad as torch
     >>> @torch.compile(mode="reduce-overhead")
@@ -36,7 +36,7 @@ BACKENDS = frozenset("aot_eager aot_eager_decomp_partition aot_eager_default_par
 
 
 def _itself(fn: Any, *args: Any, **kwargs: Any) -> Any:
-    """What it is given."""
+    """Return `fn`."""
     return fn
 
 
@@ -54,11 +54,14 @@ def substitute_in_graph(original_fn: Any, **kwargs: Any) -> Callable[[Any], Any]
 
 
 def reset() -> None:
-    """Forget what was compiled: nothing."""
+    """Do nothing: there is no compiled code to drop."""
 
 
 class set_stance:
-    """How compiled functions behave, in a `with` block or from now on: there are none. https://pytorch.org/docs → torch.compiler.set_stance"""
+    """Accept a stance for compiled functions, in a `with` block or from now on: it has no effect.
+
+    https://pytorch.org/docs → torch.compiler.set_stance
+    """
 
     def __init__(self, stance: str = "default", **options: Any) -> None:
         self.stance = stance
@@ -88,7 +91,7 @@ def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
 
 
 def is_compiling() -> bool:
-    """Whether this is being compiled: never. https://pytorch.org/docs → torch.compiler.is_compiling"""
+    """Return False: nothing is compiled. https://pytorch.org/docs → torch.compiler.is_compiling"""
     return False
 
 

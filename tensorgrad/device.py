@@ -4,7 +4,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-KINDS = {"cpu", "cuda", "meta"}  # a Storage subclass with a device name of its own adds to these
+KINDS = {"cpu", "cuda", "meta"}  # Storage subclasses add the names of their devices
 ACCEPTED = ("cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, "
             "hpu, mtia, privateuseone")
 
@@ -19,7 +19,7 @@ _global_default: list[device] = []
 
 
 class device:
-    """Where a tensor lives; equal to its own spelling. As a context manager, where new tensors are made.
+    """The device of a tensor, which equals its spelling. As a context manager, the device of new tensors.
 
     >>> import tensorgrad as torch
     >>> torch.device('cuda', 1), torch.device('cpu') == 'cpu'
@@ -106,5 +106,5 @@ _Device = device
 
 
 def set_default_device(device: Any) -> None:
-    """Choose the device that new tensors are made on; None stands for the CPU."""
+    """Choose the device that new tensors are made on; None means the CPU."""
     _global_default[:] = [] if device is None else [_Device(device)]

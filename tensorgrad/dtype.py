@@ -14,7 +14,7 @@ CATEGORIES = {"b": BOOL, "i": INTEGER, "u": INTEGER, "f": FLOATING, "c": COMPLEX
 
 
 class dtype:
-    """One of PyTorch's data types.
+    """A data type of PyTorch's.
 
     >>> import tensorgrad as torch
     >>> torch.float32, torch.float32.itemsize, torch.float32.is_floating_point
@@ -32,7 +32,7 @@ class dtype:
 
     @property
     def numpy(self) -> Any:
-        """NumPy's dtype of the same values. NumPy has no bfloat16 and no float8 of its own: the package ml_dtypes brings them."""
+        """NumPy's dtype of the same values. NumPy has neither bfloat16 nor float8: the package ml_dtypes adds them."""
         if self._numpy is None:
             try:
                 import ml_dtypes
@@ -52,7 +52,7 @@ class dtype:
         return {"complex64": float32, "complex128": float64}.get(self.name, self)
 
     def to_complex(self) -> dtype:
-        """The complex dtype whose parts have this dtype."""
+        """Return the complex dtype whose parts have this dtype."""
         if self.is_complex:
             return self
         if self in EIGHT_BITS:
@@ -85,7 +85,7 @@ bool = dtype("bool", "b", 1)
 ALL = (bool, uint8, int8, int16, int32, int64, uint16, uint32, uint64, float16, bfloat16, float32, float64,
        complex64, complex128)
 
-# To store in and to convert from and to: nothing computes in them. (eps, largest, smallest normal number)
+# dtypes for storage and conversion alone: no op computes in them. (eps, largest, smallest normal number)
 EIGHT_BITS = {dtype(name, "V", 1): limits for name, limits in {
     "float8_e4m3fn": (2.0 ** -3, 448.0, 2.0 ** -6), "float8_e5m2": (2.0 ** -2, 57344.0, 2.0 ** -14), "float8_e4m3fnuz": (2.0 ** -3, 240.0, 2.0 ** -7),
     "float8_e5m2fnuz": (2.0 ** -3, 57344.0, 2.0 ** -15), "float8_e8m0fnu": (1.0, 2.0 ** 127, 2.0 ** -127)}.items()}
@@ -204,7 +204,7 @@ _default = float32
 
 
 class _Thread(threading.local):
-    """What one thread has set for the length of a block; it goes before what the program has set."""
+    """A thread's settings inside `with` blocks; they take precedence over the program's."""
 
     default: dtype | None = None
 
@@ -233,13 +233,16 @@ def default_complex() -> dtype:
 
 
 def of_number(kind: type) -> dtype:
-    """The dtype that Python's numbers of a type stand for: of bool, int, float or complex."""
+    """Return the dtype of Python numbers of a type: of bool, int, float or complex."""
     found = PYTHON[kind]
     return found if found.category < FLOATING else get_default_dtype() if found.category == FLOATING else default_complex()
 
 
 def can_cast(from_: dtype, to: dtype) -> Any:
-    """Whether the cast keeps to PyTorch's rule that a category is never lowered. https://pytorch.org/docs → can_cast"""
+    """Return True if PyTorch lets the cast happen: `to` must not be of a lower category (bool, int, float, complex).
+
+    https://pytorch.org/docs → can_cast
+    """
     for place, (name, value) in enumerate((("from_", from_), ("to", to)), 1):
         if not isinstance(value, dtype):
             raise TypeError(f"can_cast(): argument '{name}' (position {place}) must be torch.dtype, not {type(value).__name__}")
@@ -313,7 +316,10 @@ class iinfo:
 
 
 class layout:
-    """How a tensor lies in memory. Everything here is strided; the other names are there for programs that ask."""
+    """The memory layout of a tensor.
+
+    Every tensor here is strided; the other names exist for programs that compare with them.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -11,7 +11,7 @@ __all__ = ["Dim", "ExportedProgram", *_NAMES.split()]
 
 
 class _Hint(Enum):
-    """What to do with the size of an axis that has no name."""
+    """A hint for the size of an axis that has no name."""
 
     AUTO = 0
     STATIC = 1
@@ -33,7 +33,7 @@ class Dim:
 
 
 class ExportedProgram:
-    """The class of PyTorch's exported programs: nothing here is one."""
+    """The class of PyTorch's exported programs, for isinstance: it has no instances."""
 
 
 globals().update(unsupported(_NAMES, "torch.export", "programs are not traced into graphs"))

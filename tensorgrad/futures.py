@@ -25,7 +25,7 @@ class Future(Generic[T]):
         self._future: _futures.Future[Any] = _futures.Future()
 
     def done(self) -> bool:
-        """Whether there is a result or an error."""
+        """Return True if there is a result or an error."""
         return self._future.done()
 
     def wait(self) -> Any:
@@ -55,7 +55,7 @@ class Future(Generic[T]):
         self._future.add_done_callback(lambda _: callback(self))
 
     def then(self, callback: Callable[[Future], Any]) -> Future:
-        """A Future of what the function makes of this one."""
+        """Return a Future of `callback(self)`, which is called once this one is done."""
         after = Future()
 
         def run(_: Any) -> None:

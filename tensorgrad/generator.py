@@ -45,7 +45,10 @@ def memory_of(engine: Any) -> Any:
 
 
 def words_of(engine: Any, memory: Any) -> tuple[Array, int]:
-    """An engine's 624 words, and the place of the next. NumPy takes 24 µs to tell them, its memory 1."""
+    """Return an engine's 624 words and the position of the next.
+
+    NumPy's `state` takes 24 µs, reading its memory takes 1.
+    """
     if memory is False:
         state = engine.state["state"]
         return state["key"], state["pos"]
@@ -54,13 +57,13 @@ def words_of(engine: Any, memory: Any) -> tuple[Array, int]:
 
 
 def below(longs: Array, limit: int) -> Array:
-    """Whether the low 53 bits of words are below a limit. The words are not kept."""
+    """Return True where the low 53 bits of a word are below the limit. Overwrites `longs`."""
     longs &= BITS_53
     return longs < limit
 
 
 class States:
-    """How programs see the states of generators: as arrays of bytes, until the API registers tensors."""
+    """Conversions of generator states for programs: arrays of bytes, until the API registers tensors."""
 
     def __init__(self) -> None:
         self.show: Callable[[Array], Any] = np.asarray
@@ -94,7 +97,7 @@ class Stream:
         return f"<torch._C.Generator object at {id(self):#x}>"
 
     def manual_seed(self, seed: int, /) -> Self:
-        """Start the stream that belongs to `seed`, a number of 64 bits; a negative one stands for seed + 2**64."""
+        """Start the stream of `seed`, a number of 64 bits; a negative one means seed + 2**64."""
         if isinstance(seed, np.integer):
             raise TypeError("an integer is required")
         if not isinstance(seed, int) or isinstance(seed, bool):
@@ -105,7 +108,7 @@ class Stream:
         return self
 
     def seed(self) -> int:
-        """Start a stream that nobody can foresee, and tell its seed."""
+        """Start a stream with an unpredictable seed, and return the seed."""
         self._reset(int.from_bytes(os.urandom(8), "little"))
         return self._seed
 
@@ -196,7 +199,7 @@ class Stream:
 
 
 class Generator(Stream):
-    """A stream of random numbers with a seed of its own. https://docs.pytorch.org → torch.Generator
+    """A stream of random numbers with its own seed. https://docs.pytorch.org → torch.Generator
 
     >>> import tensorgrad as torch
     >>> generator = torch.Generator().manual_seed(0)
@@ -217,7 +220,7 @@ class Generator(Stream):
         return self._draw(n)
 
     def _longs(self, n: int) -> Array:
-        """n random words of 64 bits; the first word drawn is the high one."""
+        """Draw n random words of 64 bits; the first word drawn is the high half."""
         if n >= MANY:
             self._draw = self._started().random_raw
             return np.random.RandomState(self._engine).randint(0, 1 << 64, n, np.uint64)
@@ -241,7 +244,7 @@ class Generator(Stream):
         return longs.view(np.int64) * UNIT_53
 
     def _compiled(self, kernel: str, out: Array, *numbers: Any) -> bool:
-        """Whether a kernel of native/random.inc filled the array: it draws the same words from the same engine."""
+        """Fill the array by a native kernel, which draws the same words; return False if none applies."""
         if self._twister is None:
             self._started()
         if self._twister is False or out.size < LEAST or not out.flags.c_contiguous:
@@ -253,7 +256,7 @@ class Generator(Stream):
         return True
 
     def _one_by_one(self) -> Any:
-        """Doubles one at a time. They are drawn ahead in blocks; closing the iterator puts the unused ones back."""
+        """Iterate over doubles. They are drawn ahead in blocks; closing the iterator puts the unused ones back."""
         engine = self._started()
         while True:
             state, used = engine.state, 0
@@ -285,7 +288,7 @@ class Generator(Stream):
             origin, end = streams.singles(low, high)
             span = float(np.float32(end - origin))
             out = fill(shape, dtype, self._singles, lambda u: u.astype(np.float64) * span + origin)
-        if dtype.itemsize == 2 or (low, high) != (0, 1):  # what rounding moved to the open end
+        if dtype.itemsize == 2 or (low, high) != (0, 1):  # rounding may give the excluded upper end
             np.putmask(out, out == dtype.type(high), dtype.type(low))
         return out
 
@@ -339,7 +342,7 @@ class Generator(Stream):
         return out
 
     def _normals_by_pairs(self, n: int) -> Array:
-        """n standard normals in double precision, two from two uniforms; one left over waits for the next call."""
+        """Return n float64 standard normals, two from two uniforms; an unused one is kept for the next call."""
         held = 0 if self._normal is None or n == 0 else 1
         pairs = (n - held + 1) // 2
         out = np.empty(held + 2 * pairs)
@@ -448,7 +451,7 @@ class Generator(Stream):
         return fill(shape, dtype, draw, lambda r: (r % values).view(np.int64))
 
     def randperm(self, n: int, dtype: Any = np.int64) -> Array:
-        """0 … n-1 in random order: each place, in turn, changes with a later one or itself. → torch.randperm"""
+        """Return 0 … n-1 in random order: each place, in turn, swaps with a later place or itself. → torch.randperm"""
         dtype = np.dtype(dtype)
         streams.check_randperm(n, dtype)
         if self._compiled("permutation", out := np.empty(n, np.int64)):
@@ -486,7 +489,7 @@ class Generator(Stream):
         return np.asarray(fill(shape, width, draw) < p.astype(width)).astype(dtype)
 
     def dropout(self, shape: Any, p: float, dtype: Any = np.float32) -> Array:
-        """What F.dropout multiplies by, for 0 < p < 1: 0 with probability p, else 1 / (1-p)."""
+        """Return F.dropout's factors for 0 < p < 1: 0 with probability p, else 1 / (1-p)."""
         dtype = np.dtype(dtype)
         factor = cast(1 / np.asarray(1 - p, np.float64 if dtype == np.float64 else np.float32), dtype)
         limit = math.ceil(math.ldexp(1 - p, 53))
@@ -509,7 +512,7 @@ class Generator(Stream):
         return fill(shape, dtype, self._doubles, trials)
 
     def poisson(self, rate: Array) -> Array:
-        """A Poisson number for each rate, one by one, for each takes as many words as it needs. → torch.poisson"""
+        """Draw a Poisson number for each rate, one by one: they take unequal numbers of words. → torch.poisson"""
         streams.expect_floating(rate.dtype, "poisson_cpu")
         with closing(self._one_by_one()) as uniforms:
             draw = uniforms.__next__
@@ -553,7 +556,7 @@ class Generator(Stream):
 
 
 def in_memory_order(like: Array, drawn: Callable[[tuple[int, ...]], Array]) -> Array:
-    """Random numbers in the shape of a matrix, drawn column by column if the matrix lies so."""
+    """Draw random numbers in the shape of a matrix, column by column if the matrix is column-major."""
     if like.ndim == 2 and not like.flags.c_contiguous and 0 < like.strides[0] < like.strides[1]:
         return drawn(like.shape[::-1]).T
     return drawn(like.shape)

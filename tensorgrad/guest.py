@@ -1,8 +1,8 @@
-"""NumPy's state while the package computes, and only then: whoever else is in the process finds it as they left it.
+"""NumPy's state while the package computes, and only then: other code in the process keeps its own state.
 
 Floating point errors are silent, as in PyTorch: infinities and NaN just come. NumPy's buffer is short. With the compiled kernels, large arrays come from
 memory that is kept (native/memory.c), and NumPy's BLAS computes with one thread, since the kernels' pool has the others and two pools would wait for each
-other's processors: whoever calls NumPy in another thread meanwhile has one thread of BLAS, too.
+other's processors: calls of NumPy in other threads have one thread of BLAS meanwhile, too.
 
 All of that is set for a region: one kernel that calls NumPy (`compute`), or a whole way back (`Region`). Kernels that do not call NumPy need none, so the
 compiled lanes set nothing (native/guest.c has the same in C). Code of the program's own that is called from a region, such as a hook, runs in the
@@ -21,11 +21,11 @@ from numpy._core import umath
 from ._blas import addresses
 from ._native import native
 
-# Numbers that go with whole rows, as those of channels, NumPy copies for each element of as many rows as its buffer holds if that is two or more: with rows of
-# 600 to 4,096 elements two to three times slower than without. Found with NumPy 2.0 to 2.5; shorter rows take up to a fifth longer without copies.
+# NumPy copies an operand that is broadcast along rows (a number per channel) once per element, if its buffer holds two rows or more. With rows of 600 to
+# 4,096 elements that takes two to three times longer (NumPy 2.0 to 2.5). A short buffer prevents it; shorter rows then take up to a fifth longer.
 BUFFER = 1024                       # elements, not 8,192
 
-variable = umath._extobj_contextvar             # of NumPy 2: what it does about errors, and its buffer
+variable = umath._extobj_contextvar             # NumPy 2's error handling and size of buffer
 STATE = umath._make_extobj(all="ignore", bufsize=BUFFER)
 begin, end = variable.set, variable.reset
 
@@ -37,12 +37,12 @@ if native is not None:
         os.register_at_fork(after_in_child=native.regions_forked)
 else:
     class Here(threading.local):
-        token: Any = None               # of the region that this thread is in
+        token: Any = None               # set while this thread is in a region
 
     here = Here()
 
     def enter() -> bool:
-        """Begin a region, unless there is one; whether it began, which `leave` is to be given."""
+        """Begin a region, unless there is one; the result says if it began, and goes to `leave`."""
         if here.token is not None:
             return False
         here.token = begin(STATE)
@@ -54,7 +54,7 @@ else:
             end(token)
 
     def compute(function: Callable[..., Any], *args: Any, **params: Any) -> Any:
-        """A call of the function in a region of its own."""
+        """Call the function in a region."""
         token = begin(STATE)
         try:
             return function(*args, **params)
@@ -62,7 +62,7 @@ else:
             end(token)
 
     def outside(function: Callable[..., Any], *args: Any, **params: Any) -> Any:
-        """A call of the program's own function, in its own state, which is what it leaves then."""
+        """Call the program's own function in the program's state, and keep the state that it leaves."""
         if here.token is None:
             return function(*args, **params)
         leave(True)

@@ -11,7 +11,7 @@ __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_stat
 
 
 class _Bar:
-    """A progress bar that shows nothing: what `tqdm` is where the package tqdm is not installed."""
+    """A progress bar that shows nothing, in place of `tqdm` where the package tqdm is not installed."""
 
     def __init__(self, iterable: Any = (), **unused: Any) -> None:
         self.iterable = iterable
@@ -23,10 +23,10 @@ class _Bar:
         return self
 
     def __exit__(self, *raised: Any) -> None:
-        """Nothing is open."""
+        """Do nothing: no bar is open."""
 
     def update(self, n: Any = 1) -> None:
-        """Nothing is shown."""
+        """Do nothing: no bar is shown."""
 
     close = update
 
@@ -47,12 +47,15 @@ HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")      # the beginning of a file's SHA-
 
 
 def _get_torch_home() -> str:
-    """$TORCH_HOME, or where programs keep what they can get again."""
+    """Return $TORCH_HOME, or the directory for caches."""
     return os.path.expanduser(os.environ.get("TORCH_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "torch"))
 
 
 def get_dir() -> str:
-    """Where files are kept: set_dir's directory, or $TORCH_HOME/hub. https://pytorch.org/docs → torch.hub.get_dir"""
+    """Return the directory of cached files: set_dir's, or $TORCH_HOME/hub.
+
+    https://pytorch.org/docs → torch.hub.get_dir
+    """
     return _directory or os.path.join(_get_torch_home(), "hub")
 
 
@@ -64,7 +67,10 @@ def set_dir(d: Any) -> None:
 
 def load(repo_or_dir: Any, model: str, *args: Any, source: str = "github", trust_repo: Any = "check", force_reload: bool = False, verbose: bool = True,
          skip_validation: bool = False, **kwargs: Any) -> Any:
-    """What an entry point of a directory's hubconf.py makes; source='local'. https://pytorch.org/docs → torch.hub.load"""
+    """Call an entry point of a directory's hubconf.py and return its result; source='local'.
+
+    https://pytorch.org/docs → torch.hub.load
+    """
     return _entry(_hubconf(repo_or_dir, source), model)(*args, **kwargs)
 
 
@@ -136,5 +142,5 @@ def _check_hash(path: str, expected: str) -> None:
 
 
 def download_url_to_file(url: str, dst: Any, hash_prefix: str | None = None, progress: bool = True) -> None:
-    """Nothing is downloaded: RuntimeError."""
+    """Raise RuntimeError: nothing is downloaded."""
     raise RuntimeError(f"tensorgrad downloads nothing: put the file of {url} at {dst}")

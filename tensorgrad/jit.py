@@ -1,4 +1,4 @@
-"""torch.jit: a program runs as it is written; what would be compiled behaves as it did before. https://pytorch.org/docs/stable/jit.html
+"""torch.jit: nothing is compiled; functions and modules given to `script` or `trace` run as written. https://pytorch.org/docs/stable/jit.html
 
 >>> import tensorgrad as torch
 >>> @torch.jit.script
@@ -32,7 +32,7 @@ _isinstance = isinstance
 
 
 class Error(Exception):
-    """What PyTorch raises for code that it cannot compile."""
+    """PyTorch's error for code that cannot be compiled."""
 
 
 class Attribute(NamedTuple):
@@ -77,16 +77,16 @@ class ScriptModule(Module):
         return type(self).__mro__[type(self).__mro__.index(ScriptModule) + 1].__name__
 
     def extra_repr(self) -> str:
-        """What it was."""
+        """Return the original class's name, for repr."""
         return f"original_name={self.original_name}"
 
 
 class RecursiveScriptModule(ScriptModule):
-    """What `script` makes of a module: it runs as it is written."""
+    """The class of modules that `script` returns: they run as written."""
 
 
 class TracedModule(ScriptModule):
-    """What `trace` makes of a module: it runs as it is written."""
+    """The class of modules that `trace` returns: they run as written."""
 
 
 class TopLevelTracedModule(TracedModule):
@@ -94,15 +94,15 @@ class TopLevelTracedModule(TracedModule):
 
 
 class TracerWarning(Warning):
-    """What PyTorch warns of where a trace may not tell all."""
+    """PyTorch's warning that a trace may miss a part of the computation."""
 
 
 class TracingCheckError(Exception):
-    """What PyTorch raises where a trace is not what the function does."""
+    """PyTorch's error for a trace that differs from its function."""
 
 
 def _as(kind: Any, module: Module) -> Any:
-    """The module as one of such a class: it has the very same parameters, buffers, submodules and hooks."""
+    """Return the module as an instance of `kind`, with the very same parameters, buffers, submodules and hooks."""
     if _isinstance(module, ScriptModule):
         return module
     made: Any = object.__new__(type(kind.__name__, (kind, type(module)), {}))
@@ -169,7 +169,7 @@ def trace_module(mod: Module, inputs: dict[str, Any], *args: Any, **kwargs: Any)
 
 
 def _itself(fn: Any, *args: Any, **kwargs: Any) -> Any:
-    """What it is given."""
+    """Return `fn`."""
     return fn
 
 
@@ -182,12 +182,12 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
 
 
 def is_scripting() -> bool:
-    """Whether this is being compiled: never. https://pytorch.org/docs → torch.jit.is_scripting"""
+    """Return False: nothing is compiled. https://pytorch.org/docs → torch.jit.is_scripting"""
     return False
 
 
 def is_tracing() -> bool:
-    """Whether this is being traced: never. https://pytorch.org/docs → torch.jit.is_tracing"""
+    """Return False: nothing is traced. https://pytorch.org/docs → torch.jit.is_tracing"""
     return False
 
 
@@ -197,7 +197,10 @@ def annotate(the_type: Any, the_value: Any) -> Any:
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:
-    """Whether a value is of a type, which may be a container of typed elements. https://pytorch.org/docs → torch.jit.isinstance"""
+    """Return True if a value is of a type, which may be a container of typed elements.
+
+    https://pytorch.org/docs → torch.jit.isinstance
+    """
     from types import UnionType
     from typing import Union, get_args, get_origin
     kinds = target_type if _isinstance(target_type, tuple) else (target_type,)
@@ -219,14 +222,14 @@ def _is(obj: Any, origin: Any, inner: Any, kind: Any, unions: Any) -> bool:
 
 
 def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
-    """A Future of what the function gives; it is called at once. https://pytorch.org/docs → torch.jit.fork"""
+    """Call the function at once, and return a Future of its result. https://pytorch.org/docs → torch.jit.fork"""
     future: Future = Future()
     future.set_result(func(*args, **kwargs))
     return future
 
 
 def wait(future: Future) -> Any:
-    """What the function gave. https://pytorch.org/docs → torch.jit.wait"""
+    """Return the result of the Future. https://pytorch.org/docs → torch.jit.wait"""
     return future.wait()
 
 
@@ -247,7 +250,7 @@ class strict_fusion:
 
 
 def set_fusion_strategy(strategy: Any) -> list[Any]:
-    """Nothing is fused."""
+    """Return []: no kernels are fused."""
     return []
 
 
@@ -255,7 +258,7 @@ enable_onednn_fusion = set_fusion_strategy
 
 
 def onednn_fusion_enabled() -> bool:
-    """Nothing is fused."""
+    """Return False: no kernels are fused."""
     return False
 
 

@@ -1,6 +1,6 @@
-"""torch.library: operators of a program's own, called as `torch.ops.namespace.name`. https://pytorch.org/docs/stable/library.html
+"""torch.library: operators that a program defines, called as `torch.ops.namespace.name`. https://pytorch.org/docs/stable/library.html
 
-They run at once, as all functions here do: what tells a compiler of shapes (`register_fake`) is kept and not used.
+Operators run eagerly, as all functions here do: rules for a compiler's shapes (`register_fake`) are accepted and not used.
 
 >>> import tensorgrad as torch
 >>> @torch.library.custom_op("doc::square", mutates_args=())
@@ -43,7 +43,10 @@ class Library:
         return name
 
     def impl(self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False, allow_override: bool = False) -> None:
-        """What the operator computes on a device ('CPU', 'CUDA'), or on all of them ('CompositeImplicitAutograd', 'CompositeExplicitAutograd')."""
+        """Register a kernel for one device ('CPU', 'CUDA'), or for all of them.
+
+        The keys for all are 'CompositeImplicitAutograd' and 'CompositeExplicitAutograd'.
+        """
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         name = op_name if isinstance(op_name, str) else op_name.name
@@ -51,14 +54,14 @@ class Library:
         OPERATORS.setdefault(name, Operator(name)).kernels[key] = fn
 
     def fallback(self, fn: Any, dispatch_key: str = "", *, with_keyset: bool = False) -> None:
-        """Nothing falls back."""
+        """Do nothing: no call falls back."""
 
     def _destroy(self) -> None:
         """Operators stay."""
 
 
 class CustomOpDef:
-    """What `custom_op` makes of a function: a function that is an operator. https://pytorch.org/docs → torch.library.custom_op"""
+    """An operator made from a function by `custom_op`. https://pytorch.org/docs → torch.library.custom_op"""
 
     def __init__(self, operator: Operator, function: Callable[..., Any]) -> None:
         self._operator, self._init_fn, self._qualname = operator, function, operator.name
@@ -72,11 +75,11 @@ class CustomOpDef:
         return self._operator(*args, **kwargs)
 
     def register_kernel(self, device_types: Any, fn: Any = None, /) -> Any:
-        """Another function for some devices."""
+        """Register another function for some devices."""
         return register_kernel(self._qualname, device_types, fn)
 
     def register_fake(self, fn: Any, /) -> Any:
-        """The shapes of the results, which nothing here asks for."""
+        """Accept a function that computes the shapes of results: nothing here calls it."""
         return register_fake(self._qualname, fn)
 
     def register_autograd(self, backward: Callable[..., Any], /, *, setup_context: Any = None) -> None:
@@ -84,7 +87,7 @@ class CustomOpDef:
         register_autograd(self._qualname, backward, setup_context=setup_context)
 
     def register_vmap(self, func: Any = None, /) -> Any:
-        """vmap runs what the operator is made of."""
+        """Accept a rule for batches: vmap runs the ops that the operator calls."""
         return register_vmap(self._qualname, func)
 
 
@@ -109,7 +112,7 @@ def define(qualname: str, schema: Any, *, lib: Any = None, tags: Any = ()) -> An
         Library(namespace, "FRAGMENT").define(name + schema)
         return None
 
-    def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:         # the older form: a decorator of what takes the schema's place
+    def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:         # the older form: a decorator without a schema
         Library(namespace, "FRAGMENT").define(name)
         return function
     return wrapped
@@ -133,7 +136,10 @@ def register_kernel(op: Any, device_types: Any, func: Any = None, /, *, lib: Any
 
 
 def register_fake(op: Any, func: Any = None, /, *, lib: Any = None, _stacklevel: int = 1, allow_override: bool = False) -> Any:
-    """What tells the shapes of an operator's results: nothing here asks for it. https://pytorch.org/docs → torch.library.register_fake"""
+    """Accept a function that computes the shapes of results: nothing here calls it.
+
+    https://pytorch.org/docs → torch.library.register_fake
+    """
     return (lambda function: function) if func is None else func
 
 
@@ -141,7 +147,10 @@ impl_abstract = register_fake
 
 
 def register_vmap(op: Any, func: Any = None, /, *, lib: Any = None) -> Any:
-    """A rule for batches: vmap runs what the operator is made of instead. https://pytorch.org/docs → torch.library.register_vmap"""
+    """Accept a rule for batches: vmap runs the ops that the operator calls instead.
+
+    https://pytorch.org/docs → torch.library.register_vmap
+    """
     return (lambda function: function) if func is None else func
 
 

@@ -5,12 +5,12 @@ from ._unsupported import unavailable
 
 
 def is_available() -> bool:
-    """Whether there is a Metal device: none that can be used."""
+    """Return False: Metal devices are not supported."""
     return False
 
 
 def device_count() -> int:
-    """How many there are: none."""
+    """Return 0: Metal devices are not supported."""
     return 0
 
 

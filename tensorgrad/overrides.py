@@ -1,6 +1,6 @@
 """Tools for classes and modes that override functions of tensors. https://pytorch.org/docs → torch.overrides
 
-A class with a `__torch_function__` classmethod answers for every function that one of its instances is handed to:
+A class with a `__torch_function__` classmethod overrides every function that is called with one of its instances:
 
 >>> import tensorgrad as torch
 >>> class Scaled:
@@ -95,7 +95,10 @@ def enable_reentrant_dispatch() -> Iterator[None]:
 
 
 def has_torch_function(relevant_args: Any) -> bool:
-    """Whether one of these arguments overrides functions, or a mode is on. https://pytorch.org/docs → torch.overrides.has_torch_function"""
+    """Return True if an argument overrides functions, or a mode is on.
+
+    https://pytorch.org/docs → torch.overrides.has_torch_function
+    """
     return bool(state.modes or state.classes and overriding(relevant_args))
 
 
@@ -105,12 +108,15 @@ def has_torch_function_unary(tensor: Any) -> bool:
 
 
 def has_torch_function_variadic(*relevant_args: Any) -> bool:
-    """`has_torch_function` for arguments given one by one."""
+    """`has_torch_function` for arguments given separately."""
     return has_torch_function(relevant_args)
 
 
 def handle_torch_function(public_api: Callable[..., Any], relevant_args: Any, *args: Any, **kwargs: Any) -> Any:
-    """What the overriding arguments answer for a function; TypeError if none does. https://pytorch.org/docs → torch.overrides.handle_torch_function"""
+    """Return the overriding arguments' result for a function. Raises TypeError if none answers.
+
+    https://pytorch.org/docs → torch.overrides.handle_torch_function
+    """
     found = overriding(relevant_args)
     answer = _overriding.ask(public_api, found, args, kwargs)
     if answer is NotImplemented:
@@ -121,7 +127,7 @@ def handle_torch_function(public_api: Callable[..., Any], relevant_args: Any, *a
 
 
 def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[[Any], Any]:
-    """Make a function of one's own overridable; `dispatcher` gives the arguments that matter.
+    """Make one's own function overridable; `dispatcher` returns the arguments that matter.
 
     https://pytorch.org/docs → torch.overrides.wrap_torch_function
     """
@@ -135,12 +141,15 @@ def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[[Any], Any]:
 
 
 def is_tensor_like(inp: Any) -> bool:
-    """Whether it is a tensor, or of a class that answers for one. https://pytorch.org/docs → torch.overrides.is_tensor_like"""
+    """Return True if `inp` is a tensor, or its class overrides functions.
+
+    https://pytorch.org/docs → torch.overrides.is_tensor_like
+    """
     return type(inp) is Tensor or hasattr(inp, "__torch_function__")
 
 
 def get_default_nowrap_functions() -> set[Any]:
-    """Functions whose results stay plain tensors for subclasses."""
+    """Return the functions whose results stay plain tensors for subclasses."""
     return {Tensor._base.__get__, Tensor.grad.__get__}  # type: ignore[attr-defined]
 
 
@@ -206,5 +215,8 @@ def resolve_name(f: Any) -> str | None:
 
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
-    """Whether it is a method or a property of Tensor. https://pytorch.org/docs → torch.overrides.is_tensor_method_or_property"""
+    """Return True if `func` is a method or property of Tensor.
+
+    https://pytorch.org/docs → torch.overrides.is_tensor_method_or_property
+    """
     return (resolve_name(func) or "").startswith("torch.Tensor.") or getattr(func, "__name__", "") == "__get__"

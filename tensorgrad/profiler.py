@@ -23,24 +23,24 @@ __all__ = ["DeviceType", "ProfilerAction", "ProfilerActivity", "kineto_available
 
 
 class ProfilerActivity(Enum):
-    """What is measured: calls, on any device, as the CPU sees them."""
+    """The devices to measure: calls are measured on any device, as the CPU sees them."""
 
     CPU, XPU, MTIA, CUDA, HPU, PrivateUse1 = range(6)
 
 
 class ProfilerAction(Enum):
-    """What a step of the loop is for."""
+    """The purpose of a step of the loop."""
 
     NONE, WARMUP, RECORD, RECORD_AND_SAVE = range(4)
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """What can be measured."""
+    """Return the activities that can be measured."""
     return {ProfilerActivity.CPU}
 
 
 def kineto_available() -> bool:
-    """Whether calls can be traced: they can."""
+    """Return True: calls can be traced."""
     return True
 
 
@@ -71,7 +71,10 @@ def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first
 
 
 def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use_gzip: bool = False) -> Callable[[Any], None]:
-    """What writes each trace to a directory, as JSON. https://pytorch.org/docs → torch.profiler.tensorboard_trace_handler"""
+    """Return a function that writes each trace to a directory, as JSON.
+
+    https://pytorch.org/docs → torch.profiler.tensorboard_trace_handler
+    """
     def handle(prof: profile) -> None:
         from socket import gethostname
         os.makedirs(dir_name, exist_ok=True)
@@ -81,7 +84,10 @@ def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use
 
 
 class profile:
-    """A block whose calls are measured, in steps if there is a schedule. https://pytorch.org/docs → torch.profiler.profile"""
+    """A block whose calls are measured, step by step if there is a schedule.
+
+    https://pytorch.org/docs → torch.profiler.profile
+    """
 
     def __init__(self, *, activities: Any = None, schedule: Callable[[int], ProfilerAction] | None = None, on_trace_ready: Callable[..., Any] | None = None,
                  record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False, acc_events: bool = False, **unused: Any) -> None:
@@ -147,7 +153,7 @@ class profile:
         return self._measured("accessing events").function_events
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, **unused: Any) -> Any:
-        """One entry for each function."""
+        """Return the measurements, an entry per function."""
         return self._measured("getting key averages").key_averages(group_by_input_shape)
 
     def export_chrome_trace(self, path: str) -> None:
@@ -167,6 +173,6 @@ class profile:
     add_metadata_json = preset_metadata_json = add_metadata
 
     def toggle_collection_dynamic(self, enable: bool, activities: Any) -> None:
-        """All is measured, or nothing is."""
+        """Start or stop measuring within the block, whichever activities are named."""
         if self._recording and enable != (_profiler._state.events is not None):
             (self.profiler.__enter__ if enable else lambda: self.profiler.__exit__(None, None, None))()

@@ -16,7 +16,7 @@ PRECISIONS = ("highest", "high", "medium")
 
 
 class Settings:
-    """What is set."""
+    """The program's settings."""
 
     deterministic = 0                # an index of DEBUG_MODES
     fill_uninitialized_memory = True
@@ -43,17 +43,26 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Whether deterministic algorithms were asked for. https://pytorch.org/docs → torch.are_deterministic_algorithms_enabled"""
+    """Return True if deterministic algorithms are required.
+
+    https://pytorch.org/docs → torch.are_deterministic_algorithms_enabled
+    """
     return settings.deterministic > 0
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Whether others were to warn only. https://pytorch.org/docs → torch.is_deterministic_algorithms_warn_only_enabled"""
+    """Return True if algorithms that are not deterministic should only warn.
+
+    https://pytorch.org/docs → torch.is_deterministic_algorithms_warn_only_enabled
+    """
     return settings.deterministic == 1
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """The same by a number or name: default (0), warn (1), error (2). https://pytorch.org/docs → torch.set_deterministic_debug_mode"""
+    """Set `use_deterministic_algorithms` by number or name: default (0), warn (1), error (2).
+
+    https://pytorch.org/docs → torch.set_deterministic_debug_mode
+    """
     if not isinstance(debug_mode, (int, str)):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     if isinstance(debug_mode, str):
@@ -77,7 +86,9 @@ def _set(mode: int) -> None:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """How exact products of float32 matrices have to be: 'highest', 'high' or 'medium'. They are always as exact as they can be.
+    """Set the precision of float32 matrix products: 'highest', 'high' or 'medium'.
+
+    Products here always have the highest.
 
     https://pytorch.org/docs → torch.set_float32_matmul_precision
     """
@@ -89,7 +100,7 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """What was set. https://pytorch.org/docs → torch.get_float32_matmul_precision"""
+    """Return the precision that was set. https://pytorch.org/docs → torch.get_float32_matmul_precision"""
     return settings.precision
 
 
@@ -102,7 +113,7 @@ def set_warn_always(b: bool, /) -> None:
 
 
 def is_warn_always_enabled() -> bool:
-    """Whether such warnings come each time. https://pytorch.org/docs → torch.is_warn_always_enabled"""
+    """Return True if such warnings are repeated. https://pytorch.org/docs → torch.is_warn_always_enabled"""
     from .api._arguments import WARNED
     return WARNED.always
 
@@ -114,4 +125,4 @@ def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
 
 
 def init_num_threads() -> None:
-    """Nothing is left to do: threads are counted when they are used."""
+    """Do nothing: threads are counted when they are used."""

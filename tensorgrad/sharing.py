@@ -1,10 +1,10 @@
 """Work shared among threads, where there is no pool of compiled loops: NumPy lets other threads run while it computes.
 
-A split costs some fifty microseconds, so only what takes half a millisecond is worth one. After each call of NumPy a thread may find the interpreter's lock
-taken, which costs it twenty more: what is shared should consist of few, long calls. BLAS computes with one thread meanwhile: two pools would wait for
-each other's cores. Each thread runs in a copy of the caller's context, which holds what NumPy does about overflow, and where it takes memory from.
+A split costs some 50 µs, so only work of half a millisecond is worth one. After each call of NumPy a thread may wait 20 µs more for the
+interpreter's lock: shared work should consist of few, long calls. BLAS uses one thread meanwhile, since two pools would wait for each other's
+cores. Each thread runs in a copy of the caller's context, which holds NumPy's error handling and memory allocator.
 
-Who does a part is left to chance, how work is parted is not: results are the same from run to run.
+The split of the work does not depend on which thread does a part: results are reproducible.
 """
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from ._blas import watches_long
 from ._native import native
 
 WORTH = 1 << 19                         # nanoseconds of work to be shared
-VIEWS = 1 << 10                         # of its memory that a thread keeps at most
+VIEWS = 1 << 10                         # the most views that a thread caches
 
 
 class State(local):
-    busy = False                        # whether this thread is part of a shared run
+    busy = False                        # True while this thread runs a part of shared work
 
 
 state = State()
-queue: Any = None                       # of what the workers are to do
+queue: Any = None                       # the jobs of the workers
 workers: list[Thread] = []
 
 
 class Scratch(local):
-    """Memory that each thread uses again and again, by name, and views of it that it takes time to make."""
+    """Memory that each thread reuses, by name, and a cache of views of it that are slow to make."""
 
     def __init__(self) -> None:
         self.memory: dict[str, Any] = {}
@@ -46,14 +46,14 @@ class Scratch(local):
         size = prod(shape) * dtype.itemsize
         memory = self.memory.get(name)
         if memory is None or memory.nbytes < size:
-            memory = None                           # it is freed before there is another
+            memory = None                           # free the old block before allocating
             self.memory.pop(name, None)
-            self.views.clear()                      # some may hold it
+            self.views.clear()                      # views may keep the old block alive
             memory = self.memory[name] = np.empty(size, np.uint8)
         return memory[:size].view(dtype).reshape(shape)
 
     def view(self, make: Callable[..., Any], *key: Any) -> Any:
-        """`make(*key)`, which takes memory and makes views of it: what it gave the last time, if that memory is still the same."""
+        """Return `make(*key)`, views of this memory; the last result again while the memory is unchanged."""
         found = self.views.get((make, key))
         if found is None:
             found = make(*key)
@@ -67,14 +67,14 @@ scratch = Scratch()
 
 
 def spans(n: int, count: int) -> list[slice]:
-    """n things in so many parts of nearly one size."""
+    """Split the range of n into `count` slices of nearly equal length."""
     return [slice(i * n // count, (i + 1) * n // count) for i in range(count)]
 
 
 def available(nanoseconds: float) -> int:
-    """How many threads should share work that takes one of them this long.
+    """Return how many threads should share work that takes one thread `nanoseconds`.
 
-    What is left to one thread may be products that BLAS's threads share.
+    Work for one thread may still use BLAS's threads.
     """
     if state.busy:
         return 1
@@ -83,12 +83,12 @@ def available(nanoseconds: float) -> int:
 
 
 def can_start() -> bool:
-    """Not in a browser, nor where threads of BLAS that computed for us hold the processors that ours would compute on."""
+    """Return True if threads may start: not in a browser, nor where idle threads of BLAS keep the processors busy."""
     return (os.name == "nt" or hasattr(os, "fork")) and (native is not None or not watches_long())
 
 
 class Work:
-    """Parts of a task, which threads take one after the other: those of ours, and whoever waits for the end."""
+    """Parts of a task, which workers and the waiting thread take one after the other."""
 
     __slots__ = ("task", "parts", "count", "done")
 
@@ -119,10 +119,10 @@ class Work:
             self.done.put(_run(self.task, part))
 
     def finish(self) -> None:
-        """Do what nobody has begun, wait for the rest, and raise the first error that there was."""
+        """Do the parts that no thread has begun, wait for the rest, and raise the first error."""
         self.help()
         errors = [error for error in (self.done.get() for _ in range(self.count)) if error is not None]
-        self.task, self.count = None, 0             # a thread that comes late holds nothing by it
+        self.task, self.count = None, 0             # late threads must not keep the task alive
         if errors:
             raise errors[0]
 
@@ -140,7 +140,7 @@ class Work:
 
 
 def share(task: Callable[[Any], None], parts: Sequence[Any], count: int | None = None) -> None:
-    """Run `task(part)` for each part, on so many threads (one for each part), this one among them; errors are raised here."""
+    """Run `task(part)` for each part on `count` threads, by default one per part; errors are raised here."""
     count = len(parts) if count is None else min(count, len(parts))
     if count <= 1:
         for part in parts:
@@ -153,25 +153,28 @@ def share(task: Callable[[Any], None], parts: Sequence[Any], count: int | None =
 
 
 def aside(job: Callable[[], None]) -> Work:
-    """Let another thread do a job; its end is to be waited for."""
+    """Let another thread do a job; the caller must call `finish` or `give_up` on the result."""
     work = Work(lambda _: job(), (None,))
     work.offer(1)
     return work
 
 
 def finish(jobs: Sequence[Callable[[], None]], count: int) -> None:
-    """Do the jobs, each of which writes what no other one does, on so many threads."""
+    """Run the jobs, which write disjoint memory, on `count` threads."""
     share(lambda job: job(), jobs, count)
 
 
 def add_up(task: Any, blocks: Any, count: int) -> None:
-    """`task(blocks, number)`, which adds up what the blocks give, for so many numbers: each has always the same ones, so that sums are."""
+    """Call `task(group, i)` for `count` groups of the blocks, on as many threads.
+
+    The groups depend on `count` alone, so sums are reproducible.
+    """
     groups = [blocks[part] for part in spans(len(blocks), count)]
     share(lambda i: task(groups[i], i), range(count))
 
 
 def elementwise(function: Callable[..., Any], *arrays: Any, out: Any, nanoseconds: float) -> Any:
-    """`function(*arrays, out=out)` of arrays of one shape, whose elements take so long each."""
+    """Compute `function(*arrays, out=out)` for arrays of one shape; `nanoseconds` is the time per element."""
     count = available(nanoseconds * out.size) if nanoseconds * out.size > WORTH else 1
     if count == 1 or not all(a.flags.c_contiguous for a in (*arrays, out)):
         return function(*arrays, out=out)
@@ -196,11 +199,11 @@ def _work() -> None:
     while True:
         context, work = queue.get()
         context.run(work.help)
-        del context, work                           # not to be held until the next one comes
+        del context, work                           # keep nothing alive while waiting for the next
 
 
 def _forked() -> None:
-    """A child process has none of the threads, and whatever waited for them is not its own."""
+    """Reset the state in a child process, which has none of the threads."""
     global queue
     queue = None
     workers.clear()

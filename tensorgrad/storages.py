@@ -44,7 +44,7 @@ def line_of(array: Any) -> Any:
 
 
 def storage_of(tensor: Any) -> UntypedStorage:
-    """The block of memory that a tensor lies in: the same object for all its views, as long as anybody holds it."""
+    """Return the memory block of a tensor: the same object for all its views, as long as somebody holds it."""
     if type(tensor._storage).rank:
         raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
     storage = shared(tensor)
@@ -95,7 +95,7 @@ class UntypedStorage:
     def _start(self, line: Any, backend: Any) -> None:
         self._line, self._backend = line, backend                # all the bytes, as an array of uint8
         self._blocks: dict[Dtype, tuple[Any, Any]] = {}          # dtype → (the elements, the storage of tensors of them), so that tensors share them
-        self._owner: Any = None                                  # the first storage of tensors that lies here
+        self._owner: Any = None                                  # the first storage of a tensor in this memory
 
     @classmethod
     def _over(cls, line: Any, backend: Any = None) -> UntypedStorage:
@@ -115,7 +115,10 @@ class UntypedStorage:
 
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0, *, size: int | None = None) -> UntypedStorage:
-        """The bytes of a file, mapped; what is written goes to the file if it is shared. https://pytorch.org/docs → torch.UntypedStorage.from_file"""
+        """Map the bytes of a file; if it is shared, writes go to the file.
+
+        https://pytorch.org/docs → torch.UntypedStorage.from_file
+        """
         return cls._over(np.memmap(filename, np.uint8, "r+" if shared else "c", shape=(nbytes if size is None else size,)).view(np.ndarray))
 
     # what it is
@@ -133,7 +136,7 @@ class UntypedStorage:
     size = __len__ = nbytes
 
     def element_size(self) -> int:
-        """The bytes of an element: one."""
+        """Return the bytes of an element: 1."""
         return 1
 
     def data_ptr(self) -> int:
@@ -145,7 +148,7 @@ class UntypedStorage:
         return self.device.index or 0 if self.is_cuda else -1
 
     def is_shared(self) -> bool:
-        """Whether other processes see the memory."""
+        """Return True if other processes can access the memory."""
         return self.is_cuda or any(storage.shared is not None for _, storage in self._blocks.values())
 
     def share_memory_(self) -> UntypedStorage:
@@ -155,11 +158,11 @@ class UntypedStorage:
         return self
 
     def is_pinned(self, device: Any = "cuda") -> bool:
-        """Whether the memory is pinned: never."""
+        """Return False: memory is never pinned."""
         return False
 
     def resizable(self) -> bool:
-        """Whether `resize_` may make it larger: not while tensors look at it."""
+        """Return True if `resize_` may grow the storage: not while tensors use it."""
         return self._owner is None
 
     def __sizeof__(self) -> int:
@@ -228,7 +231,10 @@ class UntypedStorage:
             self._wrote()
 
     def resize_(self, size: Any) -> UntypedStorage:
-        """Another size, what is there kept. Memory that tensors look at can be cut and given back its length, and becomes free with the tensors."""
+        """Set the size in bytes, keeping the contents.
+
+        Raises RuntimeError for a negative size, and for one beyond the memory while tensors use it.
+        """
         size = integer(size)
         if size < 0:
             raise RuntimeError(f"Storage resize size is negative: {size}")
@@ -260,20 +266,20 @@ class UntypedStorage:
         return _unpickled, (self._host().tobytes(),)
 
     def new(self) -> UntypedStorage:
-        """An empty one on the same device."""
+        """Return an empty storage on the same device."""
         return UntypedStorage(device=self.device)
 
     def to(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
-        """The same bytes on a device."""
+        """Return the bytes on a device: this storage itself if they are there."""
         backend = backend_of(Device(device))
         return self if backend is self._backend else UntypedStorage._over(backend.asarray(np.array(self._host())), backend)
 
     def cpu(self) -> UntypedStorage:
-        """The same bytes on the CPU."""
+        """Return the bytes on the CPU."""
         return self.to("cpu")
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
-        """The same bytes on a CUDA device."""
+        """Return the bytes on a CUDA device."""
         return self.to(Device("cuda", device) if isinstance(device, int) else device or "cuda")
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
@@ -391,7 +397,7 @@ class TypedStorage:
         return self._untyped_storage.data_ptr()
 
     def is_shared(self) -> bool:
-        """Whether other processes see the memory."""
+        """Return True if other processes can access the memory."""
         return self._untyped_storage.is_shared()
 
     def share_memory_(self) -> TypedStorage:
@@ -400,11 +406,11 @@ class TypedStorage:
         return self
 
     def is_pinned(self, device: Any = "cuda") -> bool:
-        """Whether the memory is pinned: never."""
+        """Return False: memory is never pinned."""
         return False
 
     def resizable(self) -> bool:
-        """Whether `resize_` may make it larger: not while tensors look at it."""
+        """Return True if `resize_` may grow the storage: not while tensors use it."""
         return self._untyped_storage.resizable()
 
     def get_device(self) -> int:
@@ -443,7 +449,7 @@ class TypedStorage:
         return self
 
     def resize_(self, size: int) -> TypedStorage:
-        """Another number of elements."""
+        """Change the number of elements."""
         self._untyped_storage.resize_(integer(size) * self.dtype.itemsize)
         return self
 
@@ -460,15 +466,15 @@ class TypedStorage:
         return _typed, (self._untyped_storage, self.dtype.name)
 
     def to(self, device: Any, non_blocking: bool = False) -> TypedStorage:
-        """The same elements on a device."""
+        """Return the elements on a device."""
         return self._over(self._untyped_storage.to(device), self.dtype)
 
     def cpu(self) -> TypedStorage:
-        """The same elements on the CPU."""
+        """Return the elements on the CPU."""
         return self.to("cpu")
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
-        """The same elements on a CUDA device."""
+        """Return the elements on a CUDA device."""
         return self._over(self._untyped_storage.cuda(device), self.dtype)
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
@@ -502,7 +508,7 @@ def _typed(untyped: UntypedStorage, dtype: str) -> TypedStorage:
 
 
 class _Old(type):
-    """The class of `FloatStorage` and its like: they make TypedStorages, and count those of their dtype among their instances."""
+    """The metaclass of `FloatStorage` and others: calls make TypedStorages; isinstance accepts those of the dtype."""
 
     def __call__(cls, *arguments: Any, wrap_storage: Any = None) -> Any:
         return TypedStorage(*arguments, wrap_storage=wrap_storage, dtype=cls.dtype)      # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ from ._native import native
 
 
 def _default() -> int:
-    """As many as this process may use, unless the variables that BLAS heeds say otherwise."""
+    """Return the number of processors that this process may use, or the number in BLAS's variables."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         if (number := os.environ.get(name, "")).isdigit() and int(number):
             return int(number)
@@ -17,7 +17,7 @@ def _default() -> int:
 
 
 class Single:
-    """One thread for BLAS, for the length of a `with` block: several threads of ours call it. Blocks may overlap."""
+    """A `with` block in which BLAS uses one thread, since several threads of ours call it. Blocks may overlap."""
 
     def __init__(self) -> None:
         self.lock, self.blocks, self.before = threading.Lock(), 0, 0         # before: how many threads BLAS will have again
@@ -37,7 +37,7 @@ class Single:
                 self.before = 0
 
     def forget(self) -> None:
-        """In a child process: the threads whose blocks these were are not there."""
+        """In a child process: forget the blocks of threads that do not exist there."""
         self.lock = threading.Lock()
         if self.blocks:
             self.blocks = 1
@@ -74,18 +74,18 @@ def set_num_threads(int: int, /) -> None:
 
 
 def get_num_threads() -> int:
-    """How many threads matrix products use."""
+    """Return how many threads matrix products use."""
     if native is None and (blas := open_blas()) is not None:
         return single_blas.before or blas.get()
     return wanted
 
 
 def set_num_interop_threads(int: int, /) -> None:
-    """Nothing here runs side by side: the number is accepted and not used."""
+    """Accept a number of threads between ops and ignore it: ops run one at a time."""
     if int <= 0:
         raise RuntimeError("set_num_interop_threads expects a positive integer")
 
 
 def get_num_interop_threads() -> int:
-    """One: nothing here runs side by side."""
+    """Return 1: ops run one at a time."""
     return 1

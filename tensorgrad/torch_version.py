@@ -18,7 +18,7 @@ _STAGES = {"dev": -4, "a": -3, "alpha": -3, "b": -2, "beta": -2, "c": -1, "rc": 
 
 
 def _key(version: Any) -> Any:
-    """What orders a version, given as a string or as a tuple of parts; None if it is no version."""
+    """Return the sort key of a version, given as a string or as a tuple of parts; None if it is no version."""
     text = version if isinstance(version, str) else ".".join(str(part) for part in version)
     found = _PATTERN.match(text.strip())
     if found is None:

@@ -16,15 +16,15 @@ _bool, _bytes, _complex, _float, _int, _str = bool, bytes, complex, float, int, 
 
 
 class SymInt:
-    """The class of PyTorch's symbolic integers: nothing here is one."""
+    """The class of PyTorch's symbolic integers, for isinstance: it has no instances."""
 
 
 class SymFloat:
-    """The class of PyTorch's symbolic numbers: nothing here is one."""
+    """The class of PyTorch's symbolic numbers, for isinstance: it has no instances."""
 
 
 class SymBool:
-    """The class of PyTorch's symbolic booleans: nothing here is one."""
+    """The class of PyTorch's symbolic booleans, for isinstance: it has no instances."""
 
 
 Number = Union[int, float, bool]  # noqa: UP007
@@ -41,4 +41,4 @@ _TensorOrOptionalTensors = Union[Tensor, Sequence[Union[Tensor, None]]]  # noqa:
 
 
 class Storage:
-    """What annotations call a storage."""
+    """The type of a storage, for annotations."""

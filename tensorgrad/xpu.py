@@ -5,7 +5,7 @@ from ._unsupported import unavailable
 
 
 def is_available() -> bool:
-    """Whether there is such a device: none that can be used."""
+    """Return False: Intel's GPUs are not supported."""
     return False
 
 
@@ -13,7 +13,7 @@ is_initialized = is_available
 
 
 def device_count() -> int:
-    """How many there are: none."""
+    """Return 0: Intel's GPUs are not supported."""
     return 0
 
 
@@ -26,7 +26,7 @@ memory_reserved = max_memory_allocated = max_memory_reserved = memory_allocated
 
 
 def _nothing(*args: Any, **kwargs: Any) -> None:
-    """Nothing is there to be seeded or emptied."""
+    """Do nothing: there is no device to seed or empty."""
 
 
 empty_cache = manual_seed = manual_seed_all = seed = seed_all = _nothing

@@ -44,7 +44,7 @@ cache_enabled, nesting = [True], [0]
 
 
 class Casting:
-    """What sees the calls inside an autocast block."""
+    """The mode of an autocast block, which casts the arguments of calls."""
 
     def __init__(self, device: str, dtype: Any, enabled: bool) -> None:
         self.device, self.dtype, self.enabled = device, dtype, enabled
@@ -99,7 +99,7 @@ def _tensors(value: Any) -> list[Any]:
 
 
 def _no_product(equation: Any, *operands: Any) -> bool:
-    """Whether no index of an einsum is in two operands and summed over: nothing is a product of matrices."""
+    """Return True if an einsum has no matrix product: no summed index is in two operands."""
     if not isinstance(equation, str):
         return False
     inputs, arrow, output = equation.replace(" ", "").partition("->")
@@ -110,7 +110,7 @@ def _no_product(equation: Any, *operands: Any) -> bool:
 
 
 def _to_a_number(a: Any, b: Any, dims: Any = 2, **kwargs: Any) -> bool:
-    """Whether tensordot sums over all dimensions."""
+    """Return True if tensordot sums over all dimensions."""
     count = int(dims) if isinstance(dims, (int, Tensor)) else len(dims[0]) if isinstance(dims[0], (list, tuple)) else 1
     return bool(count == a.ndim == b.ndim and count)
 
@@ -197,12 +197,12 @@ def _current(device_type: str) -> Casting | None:
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether the device knows autocast. https://pytorch.org/docs → torch.amp.is_autocast_available"""
+    """Return True if the device supports autocast. https://pytorch.org/docs → torch.amp.is_autocast_available"""
     return _kind(device_type) in DEFAULTS
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Whether an autocast block for the device is open. https://pytorch.org/docs → torch.is_autocast_enabled"""
+    """Return True if autocast is on for the device. https://pytorch.org/docs → torch.is_autocast_enabled"""
     found = _current(_kind(device_type))
     return found is not None and found.enabled
 
@@ -216,7 +216,7 @@ def get_autocast_dtype(device_type: str) -> Any:
 
 
 def set_autocast_dtype(device_type: str, dtype: Any) -> None:
-    """Choose the dtype that autocast uses unless it is told another."""
+    """Set the default dtype of autocast for a device."""
     DEFAULTS[device_type] = dtype
 
 
@@ -228,17 +228,17 @@ def set_autocast_enabled(device_type: str, enabled: bool) -> None:
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Whether casts of parameters are kept for a block: accepted, and without effect."""
+    """Return the setting for caching casts of parameters, which has no effect."""
     return cache_enabled[0]
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Set it."""
+    """Set whether to cache casts of parameters; it has no effect."""
     cache_enabled[0] = enabled
 
 
 def clear_autocast_cache() -> None:
-    """Nothing is kept."""
+    """Do nothing: casts are not cached."""
 
 
 def _deprecated(old: str, new: str, value: Any, given: str = "") -> Any:
@@ -277,13 +277,13 @@ def set_autocast_cpu_enabled(enabled: bool) -> None:
 
 
 def autocast_increment_nesting() -> int:
-    """One block more is open, says a program that opens them by hand."""
+    """Count one more open block, for programs that open blocks by hand; return the count."""
     nesting[0] += 1
     return nesting[0]
 
 
 def autocast_decrement_nesting() -> int:
-    """One block fewer."""
+    """Count one open block less; return the count."""
     nesting[0] -= 1
     return nesting[0]
 

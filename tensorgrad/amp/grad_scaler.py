@@ -15,7 +15,7 @@ __all__ = ["GradScaler", "OptState"]
 
 
 class OptState(Enum):
-    """How far an optimizer is in the current iteration."""
+    """The stage of an optimizer in the current iteration."""
 
     READY = 0
     UNSCALED = 1
@@ -97,7 +97,7 @@ class GradScaler:
         self._stages[id(optimizer)] = OptState.UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """The optimizer's step on unscaled gradients; no step if one of them is infinite or NaN. What the step returns, or None."""
+        """Step the optimizer on unscaled gradients, unless one is infinite or NaN; return its result, or None."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
@@ -140,7 +140,7 @@ class GradScaler:
     # ── what it is set to ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def is_enabled(self) -> bool:
-        """Whether it scales at all."""
+        """Return True if scaling is enabled."""
         return self._enabled
 
     def get_scale(self) -> float:
@@ -148,7 +148,7 @@ class GradScaler:
         return 1.0 if not self._enabled else self._init_scale if self._scale is None else self._scale.item()
 
     def get_growth_factor(self) -> float:
-        """What the scale is multiplied by after good steps."""
+        """Return the factor of the scale after `growth_interval` good steps."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
@@ -156,7 +156,7 @@ class GradScaler:
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """What the scale is multiplied by after a bad step."""
+        """Return the factor of the scale after a bad step."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:

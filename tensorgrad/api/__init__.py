@@ -1,6 +1,6 @@
 """PyTorch's spelling: every function of the root package, and the methods of Tensor.
 
-One file a family. A function there is the truth for its signature, checks and docstring; `_register.public` attaches its forms.
+Each file has one family. Its functions define signature, checks and docstring; `_register.public` attaches all their forms.
 """
 from importlib import import_module as _import_module
 from typing import Any
@@ -40,7 +40,7 @@ globals().update(DTYPES)
 
 
 def __getattr__(name: str) -> Any:
-    """The namespaces beside this one, loaded when they are first used."""
+    """Import a submodule with further namespaces on first access."""
     if name in ("fft", "linalg", "special", "signal"):
         return _import_module(f"tensorgrad.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

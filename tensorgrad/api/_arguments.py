@@ -18,7 +18,7 @@ from ..size import Size
 
 
 def normalize_dim(dim: Any, ndim: int) -> int:
-    """An axis counted from the front; IndexError if there is none such. A 0-d tensor counts as having one."""
+    """Return an axis counted from the front; IndexError if it is out of range. A 0-d tensor counts as 1-d."""
     n = ndim or 1
     if type(dim) is not int:
         dim = integer(dim, "dim")
@@ -48,7 +48,7 @@ def check_long(*values: int) -> None:
 
 
 def normalize_dims(dims: Any, ndim: int) -> tuple[int, ...]:
-    """Several axes, or one; RuntimeError if one is named twice."""
+    """Normalize one axis or several; RuntimeError if one is named twice."""
     if not isinstance(dims, (tuple, list)):
         return (normalize_dim(dims, ndim),)
     out = tuple(normalize_dim(d, ndim) for d in dims)
@@ -65,39 +65,39 @@ def check_tensor(value: Any, function: str, argument: str, position: int) -> Non
 
 
 def check_tensors(input: Any, other: Any, function: str) -> None:
-    """TypeError if one of two operands is no tensor."""
+    """Raise TypeError if one of two operands is no tensor."""
     check_tensor(input, function, "input", 1)
     check_tensor(other, function, "other", 2)
 
 
 def is_batched(tensor: Any) -> bool:
-    """Whether a tensor is a batch that vmap hides."""
+    """Return True if the tensor is a batch inside vmap."""
     return type(tensor._storage).rank > 0
 
 
 def in_batch(*values: Any) -> bool:
-    """Whether any of these is a batch that vmap hides."""
+    """Return True if any value is a batch inside vmap."""
     return any(isinstance(v, TensorBase) and type(v._storage).rank for v in values)
 
 
 def each_example(function: Any, *args: Any, **params: Any) -> Any:
-    """A function whose result depends on numbers that it must look at: run for one example of a batch after the other."""
+    """Run a function whose result depends on values that it must read once per example of a batch."""
     from ..interpret.batching import one_by_one
     return one_by_one(function, args, params)
 
 
 def anywhere(condition: Any) -> bool:
-    """Whether a condition holds for any element; inside vmap, of any example."""
+    """Return True if the condition holds for any element; inside vmap, of any example."""
     return bool(condition.array.any())
 
 
 def is_hollow(*values: Any) -> bool:
-    """Whether any of these is a tensor without values: of those there is nothing to check."""
+    """Return True if any value is a tensor without data, so that there are no values to check."""
     return any(isinstance(v, TensorBase) and v._storage.hollow for v in values)
 
 
 def is_unknown(*values: Any) -> bool:
-    """Tell whether values of a tensor among these are not known here, so that there is nothing to check."""
+    """Return True if a tensor's values are unknown here, so that there is nothing to check."""
     return any(isinstance(v, TensorBase) and (v._storage.hollow or getattr(v.array, "unknown", False)) for v in values)
 
 

@@ -17,7 +17,7 @@ REFUSED = ("vmap: called random operation while in randomness error mode. Please
 SAME = "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch"
 ALONE = ("vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. If this is necessary for your "
          "usage, please file an issue with functorch.")
-PLACES = {"randint": 2, "bernoulli": 1}      # where the shape stands among a generator's arguments; elsewhere it comes first
+PLACES = {"randint": 2, "bernoulli": 1}      # the position of the shape among a generator's arguments, if it is not the first
 DEPENDENT = {"normal_around", "poisson", "binomial", "standard_gamma", "dirichlet", "multinomial"}
 
 
@@ -79,6 +79,6 @@ def placed(values: Any, backend: Any) -> Any:
 
 
 def check_in_place(tensor: Any) -> None:
-    """Raise if different numbers are to go where there is memory for one example."""
+    """Raise RuntimeError if examples would get different numbers, but share the tensor's memory."""
     if len(hidden_axes()) > type(tensor._storage).rank:
         raise RuntimeError(ALONE)

@@ -1,4 +1,4 @@
-"""What the functions of `torch.linalg` share: how they are attached, the checks of matrices, and the errors of factorizations that break down."""
+"""Helpers of `torch.linalg`: attaching functions, checks of matrices, errors of failed factorizations."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -26,12 +26,12 @@ def linalg(*roots: str, out: bool = True) -> Callable[[Any], Any]:
 
 
 def kind_of(x: Any) -> str:
-    """How PyTorch's errors call the dtype."""
+    """Return the dtype's name in PyTorch's errors."""
     return SCALAR_TYPES[x.dtype.name]
 
 
 def check_matrix(x: Any, function: str, *, name: str = "A", argument: str = "A", position: int = 1, square: bool = True, kernel: str = "") -> None:
-    """The errors for what is no stack of (square) matrices of floating point or complex numbers; half precision lacks a kernel, or is refused."""
+    """Raise unless x is a stack of floating point or complex matrices (`square`: square ones) of full precision."""
     if not isinstance(x, TensorBase):
         raise TypeError(f"{function.removeprefix('torch.').replace('.', '_')}(): argument '{argument}' (position {position}) must be Tensor, not "
                         f"{type(x).__name__}")
@@ -62,7 +62,7 @@ def check_kernel(x: Any, kernel: str, function: str, argument: str = "A") -> Non
 
 
 def check_info(info: Any, function: str, message: str, error: type[Exception] = LinAlgError) -> None:
-    """Raise for the first matrix of a stack whose `info` is not zero; {} in the message is that."""
+    """Raise for the first matrix of a stack whose `info` is nonzero; {} in the message is replaced by that number."""
     if info.array.any():
         codes = type(info._storage).seen(info.array)
         found = codes.ravel().tolist()
@@ -86,7 +86,7 @@ def adjoint(x: Any) -> Any:
 
 
 def eye_beside(x: Any, rows: int, columns: int) -> Any:
-    """Ones on the diagonal of a matrix of the dtype of x, where x lies."""
+    """Return an identity matrix with the dtype and device of x."""
     return namespace(type(x._storage)).eye(rows, columns, dtype=x.dtype)
 
 
@@ -99,7 +99,7 @@ def from_column(x: Any) -> Any:
 
 
 def counts_as_vectors(a: Any, b: Any) -> bool:
-    """Whether the right-hand sides B of a stack of matrices A are a stack of vectors."""
+    """Return True if the right-hand sides B of a stack of matrices A are a stack of vectors."""
     m, n = a.array.shape, b.array.shape
     return len(n) == 1 or len(m) - 1 == len(n) and n == m[:-1]
 
@@ -112,7 +112,10 @@ def check_fits(a: Any, b: Any, left: bool, vectors: bool, function: str) -> None
 
 
 def inverse_of(a: Any, function: str, check_errors: bool = True) -> tuple[Any, Any]:
-    """A⁻¹, and for each matrix a code that is 0 if it has one. Raises a LinAlgError in the function's name for one that is singular."""
+    """Return A⁻¹, and a code per matrix, 0 if it is invertible.
+
+    Raises LinAlgError in the function's name for a singular matrix, if errors are checked.
+    """
     check_matrix(a, "linalg.inv")
     inverse, info = xp.inverse_matrix(a)
     if check_errors:

@@ -1,6 +1,6 @@
-"""PyTorch's argument parser, for calls that have failed: what it says against the arguments, or how else it would have read them.
+"""PyTorch's argument parser, for calls that have failed: its error for the arguments, or another way to read them.
 
-Functions check by doing; nothing here runs until one of them raises. Then the call is held against the signatures in `_signatures`, by PyTorch's
+Functions do not check in advance; nothing here runs until one of them raises. Then the call is held against the signatures in `_signatures`, by PyTorch's
 rules: if it fits none of them, the error is PyTorch's TypeError; if it fits one and only Python could not bind it (a deprecated order of arguments,
 numbers in place of a list), it is made again in the order that the function takes.
 """
@@ -27,7 +27,7 @@ from ._arguments import typename, warn
 COMPILED = frozenset("""adaptive_avg_pool1d avg_pool1d avg_pool2d avg_pool3d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc
     conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity elu_ gelu hardshrink hardtanh_ leaky_relu_ linear logsigmoid native_channel_shuffle
     one_hot pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu_ scaled_dot_product_attention selu_ softplus softshrink threshold_""".split())
-# methods that PyTorch writes in Python: what they hand on is in INTERPRETED
+# methods that PyTorch writes in Python: INTERPRETED has the calls that they make
 BY_PYTHON = frozenset("istft lu norm split stft unique unique_consecutive".split())
 PREFIXES = {"": "", "linalg": "linalg_", "fft": "fft_", "special": "special_"}
 SYNONYMS = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
@@ -66,7 +66,7 @@ class Signature(NamedTuple):
 
     @property
     def variadic(self) -> bool:
-        """Whether numbers one by one may stand for the only list."""
+        """True if the only parameter is a list whose numbers may be given as separate arguments."""
         return self.positional == 1 and self.parameters[0].kind == "ints"
 
     def __str__(self) -> str:
@@ -92,7 +92,7 @@ def _table(kind: str) -> dict[str, str]:
 
 @cache
 def signatures(name: str, method: bool = False) -> tuple[Signature, ...] | None:
-    """What PyTorch's parser accepts for a compiled function or method; None where there is none of that name."""
+    """Return the signatures of a compiled function or method of PyTorch; None if there is none of that name."""
     functions, methods = _table("FUNCTIONS"), _table("METHODS")
     if not method:
         if name not in functions and name.endswith("_") and name[:-1] in functions:      # a function that writes into its input
@@ -178,7 +178,7 @@ ELEMENTS: dict[str, Any] = {"ints": _is_index, "sizes": _is_index, "pair": _is_i
 
 
 def _fits(parameter: Parameter, value: Any) -> tuple[bool, int]:
-    """Whether a value is what a parameter takes, and the place of the element that is not."""
+    """Check a value against a parameter: (True, -1), or (False, the position of the first bad element, or -1)."""
     if isinstance(value, (tuple, list)):
         if parameter.kind == "Tensors":
             for place, element in enumerate(value):
@@ -297,7 +297,10 @@ def parse(known: tuple[Signature, ...], name: str, args: Any, kwargs: Any) -> tu
 
 
 def _later_element(signature: Signature, bound: dict[str, Any], name: str) -> TypeError | None:
-    """The error for an element of a list of integers that is none: only the first is looked at when signatures are told apart. Later ones may be bools."""
+    """Return the error for a bad element after the first in a list of integers.
+
+    PyTorch selects the signature by the first element alone. Later elements may be bools.
+    """
     for argument, value in bound.items():
         if isinstance(value, (tuple, list)) and any(p.name == argument and p.kind in ("ints", "sizes") for p in signature.parameters):
             for place, element in enumerate(value, 1):
@@ -311,7 +314,7 @@ def _later_element(signature: Signature, bound: dict[str, Any], name: str) -> Ty
 
 
 def _unfit(signature: Signature, bound: dict[str, Any], name: str) -> Exception | None:
-    """The error for what fits the signature, but not in 64 bits, or as an element of a list."""
+    """Return the error for a value of the right kind that exceeds 64 bits, or whose elements are bad."""
     if (later := _later_element(signature, bound, name)) is not None:
         return later
     whole = (bound.get(p.name) for p in signature.parameters if p.kind in ("int", "index", "ints", "sizes"))
@@ -340,7 +343,7 @@ def _combination(shown: list[Signature], args: Any, kwargs: Any) -> str:
 
 
 class Result:
-    """What a call came to after all."""
+    """The result of a call that succeeds when its arguments are read as PyTorch reads them."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -360,7 +363,7 @@ class Refusal:
 
 
 def function_instead(error: Exception | None, function: Any, namespace: str, name: str, args: Any, kwargs: Any) -> Result | Refusal | None:
-    """What comes in place of a function's error; None if the error stands."""
+    """Return the result or error that replaces a function's error; None to keep the error."""
     if isinstance(error, NoValues):
         return None
     inner = namespace.partition(".")[2]
@@ -372,7 +375,7 @@ def function_instead(error: Exception | None, function: Any, namespace: str, nam
 
 
 def check_call(name: str, *args: Any) -> None:
-    """Raise PyTorch's error if its compiled function does not take these arguments: for what PyTorch's Python code looks at others before it calls."""
+    """Raise PyTorch's error for arguments of its compiled function that its Python code would check first."""
     known = signatures(name)
     assert known is not None
     signature, bound = parse(known, name, args, {})
@@ -381,7 +384,7 @@ def check_call(name: str, *args: Any) -> None:
 
 
 def _handed_on(error: Exception | None, function: Any, name: str, args: Any, kwargs: Any) -> Refusal | None:
-    """The error of the compiled function that PyTorch's own, written in Python, calls: unless that one raises before it does."""
+    """Return the error of the compiled function that PyTorch's Python function calls, if it gets that far."""
     if name not in (rows := _interpreted()) or _comes_first(error):
         return None
     compiled, known, sources = rows[name]
@@ -408,7 +411,7 @@ def _handed_on(error: Exception | None, function: Any, name: str, args: Any, kwa
 
 
 def _comes_first(error: Exception | None) -> bool:
-    """Tell whether PyTorch's Python code raises this before it calls anything."""
+    """Return True if PyTorch's Python code raises this error before it calls a compiled function."""
     return (isinstance(error, (ValueError, IndexError)) and _frame(error).startswith("tensorgrad.nn.")
             or isinstance(error, RuntimeError) and str(error).startswith("Boolean value of Tensor"))
 
@@ -442,7 +445,7 @@ def _interpreted() -> dict[str, tuple[str, tuple[Signature, ...], dict[str, str]
 
 
 def method_instead(error: Exception | None, function: Any, name: str, args: Any, kwargs: Any) -> Result | Refusal | None:
-    """What comes in place of a method's error; None if the error stands."""
+    """Return the result or error that replaces a method's error; None to keep the error."""
     if isinstance(error, NoValues) or kwargs.get("inplace"):        # PyTorch's signatures have no `inplace`
         return None
     known = signatures(name, True)
@@ -514,7 +517,7 @@ def _plain(kind: str, value: Any) -> Any:
 
 
 def _unbound(error: Exception | None) -> bool:
-    """Whether Python could not bind the arguments: the error then comes from one of the wrappers, not from inside the function."""
+    """Return True if Python could not bind the arguments: the error comes from one of our wrappers."""
     return _frame(error).endswith(("_register", "_overriding", ".inplace"))
 
 

@@ -1,7 +1,7 @@
-"""One function, all of its forms: `torch.f`, `Tensor.f`, `Tensor.f_`, `out=`.
+"""Attach all forms of a function: `torch.f`, `Tensor.f`, `Tensor.f_`, `out=`.
 
-The function in `api/` is the truth for its signature, argument checks and docstring; `@public` attaches it. PyTorch also takes NumPy's names of
-some arguments (axis, keepdims, x, other names are its own): they are translated here, once.
+The function in `api/` defines signature, argument checks and docstring; `@public` attaches it. PyTorch also takes NumPy's names of
+some arguments (axis, keepdims, x): they are translated here, once.
 """
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}    # everything that becomes a nam
 C_NAMES = {"bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
            "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double", "complex64": "c10::complex<float>",
            "complex128": "c10::complex<double>", "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t"}
-DTYPE_ERRORS = {    # what functions with words of their own say of an `out=` of another dtype: {0}, {1} in C, {2}, {3} as PyTorch's scalar types
+DTYPE_ERRORS = {    # special messages for an `out=` of another dtype: {0}, {1} are C names, {2}, {3} PyTorch's scalar types
     "take": "take(): self and out expected to have the same dtype, but got self.dtype = {2} and out.dtype = {3}",
     "index_select": "index_select(): self and result must have the same scalar type",
     "masked_select": "masked_select(): self and result must have the same scalar type",
@@ -146,7 +146,7 @@ def _given_dtype(out: Any, dtype: Any) -> Any:
     return out.dtype
 
 
-OWN_DTYPE = {    # methods that write in place only what has their dtype, and what they say of other results
+OWN_DTYPE = {    # in-place methods that accept only results of the tensor's dtype, and their messages for others
     "abs": "In-place abs is not supported for complex tensors.", "absolute": "In-place abs is not supported for complex tensors.",
     "cumsum": "Bad in-place call: input tensor dtype {0} and output tensor dtype {1} should match",
     "cumprod": "Bad in-place call: input tensor dtype {0} and output tensor dtype {1} should match",
@@ -193,7 +193,7 @@ def in_place_form(call: Any, name: str) -> Any:
 
 
 def instead(error: Exception | None, method: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """What comes in place of a method's error, if PyTorch says something else of the call, or the class of an argument does."""
+    """Return the result or error that replaces a method's error, or None. Overriding classes are asked first."""
     if not beyond(error) and check_error(error, name):
         return None
     from ._parsing import Result, method_instead

@@ -57,7 +57,9 @@ def hardshrink(input: Any, lambd: float = 0.5) -> Any:
 
 @public()
 def prelu(input: Any, weight: Any) -> Any:
-    """x for x > 0, w · x elsewhere, with one w or one for each channel (axis 1). https://pytorch.org/docs → torch.nn.functional.prelu
+    """x for x > 0, w · x elsewhere, with one w or one per channel (axis 1).
+
+    https://pytorch.org/docs → torch.nn.functional.prelu
 
     >>> import tensorgrad as torch
     >>> torch.prelu(torch.tensor([-2., 3.]), torch.tensor(0.25))
@@ -98,7 +100,7 @@ def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool
     if backend.hollow:
         return xp.rrelu_with_noise(input, upper)
     values = backend.host(input.array).reshape(-1)
-    below, noise = values <= 0, values.copy()               # one uniform number for each that is not above 0, in order
+    below, noise = values <= 0, values.copy()               # a uniform number for each element that is not above 0, in order
     noise[below] = generator_of(backend, generator).uniform(int(below.sum()), lower, upper, "float64")
     return xp.rrelu_with_noise(input, fresh(backend.asarray(noise.reshape(input.array.shape)), backend))
 
@@ -133,7 +135,7 @@ def celu(input: Any, alpha: float = 1.0) -> Any:
 
 
 def along_axis(run: Any, input: Any, dim: Any, dtype: Any) -> Any:
-    """An op along one axis, in a dtype. A tensor without axes counts as having one."""
+    """Run an op along one axis, in a dtype. A tensor without axes counts as having one."""
     if dtype is not None:
         input = in_dtype(input, as_dtype(dtype))
     axis = normalize_dim(dim, input.array.ndim)
@@ -186,7 +188,7 @@ def _check_probability(p: float) -> None:
 
 
 def _drop(input: Any, p: float, train: bool, noise: Any, combine: Any) -> Any:
-    """The input, if nothing is to be dropped; zeros, if everything is; else what `combine` makes of it and the noise."""
+    """Return the input for p = 0, zeros for p = 1, else `combine` of the input and the noise."""
     check_tensor(input, "dropout", "input", 1)
     _check_probability(p)
     if p == 0 or not train or not input.array.size:
@@ -216,7 +218,7 @@ def dropout(input: Any, p: float, train: bool) -> Any:
 
 
 def _for_channels(input: Any, draw: Any) -> Any:
-    """One number for each channel of each sample."""
+    """Draw a number per channel of each sample: shape (N, C, 1, …)."""
     if input.array.ndim < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     backend = type(input._storage)
@@ -231,18 +233,21 @@ def feature_dropout(input: Any, p: float, train: bool) -> Any:
     return _drop(input, p, train, noise, xp.multiply)
 
 
-ALPHA = 1.7580993408473766       # −λ α of selu: what a dropped element becomes
+ALPHA = 1.7580993408473766       # −λ α of selu: the value of dropped elements
 
 
 def _alpha(p: float) -> Any:
-    """What keeps the mean and the variance of selu's output, for noise of 1 (kept) and 0 (dropped)."""
+    """Return the affine map that restores the mean and variance of selu's output after dropout."""
     a = 1 / sqrt((ALPHA * ALPHA * p + 1) * (1 - p))
     return lambda input, kept: xp.add(xp.multiply(input, kept * a), (kept - 1) * (ALPHA * a) + ALPHA * a * p)
 
 
 @public(method=False)
 def alpha_dropout(input: Any, p: float, train: bool) -> Any:
-    """Dropout that keeps mean and variance of what selu gives. https://pytorch.org/docs → torch.nn.functional.alpha_dropout"""
+    """Dropout that keeps the mean and variance of selu's output.
+
+    https://pytorch.org/docs → torch.nn.functional.alpha_dropout
+    """
     def noise() -> Any:
         return noise_for(input, lambda shape: _generator(input).bernoulli(1 - p, shape, input.array.dtype))
     return _drop(input, p, train, noise, _alpha(p) if 0 <= p < 1 else None)

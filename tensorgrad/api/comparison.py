@@ -90,7 +90,7 @@ def ge(input: Any, other: Any) -> Any:
 
 @public()
 def equal(input: Any, other: Any) -> bool:
-    """Whether two tensors have the same shape and elements. https://pytorch.org/docs → torch.equal
+    """Return True if two tensors have equal shapes and elements. https://pytorch.org/docs → torch.equal
 
     >>> import tensorgrad as torch
     >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
@@ -127,7 +127,7 @@ def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, eq
 
 @public()
 def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-    """Whether `isclose` holds everywhere. https://pytorch.org/docs → torch.allclose
+    """Return True if `isclose` holds everywhere. https://pytorch.org/docs → torch.allclose
 
     >>> import tensorgrad as torch
     >>> torch.allclose(torch.tensor([1., 2.]), torch.tensor([1., 2. + 1e-6]))
@@ -138,7 +138,7 @@ def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, e
 
 @public(method=False, out="same")
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
-    """Whether each element is one of `test_elements`. https://pytorch.org/docs → torch.isin
+    """True where an element is in `test_elements`. https://pytorch.org/docs → torch.isin
 
     >>> import tensorgrad as torch
     >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2, 5]))
@@ -171,7 +171,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
 
 @public()
 def isnan(input: Any) -> Any:
-    """Whether elements are NaN. https://pytorch.org/docs → torch.isnan
+    """True where an element is NaN. https://pytorch.org/docs → torch.isnan
 
     >>> import tensorgrad as torch
     >>> torch.isnan(torch.tensor([1., float('nan')]))
@@ -182,7 +182,7 @@ def isnan(input: Any) -> Any:
 
 @public()
 def isinf(input: Any) -> Any:
-    """Whether elements are infinite. https://pytorch.org/docs → torch.isinf
+    """True where an element is infinite. https://pytorch.org/docs → torch.isinf
 
     >>> import tensorgrad as torch
     >>> torch.isinf(torch.tensor([1., float('-inf')]))
@@ -193,7 +193,7 @@ def isinf(input: Any) -> Any:
 
 @public()
 def isfinite(input: Any) -> Any:
-    """Whether elements are neither infinite nor NaN. https://pytorch.org/docs → torch.isfinite
+    """True where an element is neither infinite nor NaN. https://pytorch.org/docs → torch.isfinite
 
     >>> import tensorgrad as torch
     >>> torch.isfinite(torch.tensor([1., float('inf'), float('nan')]))
@@ -210,19 +210,19 @@ def _infinite(input: Any, name: str, value: float) -> Any:
 
 @public(out=True)
 def isposinf(input: Any) -> Any:
-    """Whether elements are +∞. https://pytorch.org/docs → torch.isposinf"""
+    """True where an element is +∞. https://pytorch.org/docs → torch.isposinf"""
     return _infinite(input, "isposinf", float("inf"))
 
 
 @public(out=True)
 def isneginf(input: Any) -> Any:
-    """Whether elements are −∞. https://pytorch.org/docs → torch.isneginf"""
+    """True where an element is −∞. https://pytorch.org/docs → torch.isneginf"""
     return _infinite(input, "isneginf", -float("inf"))
 
 
 @public()
 def isreal(input: Any) -> Any:
-    """Whether the imaginary part of elements is zero. https://pytorch.org/docs → torch.isreal
+    """True where the imaginary part is zero. https://pytorch.org/docs → torch.isreal
 
     >>> import tensorgrad as torch
     >>> torch.isreal(torch.tensor([1+0j, 1j]))
@@ -233,7 +233,9 @@ def isreal(input: Any) -> Any:
 
 @public()
 def is_nonzero(input: Any) -> bool:
-    """Whether the only element is not zero. https://pytorch.org/docs → torch.is_nonzero
+    """Return True if the only element is nonzero. Raises RuntimeError for several.
+
+    https://pytorch.org/docs → torch.is_nonzero
 
     >>> import tensorgrad as torch
     >>> torch.is_nonzero(torch.tensor([0.5]))
@@ -247,7 +249,7 @@ def is_nonzero(input: Any) -> bool:
 
 @public(inplace=True, out=True)
 def logical_not(input: Any) -> Any:
-    """Whether elements are zero. https://pytorch.org/docs → torch.logical_not
+    """True where an element is zero. https://pytorch.org/docs → torch.logical_not
 
     >>> import tensorgrad as torch
     >>> torch.logical_not(torch.tensor([0., 2.]))
@@ -258,7 +260,7 @@ def logical_not(input: Any) -> Any:
 
 @public(inplace=True, out=True)
 def logical_and(input: Any, other: Any) -> Any:
-    """Whether both elements are nonzero. https://pytorch.org/docs → torch.logical_and
+    """True where both elements are nonzero. https://pytorch.org/docs → torch.logical_and
 
     >>> import tensorgrad as torch
     >>> torch.logical_and(torch.tensor([True, True]), torch.tensor([0, 2]))
@@ -270,7 +272,7 @@ def logical_and(input: Any, other: Any) -> Any:
 
 @public(inplace=True, out=True)
 def logical_or(input: Any, other: Any) -> Any:
-    """Whether either element is nonzero. https://pytorch.org/docs → torch.logical_or
+    """True where either element is nonzero. https://pytorch.org/docs → torch.logical_or
 
     >>> import tensorgrad as torch
     >>> torch.logical_or(torch.tensor([True, False]), torch.tensor([0, 0]))
@@ -282,7 +284,7 @@ def logical_or(input: Any, other: Any) -> Any:
 
 @public(inplace=True, out=True)
 def logical_xor(input: Any, other: Any) -> Any:
-    """Whether exactly one element is nonzero. https://pytorch.org/docs → torch.logical_xor
+    """True where exactly one element is nonzero. https://pytorch.org/docs → torch.logical_xor
 
     >>> import tensorgrad as torch
     >>> torch.logical_xor(torch.tensor([True, True]), torch.tensor([0, 2]))

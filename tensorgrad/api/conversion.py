@@ -74,7 +74,7 @@ def to(input: Any, *args: Any, device: Any = None, dtype: Any = None, non_blocki
 
 
 def become(input: Any, convert: Any) -> Any:
-    """Let a leaf, and its gradient, be what `convert` makes of them. RuntimeError for a tensor that autograd recorded the making of."""
+    """Convert a leaf and its gradient in place. Raises RuntimeError for a tensor with a grad_fn."""
     if input.grad_fn is not None:
         raise RuntimeError("a tensor that has a grad_fn cannot change its dtype or device in place: leave out inplace=True")
     grad = input.grad
@@ -148,19 +148,19 @@ def type(input: Any, dtype: Any = None, non_blocking: bool = False, **kwargs: An
 
 @public(method=False)
 def is_tensor(obj: Any) -> bool:
-    """Whether an object is a Tensor. https://pytorch.org/docs → torch.is_tensor"""
+    """Return True if the object is a Tensor. https://pytorch.org/docs → torch.is_tensor"""
     return isinstance(obj, Tensor)
 
 
 @public(method=False)
 def is_floating_point(input: Any) -> bool:
-    """Whether the dtype is a floating point one. https://pytorch.org/docs → torch.is_floating_point"""
+    """Return True if the dtype is a floating point dtype. https://pytorch.org/docs → torch.is_floating_point"""
     return input.dtype.is_floating_point  # type: ignore[no-any-return]
 
 
 @public(method=False)
 def is_complex(input: Any) -> bool:
-    """Whether the dtype is complex. https://pytorch.org/docs → torch.is_complex"""
+    """Return True if the dtype is complex. https://pytorch.org/docs → torch.is_complex"""
     return input.dtype.is_complex  # type: ignore[no-any-return]
 
 
@@ -217,7 +217,7 @@ def set_(input: Any, source: Any = None, storage_offset: Any = None, size: Any =
 
 @public(function=False)
 def apply_(input: Any, callable: Any) -> Any:
-    """Replace each element by what a Python function makes of it: slow. https://pytorch.org/docs → torch.Tensor.apply_"""
+    """Replace each element by a Python function of it: slow. https://pytorch.org/docs → torch.Tensor.apply_"""
     if input.requires_grad:
         raise RuntimeError("Can't call apply_() on Variable that requires grad. Use var.detach().apply_() instead.")
     values = [callable(v) for v in input.detach().reshape(-1).tolist()]
@@ -226,7 +226,10 @@ def apply_(input: Any, callable: Any) -> Any:
 
 @public(function=False)
 def map_(input: Any, tensor: Any, callable: Any) -> Any:
-    """The same with the elements of two tensors. https://pytorch.org/docs → torch.Tensor.map_"""
+    """Replace each element by a Python function of it and an element of `tensor`: slow.
+
+    https://pytorch.org/docs → torch.Tensor.map_
+    """
     pairs = zip(input.detach().reshape(-1).tolist(), tensor.detach().expand_as(input).reshape(-1).tolist(), strict=True)
     return copy_(input, input.new_tensor([callable(a, b) for a, b in pairs]).reshape(input.shape))
 
@@ -259,19 +262,19 @@ def share_memory_(input: Any) -> Any:
 
 
 def untyped_storage(input: Any) -> Any:
-    """The block of memory that the tensor lies in, as bytes. https://pytorch.org/docs → torch.Tensor.untyped_storage"""
+    """Return the tensor's memory block, as bytes. https://pytorch.org/docs → torch.Tensor.untyped_storage"""
     from ..storages import storage_of
     return storage_of(input)
 
 
 def typed_storage(input: Any) -> Any:
-    """The block of memory that the tensor lies in, as elements of its dtype. https://pytorch.org/docs → torch.Tensor.storage"""
+    """Return the tensor's memory block, as elements of its dtype. https://pytorch.org/docs → torch.Tensor.storage"""
     from ..storages import TypedStorage, storage_of
     return TypedStorage(wrap_storage=storage_of(input), dtype=input.dtype, _internal=True)
 
 
 def storage(input: Any) -> Any:
-    """The block of memory that the tensor lies in, as elements of its dtype. https://pytorch.org/docs → torch.Tensor.storage
+    """Return the tensor's memory block, as elements of its dtype. https://pytorch.org/docs → torch.Tensor.storage
 
     >>> import tensorgrad as torch
     >>> import warnings

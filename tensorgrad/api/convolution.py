@@ -17,7 +17,7 @@ PLAIN = frozenset((int,))
 
 
 def several(value: Any, n: int, name: str) -> tuple[int, ...]:
-    """One number for each dimension, from one for all or from a sequence."""
+    """Return n numbers, a number per dimension, from one number or a sequence of 1 or n."""
     if type(value) is int:
         return (value,) * n
     if type(value) is tuple and len(value) == n and PLAIN.issuperset(map(type, value)):
@@ -36,7 +36,7 @@ def several(value: Any, n: int, name: str) -> tuple[int, ...]:
 
 
 def _slow(input: Any) -> bool:
-    """Tell whether PyTorch finds that it has no transposed convolution of a dtype before it looks at the others."""
+    """Return True if PyTorch rejects the dtype of a transposed convolution before it checks other arguments."""
     return input.array.dtype.kind in "biu" and input.array.dtype != "int64"
 
 
@@ -67,7 +67,7 @@ def _check_dtypes(input: Any, weight: Any, bias: Any) -> None:
 
 @lru_cache(1024)
 def _check_channels(x: Any, w: Any, b: Any, n: int, groups: int, transposed: bool) -> None:
-    """The shapes of input, weight and bias (None without one) have to agree on the channels."""
+    """Raise RuntimeError unless the shapes of input, weight and bias (or None) agree on the channels."""
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
     size = list(w)
@@ -117,7 +117,7 @@ def _convolve(n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: 
 
 @lru_cache(1024)
 def _padding(size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> tuple[tuple[int, ...], Any]:
-    """The padding, once all has been checked, and what more 'same' wants on single sides, if anything."""
+    """Check the arguments; return the padding as numbers, and the extra padding at the ends that 'same' may need."""
     _positive(stride, "stride")
     _positive(dilation, "dilation")
     uneven = None
@@ -138,7 +138,7 @@ def _too_small(size: Any, padding: Any, dilation: Any, kernel: Any) -> RuntimeEr
 
 
 def _same_length(padding: str, stride: Any, dilation: Any, kernel: Any) -> tuple[tuple[int, ...], Any]:
-    """The padding with which the result is as long as the input ('same'), or without any ('valid'), and what is missing on single sides."""
+    """Return the padding of 'same' or 'valid', and the extra padding at the ends if 'same' needs uneven sides."""
     if padding == "valid":
         return (0,) * len(kernel), None
     if padding != "same":

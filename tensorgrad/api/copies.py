@@ -1,4 +1,4 @@
-"""Copies of views: `f_copy(x, …)` is `f(x, …)` in memory of its own. And what repeats elements, selects them or unravels their numbers."""
+"""Copies of views: `f_copy(x, …)` is `f(x, …)` in new memory. Functions that repeat or combine elements."""
 from __future__ import annotations
 
 from math import comb, prod
@@ -34,7 +34,7 @@ VIEWS = {"alias": lambda input: input, "as_strided": Tensor.as_strided, "detach"
 
 
 def _in_rows(x: Any) -> Any:
-    """A copy whose elements are in order in memory."""
+    """Return a contiguous copy."""
     return xp.clone(x) if x.array.flags.c_contiguous else xp.contiguous(x)
 
 
@@ -60,7 +60,7 @@ def _repeated(input: Any, repeats: Any, dim: Any = None, *, output_size: Any = N
 
 @public(method=False)
 def repeat_interleave(input: Any, repeats: Any = None, dim: Any = None, *, output_size: Any = None) -> Any:
-    """Each element repeated, one after the other. https://pytorch.org/docs → torch.repeat_interleave
+    """Repeat each element, the copies side by side. https://pytorch.org/docs → torch.repeat_interleave
 
     >>> import tensorgrad as torch
     >>> torch.tensor([1, 2]).repeat_interleave(2)

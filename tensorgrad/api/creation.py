@@ -59,7 +59,7 @@ def as_leaf(made: Any, requires_grad: bool) -> Any:
 
 
 def _check_array(array: np.ndarray[Any, Any]) -> None:
-    """That PyTorch has a tensor of such a NumPy array."""
+    """Raise unless PyTorch has a tensor of such a NumPy array."""
     FROM_NUMPY[array.dtype]      # raises for what has no PyTorch dtype
     if any(s % array.itemsize for s in array.strides):
         raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.")
@@ -252,7 +252,7 @@ def shape_of(size: Any, function: str = "") -> tuple[int, ...]:
 
 
 def length(n: Any) -> int:
-    """The length of an axis; TypeError for what is no integer."""
+    """Return an axis's length; TypeError for values that are no integer."""
     if isinstance(n, bool):
         raise TypeError("the length of an axis must be int, not bool")
     return index(n)
@@ -262,7 +262,7 @@ fill_memory = False     # use_deterministic_algorithms(True): nothing is left un
 
 
 def made(maker: str, shape: tuple[int, ...], dtype: Any, device: Any, requires_grad: bool, *args: Any) -> Any:
-    """A new tensor from one of the backend's own functions: zeros, ones, empty, full."""
+    """Make a tensor by one of the backend's own functions: zeros, ones, empty, full."""
     backend = backend_of(device)
     kind = dtypes.get_default_dtype() if dtype is None else dtype if type(dtype) is dtypes.dtype else as_dtype(dtype)
     storage = backend()
@@ -344,7 +344,7 @@ def axes_in_memory(array: Any) -> list[int]:
 
 
 def laid_out(tensor: Any, like: Any, memory_format: Any = None) -> Any:
-    """A new tensor, contiguous and still of one value, with its axes in memory in the order of those of the array `like`, or of a memory format."""
+    """Rearrange the axes in memory of a new tensor of equal elements: as in the array `like`, or by a memory format."""
     ndim, array = like.ndim, tensor.array
     if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
         if ndim != (needed := 4 if memory_format is dtypes.channels_last else 5):
@@ -412,7 +412,7 @@ Tensor.new_empty_strided = lambda self, size, stride, dtype=None, device=None, r
 @public(method=False)
 def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
                    pin_memory: bool = False) -> Any:
-    """Unfilled memory whose axes lie in a given order. https://pytorch.org/docs → torch.empty_permuted"""
+    """Uninitialized memory whose axes have a given order. https://pytorch.org/docs → torch.empty_permuted"""
     order, ndim = tuple(physical_layout), len(size)
     if len(order) != ndim:
         raise RuntimeError("Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = "
@@ -476,7 +476,7 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, dtype: Any = No
 
 
 def _steps(array_xp: Any, start: Any, step: Any, count: int, dtype: Any) -> Any:
-    """So many numbers from start on, `step` apart."""
+    """Return `count` numbers from start on, `step` apart."""
     whole = dtype.kind in "iub"
     number = int if whole else float
     return (array_xp.arange(count, dtype="int64" if whole else "float64") * number(step) + number(start)).astype(dtype)
@@ -591,7 +591,7 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int
                  requires_grad: bool = False) -> Any:
     """The places on and below a diagonal, as a 2 × n tensor. https://pytorch.org/docs → torch.tril_indices"""
     row, col = _sides(row, col, dtype, "tril_indices")
-    col = min(col, max(row + offset, 0))            # what lies to the right has none of them
+    col = min(col, max(row + offset, 0))            # diagonals further right are empty
     check_room((row, col), 1, "tril_indices")
     places = np.stack(np.tril_indices(row, offset, col)).astype(as_dtype(dtype).numpy)
     return as_leaf(_placed(places, device), requires_grad)
@@ -602,7 +602,7 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int
                  requires_grad: bool = False) -> Any:
     """The places on and above a diagonal, as a 2 × n tensor. https://pytorch.org/docs → torch.triu_indices"""
     row, col = _sides(row, col, dtype, "triu_indices")
-    row = min(row, max(col - offset, 0))            # what lies below has none of them
+    row = min(row, max(col - offset, 0))            # diagonals further down are empty
     check_room((row, col), 1, "triu_indices")
     places = np.stack(np.triu_indices(row, offset, col)).astype(as_dtype(dtype).numpy)
     return as_leaf(_placed(places, device), requires_grad)

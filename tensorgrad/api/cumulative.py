@@ -150,7 +150,7 @@ def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int =
 
 
 def _slope(f: Any, spacing: Any, axis: int, edge_order: int) -> Any:
-    """The derivative along one axis, from samples at steps of one length or at given places."""
+    """Differentiate along one axis, from samples at equal steps or at given places."""
     n = f.array.shape[axis]
 
     def at(i: int) -> Any:
@@ -171,7 +171,7 @@ def _slope(f: Any, spacing: Any, axis: int, edge_order: int) -> Any:
 
 
 def _edge(f0: Any, f1: Any, f2: Any, a: Any, b: Any) -> Any:
-    """The derivative at the first of three samples, a and b apart: that of the parabola through them."""
+    """Return the derivative at the first of three samples, a and b apart: that of the parabola through them."""
     return -f0 * ((2 * a + b) / (a * (a + b))) + f1 * ((a + b) / (a * b)) - f2 * (a / (b * (a + b)))
 
 
@@ -179,7 +179,7 @@ def _edge(f0: Any, f1: Any, f2: Any, a: Any, b: Any) -> Any:
 
 
 def _trapezoids(y: Any, x: Any, dx: Any, dim: int, name: str) -> tuple[Any, int, Any]:
-    """The areas under the lines from sample to sample, the axis along which they lie, and a number that they are still to be multiplied by."""
+    """Return the areas of the trapezoids, their axis, and a factor by which the caller must multiply them."""
     if x is not None and dx is not None:
         raise TypeError(f"{name}() received an invalid combination of arguments: give x or dx")
     if not y.array.ndim:

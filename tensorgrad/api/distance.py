@@ -38,7 +38,7 @@ def _c_name(t: Any) -> str:
 
 
 def _length(x: Any, axis: int, eps: float) -> Any:
-    """The norm along an axis, not less than ε; its gradient is that of the norm."""
+    """Return the norm along an axis, clamped from below to ε; its gradient is that of the unclamped norm."""
     norm = xp.vector_norm(x, axis=(axis,), keepdims=True)
     return norm + (norm.detach().clamp(min=eps) - norm.detach())
 

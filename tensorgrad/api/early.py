@@ -1,5 +1,5 @@
-"""Spellings that PyTorch does not have, and this project has had from its first version on: functions as methods of Tensor, and what makes tensors as
-attributes of `Tensor` and of `tensor`. Nothing that PyTorch has is changed by them.
+"""Spellings of this project's first versions, which PyTorch lacks: functions as methods of Tensor, and makers of tensors as
+attributes of `Tensor` and of `tensor`. They change nothing that PyTorch has.
 
 >>> import tensorgrad as torch
 >>> torch.tensor.zeros(2, 3).concat([torch.ones(1, 3)], dim=0).shape
@@ -41,7 +41,7 @@ def copy(input: Any) -> Any:
 
 @method("cat", "concat")
 def cat(input: Any, tensors: Any, dim: int = 0) -> Any:
-    """This tensor and a list of others, joined along an axis: `torch.cat([x, *tensors], dim)`."""
+    """Join this tensor and a list of others along an axis: `torch.cat([x, *tensors], dim)`."""
     return FUNCTIONS["cat"]([input, *tensors], dim)
 
 
@@ -99,6 +99,6 @@ for _name, _make in MAKERS.items():
 
 
 def with_makers(tensor: Any) -> None:
-    """Give the function `torch.tensor` what makes tensors, as attributes. (Of `Tensor`, `bernoulli` is PyTorch's method.)"""
+    """Give `torch.tensor` the functions that make tensors, as attributes. (`Tensor.bernoulli` is PyTorch's method.)"""
     for name, make in (MAKERS | {"bernoulli": bernoulli}).items():
         setattr(tensor, name, make)

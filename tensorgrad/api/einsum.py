@@ -55,7 +55,7 @@ def _from_lists(args: Any) -> tuple[str, list[Any]]:
 
 @lru_cache(256)
 def _parsed(equation: str, ndims: tuple[int, ...]) -> tuple[list[list[str]], list[str]]:
-    """The labels of each operand's axes, and those of the output."""
+    """Return the labels of each operand's axes, and the output's."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = [_labels(term, f"for operand {i}", equation) for i, term in enumerate(left.split(","))]
     if len(terms) > len(ndims):
@@ -120,7 +120,7 @@ def _diagonals(x: Any, labels: list[str], operand: int) -> Part:
 
 
 def _sizes(parts: list[Part]) -> dict[str, int]:
-    """The length of each label's axes, where those of length 1 broadcast."""
+    """Return the length of each label's axes; axes of length 1 broadcast."""
     sizes: dict[str, int] = {}
     for i, (x, labels) in enumerate(parts):
         for s, n in zip(labels, x.array.shape, strict=True):
@@ -141,7 +141,7 @@ def _squeezed(x: Any, labels: list[str], sizes: dict[str, int]) -> Part:
 
 
 def _contracted(parts: list[Part], output: list[str], sizes: dict[str, int]) -> Any:
-    """Multiply operands pair by pair, always those whose product grows least."""
+    """Multiply operands pair by pair, always the pair whose product grows least."""
     while len(parts) > 1:
         i, j = (0, 1) if len(parts) == 2 else _cheapest(parts, output, sizes)
         b, a = parts.pop(j), parts.pop(i)

@@ -68,7 +68,7 @@ def _check_index(index: Any, name: str, dtypes_: str = "iu") -> None:
 
 @public(out="same apart")
 def index_select(input: Any, dim: int, index: Any) -> Any:
-    """Slices of one axis, by number. https://pytorch.org/docs → torch.index_select"""
+    """Select slices of one axis by number. https://pytorch.org/docs → torch.index_select"""
     _check_index(index, "index_select")
     if index.array.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
@@ -177,7 +177,10 @@ def put_(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
 
 @public(function=True)
 def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
-    """The same, out of place. https://pytorch.org/docs → torch.put"""
+    """Return a copy of input with elements of `source` at positions `index` of the flattened tensor.
+
+    https://pytorch.org/docs → torch.put
+    """
     if index.array.dtype != np.int64:
         raise RuntimeError(f"put_(): Expected a long tensor for index, but got {_scalar(index)}")
     if source.array.dtype != input.array.dtype:
@@ -491,7 +494,7 @@ def argwhere(input: Any) -> Any:
 
 @public()
 def fill_(input: Any, value: Any) -> Any:
-    """All elements set to a value. https://pytorch.org/docs → torch.Tensor.fill_"""
+    """Set all elements to a value. https://pytorch.org/docs → torch.Tensor.fill_"""
     if isinstance(value, TensorBase):
         if value.array.ndim:
             raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.array.ndim} dimensions.")
@@ -512,7 +515,7 @@ def fill(input: Any, value: Any) -> Any:
 
 @public()
 def zero_(input: Any) -> Any:
-    """All elements set to zero. https://pytorch.org/docs → torch.Tensor.zero_"""
+    """Set all elements to zero. https://pytorch.org/docs → torch.Tensor.zero_"""
     return fill_(input, 0)
 
 
@@ -538,7 +541,7 @@ def fill_diagonal_(input: Any, fill_value: Any, wrap: bool = False) -> Any:
 
 @public()
 def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
-    """A copy of x with src in the place of one slice. https://pytorch.org/docs → torch.select_scatter"""
+    """Copy x, with src in place of one slice. https://pytorch.org/docs → torch.select_scatter"""
     return _scattered(input, src, lambda x: x.select(dim, index))
 
 
@@ -558,7 +561,7 @@ def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2:
 @public(method=True)
 def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
     """A copy of x with src in the place of a strided view. https://pytorch.org/docs → torch.as_strided_scatter"""
-    if not input.is_contiguous():           # the view is of the memory that the input lies in
+    if not input.is_contiguous():           # the view refers to the input's whole storage
         whole = level_of(src, input).as_strided((input.untyped_storage().size() // input.element_size(),), (1,), 0)
         offset = input.storage_offset() if storage_offset is None else storage_offset
         return as_strided_scatter(whole, src, size, stride, offset).as_strided(input.shape, input.stride(), input.storage_offset())
@@ -577,7 +580,7 @@ def _scattered(input: Any, src: Any, look: Any) -> Any:
 
 
 def _has_gaps(input: Any) -> bool:
-    """Whether there are elements of others between those of a tensor, none of which lie in the same memory."""
+    """Return True if no elements overlap, but memory between them belongs to other elements."""
     if input.array.flags.c_contiguous or not input.array.size:
         return False
     reach = 1
@@ -589,7 +592,7 @@ def _has_gaps(input: Any) -> bool:
 
 
 def _spaced_copy(input: Any) -> Any:
-    """A copy with the strides and the place of the original, and with what lies before and between its elements."""
+    """Copy with the original's strides and offset, including the elements before and between its own."""
     start, shape, strides = input.storage_offset(), input.shape, input.stride()
     size = start + 1 + sum(s * (n - 1) for n, s in zip(shape, strides, strict=True))
     return xp.clone(input.as_strided((size,), (1,), 0)).as_strided(shape, strides, start)

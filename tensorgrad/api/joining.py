@@ -15,7 +15,7 @@ from .shape import _given, _sizes, ravel
 
 @public("concat", "concatenate", method=False, out="apart")
 def cat(tensors: Any, dim: Any = 0) -> Any:
-    """Tensors one after the other along an axis. https://pytorch.org/docs → torch.cat"""
+    """Concatenate tensors along an axis. https://pytorch.org/docs → torch.cat"""
     check_list(tensors, "cat")
     if not tensors:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
@@ -96,7 +96,7 @@ def hstack(tensors: Any) -> Any:
 
 @public("row_stack", method=False, out=True)
 def vstack(tensors: Any) -> Any:
-    """One below the other. https://pytorch.org/docs → torch.vstack"""
+    """Stack along the first axis; tensors of fewer than two axes are rows. https://pytorch.org/docs → torch.vstack"""
     if not len(tensors):
         raise RuntimeError("vstack expects a non-empty TensorList")
     return cat([atleast_2d(t) for t in tensors], 0)
@@ -104,7 +104,7 @@ def vstack(tensors: Any) -> Any:
 
 @public(method=False, out=True)
 def dstack(tensors: Any) -> Any:
-    """One behind the other. https://pytorch.org/docs → torch.dstack"""
+    """Stack along the third axis, which is added where it is missing. https://pytorch.org/docs → torch.dstack"""
     check_list(tensors, "dstack")
     if not len(tensors):
         raise RuntimeError("dstack expects a non-empty TensorList")
@@ -119,7 +119,7 @@ def column_stack(tensors: Any) -> Any:
 
 @public(method=False)
 def block_diag(*tensors: Any) -> Any:
-    """Matrices along the diagonal of one. https://pytorch.org/docs → torch.block_diag"""
+    """Put matrices along the diagonal of a matrix of zeros. https://pytorch.org/docs → torch.block_diag"""
     if not tensors:
         return FUNCTIONS["empty"](1, 0)
     for i, t in enumerate(tensors):

@@ -507,7 +507,7 @@ def pinverse(input: Any, rcond: float = 1e-15) -> Any:
 
 
 def _rank_of(sizes: Any, atol: Any, rtol: Any) -> Any:
-    """How many of the singular values count."""
+    """Return how many singular values are above the tolerance."""
     if not sizes.array.shape[-1]:
         return xp.sum(xp.cast(sizes, dtype="int64"), axis=(-1,), keepdims=False)
     atol, rtol = (as_column(bound) if isinstance(bound, TensorBase) else bound for bound in (atol, rtol))

@@ -102,9 +102,9 @@ def _check_indices(weight: Any, *indices: Any, function: str) -> None:
 
 
 def _outside(index: Any, rows: int) -> bool:
-    """Whether an index is no row. Asked on the CPU only: a GPU would have to be waited for."""
+    """Return True if an index is out of range. Checked on the CPU only: a GPU would have to synchronize."""
     array = index.array
-    if type(index._storage) is NumpyStorage:      # one look is enough: negative numbers, read without their sign, are large
+    if type(index._storage) is NumpyStorage:      # one pass is enough: negative numbers are large when read as unsigned
         return array.size > 0 and int(array.view(f"u{array.itemsize}").max()) >= rows
     return str(index.device) == "cpu" and array.size > 0 and (int(array.min()) < 0 or int(array.max()) >= rows)
 
@@ -189,7 +189,7 @@ def embedding_bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: b
     all_bags = bag = bag_numbers(offsets[:bags] if mode != 2 else offsets[:bags].sort()[0], indices.shape[0])
     padded, quick = padding_idx is not None, _is_quick(weight, per_sample_weights)
     kept = indices != padding_idx % weight.shape[0] if padding_idx is not None else None
-    if include_last_offset and bags and not is_hollow(offsets) and int(offsets[-1]) < indices.shape[0]:      # what comes after the last is in no bag
+    if include_last_offset and bags and not is_hollow(offsets) and int(offsets[-1]) < indices.shape[0]:      # indices after the last offset are in no bag
         inside = bag.new_tensor(range(indices.shape[0])) < offsets[-1]
         kept = inside if kept is None else kept & inside
     if kept is not None and not is_hollow(indices):
@@ -215,7 +215,7 @@ def embedding_bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: b
 
 
 def _is_quick(weight: Any, scale: Any) -> bool:
-    """Whether PyTorch adds the rows without a table of their bags."""
+    """Return True if PyTorch adds the rows without a table of their bags."""
     return weight.dtype.name in ("float32", "float16", "bfloat16") and weight.stride(1) == 1 and (scale is None or scale.stride(0) == 1)
 
 

@@ -18,7 +18,7 @@ NAMES = ("none", "mean", "sum")
 
 
 def reduced(losses: Any, reduction: int) -> Any:
-    """All losses, their mean or their sum."""
+    """Return all losses, their mean or their sum."""
     if type(reduction) is not int:
         reduction = integer(reduction, "reduction")
     return losses.mean() if reduction == 1 else losses.sum() if reduction == 2 else losses
@@ -209,7 +209,7 @@ def _lengths(value: Any, x: Any, name: str) -> Any:
 
 
 def _rows(targets: Any, counts: Any) -> Any:
-    """The labels, one row for each sequence, as an array of the host."""
+    """Return the labels as a host array, a row per sequence."""
     import numpy as np
     labels = type(targets._storage).host(targets.array).astype(np.int64)
     if counts.size and counts.min() < 0:

@@ -41,7 +41,7 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
 
 
 def _column_basis(a: Any, q: int, niter: int) -> Any:
-    """Orthonormal columns that almost span those of A."""
+    """Return orthonormal columns whose span nearly contains those of A."""
     start = randn(a.array.shape[-1], q, dtype=floating(a).dtype, device=a.device)
     basis = qr(matmul(a, start))[0]
     for _ in range(niter):
@@ -96,7 +96,7 @@ def lobpcg(A: Any, k: int | None = None, B: Any = None, X: Any = None, n: int | 
                          "requested eigenpairs "
                          f"(={n})")
     if A.requires_grad or B is not None and B.requires_grad:
-        return _all_pairs(A, B, k, largest)      # with gradients, which the eigenvectors left out have a part in
+        return _all_pairs(A, B, k, largest)      # the gradients involve the other eigenvectors, too
     lead = A.array.shape[:-2]
     start = randn(*lead, m, n, dtype=A.dtype, device=A.device) if X is None else X
     tol = float(dtypes.finfo(A.dtype).eps) ** 0.5 if tol is None else tol
@@ -123,7 +123,7 @@ def _all_pairs(a: Any, b: Any, k: int, largest: bool) -> tuple[Any, Any]:
 
 
 def _iterated(a: Any, b: Any, x: Any, preconditioner: Any, k: int, niter: int, tol: float, largest: bool) -> tuple[Any, Any]:
-    """The iteration for one matrix, until the residuals are small, or `niter` times."""
+    """Iterate for one matrix, until the residuals are small, or `niter` times."""
     def weighted(y: Any) -> Any:
         return y if b is None else xp.matmul(b, y)
     scale, size, span, wanted = a.norm(), 1.0 if b is None else b.norm(), [x], x.array.shape[-1]
@@ -140,7 +140,7 @@ def _iterated(a: Any, b: Any, x: Any, preconditioner: Any, k: int, niter: int, t
 
 
 def _best(a: Any, weighted: Any, basis: Any, wanted: int, largest: bool) -> tuple[Any, Any]:
-    """Rayleigh and Ritz: the extreme eigenpairs in the span of a basis, whose dependent directions are left out."""
+    """Rayleigh-Ritz: return the extreme eigenpairs in the span of a basis, without its dependent directions."""
     basis = xp.divide(basis, basis.norm(dim=0).clamp(min=1e-30))
     sizes, turn = eigh(xp.matmul(adjoint(basis), weighted(basis)))
     keep = max(wanted, int((sizes > sizes[-1] * dtypes.finfo(a.dtype).eps * 10).sum()))

@@ -234,7 +234,7 @@ def pow(input: Any, exponent: Any) -> Any:  # noqa: A001
 
 
 def _in_rows(x: Any) -> Any:
-    """The powers of a number, which lie in rows whatever the order of the exponents is."""
+    """Return a base's powers, in row-major order whatever the order of the exponents."""
     return x if x.array.flags.c_contiguous else xp.contiguous(x)
 
 

@@ -51,7 +51,7 @@ def _wider(dtype: Any, *tensors: Any) -> tuple[Any, ...]:
 
 
 def _check_wider(name: str, dtype: Any, a: Any, b: Any) -> None:
-    """Raise the error for a dtype in which no kernel adds up this product: those of halves go to float32, others stay in their own."""
+    """Raise NotImplementedError unless `dtype` is the matrices' dtype, or float32 for halves."""
     kinds = a.dtype, b.dtype, dtypes.as_dtype(dtype)
     if len(set(kinds)) > 1 and kinds not in ((dtypes.float16, dtypes.float16, dtypes.float32), (dtypes.bfloat16, dtypes.bfloat16, dtypes.float32)):
         raise NotImplementedError(f"Could not run 'aten::{name}.dtype' with arguments from the '{a.device.type.upper()}' backend: out_dtype= takes the "
@@ -74,7 +74,7 @@ def mm(input: Any, mat2: Any, out_dtype: Any = None) -> Any:
 
 @public(out="same")
 def bmm(input: Any, mat2: Any, out_dtype: Any = None) -> Any:
-    """The products of two stacks of matrices, one by one. https://pytorch.org/docs → torch.bmm
+    """Multiply two stacks of matrices, pair by pair. https://pytorch.org/docs → torch.bmm
 
     >>> import tensorgrad as torch
     >>> torch.bmm(torch.ones(5, 2, 3), torch.ones(5, 3, 4)).shape
@@ -373,7 +373,7 @@ def _check_chain(tensors: Any) -> None:
 
 
 def _cheapest_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Where to split each run of matrices so that the multiplications are fewest (dynamic programming)."""
+    """Split each run of matrices so that the multiplications are fewest (dynamic programming)."""
     count = len(sizes) - 1
     cost, best = {(i, i): 0 for i in range(count)}, {}
     for length in range(2, count + 1):

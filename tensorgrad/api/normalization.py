@@ -20,7 +20,7 @@ def _check_count(t: Any, count: int, name: str) -> None:
 
 def _check_dtypes(input: Any, *parameters: Any, said: str) -> None:
     dtype, given = input.array.dtype, [p for p in parameters if p is not None]
-    if dtype.itemsize == 2 and given and given[0].array.dtype != dtype:         # of 16 bits: all parameters may have 32
+    if dtype.itemsize == 2 and given and given[0].array.dtype != dtype:         # inputs of 16 bits: all parameters may have 32
         dtype, input, said = float32.numpy, given[0].new_empty(0, dtype=float32), "mixed dtype (CPU): expect parameter to have scalar type of {}"
     for p in given:
         if p.array.dtype is not dtype and p.array.dtype != dtype:
@@ -89,7 +89,7 @@ def _affine_of_nothing(input: Any, weight: Any, bias: Any) -> Any:
 
 
 def check_room(running: Any, value: Any) -> None:
-    """Raise if statistics differ from example to example of a vmap, and there is one memory for them."""
+    """Raise if statistics differ between examples of a vmap, but there is memory for one set only."""
     if getattr(type(value), "depth", 0) > type(running._storage).rank:
         raise RuntimeError(
             "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, were not batched.\nIf you "

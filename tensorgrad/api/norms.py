@@ -62,5 +62,5 @@ def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     axis = normalize_dim(dim, ndim)
     others = tuple(a for a in range(ndim) if a != axis)
     above = xp.greater(vector_norm(input.detach(), p, others, True), maxnorm)
-    size = vector_norm(xp.where(above, input, 1), p, others, True)       # of what is not scaled, NaN included, no gradient is to flow through it
+    size = vector_norm(xp.where(above, input, 1), p, others, True)       # slices that are not scaled, NaN included, have no gradient through the norm
     return xp.multiply(xp.contiguous(input), xp.where(above, xp.divide(maxnorm, xp.add(size, 1e-7)), 1))

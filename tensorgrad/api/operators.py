@@ -20,14 +20,14 @@ from . import comparison, math, matrix, pointwise
 
 
 def operand(value: Any) -> Any:
-    """What the other side of an operator counts as: a NumPy array is a tensor; classes that are foreign give NotImplemented."""
+    """Convert the other operand: a NumPy array becomes a tensor; objects of foreign classes give NotImplemented."""
     if isinstance(value, (Tensor, int, float, complex, np.generic)):
         return value
     return fresh(value, NumpyStorage) if isinstance(value, np.ndarray) else NotImplemented
 
 
 def foreign(name: str, a: Any, b: Any) -> Any:
-    """What the other class makes of an operator, if it overrides functions and is seen for the first time."""
+    """Let the other operand's class answer if it overrides functions, and is seen for the first time."""
     if state.classes and not ARMED and overriding((a, b)):
         arm()
         return getattr(Tensor, name)(a, b)
@@ -35,14 +35,14 @@ def foreign(name: str, a: Any, b: Any) -> Any:
 
 
 def _self(value: Any) -> Any:
-    """What a method is called on, which may be no tensor if it was taken from the class."""
+    """Check the receiver of a method, which may be no tensor if the method was taken from the class."""
     if not isinstance(value, Tensor):
         raise TypeError(f"descriptor requires a 'torch._C.TensorBase' object but received '{type(value).__name__}'")
     return value
 
 
 def forward(name: str, op: str, function: Callable[..., Any], numbers: Any = NUMBERS) -> Callable[[Any, Any], Any]:
-    """`a ∘ b` through a fast lane of the op; `function` takes what does not fit there."""
+    """Return a method for `a ∘ b`: a fast lane of the op; `function` takes other kinds of operands."""
     def other_ways(a: Any, b: Any) -> Any:
         other = operand(b)
         return foreign(name, a, b) if other is NotImplemented else function(_self(a), other)

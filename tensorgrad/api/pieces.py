@@ -73,7 +73,7 @@ def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, .
 
 
 def apart(pieces: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The pieces, as tensors that autograd takes for no views: writes to one go unnoticed by the others and by the whole."""
+    """Give the pieces separate storages and no base: autograd does not see that writes to one affect the others."""
     for piece in pieces:
         storage = type(piece._storage)()
         storage.memory = piece._storage.memory
@@ -83,7 +83,10 @@ def apart(pieces: tuple[Any, ...]) -> tuple[Any, ...]:
 
 @public()
 def unsafe_split(tensor: Any, split_size: int, dim: int = 0) -> tuple[Any, ...]:
-    """`split`, whose pieces may be written to if nobody uses the whole any more. https://pytorch.org/docs → torch.unsafe_split"""
+    """`split` with pieces that may be written to if the whole is not used any more.
+
+    https://pytorch.org/docs → torch.unsafe_split
+    """
     return apart(split(tensor, split_size, dim))
 
 
@@ -195,7 +198,7 @@ def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
 
 @public()
 def select(input: Any, dim: int, index: Any) -> Any:
-    """One index of an axis. https://pytorch.org/docs → torch.select"""
+    """The slice at one index of an axis, as a view. https://pytorch.org/docs → torch.select"""
     if not input.array.ndim:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     d, i = normalize_dim(dim, input.array.ndim), integer(index, "index")

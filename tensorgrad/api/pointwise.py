@@ -122,7 +122,7 @@ def sgn(input: Any) -> Any:
 
 @public(out=True)
 def signbit(input: Any) -> Any:
-    """Whether the sign bit is set: below zero, or −0. https://pytorch.org/docs → torch.signbit"""
+    """True where the sign bit is set: below zero, or −0. https://pytorch.org/docs → torch.signbit"""
     if input.array.dtype.kind == "c":
         raise NotImplementedError("signbit is not implemented for complex tensors.")
     return xp.signbit(input)
@@ -164,7 +164,7 @@ def ceil(input: Any) -> Any:
 
 @public("fix", inplace=True, out=True)
 def trunc(input: Any) -> Any:
-    """x without what is behind the point. https://pytorch.org/docs → torch.trunc
+    """x without its fractional part. https://pytorch.org/docs → torch.trunc
 
     >>> import tensorgrad as torch
     >>> torch.trunc(torch.tensor([1.5, -1.5]))
@@ -175,7 +175,7 @@ def trunc(input: Any) -> Any:
 
 @public(inplace=True, out=True)
 def frac(input: Any) -> Any:
-    """x − trunc(x), what is behind the point. https://pytorch.org/docs → torch.frac
+    """x − trunc(x), the fractional part. https://pytorch.org/docs → torch.frac
 
     >>> import tensorgrad as torch
     >>> torch.frac(torch.tensor([1.5, -1.5]))
@@ -291,7 +291,7 @@ def conj(input: Any) -> Any:
 
 @public(inplace=True, out=True)
 def conj_physical(input: Any) -> Any:
-    """The complex conjugate, in memory of its own. https://pytorch.org/docs → torch.conj_physical
+    """The complex conjugate, in new memory. https://pytorch.org/docs → torch.conj_physical
 
     >>> import tensorgrad as torch
     >>> torch.conj_physical(torch.tensor([1+2j]))
@@ -312,7 +312,7 @@ def angle(input: Any) -> Any:
 
 
 def _check_parts(first: Any, second: Any) -> None:
-    """Two floating point tensors of one dtype make a complex one."""
+    """Raise RuntimeError unless two tensors have one floating point dtype, to make a complex tensor."""
     names = [SCALAR_TYPES[t.dtype.name] for t in (first, second)]
     if any(t.array.dtype.kind != "f" for t in (first, second)):
         raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {names[0]} and {names[1]}")
@@ -383,14 +383,14 @@ def view_as_complex(input: Any) -> Any:
 
 @public()
 def is_conj(input: Any) -> bool:
-    """Whether conjugating was put off until the tensor is read: never, here. https://pytorch.org/docs → torch.is_conj"""
+    """Return False: conjugation is never deferred here. https://pytorch.org/docs → torch.is_conj"""
     check_tensor(input, "is_conj", "input", 1)
     return False
 
 
 @public()
 def is_neg(input: Any) -> bool:
-    """Whether negating was put off until the tensor is read: never, here. https://pytorch.org/docs → torch.is_neg"""
+    """Return False: negation is never deferred here. https://pytorch.org/docs → torch.is_neg"""
     check_tensor(input, "is_neg", "input", 1)
     return False
 

@@ -20,7 +20,7 @@ COUNT = {1: "one int", 2: "two ints", 3: "three ints"}
 
 
 def per_dimension(value: Any, n: int, name: str, function: str) -> tuple[int, ...]:
-    """One number for each dimension, from one for all or from a sequence."""
+    """Return n numbers, a number per dimension, from one number or a sequence of 1 or n."""
     if type(value) is int:
         return (value,) * n
     if isinstance(value, (tuple, list)):
@@ -73,7 +73,7 @@ class Windows:
         self.widths = tuple((p, max(0, seen - n - p)) for p, seen, n in zip(self.padding, self.seen(), self.size, strict=True))
 
     def seen(self) -> tuple[int, ...]:
-        """How far all windows reach together, from the first element of the first one."""
+        """Return how far all windows together extend, from the first element of the first window."""
         reach: tuple[int, ...] = input_length(self.length, self.kernel, self.stride, (0,) * len(self.size), self.dilation)
         return reach
 
@@ -107,7 +107,7 @@ known_windows = lru_cache(1 << 10)(windows_of)
 
 
 def settled(value: Any) -> Any:
-    """A number, None, or a tuple of numbers, which stay what they are, for a value that may not."""
+    """Return None, a number or a tuple of ints; a list becomes a tuple."""
     if type(value) is int or value is None or type(value) is tuple and all(type(n) is int for n in value):
         return value
     return tuple(map(int, value)) if isinstance(value, (tuple, list)) else int(value)
@@ -235,7 +235,7 @@ def avg_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, ce
 
 @lru_cache
 def _divisor(w: Windows, count_include_pad: bool) -> Any:
-    """How many elements each window has: a number if it is the same for all, else a list of numbers for each dimension."""
+    """Return the number of elements per window: one number if all agree, else a list for each dimension."""
     inside = all(b <= p for (_, b), p in zip(w.widths, w.padding, strict=True))
     if not any(map(any, w.widths)) or (count_include_pad and inside):
         return prod(w.kernel)
@@ -271,7 +271,7 @@ def avg_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 
 
 
 def adaptive_size(input: Any, output_size: Any, n: int, name: str) -> tuple[int, ...]:
-    """How many windows were asked for along each dimension; None stands for the size of the input."""
+    """Return how many windows to make along each dimension; None means the size of the input."""
     maximal = "max" in name
     if output_size is None:
         raise TypeError(f"{name}(): argument 'output_size' (position 2) must be tuple of ints, not NoneType")
@@ -303,7 +303,7 @@ def adaptive_size(input: Any, output_size: Any, n: int, name: str) -> tuple[int,
 
 
 def bounds(d: int, out: int) -> tuple[Any, Any]:
-    """Where each of `out` windows over d elements starts, and where it ends."""
+    """Return the start and the end of each of `out` windows over d elements."""
     places = np.arange(out)
     return places * d // out, -(-(places + 1) * d // out)
 
@@ -382,7 +382,7 @@ def adaptive_max_pool(n: int, input: Any, output_size: Any) -> tuple[Any, Any]:
 
 @lru_cache(maxsize=64)
 def adaptive_places(shape: tuple[int, ...], size: tuple[int, ...]) -> Any:
-    """What each of so many windows over a plane covers of it."""
+    """Return the positions that each window of adaptive pooling covers in a plane; cached."""
     return covered(shape, [window_table(*bounds(d, s)) for s, d in zip(size, shape, strict=True)])
 
 

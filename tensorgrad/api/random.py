@@ -37,11 +37,11 @@ def cuda_generator(index: int) -> Generator:
     return Generator(f"cuda:{index}")
 
 
-_cuda_seed: list[int] = []      # what manual_seed asked of devices that nobody has used yet
+_cuda_seed: list[int] = []      # manual_seed's requests for devices that are not in use yet
 
 
 def generator_of(backend: Any, generator: Any) -> Any:
-    """The generator to draw from: the one given, or the default of the device; inside vmap, for a batch."""
+    """Return the generator to draw from: the given one, or the device's default; inside vmap, one for the batch."""
     found = device_generator(backend, generator)
     if mode.batches:
         from ._batched_random import Draws
@@ -79,7 +79,7 @@ def device_generator(backend: Any, generator: Any) -> Generator:
 
 @cache
 def _for_nobody() -> Generator:
-    """What tensors without values draw from, so that no other stream moves on."""
+    """A generator for tensors without values, so that no other stream advances."""
     return Generator()
 
 
@@ -120,7 +120,7 @@ def seed() -> int:
 
 @public(method=False)
 def initial_seed() -> int:
-    """What the default generator was seeded with. https://pytorch.org/docs → torch.initial_seed"""
+    """Return the default generator's seed. https://pytorch.org/docs → torch.initial_seed"""
     return default_generator.initial_seed()
 
 
@@ -349,20 +349,20 @@ def standard_gamma(input: Any, generator: Any = None) -> Any:
 
 @public(method=False, name="_standard_gamma_grad")
 def standard_gamma_grad(input: Any, output: Any) -> Any:
-    """How gamma numbers change with their shape parameters (torch._standard_gamma_grad)."""
+    """Return the derivatives of gamma numbers by their shape parameters (torch._standard_gamma_grad)."""
     return xp.standard_gamma_grad(input, output)
 
 
 @public(method=False, name="_sample_dirichlet")
 def sample_dirichlet(input: Any, generator: Any = None) -> Any:
-    """Points of the simplex; the concentrations stand along the last axis (torch._sample_dirichlet)."""
+    """Draw points of the simplex; the concentrations are along the last axis (torch._sample_dirichlet)."""
     backend = type(input._storage)
     return tensor_of(generator_of(backend, generator).dirichlet(_host(input)), backend)
 
 
 @public(method=False, name="_dirichlet_grad")
 def dirichlet_grad(x: Any, alpha: Any, total: Any) -> Any:
-    """How Dirichlet numbers change with their concentrations: PyTorch's part of the formula (torch._dirichlet_grad)."""
+    """Return PyTorch's part of the derivative of Dirichlet numbers by their concentrations (torch._dirichlet_grad)."""
     return xp.dirichlet_grad(x, alpha, total)
 
 
@@ -383,7 +383,7 @@ def filled(input: Any, draw: Any) -> Any:
 
 
 def _drawn_like(input: Any, draw: Any) -> Any:
-    """Numbers for a tensor, drawn in the order in which its elements lie in memory, as PyTorch does."""
+    """Draw numbers for a tensor in the order of its elements in memory, as PyTorch does."""
     backend, shape = type(input._storage), input.array.shape
     if backend.device.type == "meta":       # nobody sees the numbers: the arguments are checked, and that is all
         draw(generator_of(backend, None), (0,) * len(shape), input.array.dtype)

@@ -143,7 +143,7 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
 
 @public()
 def count_nonzero(input: Any, dim: Any = None) -> Any:
-    """How many elements are not zero. https://pytorch.org/docs → torch.count_nonzero
+    """The number of nonzero elements. https://pytorch.org/docs → torch.count_nonzero
 
     >>> import tensorgrad as torch
     >>> torch.count_nonzero(torch.tensor([[0, 1], [2, 3]]), dim=0)
@@ -245,7 +245,7 @@ def _check_not_empty(input: Any, axis: Any, name: str, error: type[Exception] = 
 
 
 def along(op: str, input: Any, dim: Any, keepdim: bool, name: str, **params: Any) -> list[Any]:
-    """Values and indices of what an op chooses along one axis."""
+    """Return the values and indices of an op that selects along one axis."""
     if isinstance(dim, bool) or not hasattr(dim, "__index__"):
         raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
     axis = normalize_dim(dim, input.array.ndim)
@@ -361,7 +361,9 @@ def _arg_extreme(input: Any, dim: Any, keepdim: bool, name: str) -> Any:
 
 @public(out="same")
 def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Where the greatest element is, the first of equal ones: in the flattened tensor, or along an axis. https://pytorch.org/docs → torch.argmax
+    """The index of the greatest element, the first of equal ones: in the flattened tensor, or along an axis.
+
+    https://pytorch.org/docs → torch.argmax
 
     >>> import tensorgrad as torch
     >>> torch.tensor([[1., 5.], [7., 3.]]).argmax(dim=1)
@@ -372,7 +374,9 @@ def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
 @public(out="same")
 def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Where the least element is, the first of equal ones: in the flattened tensor, or along an axis. https://pytorch.org/docs → torch.argmin
+    """The index of the least element, the first of equal ones: in the flattened tensor, or along an axis.
+
+    https://pytorch.org/docs → torch.argmin
 
     >>> import tensorgrad as torch
     >>> torch.tensor([[1., 5.], [7., 3.]]).argmin()
@@ -395,7 +399,7 @@ def _quantified(input: Any, dim: Any, keepdim: bool, op: str) -> Any:
 
 @public(out=True)
 def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A001
-    """Whether all elements are nonzero: a bool, or uint8 for uint8. https://pytorch.org/docs → torch.all
+    """True where all elements are nonzero: a bool, or uint8 for uint8. https://pytorch.org/docs → torch.all
 
     >>> import tensorgrad as torch
     >>> torch.tensor([[True, False], [True, True]]).all(dim=1)
@@ -406,7 +410,7 @@ def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A00
 
 @public(out=True)
 def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A001
-    """Whether any element is nonzero: a bool, or uint8 for uint8. https://pytorch.org/docs → torch.any
+    """True where any element is nonzero: a bool, or uint8 for uint8. https://pytorch.org/docs → torch.any
 
     >>> import tensorgrad as torch
     >>> torch.tensor([[False, False], [True, False]]).any(dim=1)

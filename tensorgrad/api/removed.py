@@ -1,4 +1,4 @@
-"""In-place functions of the root package, and names that PyTorch keeps to tell what took their place."""
+"""In-place functions of the root package, and removed names whose error says what replaced them."""
 from __future__ import annotations
 
 from typing import Any

@@ -30,7 +30,7 @@ def _shown(self: Any) -> str:
 
 
 def _record(name: str, fields: str) -> type:
-    """A tuple whose parts have names. (collections.namedtuple compiles each class anew, which import would have to wait for.)"""
+    """Make a named tuple class. (collections.namedtuple compiles each class, which would slow down import.)"""
     names = tuple(fields.split())
 
     def __new__(cls: Any, *parts: Any) -> Any:

@@ -18,7 +18,7 @@ from .norms import norm
 
 @public(method=False)
 def detach(input: Any) -> Any:
-    """The same memory, without history. https://pytorch.org/docs → torch.detach"""
+    """Return a leaf that shares the memory, without history. https://pytorch.org/docs → torch.detach"""
     check_tensor(input, "detach", "input", 1)
     return input.detach()
 
@@ -32,21 +32,21 @@ def get_device(input: Any) -> int:
 
 @public(method=False)
 def is_signed(input: Any) -> bool:
-    """Whether the dtype has negative numbers. https://pytorch.org/docs → torch.Tensor.is_signed"""
+    """Return True if the dtype has negative numbers. https://pytorch.org/docs → torch.Tensor.is_signed"""
     check_tensor(input, "is_signed", "input", 1)
     return input.is_signed()  # type: ignore[no-any-return]
 
 
 @public(method=False)
 def is_inference(input: Any) -> bool:
-    """Whether it was made in inference mode. https://pytorch.org/docs → torch.Tensor.is_inference"""
+    """Return True if the tensor was made in inference mode. https://pytorch.org/docs → torch.Tensor.is_inference"""
     check_tensor(input, "is_inference", "input", 1)
     return input.is_inference()  # type: ignore[no-any-return]
 
 
 @public()
 def is_same_size(input: Any, other: Any) -> bool:
-    """Whether two tensors have one shape.
+    """Return True if two tensors have equal shapes.
 
     >>> import tensorgrad as torch
     >>> torch.ones(2).is_same_size(torch.ones(2, 1))
@@ -102,7 +102,10 @@ Tensor.grad_dtype = property(_grad_dtype, _set_grad_dtype)  # type: ignore[attr-
 
 @public(function=False)
 def map2_(self: Any, x: Any, y: Any, callable: Any) -> Any:
-    """Replace each element by what a Python function makes of it and those of two other tensors: slow. https://pytorch.org/docs → torch.Tensor.map_"""
+    """Replace each element by a Python function of it and elements of two other tensors: slow.
+
+    https://pytorch.org/docs → torch.Tensor.map_
+    """
     if node_of(self) is not None:
         raise RuntimeError("Can't call map2_() on Variable that requires grad. Use var.detach().map2_() instead.")
     for name, other in (("x", x), ("y", y)):
@@ -114,7 +117,10 @@ def map2_(self: Any, x: Any, y: Any, callable: Any) -> Any:
 
 @public(function=False)
 def module_load(self: Any, other: Any, assign: bool = False) -> Any:
-    """How `Module.load_state_dict` puts a loaded tensor in the place of this one. https://pytorch.org/docs → torch.Tensor.module_load"""
+    """Return the tensor that `Module.load_state_dict` stores in place of this one.
+
+    https://pytorch.org/docs → torch.Tensor.module_load
+    """
     return other.detach() if assign else self.copy_(other).detach()
 
 
@@ -129,7 +135,7 @@ def record_stream(self: Any, stream: Any) -> None:
 
 
 def _array_wrap(self: Any, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-    """What NumPy's functions of this tensor give: a tensor again."""
+    """Convert the result of a NumPy function of this tensor to a tensor."""
     return tensor(array) if not array.ndim else from_numpy(array.astype("uint8") if array.dtype == "bool" else array)
 
 
@@ -175,7 +181,7 @@ Tensor.__array_namespace__, Tensor.to_device, Tensor.__imatmul__ = _array_namesp
 
 @public(function=False)
 def new(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """Another tensor of this dtype and device: sizes make unfilled memory, a list or array gives its values."""
+    """Return a tensor of this dtype and device: sizes give uninitialized memory, a list or array its values."""
     from .typed import constructed
     return constructed(FROM_NUMPY[self.array.dtype], self._storage.__class__, args, kwargs, "new")
 
@@ -201,13 +207,13 @@ def resize_as(self: Any, tensor: Any) -> Any:
 
 @public(function=False)
 def reinforce(self: Any, reward: Any) -> None:
-    """Gone: RuntimeError says what to use in its place."""
+    """Raise RuntimeError that names the replacement."""
     raise RuntimeError("reinforce() was removed.\nUse torch.distributions instead: add -m.log_prob(action) * reward of a distribution m to the loss.")
 
 
 @public(method=False)
 def is_storage(obj: Any, /) -> bool:
-    """Whether an object is the storage of a tensor. https://pytorch.org/docs → torch.is_storage"""
+    """Return True if the object is a tensor's storage. https://pytorch.org/docs → torch.is_storage"""
     return type(obj).__name__ in ("UntypedStorage", "TypedStorage") and not isinstance(obj, Tensor)
 
 
@@ -245,7 +251,7 @@ def _warn_of_norm(name: str, successor: str) -> None:
 
 @public(method=False)
 def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
-    """Norms over all axes but one, which keep their places; over all for dim = −1. Weight normalization uses it."""
+    """Norms over all axes but one, kept with length 1; over all axes for dim = −1. Used by weight normalization."""
     pow = integer(pow, "pow")
     if dim == -1:
         return norm(v, pow)
@@ -269,7 +275,7 @@ def native_dropout(input: Any, p: float, train: Any) -> tuple[Any, Any]:
 
 @public()
 def is_distributed(input: Any) -> bool:
-    """Whether the tensor is spread over several processes: none is."""
+    """Return False: no tensor is spread over several processes."""
     return False
 
 
@@ -286,7 +292,7 @@ def get_file_path(*path_components: str) -> str:
     return join(dirname(dirname(__file__)), *path_components)
 
 
-# Numbers that stand for sizes: PyTorch's tracer makes symbols of them, here they are what they are.
+# Numbers in place of symbolic sizes: only PyTorch's tracer makes symbols of them.
 
 
 @public(method=False)

@@ -23,7 +23,7 @@ from .creation import shape_of
 
 
 def resolved(shape: Any, size: int) -> tuple[int, ...]:
-    """A shape whose -1, if there is one, is worked out from the number of elements."""
+    """Return a shape whose -1, if any, is replaced by the length that fits the number of elements."""
     if shape and min(shape) < -1:
         wrong, where = next((n, i) for i, n in enumerate(shape) if n < -1)
         if shape[:where].count(-1) < 2:
@@ -61,7 +61,7 @@ PLAIN = frozenset((int,))
 
 
 def _given(numbers: Any, function: str, argument: str, keywords: Any) -> Any:
-    """The numbers that were given one by one, or what was given by name in their place."""
+    """Return the numbers that were given separately, or the value given by name instead."""
     if not keywords and numbers:
         return numbers
     if argument not in keywords and not numbers:
@@ -73,7 +73,7 @@ def _given(numbers: Any, function: str, argument: str, keywords: Any) -> Any:
 
 @public(method=False)
 def reshape(input: Any, shape: Any) -> Any:
-    """The same elements in another shape: a view where possible. https://pytorch.org/docs → torch.reshape
+    """The elements in another shape: a view where possible. https://pytorch.org/docs → torch.reshape
 
     >>> import tensorgrad as torch
     >>> torch.arange(6).reshape(2, -1)
@@ -84,12 +84,15 @@ def reshape(input: Any, shape: Any) -> Any:
 
 
 def _reshape(self: Any, *shape: Any, **keywords: Any) -> Any:
-    """The same elements in another shape. https://pytorch.org/docs → torch.Tensor.reshape"""
+    """The elements in another shape. https://pytorch.org/docs → torch.Tensor.reshape"""
     return xp.reshape(self, shape=_wanted(self, shape, "reshape", "shape", keywords))
 
 
 def _view(self: Any, *shape: Any, **keywords: Any) -> Any:
-    """The same memory in another shape, or, given a dtype, read as that dtype. https://pytorch.org/docs → torch.Tensor.view"""
+    """A view in another shape, or, given a dtype, the memory read as that dtype.
+
+    https://pytorch.org/docs → torch.Tensor.view
+    """
     if "dtype" in keywords or len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
         return _view_as_dtype(self, *_given(shape, "view", "dtype", keywords))
     out = xp.reshape(self, shape=_wanted(self, shape, "view", "size", keywords))
@@ -134,7 +137,7 @@ def reshape_as(input: Any, other: Any) -> Any:
 
 @public()
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
-    """Axes start_dim to end_dim made one. https://pytorch.org/docs → torch.flatten"""
+    """Axes start_dim to end_dim merged. https://pytorch.org/docs → torch.flatten"""
     shape = input.array.shape
     start, end = normalize_dim(start_dim, len(shape)), normalize_dim(end_dim, len(shape))
     if start > end:
@@ -153,7 +156,7 @@ def ravel(input: Any) -> Any:
 
 @public()
 def unflatten(input: Any, dim: int, sizes: Any) -> Any:
-    """One axis made several. https://pytorch.org/docs → torch.unflatten"""
+    """An axis split into several. https://pytorch.org/docs → torch.unflatten"""
     shape = input.array.shape
     d = normalize_dim(dim, len(shape))
     if not sizes:
@@ -353,7 +356,7 @@ def alias(input: Any) -> Any:
 
 @public(function=False)
 def contiguous(input: Any, memory_format: Any = dtypes.contiguous_format) -> Any:
-    """The tensor, copied if its elements do not lie in order. https://pytorch.org/docs → torch.Tensor.contiguous"""
+    """The tensor, copied if it is not contiguous. https://pytorch.org/docs → torch.Tensor.contiguous"""
     if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
         ndim = input.array.ndim
         if input.is_contiguous(memory_format=memory_format):
@@ -408,7 +411,7 @@ def _changing_geometry(name: str) -> None:
             _inplace.check(self)
         old = wrap(self.array, self._storage, node)
         old.origin = self.origin
-        mode.set_grad(before or (node is not None and type(node) is not Leaf))     # what was recorded must know of the new shape
+        mode.set_grad(before or (node is not None and type(node) is not Leaf))     # the recorded node must know the new shape
         try:
             out = form(old, *args, **kwargs)
         finally:
@@ -430,7 +433,10 @@ for _name in ("unsqueeze", "squeeze", "transpose", "swapaxes", "swapdims", "t", 
 
 @public(function=False)
 def resize_(input: Any, *sizes: Any, memory_format: Any = None, **keywords: Any) -> Any:
-    """Another shape, with the elements that are there, in order; new ones are left unfilled. https://pytorch.org/docs → torch.Tensor.resize_"""
+    """Change the shape, keeping elements in order; new ones are uninitialized.
+
+    https://pytorch.org/docs → torch.Tensor.resize_
+    """
     if node_of(input) is not None:
         raise RuntimeError("cannot resize variables that require grad")
     shape = _sizes(_given(sizes, "resize_", "size", keywords))

@@ -10,7 +10,7 @@ from ._register import public
 
 
 def _apart(out: Any, input: Any) -> Any:
-    """The result in memory of its own, where nothing had to move."""
+    """Return the result, copied if it shares the input's memory."""
     return xp.clone(out) if out._storage is input._storage else out
 
 

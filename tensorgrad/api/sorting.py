@@ -13,7 +13,7 @@ from .reduction import along, keeps_with_dim
 
 
 def _on_line(op: str, input: Any, dim: int, **params: Any) -> list[Any]:
-    """Values and indices of an op along an axis; a 0-d tensor counts as a line of one element."""
+    """Return values and indices of an op along an axis; a 0-d tensor counts as a line of one element."""
     axis = normalize_dim(dim, input.array.ndim)
     if input.array.ndim:
         return getattr(xp, op)(input, axis=axis, **params)
@@ -152,7 +152,7 @@ def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
 @public(method=False, out="same")
 def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
                  sorter: Any = None) -> Any:
-    """Where each value would go along the last axis so that it stays sorted: before equal elements, or after.
+    """The index along the last axis at which each value would keep the order: before equal elements, or after.
     https://pytorch.org/docs → torch.searchsorted
 
     >>> import tensorgrad as torch
@@ -199,7 +199,7 @@ def _check_search(sequence: Any, values: Any, right: bool, side: Any, sorter: An
 
 @public(method=False, out="same")
 def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
-    """The number of the bucket between sorted boundaries that each value lies in. https://pytorch.org/docs → torch.bucketize
+    """The number of the bucket, between sorted boundaries, of each value. https://pytorch.org/docs → torch.bucketize
 
     >>> import tensorgrad as torch
     >>> torch.bucketize(torch.tensor([0.5, 2., 9.]), torch.tensor([1., 2., 3.]))

@@ -63,7 +63,7 @@ def _quantile(input: Any, q: Any, dim: int | None, keepdim: bool, interpolation:
 
 
 def _between(ordered: Any, shares: Any, interpolation: str, ignore_nan: bool) -> Any:
-    """Elements of sorted lines (the last axis) at fractions of their length, one line of results for each."""
+    """Interpolate sorted lines (the last axis) at fractions of their length, a line of results each."""
     last, n = ordered.array.ndim - 1, ordered.array.shape[-1]
     nans = xp.sum(xp.isnan(ordered), axis=(last,), keepdims=True)
     if ignore_nan:
@@ -177,7 +177,9 @@ def corrcoef(input: Any) -> Any:
 
 @public()
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
-    """How often each of 0, 1, … occurs, or the sum of the weights of its occurrences. https://pytorch.org/docs → torch.bincount
+    """The number of times that each of 0, 1, … occurs, or the sum of its weights.
+
+    https://pytorch.org/docs → torch.bincount
 
     >>> import tensorgrad as torch
     >>> torch.bincount(torch.tensor([1, 3, 1]))
@@ -202,7 +204,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
 
 
 def _range(x: Any, limits: Any, margin: float, name: str) -> tuple[float, float]:
-    """The range of the bins: that of the elements where none is given."""
+    """Return the range of the bins: the elements' range if none is given."""
     low, high = limits or (0, 0)
     if low == high and x.array.size:
         low, high = x.min().item(), x.max().item()
@@ -219,7 +221,9 @@ def _range(x: Any, limits: Any, margin: float, name: str) -> tuple[float, float]
 
 @public(out="same")
 def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:  # noqa: A002
-    """How many elements lie in each of equal bins from min to max (those of the elements, if equal). https://pytorch.org/docs → torch.histc
+    """The number of elements in each of equal bins from min to max (the elements' range if both are equal).
+
+    https://pytorch.org/docs → torch.histc
 
     >>> import tensorgrad as torch
     >>> torch.histc(torch.tensor([1., 2., 1.]), bins=4, min=0, max=3)
@@ -239,7 +243,9 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:  # no
 
 @public(out="same")
 def histogram(input: Any, bins: Any = 100, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:  # noqa: A002
-    """How many elements, or how much of their weight, lie in each bin; and the edges of the bins. https://pytorch.org/docs → torch.histogram
+    """The number of elements in each bin, or the sum of their weights; and the edges of the bins.
+
+    https://pytorch.org/docs → torch.histogram
 
     >>> import tensorgrad as torch
     >>> torch.histogram(torch.tensor([1., 2., 1.]), bins=3, range=(0., 3.)).hist

@@ -19,7 +19,7 @@ def _type_name(x: Any) -> str:
 
 
 def _call(name: str, x: Any, **arguments: Any) -> str:
-    """How PyTorch's errors quote the call."""
+    """Return the call as PyTorch's errors quote it."""
     def shown(value: Any) -> str:
         if hasattr(value, "array"):
             return f"{_type_name(value)}{{{list(value.array.shape)}}}"
@@ -182,7 +182,7 @@ def istft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int
 
 
 def _pieces(spectra: Any, n_fft: int, norm: str, half: bool, return_complex: bool) -> Any:
-    """The pieces of the signal, one a row; real ones from the first half of their spectra."""
+    """Return the pieces of the signal, one per row; real ones from the first half of their spectra."""
     from .fourier import ifft, irfft
     if return_complex:
         return ifft(spectra, norm=norm)

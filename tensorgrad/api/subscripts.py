@@ -100,7 +100,7 @@ def _as_tuple(index: Any) -> tuple[Any, ...]:
 
 
 def _axes_of(p: Any) -> int:
-    """How many axes a part takes, as far as is known before lists become tensors."""
+    """Return how many axes a part takes, as far as is known before lists become tensors."""
     if p is None or p is Ellipsis or type(p) is bool:
         return 0
     return p.array.ndim if isinstance(p, TensorBase) and _is_mask(p) else 1
@@ -119,7 +119,7 @@ def _check_scalar(index: Any) -> None:
 
 
 def _part(x: Any, p: Any) -> Any:
-    """One part of an index: an int, a slice, None, Ellipsis, a bool or an index tensor."""
+    """Normalize one part of an index: to an int, a slice, None, Ellipsis, a bool or an index tensor."""
     if p is None or p is Ellipsis or type(p) is bool:
         return p
     if isinstance(p, TensorBase):
@@ -193,12 +193,12 @@ def as_template(view: Any, waiting: Any, inside: bool = True) -> tuple[tuple[Any
         template += [ARRAY] * len(found)
         tensors += found
     if inside and tensors and _check_places(shape, template, tensors):
-        tensors = [xp.zeros_like(t) for t in tensors]            # nothing will be read: any place does
+        tensors = [xp.zeros_like(t) for t in tensors]            # nothing will be read: any index is fine
     return tuple(template), tensors
 
 
 def _places(mask: Any, shape: Any, axis: int) -> tuple[Any, ...]:
-    """Where a mask is true, an index tensor for each of its axes."""
+    """Return the positions where a mask is true, an index tensor for each of its axes."""
     if is_batched(mask):
         raise RuntimeError("vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing with a "
                            "boolean mask.")
@@ -230,7 +230,7 @@ def _together(tensors: Any) -> tuple[int, ...]:
 
 
 def _check_places(shape: Any, template: Any, tensors: Any) -> bool:
-    """IndexError for index tensors that do not fit together, or lie outside; whether there is nothing to read, wherever they lie."""
+    """Raise IndexError for index tensors that are out of range; return True if there is nothing to read."""
     together = _together(tensors)
     sizes = [n for n, p in zip(shape, template, strict=False) if p is ARRAY]
     if 0 in together:
@@ -252,7 +252,7 @@ def _check_places(shape: Any, template: Any, tensors: Any) -> bool:
 
 def getitem(self: Any, index: Any) -> Any:
     """x[index]: a view for numbers, slices, None and …; a copy for index tensors and masks."""
-    if type(index) is int and self.array.ndim:                       # the most common one, without ceremony
+    if type(index) is int and self.array.ndim:                       # the most common index, on a fast path
         n = self.array.shape[0]
         if -n <= index < n:
             return xp.get_item(self, index=(index,))
@@ -267,7 +267,7 @@ def getitem(self: Any, index: Any) -> Any:
 
 
 def _plain(shape: tuple[int, ...], index: Any) -> tuple[Any, tuple[Any, ...]] | None:
-    """The op for numbers within bounds and slices without steps, the most common index, and what it takes; None for others."""
+    """Return the op and arguments for the most common index, numbers in range and slices without steps; else None."""
     parts = index if type(index) is tuple else (index,)
     if not 0 < len(parts) <= len(shape):
         return None
@@ -408,7 +408,7 @@ def put(target: Any, waiting: Any, value: Any, accumulate: bool = False) -> None
 
 
 def _put_at_mask(target: Any, mask: Any, axis: int, value: Any) -> None:
-    """Write one value where a mask from an axis on is true, wherever that is."""
+    """Write one value where a mask, starting at an axis, is true."""
     after = target.array.ndim - axis - mask.array.ndim
     mask, value = mask.reshape((*mask.shape, *(1,) * after)), cast(value, target.dtype).reshape(())
     _inplace.in_place(target, lambda x: apply(OPS["masked_fill"], x, value, mask))

@@ -1,7 +1,7 @@
 """The old tensor types: one class for each dtype and kind of device. https://pytorch.org/docs/stable/tensors.html
 
-A class makes tensors as `torch.Tensor(…)` does, of its own dtype and device, and counts the tensors of these among its instances. None of them is a
-class of tensors: what it makes is a Tensor.
+A class makes tensors as `torch.Tensor(…)` does, of its own dtype and device, and isinstance accepts tensors of these. No tensor has such a
+class: a call returns a Tensor.
 """
 from __future__ import annotations
 
@@ -122,7 +122,9 @@ def __getattr__(name: str) -> Any:
 
 
 def constructed(dtype: Any, backend: Any, args: Any, kwargs: Any, form: str = "typed") -> Any:
-    """What an old constructor makes of sizes (memory that nobody filled), a sequence or array (its values), a storage or a tensor (shared).
+    """Make a tensor as the old constructors do.
+
+    Sizes give uninitialized memory, a sequence or array its values; a storage or a tensor is shared.
 
     form: "typed", "Tensor" (which takes a tensor of any dtype), or "new", the method.
     """
@@ -152,7 +154,7 @@ def constructed(dtype: Any, backend: Any, args: Any, kwargs: Any, form: str = "t
 
 
 def _counts(n: Any, several: bool = False) -> bool:
-    """Whether a value is a size: a whole number, or, among several, a tensor of one."""
+    """Return True if a value is a size: an integer, or, among several, a 0-d integer tensor."""
     if isinstance(n, TensorBase):
         return several and not n.array.ndim and n.array.dtype.kind in "iu"
     return isinstance(n, (int, np.integer)) and not isinstance(n, bool)
@@ -167,7 +169,7 @@ def _asked_for(device: Any, backend: Any) -> Any:
 
 
 def _shared(other: Any, dtype: Any, backend: Any, device: Any, form: str) -> Any:
-    """The same tensor, as a view."""
+    """Return a view of the tensor."""
     if device is not None:
         raise RuntimeError("Legacy tensor new of the form tensor.new(tensor, device=device) is not supported.  Use torch.as_tensor(...) instead."
                            if form == "new" else "Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported.  "
@@ -229,7 +231,7 @@ def legacy_tensor(*args: Any, **kwargs: Any) -> Any:
 
 
 def default_backend() -> Any:
-    """Where `torch.Tensor(…)` makes tensors: unlike new functions, it follows the default type and not the default device."""
+    """Return the backend of `torch.Tensor(…)`, which follows the default type, not the default device."""
     return backend_of(_default["device"])
 
 

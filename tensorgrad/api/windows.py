@@ -143,7 +143,7 @@ def window(function: Any) -> Any:
 
 
 def _ready(name: str, M: Any, dtype: Any, layout: Any, device: Any, requires_grad: bool) -> tuple[Any, Any]:
-    """The dtype, and the window if it has one place at most."""
+    """Return the dtype, and the window itself if it has at most one element."""
     target = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
     if M < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={M}")

@@ -1,6 +1,6 @@
-"""torch.autograd: what programs do with the tape, which is in `core/`. https://pytorch.org/docs/stable/autograd.html
+"""torch.autograd: the public interface of the tape in `core/`. https://pytorch.org/docs/stable/autograd.html
 
-Names are looked up when they are first used, so that importing the package loads no more than it needs.
+Names are imported when they are first used, to keep the import of the package fast.
 """
 from importlib import import_module as _import_module
 from typing import Any as _Any

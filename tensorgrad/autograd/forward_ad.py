@@ -18,7 +18,7 @@ from ..interpret.forward import Level, check_continuous
 
 
 def enter_dual_level() -> int:
-    """Begin a level. There may be one at a time: derivatives of a higher order are func.jvp's."""
+    """Begin a level. Only one level may be open: use func.jvp for derivatives of higher order."""
     if current_level():
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     DualLevel().__enter__()
@@ -90,7 +90,7 @@ def _is_fwd_grad_enabled() -> bool:
 
 
 class _set_fwd_grad_enabled(Switch):
-    """Turns the pushing of tangents on or off, until the end of the block if used as one."""
+    """Turn the propagation of tangents on or off, until the end of the block if used as one."""
 
     def __init__(self, mode: bool) -> None:
         self.on, self.before = mode, _mode.tangents.on

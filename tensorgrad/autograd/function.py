@@ -21,15 +21,15 @@ from ..storage.base import clock
 
 
 class FunctionCtx:
-    """What the forward of a Function leaves for its backward. A program may set further attributes."""
+    """The context that forward leaves for backward. Programs may set further attributes."""
 
     needs_input_grad: tuple[bool, ...] = ()
-    _given: tuple[Any, ...] = ()            # what save_for_backward was given, while the forward runs
-    _saved: Any = ()                        # what is kept of it
+    _given: tuple[Any, ...] = ()            # the arguments of save_for_backward, while forward runs
+    _saved: Any = ()                        # the `Saved` made of them
     _dirty: tuple[Any, ...] = ()
     _plain: tuple[Any, ...] = ()
     _materialize = True
-    _pushing = False                        # whether `jvp` runs
+    _pushing = False                        # True while `jvp` runs
     saved_for_forward: Any = None
     _step: Any = None                       # weakly: the tape step
 
@@ -53,12 +53,12 @@ class FunctionCtx:
         self._plain = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether gradients of unused results reach the backward as zeros (the default) or as None."""
+        """Choose how gradients of unused results reach the backward: as zeros (True, the default) or as None."""
         self._materialize = value
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What was saved, unless it was changed or freed since. In `jvp`, what was saved for that."""
+        """The saved tensors; an error if one was modified or freed since. In `jvp`, those of `save_for_forward`."""
         if self._pushing and self.saved_for_forward is not None:
             return tuple(self.saved_for_forward)
         if self._saved is FREED:
@@ -74,7 +74,10 @@ class FunctionCtx:
 
 
 class Saved:
-    """One tensor of save_for_backward: an input or the like, or the result at a `place`, without the way it came (it would lead back)."""
+    """A tensor of save_for_backward.
+
+    For a result, `place` is its position; it is kept without its node, since that leads back to this object.
+    """
 
     __slots__ = ("tensor", "edge", "place", "version")
 
@@ -96,7 +99,7 @@ class Saved:
         return wrap(tensor.array, tensor._storage, edge)
 
     def read(self, number: int, step: Any, unpack: bool) -> Operand:
-        """Return it as an operand of the step: the `number`th value that was saved."""
+        """Describe the saved value as an operand of the step, for inspection: the `number`th value that was saved."""
         tensor, name = self.tensor, f"saved {number}"
         changed = not is_packed(tensor) and tensor._storage.version != self.version
         value = tensor if not is_packed(tensor) else tensor.unpacked() if unpack else None
@@ -107,21 +110,21 @@ class Saved:
 
 
 class FunctionNode(Step):
-    """The tape step of a Function. Its classes are those of the Functions, and may be given attributes, as contexts may."""
+    """The tape step of a Function. Each Function has a subclass, which programs may give attributes, like contexts."""
 
     __slots__ = ()
     function: Any
     ctx: FunctionCtx
     given: list[int]     # which of the arguments are tensors
     arity: int
-    backends: tuple[Any, ...]        # of the results: they may lie on several devices
-    inputs: tuple[Any, ...] = ()     # of a Function with `jvp`, the tensors among the arguments: shape, dtype and backend of each
+    backends: tuple[Any, ...]        # of the results, which may be on several devices
+    inputs: tuple[Any, ...] = ()     # if there is a `jvp`: shape, dtype and backend of each tensor argument
     shares = True
 
     saved = property(lambda self: self.ctx._saved, lambda self, value: setattr(self.ctx, "_saved", value))
 
     def __getattr__(self, name: str) -> Any:
-        """A program finds what it set on the context."""
+        """Return an attribute that the program set on the context."""
         if name.startswith("__") or name in Node.__slots__ or name == "ctx":
             raise AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}")
         return getattr(self.ctx, name)
@@ -218,7 +221,7 @@ class Function(metaclass=FunctionMeta):
                       DeprecationWarning, stacklevel=2)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What Functions did once; `apply` does it now."""
+        """Raise RuntimeError: old Functions were called; `apply` replaces it."""
         raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with "
                            "static forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)")
 
@@ -234,7 +237,7 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """The gradients of the inputs, given those of the outputs."""
+        """Return the gradients of the inputs, given those of the outputs."""
         raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function to use it with "
                                   "backward mode AD.")
 
@@ -242,14 +245,14 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """The tangents of the outputs, given those of the inputs."""
+        """Return the tangents of the outputs, given those of the inputs."""
         raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
 
     generate_vmap_rule = False
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
-        """The function on a batch, which lies along the axes `in_dims` of the arguments: the results, and where they have it."""
+        """Run the function on a batch along axes `in_dims` of the arguments; return results and their batch axes."""
         raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap static method or set generate_vmap_rule=True.")
 
     @classmethod
@@ -373,7 +376,7 @@ def once_differentiable(backward: Any) -> Any:
 
 
 def _refusing(result: Any) -> Any:
-    """The same values, as the result of a step that cannot be pulled."""
+    """Return the values as the result of a step whose backward raises an error."""
     end = wrap(result.array, result._storage)
     end._node = Leaf(end)
     return _Undifferentiable.apply(end)

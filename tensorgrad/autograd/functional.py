@@ -118,7 +118,7 @@ def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, 
 
 
 def _each_row(i: int, out: Any, points: Any, create_graph: bool, strict: bool) -> list[Any]:
-    """The rows of one output's Jacobians, one gradient after the other, stacked for each input."""
+    """Compute one output's Jacobians row by row, a gradient each, and stack the rows per input."""
     columns: list[list[Any]] = [[] for _ in points]
     flat = out.reshape(-1)
     for k in range(out.numel()):
@@ -133,7 +133,7 @@ def _each_row(i: int, out: Any, points: Any, create_graph: bool, strict: bool) -
 
 
 def _all_rows(i: int, out: Any, points: Any, create_graph: bool, strict: bool) -> list[Any]:
-    """The same at once."""
+    """Compute one output's Jacobians like `_each_row`, but with all rows in one batched gradient."""
     n = out.numel()
     basis = api.eye(n, dtype=out.dtype, device=out.device)
     found = grad(out.reshape(-1), points, basis, retain_graph=True, create_graph=create_graph, allow_unused=True, is_grads_batched=True) \
@@ -204,7 +204,7 @@ def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, s
 
 
 def _tensors(given: Any, what: str, function: str) -> tuple[bool, tuple[Any, ...]]:
-    """Whether it is a tuple, and the tuple."""
+    """Check for a tensor or a tuple of tensors; return (True if it is a tuple, the tuple)."""
     values = given if isinstance(given, tuple) else (given,)
     for i, value in enumerate(values):
         if not isinstance(value, TensorBase):
@@ -214,7 +214,7 @@ def _tensors(given: Any, what: str, function: str) -> tuple[bool, tuple[Any, ...
 
 
 def _points(inputs: Any, function: str, create_graph: bool) -> tuple[bool, tuple[Any, ...]]:
-    """The inputs to differentiate by: cut off from where they came from, unless the results are to lead there."""
+    """Return the inputs to differentiate by: detached, unless create_graph is set and they require gradients."""
     several, tensors = _tensors(inputs, "inputs", function)
     return several, tuple(x.view_as(x) if create_graph and x.requires_grad else x.detach().requires_grad_() for x in tensors)
 
@@ -226,7 +226,7 @@ def _outputs(func: Any, points: Any, function: str, strict: bool) -> tuple[bool,
 
 
 def _single(func: Any, points: Any, function: str, strict: bool) -> tuple[bool, tuple[Any, ...]]:
-    """The one number that a function gives."""
+    """Call the function, and raise RuntimeError unless its result is one number."""
     several, outputs = _outputs(func, points, function, strict)
     if several:
         raise RuntimeError(f"The function given to {function} should return a single Tensor")
@@ -236,7 +236,7 @@ def _single(func: Any, points: Any, function: str, strict: bool) -> tuple[bool, 
 
 
 def _vector(v: Any, like: Any, several: bool, function: str, create_graph: bool, unless: str) -> Any:
-    """What the matrix is multiplied by, or None for the number 1."""
+    """Return the vector to multiply by as a tuple; None for the number 1."""
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
             raise RuntimeError(f"The vector v can only be None if the {unless}")
@@ -253,7 +253,7 @@ def _vector(v: Any, like: Any, several: bool, function: str, create_graph: bool,
 
 
 def _slope(func: Any, inputs: Any, v: Any, function: str, create_graph: bool, strict: bool) -> tuple[Any, ...]:
-    """Points, vector, value and first derivative for a product with the Hessian."""
+    """Return points, vector, value and first derivative for a product with the Hessian."""
     several, points = _points(inputs, function, create_graph)
     v = _vector(v, points, several, function, create_graph, "input to the user-provided function is a single Tensor with a single element.")
     _, outputs = _single(func, points, function, strict)
@@ -263,7 +263,7 @@ def _slope(func: Any, inputs: Any, v: Any, function: str, create_graph: bool, st
 
 
 def _gradients(outputs: Any, inputs: Any, vectors: Any, create_graph: bool, retain_graph: bool | None = None) -> tuple[Any, ...]:
-    """The gradients of those outputs that have any; None for what none of them depends on."""
+    """Return the gradients of the outputs that have any; None for inputs that no output depends on."""
     pairs = [(out, v) for out, v in zip(outputs, vectors or (None,) * len(outputs), strict=True) if out is not None and out.requires_grad]
     if not pairs:
         return (None,) * len(inputs)
@@ -272,7 +272,7 @@ def _gradients(outputs: Any, inputs: Any, vectors: Any, create_graph: bool, reta
 
 
 def _check_dependence(tensors: Any, what: str, strict: bool) -> None:
-    """With strict: a RuntimeError for what does not depend on the inputs."""
+    """Raise RuntimeError, if strict, for tensors that do not depend on the inputs."""
     for i, x in enumerate(tensors if strict and isinstance(tensors, tuple) else (tensors,) if strict else ()):
         if x is None:
             raise RuntimeError(f"The output of the user-provided function is independent of input {i}. This is not allowed in strict mode.")
@@ -312,7 +312,7 @@ def _zeros_for_none(gradients: Any, like: Any, strict: bool, create_graph: bool,
 
 
 def _result(tensors: Any, several: bool, create_graph: bool) -> Any:
-    """Tensors as they leave: a tuple, if there is to be one, and on the tape only with create_graph."""
+    """Return tensors as a result: a tuple if `several`, detached unless create_graph."""
     found = tuple(x if create_graph else x.detach() for x in tensors)
     return found if several else found[0]
 

@@ -1,4 +1,4 @@
-"""Whether gradients are recorded, under the name of PyTorch's module, and switches that are seldom needed."""
+"""Modes that record gradients or not, under the name of PyTorch's module, and switches that are seldom needed."""
 from __future__ import annotations
 
 import threading
@@ -18,7 +18,10 @@ multithreading = Multithreading()
 
 
 class set_multithreading_enabled(Switch):
-    """Whether a backward may use several threads: it is noted, and changes nothing, since ours uses one. https://pytorch.org/docs → torch.autograd.grad_mode"""
+    """Accept a setting for backward in several threads and ignore it: backward uses one.
+
+    https://pytorch.org/docs → torch.autograd.grad_mode
+    """
 
     def __init__(self, mode: bool) -> None:
         self.before, self.on = multithreading.enabled, mode
@@ -35,7 +38,7 @@ class set_multithreading_enabled(Switch):
 
 
 def is_multithreading_enabled() -> bool:
-    """Return what `set_multithreading_enabled` set."""
+    """Return the setting of `set_multithreading_enabled`."""
     return multithreading.enabled
 
 

@@ -1,4 +1,4 @@
-"""Are the gradients right? They are held against central differences.
+"""Check gradients against central differences.
 
 Moving an input x along u changes the outputs by J u ≈ (f(x + εu) - f(x - εu)) / 2ε; backward gives vᵀJ for any v, and
 forward mode J u. The slow check takes all unit vectors and compares the Jacobians J element by element. The fast one
@@ -233,7 +233,7 @@ def _require_good_inputs(inputs: tuple[Any, ...]) -> None:
 
 
 def _real_outputs(check: _Check) -> Iterator[_Check]:
-    """The check itself, or, where outputs are complex, one of their imaginary and one of their real parts."""
+    """Yield the check itself, or, if outputs are complex, checks of their imaginary and their real parts."""
     if not any(y.is_complex() for y in check.values):
         yield check
         return
@@ -247,7 +247,7 @@ def _real_outputs(check: _Check) -> Iterator[_Check]:
 
 
 def _real_inputs(check: _Check) -> Iterator[_Check]:
-    """The check itself, or, where inputs are complex, one of their imaginary and one of their real parts."""
+    """Yield the check itself, or, if inputs are complex, checks of their imaginary and their real parts."""
     indices = frozenset(i for i, x in enumerate(check.inputs) if isinstance(x, tg.Tensor) and x.is_complex())
     if not indices:
         yield check
@@ -305,7 +305,7 @@ def _numerical_jacobians(check: _Check, x: Any) -> list[Any]:
 
 
 def _stacked(rows: Sequence[Sequence[Any]], outputs: Sequence[Any]) -> list[Any]:
-    """Rows of Jacobians, one row for all outputs at a time, as one matrix for each output."""
+    """Stack rows of Jacobians, each with a part per output, to a matrix per output."""
     if not rows:
         return [y.new_zeros((0, y.numel())) for y in outputs]
     return [tg.stack(list(column)) for column in zip(*rows)]
@@ -320,7 +320,7 @@ def _unit_vectors(x: Any) -> Iterator[Any]:
 
 
 def _backward_products(check: _Check, output: Any, vectors: Iterable[Any]) -> list[Any]:
-    """For each input, vᵀJ of one output for all vectors, (elements of x, vectors); backward runs twice for each."""
+    """Return vᵀJ of one output per input, as (elements of x, vectors). Backward runs twice per vector."""
     pairs = [(_backward(check, output, v), _backward(check, output, v)) for v in vectors]
     for first, again in pairs:
         for a, b in zip(first, again):
@@ -376,7 +376,7 @@ def _call_dual(check: _Check, tangents: Sequence[Any]) -> list[Any]:
 
 
 def _feature(path: str, option: str) -> Any:
-    """What `torch.<path>` is, or an error that says which option asks for it."""
+    """Return `torch.<path>`, or raise RuntimeError that names the option that needs it."""
     try:
         return attrgetter(path)(sys.modules[__name__.partition(".")[0]])
     except (AttributeError, ImportError) as error:
@@ -413,7 +413,7 @@ def _analytical_jacobians(check: _Check, forward: bool) -> list[list[Any]]:
 
 def _compare_fast(check: _Check, forward: bool) -> None:
     """vᵀJu for random u and v. A tolerance of atol for each element of J is one of atol Σv Σu for that number."""
-    generator = tg.Generator()  # one of its own: the user's random numbers stay what they were
+    generator = tg.Generator()  # a separate generator: the program's random numbers stay unchanged
     directions = [[_random_unit(x, generator) for _ in range(1 + x.is_complex())] for x in check.wanted]
     weights = [] if forward else [_random_unit(y, generator) for y in check.outputs]
     numerical = [
@@ -489,7 +489,7 @@ def _slow_report(check: _Check, forward: bool, i: int, j: int) -> str:
 
 # ── zero, undefined and batched gradients ──────────────────────────────────────────────────────
 def _check_zero_gradients(check: _Check, masked: bool) -> None:
-    """What goes back is multiplied by what came: of zeros come zeros, of the input's type and size."""
+    """Check that zero gradients of the outputs give zeros of the inputs' dtypes and shapes."""
     zeros = [tg.zeros_like(y) for y in check.outputs]
     grads = autograd.grad(check.outputs, check.wanted, zeros, retain_graph=True, allow_unused=True)
     for x, g in zip(check.wanted, grads):
@@ -541,7 +541,7 @@ def _warn_undefined() -> None:
 
 
 def _check_undefined_tangents(check: _Check) -> None:
-    """An input without a tangent acts like one whose tangent is zero, while the others move."""
+    """Check that an input without a tangent acts like one with a zero tangent."""
     ad = _feature("autograd.forward_ad", "check_forward_ad")
     generator = tg.Generator()
     moving = [_random_unit(x, generator).reshape(x.shape) if _requires_grad(x) else None for x in check.inputs]
@@ -562,7 +562,7 @@ def _check_undefined_tangents(check: _Check) -> None:
 
 
 def _check_batched_backward(check: _Check) -> None:
-    """vmap of backward gives what backward gives for one vector after the other."""
+    """Check that vmap of backward gives the same results as backward for each vector."""
     wanted = check.wanted
     for i, output in enumerate(check.outputs):
 
@@ -574,7 +574,7 @@ def _check_batched_backward(check: _Check) -> None:
 
 
 def _check_batched_forward(check: _Check) -> None:
-    """vmap of forward mode gives what forward mode gives for one tangent after the other."""
+    """Check that vmap of forward mode gives the same results as forward mode for each tangent."""
     for j, x in enumerate(check.inputs):
         if not _requires_grad(x):
             continue

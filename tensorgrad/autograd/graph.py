@@ -71,7 +71,7 @@ def increment_version(tensor: Any) -> None:
 
 
 class allow_mutation_on_saved_tensors:
-    """Steps remember what their tensors were, whatever is written to them later. https://pytorch.org/docs → allow_mutation_on_saved_tensors
+    """Let steps save copies of their tensors: backward uses the old values after in-place writes. https://pytorch.org/docs → allow_mutation_on_saved_tensors
 
     >>> import tensorgrad as torch
     >>> x = torch.tensor(3., requires_grad=True)

@@ -1,6 +1,6 @@
-"""Where the time goes: functions of tensors and marked blocks, by the wall clock. https://pytorch.org/docs/stable/autograd.html
+"""Measure the time of functions of tensors and of marked blocks, by the wall clock. https://pytorch.org/docs/stable/autograd.html
 
-What is measured is each call of a public function in a `profile` block, in the thread that opened it; backward passes are one entry.
+A `profile` block measures each call of a public function in the thread that opened it; a backward pass is one entry.
 
 >>> import tensorgrad as torch
 >>> with torch.autograd.profiler.profile() as prof:
@@ -27,10 +27,10 @@ __all__ = ["DeviceType", "EventList", "FunctionEvent", "FunctionEventAvg", "Inte
 
 
 class _State(threading.local):
-    """What is being measured in this thread."""
+    """The measurement in progress in this thread."""
 
-    events: EventList | None = None     # where events go
-    settings: profile | None = None     # what else is noted
+    events: EventList | None = None     # the list that receives events
+    settings: profile | None = None     # the options of the profile
     inner: float = 0.0                  # µs spent in events inside the current one
     children: list[FunctionEvent] = []  # noqa: RUF012  those events
 
@@ -39,29 +39,29 @@ _state = _State()
 
 
 class Interval:
-    """From when to when, in µs."""
+    """The start and end of an event, in µs."""
 
     def __init__(self, start: float, end: float) -> None:
         self.start, self.end = start, end
 
     def elapsed_us(self) -> float:
-        """How long."""
+        """Return the duration in µs."""
         return self.end - self.start
 
 
 class DeviceType(Enum):
-    """Where an event took place."""
+    """The device of an event."""
 
     CPU, CUDA = range(2)
 
 
 class FunctionEvent:
-    """One call of a function, or one pass through a block. Times are in µs, memory is in bytes."""
+    """A call of a function, or an execution of a block. Times are in µs, memory is in bytes."""
 
     device_type, device_index, node_id, is_async, is_remote, is_legacy, overload_name = DeviceType.CPU, 0, -1, False, False, False, ""
     is_user_annotation, cpu_memory_usage, self_cpu_memory_usage, flops = False, 0, 0, 0
     cpu_parent: FunctionEvent | None = None
-    # what happens on other devices is not measured
+    # work on other devices is not measured
     device_time = device_time_total = self_device_time_total = device_memory_usage = self_device_memory_usage = 0
     cuda_time = cuda_time_total = self_cuda_time_total = cuda_memory_usage = self_cuda_memory_usage = 0
 
@@ -77,7 +77,7 @@ class FunctionEvent:
     start = property(lambda self: self.time_range.start, doc="When it began.")
     end = property(lambda self: self.time_range.end, doc="When it ended.")
     cpu_time = property(lambda self: self.cpu_time_total / self.count if self.count else 0.0, doc="The time of one call.")
-    cpu_time_str = property(lambda self: _shown(self.cpu_time), doc="It, with a unit.")
+    cpu_time_str = property(lambda self: _shown(self.cpu_time), doc="The time of one call, with a unit.")
     cpu_time_total_str = property(lambda self: _shown(self.cpu_time_total), doc="The time of all calls, with a unit.")
     self_cpu_time_total_str = property(lambda self: _shown(self.self_cpu_time_total), doc="The time outside of events inside, with a unit.")
 
@@ -87,7 +87,7 @@ class FunctionEvent:
 
 
 class FunctionEventAvg(FunctionEvent):
-    """All calls of a function."""
+    """The calls of a function, added up."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, 0.0, 0.0, 0.0)
@@ -106,7 +106,7 @@ class EventList(list[Any]):
     shows_memory = shows_shapes = False
 
     def key_averages(self, group_by_input_shapes: bool = False, **unused: Any) -> EventList:
-        """One entry for each name, or for each name and shapes of inputs."""
+        """Add up the events of each name, or of each name and shapes of inputs."""
         found: dict[Any, FunctionEventAvg] = {}
         for event in self:
             key = (event.name, str(event.input_shapes)) if group_by_input_shapes else event.name
@@ -116,7 +116,7 @@ class EventList(list[Any]):
         return averages
 
     def total_average(self) -> FunctionEventAvg:
-        """One entry for all."""
+        """Add up all events."""
         total = FunctionEventAvg("Total")
         for event in self:
             total.add(event)
@@ -155,7 +155,7 @@ class EventList(list[Any]):
             file.write(text)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Write a line for each stack, from the outermost function on, with the time spent there: what draws flame graphs."""
+        """Write a line per stack, outermost function first, with the time spent there: the input of flame graphs."""
         if metric not in ("self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total"):
             raise ValueError(f"metric should be one of: {['self_cpu_time_total', 'self_cuda_time_total', 'self_xpu_time_total']!s}")
         with open(path, "w", encoding="utf-8") as file:
@@ -183,7 +183,10 @@ def _shown(microseconds: float) -> str:
 
 
 class record_function:
-    """A block, or a function, that has an entry of its own. https://pytorch.org/docs → torch.autograd.profiler.record_function"""
+    """A block, or a function, with a separate entry in profiles.
+
+    https://pytorch.org/docs → torch.autograd.profiler.record_function
+    """
 
     _marked = True
 
@@ -244,7 +247,7 @@ class profile:
         self.function_events.shows_memory = profile_memory
 
     def note(self, event: FunctionEvent, args: Any, result: Any) -> None:
-        """What else there is to know of a call: the memory of a result is what it allocated."""
+        """Record shapes, memory and stack of a call, if they are wanted. A new result's memory counts as allocated."""
         if self.record_shapes:
             event.input_shapes = [list(a.array.shape) if isinstance(a, TensorBase) else [] for a in args]
         if self.profile_memory and isinstance(result, TensorBase) and result.origin is None and not any(result is a for a in args):
@@ -270,11 +273,11 @@ class profile:
             _state.events = _state.settings = None
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, **unused: Any) -> EventList:
-        """One entry for each function."""
+        """Add up the events of each function."""
         return self.function_events.key_averages(group_by_input_shape)
 
     def total_average(self) -> FunctionEventAvg:
-        """One entry for all."""
+        """Add up all events."""
         return self.function_events.total_average()
 
     def table(self, *args: Any, **kwargs: Any) -> str:
@@ -295,7 +298,10 @@ class profile:
 
 
 class emit_nvtx:
-    """A `with` block; nothing is told to a CUDA profiler. https://pytorch.org/docs → torch.autograd.profiler.emit_nvtx"""
+    """A `with` block that does nothing: no events are sent to CUDA's profilers.
+
+    https://pytorch.org/docs → torch.autograd.profiler.emit_nvtx
+    """
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
         pass

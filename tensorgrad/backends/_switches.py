@@ -8,9 +8,9 @@ from typing import Any
 
 
 def flags_of(module: str, **defaults: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """(set_flags, flags) of a module whose switches are its attributes; `flags` also sets those that are not named, to their defaults."""
+    """Make (set_flags, flags) for a module whose attributes are switches; `flags` resets unnamed ones."""
     def set_flags(**values: Any) -> tuple[Any, ...]:
-        """Set switches; what they were."""
+        """Set switches; return their previous values."""
         there = vars(sys.modules[module])
         if unknown := values.keys() - defaults.keys():
             raise TypeError(f"set_flags() got an unexpected keyword argument '{min(unknown)}'")

@@ -16,27 +16,27 @@ from ..kernels import compiled as _compiled
 
 
 def is_available() -> bool:
-    """Whether they were built."""
+    """Return True if the kernels were built."""
     return native is not None
 
 
 def is_enabled() -> bool:
-    """Whether they are in use."""
+    """Return True if the kernels are in use."""
     return _compiled.enabled()
 
 
 def instructions() -> str | None:
-    """The instruction set they are in use with, such as "AVX2"."""
+    """Return the instruction set of the kernels, such as "AVX2"; None without kernels."""
     return native.instructions if native is not None else None
 
 
 def set_flags(enabled: bool | None = None, winograd: bool | str | None = None) -> tuple[bool, bool | str]:
-    """Set switches, for all threads; what they were.
+    """Set switches, for all threads; return their previous values.
 
-    `winograd`: whether convolutions whose kernel has two or three places along both axes in each phase of their stride (2×2 and 3×3 with stride 1, 4×4 and
-    5×5 with stride 2), and their gradients, take Winograd's F(2×2, 2×2) or F(2×2, 3×3), 9 products for 16, or 16 for 36. True: where that is faster;
-    "always": wherever it can be done; False: never, each result is the sum of its own products. The error is that of the direct way measured against the
-    largest numbers of a tile, so that results much smaller than those beside them (zeros among them) are less exact.
+    `winograd` chooses Winograd's F(2×2, 2×2) or F(2×2, 3×3), with 9 products for 16, or 16 for 36, for convolutions and their gradients. It applies
+    to kernels of two or three places along both axes in each phase of the stride (2×2 and 3×3 with stride 1, 4×4 and 5×5 with stride 2).
+    True: where it is faster; "always": wherever it applies; False: never, each result is summed directly. Rounding errors are relative to the
+    largest numbers of a tile, so that results much smaller than their neighbours (zeros among them) are less exact.
     """
     before = is_enabled(), _compiled.choices["winograd"]
     if winograd is not None:
@@ -50,7 +50,7 @@ def set_flags(enabled: bool | None = None, winograd: bool | str | None = None) -
 
 @contextmanager
 def flags(enabled: bool = False, winograd: bool | str | None = None) -> Iterator[None]:
-    """In a `with` block: with or without them, for all threads; with these switches."""
+    """Set the switches within a `with` block, for all threads."""
     before = set_flags(enabled, winograd)
     try:
         yield

@@ -33,7 +33,7 @@ class _PlanCache:
     size, max_size = 0, 4096
 
     def clear(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing: there is no cache of plans."""
 
     def __getitem__(self, device: Any) -> _PlanCache:
         return self
@@ -45,7 +45,7 @@ _preferred = {"linalg": "default", "blas": "default"}
 
 
 def is_built() -> bool:
-    """Whether CUDA devices are supported: with CuPy and a driver."""
+    """Return True if CUDA devices are supported: with CuPy and a driver."""
     from .. import cuda
     return cuda.is_available()
 

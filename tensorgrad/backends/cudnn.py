@@ -9,15 +9,15 @@ set_flags, flags = flags_of(__name__, enabled=False, benchmark=False, benchmark_
 
 
 def is_available() -> bool:
-    """Whether the library is there: no."""
+    """Return False: cuDNN is not used."""
     return False
 
 
 def version() -> None:
-    """Its version: none."""
+    """Return None: cuDNN is not used."""
     return None
 
 
 def is_acceptable(tensor: Any) -> bool:
-    """Whether the library would take a tensor: no."""
+    """Return False: no tensor is computed with cuDNN."""
     return False

@@ -2,10 +2,10 @@
 
 
 def is_available() -> bool:
-    """Whether the library is there: no."""
+    """Return False: cuSPARSELt is not used."""
     return False
 
 
 def version() -> None:
-    """Its version: none."""
+    """Return None: cuSPARSELt is not used."""
     return None

@@ -3,11 +3,11 @@ _is_fastpath_enabled = True
 
 
 def get_fastpath_enabled() -> bool:
-    """What was set."""
+    """Return the switch's value."""
     return _is_fastpath_enabled
 
 
 def set_fastpath_enabled(value: bool) -> None:
-    """Allow the fast path; there is but one here."""
+    """Set the switch, which has no effect: there is one implementation of attention layers."""
     global _is_fastpath_enabled
     _is_fastpath_enabled = value

@@ -5,7 +5,7 @@ VERBOSE_OFF, VERBOSE_ON = 0, 1
 
 
 def is_available() -> bool:
-    """Whether PyTorch's MKL kernels are there: no."""
+    """Return False: PyTorch's MKL kernels are not there."""
     return False
 
 

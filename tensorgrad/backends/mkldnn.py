@@ -8,7 +8,7 @@ set_flags, flags = flags_of(__name__, enabled=False, deterministic=False, allow_
 
 
 def is_available() -> bool:
-    """Whether the library is there: no."""
+    """Return False: oneDNN is not used."""
     return False
 
 

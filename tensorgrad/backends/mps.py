@@ -2,17 +2,17 @@
 
 
 def is_built() -> bool:
-    """Whether Metal is supported: no."""
+    """Return False: Metal is not supported."""
     return False
 
 
 def is_available() -> bool:
-    """Whether there is a Metal device: none that can be used."""
+    """Return False: Metal devices are not supported."""
     return False
 
 
 def is_macos13_or_newer() -> bool:
-    """Whether the system is such a macOS; Metal is not supported on it either."""
+    """Return True on macOS 13 or newer. Metal is not supported there either."""
     import platform
     version = platform.mac_ver()[0]
     return bool(version) and int(version.partition(".")[0]) >= 13

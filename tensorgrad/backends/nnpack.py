@@ -6,5 +6,5 @@ set_flags, flags = flags_of(__name__, enabled=False)
 
 
 def is_available() -> bool:
-    """Whether the library is there: no."""
+    """Return False: NNPACK is not used."""
     return False

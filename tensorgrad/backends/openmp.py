@@ -2,5 +2,5 @@
 
 
 def is_available() -> bool:
-    """Whether the library is there: no."""
+    """Return False: OpenMP is not used."""
     return False

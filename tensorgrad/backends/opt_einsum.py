@@ -6,7 +6,7 @@ set_flags, flags = flags_of(__name__, enabled=False, strategy=None)
 
 
 def is_available() -> bool:
-    """Whether the package is used: no."""
+    """Return False: the package opt_einsum is not used."""
     return False
 
 

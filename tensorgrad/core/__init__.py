@@ -1,1 +1,1 @@
-"""How an op is run, recorded and pulled back: the dispatcher, the tape, the engine."""
+"""The core: the dispatcher, which runs and records ops, the tape, and the engine, which pulls gradients back."""

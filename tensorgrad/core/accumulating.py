@@ -1,4 +1,4 @@
-"""Gradients that come to a leaf: .grad has memory of its own, in the order of the tensor's."""
+"""Accumulation of gradients in leaves: .grad owns its memory, in the memory order of the tensor."""
 from __future__ import annotations
 
 import os
@@ -15,7 +15,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def accumulate(tensor: Any, g: Any, owned: bool = False) -> None:
-    """Add a gradient to a tensor's .grad, which always has memory of its own."""
+    """Add a gradient to a tensor's .grad, which never shares memory with other tensors."""
     with one_at_a_time:
         before = tensor._grad
         if isinstance(g, TensorBase):
@@ -42,23 +42,23 @@ def accumulate(tensor: Any, g: Any, owned: bool = False) -> None:
 
 
 def _inner_strides(array: Any) -> bool:
-    """Tell whether an array fills its memory in another order than that of its indices."""
+    """Return True if an array fills its memory, but not in C order."""
     flags = getattr(array, "flags", None)
     return flags is not None and not flags.c_contiguous and array.size == _span(array)
 
 
 def _span(array: Any) -> int:
-    """How many elements lie between the first of an array and its last, both counted in."""
+    """Return the number of elements in memory from an array's first to its last, inclusive."""
     return 1 + sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)) // array.itemsize if hasattr(array, "strides") else -1
 
 
 def owning(g: Any, backend: Any, owned: bool = False) -> Any:
-    """A Tensor with memory of its own, of a gradient that may be shared with others."""
+    """Return a Tensor with the gradient's values, copied unless the memory is `owned`."""
     if type(g) is not backend.array_type:
         g, owned = backend.asarray(g), True
     return wrap(g if owned and _writeable(g) else backend.xp.contiguous(g), backend())
 
 
 def _writeable(array: Any) -> bool:
-    """Tell whether an array may be written to: only NumPy's know that they may not."""
+    """Return True if an array may be written to: only NumPy's arrays may be read-only."""
     return getattr(getattr(array, "flags", None), "writeable", True)

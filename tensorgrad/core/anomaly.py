@@ -1,4 +1,4 @@
-"""Ways to watch the tape: anomaly mode (where did this NaN come from?) and hooks on what is saved."""
+"""Watchers of the tape: anomaly mode, which finds the source of NaN, and hooks on saved tensors."""
 from __future__ import annotations
 
 import warnings
@@ -11,7 +11,7 @@ from .step import PlainStep
 
 
 def keep_trace(node: Any) -> None:
-    """Note where the forward call of a step stands."""
+    """Record the stack of a step's forward call."""
     import traceback
     node.trace = traceback.format_list([line for line in traceback.extract_stack() if line.filename not in _INSIDE])
 
@@ -21,7 +21,7 @@ _INSIDE = {__file__, fused.__file__, tape.__file__, dispatch.__file__,
 
 
 def pack_saved(node: Any) -> None:
-    """Hand what a step saved to the innermost hooks. (Function has its own way: see `function.py`.)"""
+    """Pass a step's saved tensors to the innermost hooks. (`Function` does so itself, see `function.py`.)"""
     if isinstance(node, PlainStep):
         node.pack(mode.watching.hooks[-1])
 
@@ -119,7 +119,10 @@ class disable_saved_tensors_hooks(Switch):
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Keeps what is saved for backward in host memory. https://pytorch.org/docs → torch.autograd.graph.save_on_cpu"""
+    """Keep tensors that are saved for backward in host memory.
+
+    https://pytorch.org/docs → torch.autograd.graph.save_on_cpu
+    """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         super().__init__(lambda t: (t.device, t.cpu() if t.device.type != "cpu" else t.clone()), lambda packed: packed[1].to(packed[0]))

@@ -1,7 +1,7 @@
-"""Gradients found aside: while a sweep goes on, another thread computes those of parameters, which nobody reads before its end.
+"""Deferred gradients: worker threads compute gradients of parameters during a sweep, since they are not read before its end.
 
-An op that says `aside = "w"` has such a gradient, which takes long. It is put aside where nobody could tell: the parameter is reached once, there are no
-hooks, and it is threads of Python that share work (see sharing.py), not those of compiled loops. BLAS computes with one thread until the end of the sweep.
+An op that sets `aside = "w"` has such a gradient, which takes long. It is deferred only if that cannot be observed: the parameter is reached once,
+there are no hooks, and Python's threads share work (see sharing.py), not those of compiled loops. BLAS uses one thread until the end of the sweep.
 """
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .plan import kind
 from .step import PlainStep
 from .tape import Leaf
 
-WORTH = 1 << 23         # products, each of an element of the parameter with one at a place, from which on another thread is worth it
-WAITING = 2             # gradients for each thread that may wait for one: what they are computed from stays in memory
+WORTH = 1 << 23         # multiplications from which on another thread is worth it
+WAITING = 2             # waiting gradients per thread: their inputs stay in memory
 
 
 class Later:
@@ -37,7 +37,10 @@ class Later:
 
 
 class Aside:
-    """The gradients that a sweep puts aside. `order` are its steps, `last` those after which nothing more reaches a leaf, `grads` what has arrived where."""
+    """The deferred gradients of a sweep.
+
+    `order` are its steps; `last` maps each leaf to the last step that reaches it; `grads` are the gradients so far.
+    """
 
     def __init__(self, order: Any, last: Any, grads: Any) -> None:
         self.order, self.last, self.grads, self.allowed = order, last, grads, None
@@ -46,14 +49,14 @@ class Aside:
     allowed: bool | None
 
     def takes(self, node: Any, edge: Any, g: Any) -> bool:
-        """Tell whether the gradient that a step gives an edge, from its own one, is to be put aside."""
+        """Return True if a step with gradient g should defer the gradient of this edge."""
         if self.allowed is None:
             self.allowed = available(1e9) > 1 and all(step.hooks is None for steps in (self.order, self.last) for step in steps)
         return self.allowed and type(edge) is Leaf and self.last[edge] is node and edge not in self.grads and type(node._storage) is NumpyStorage \
             and prod(edge.shape) * (g.size // max(g.shape[1], 1)) >= WORTH and g.dtype.kind == "f" and not node.packs
 
     def begin(self, node: Any, edge: Any, formula: Callable[[], Any]) -> None:
-        """Have a gradient computed; if too many wait for a thread, the first of these by this one."""
+        """Defer a gradient to a worker thread; if too many are waiting, compute the first of them here."""
         if not self.begun:
             threads.single_blas.__enter__()
         self.begun.append(Later(edge, formula, node._storage.xp))
@@ -68,7 +71,7 @@ class Aside:
             yield later.edge, later.value
 
     def close(self) -> None:
-        """Leave nothing under way behind, whatever happened."""
+        """Stop all work, also after an error."""
         if self.begun:
             for later in self.begun:
                 later.work.give_up()
@@ -78,7 +81,7 @@ class Aside:
 
 @kind("aside")
 class AsideStep(PlainStep):
-    """A step one of whose gradients may be left to another thread."""
+    """Like `PlainStep`, but defers a large parameter gradient to a worker thread."""
 
     __slots__ = ()
 

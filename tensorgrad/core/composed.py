@@ -1,4 +1,4 @@
-"""Tape steps of kernel pairs of ops that others define: higher derivatives go through those, by a sweep of their own."""
+"""Tape steps of kernel pairs of composite ops: higher derivatives sweep back through the ops that define them."""
 from __future__ import annotations
 
 from typing import Any
@@ -12,7 +12,7 @@ from .sweep import sweep
 
 @kind("composed")
 class ComposedStep(FusedStep):
-    """A fused step whose op has no formulas of its own. It saves all arguments."""
+    """A fused step of a composite op, which has no gradient formulas. It saves all arguments."""
 
     __slots__ = ()
 
@@ -27,5 +27,5 @@ class ComposedStep(FusedStep):
     pull_anew = pull_tensors
 
     def by_formulas(self) -> PlainStep:
-        """Remain as it is: the op has no formulas of its own."""
+        """Return the step unchanged: a composite op has no gradient formulas."""
         return self

@@ -62,12 +62,12 @@ if lanes is not None:
 
 
 def apply(op: type[Op], *args: Any, **params: Any) -> Any:
-    """Run one op on Tensors (and numbers and None, which stay what they are)."""
+    """Run one op on Tensors; numbers and None are passed on unchanged."""
     return general(op)(*args, **params)
 
 
 def _general(op: type[Op]) -> Callable[..., Any]:
-    """The way that is open to all ops and operands. What is known of the op is looked up once."""
+    """Make the general function of an op, which accepts all operands. Attributes of the op are read once."""
     sequence, arity, kinds, casts, kernels, composite = op.sequence, op.arity, op.kinds, op.casts, op.kernels, op.composite
     several, shows, tracked, laid = op.several, op.view, op.differentiable, op.elementwise and not op.row_major
 
@@ -178,7 +178,7 @@ def explained(op: type[Op], arrays: Any, error: Exception) -> Exception:
 
 
 def unsupported(op: type[Op], arrays: Any, dtype: str) -> Exception:
-    """The error of an op that has no kernel for a dtype; shapes that do not broadcast are told first, as PyTorch does."""
+    """Return the error of an op without a kernel for a dtype. Shapes that do not broadcast go first, as in PyTorch."""
     error = NotImplementedError(f'"{op.kernel_name}" not implemented for \'{dtype}\'')
     return explained(op, arrays, error) if op.elementwise else error
 
@@ -191,13 +191,13 @@ def view(op: type[Op], args: Any, edges: Any, needs: int, params: Any, y: Any) -
         if record := mode.record:
             record(plans_of(op).of(needs, args), args, edges, params, out)
         else:
-            out._node = Leaf(out)      # as in PyTorch, a view made in no_grad mode requires grad on its own account
+            out._node = Leaf(out)      # as in PyTorch, a view made in no_grad mode is a leaf that requires grad
             out._storage.watched = True
     return out
 
 
 def shared(tensor: Any) -> Any:
-    """The storage of a tensor that a second one is about to share."""
+    """Return a tensor's storage, marked as shared by several tensors."""
     storage = tensor._storage
     if storage.memory is None:
         storage.memory = tensor.array
@@ -225,13 +225,13 @@ def parts(op: type[Op], parent: Any, arrays: Any) -> list[Any]:
 
 
 class MOVE:
-    """Stands for the backend while operands still have to be brought to the device, or the level of vmap, of the others."""
+    """A marker in place of the backend: operands must first be moved to one device, or one level of vmap."""
 
     rank = -1
 
 
 def meet(op: type[Op], args: Any) -> Any:
-    """Operands of several backends: those on one device can meet, at the deepest level of vmap, and 0-d CPU tensors go along to others."""
+    """Return MOVE for operands that fit together, 0-d CPU tensors included; raise if devices differ."""
     if any(t._storage.hollow for t in args if isinstance(t, TensorBase)):
         return MOVE
     devices = {t._storage.device: None for t in args if isinstance(t, TensorBase) and (t.array.ndim or str(t._storage.device) != "cpu")}
@@ -251,7 +251,7 @@ def _gathered(op: type[Op], args: Any) -> list[Any]:
 
 
 def level_of(other: Any, tensor: Any) -> Any:
-    """A tensor for each example of the batch that another is, if vmap hides one: with memory that can take the other's values."""
+    """Return `tensor` with memory for each example, if `other` is a batch inside vmap; else `tensor` itself."""
     if not type(other._storage).rank:
         return tensor
     return batches.with_memory(tensor, other)
@@ -273,7 +273,7 @@ def move(tensor: Any, target: Any, source: Any = None) -> Any:
 
 
 def holds_bfloat16(op: type[Op], arrays: list[Any]) -> bool:
-    """Tell whether an operand is of bfloat16 and the op's kernels do not take that."""
+    """Return True if an operand is bfloat16, which the op's kernels do not support."""
     return "V" not in op.kinds and any(a.dtype.kind == "V" for a in arrays if hasattr(a, "dtype"))
 
 
@@ -375,7 +375,7 @@ def defined(op: type[Op], backend: Any, args: Any, edges: Any, params: Any) -> A
 
 
 def compiled(op: type[Op], operands: int, numbers: bool = False, parameters: bool = False, mixed: bool = False) -> Callable[[Any], Callable[..., Any]]:
-    """A decorator: the compiled form of a lane, where there is one (native/lane.c). It leaves to the lane itself what is not plain."""
+    """Decorate a lane with its compiled form, if any (native/lane.c), which calls the lane for other operands."""
     def decorate(lane: Callable[..., Any]) -> Callable[..., Any]:
         if lanes is None:
             return lane
@@ -386,7 +386,7 @@ def compiled(op: type[Op], operands: int, numbers: bool = False, parameters: boo
 
 
 def unary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
-    """`otherwise` takes what the fast lane does not: other dtypes and classes."""
+    """Make the lane of ops of one tensor; `otherwise` handles unsupported operands: other dtypes and classes."""
     kernels, kinds, tracked, plans, laid = op.kernels, op.kinds, op.differentiable, plans_of(op), op.elementwise and not op.row_major
     otherwise = otherwise or general(op)
 
@@ -418,7 +418,7 @@ def unary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
 
 
 def parametric(op: type[Op]) -> Callable[..., Any]:
-    """Ops of one tensor with parameters, such as reductions."""
+    """Make the lane of ops of one tensor with parameters, such as reductions."""
     kernels, kinds, tracked, plans, otherwise = op.kernels, op.kinds, op.differentiable, plans_of(op), general(op)
     laid = op.elementwise and not op.row_major
 
@@ -440,7 +440,7 @@ def parametric(op: type[Op]) -> Callable[..., Any]:
 
 
 def binary(op: type[Op], otherwise: Any = None, numbers: Any = NUMBERS) -> Callable[..., Any]:
-    """`otherwise` takes what the fast lane does not: operands of unlike dtypes, devices or classes."""
+    """Make the lane of ops of two operands; `otherwise` handles unlike dtypes, devices and classes."""
     kernels, kinds, tracked, plans, numbers = op.kernels, op.kinds, op.differentiable, plans_of(op), numbers if "f" in op.kinds else ()
     otherwise = otherwise or general(op)
 
@@ -479,7 +479,7 @@ def binary(op: type[Op], otherwise: Any = None, numbers: Any = NUMBERS) -> Calla
 
 
 class TensorNamespace:
-    """The op table as Tensors see it. What formulas make afresh (zeros, arange, …) lies on the namespace's device."""
+    """The op table for Tensors. Arrays that formulas make (zeros, arange, …) are on the namespace's device."""
 
     def __init__(self, backend: type[Storage] | None = None) -> None:
         self._backend = backend
@@ -507,12 +507,12 @@ class TensorNamespace:
 
 @cache
 def namespace(backend: type[Storage]) -> TensorNamespace:
-    """The op table as Tensors on one device see it."""
+    """Return the op table for Tensors on one device."""
     return TensorNamespace(backend)
 
 
 def viewing(op: type[Op]) -> Callable[..., Any]:
-    """Ops whose result is, or may be, a view of their one tensor."""
+    """Make the lane of ops whose result is, or may be, a view of their only tensor."""
     kernels, plans, always, otherwise = op.kernels, plans_of(op), op.view == "always", general(op)
 
     @compiled(op, 1, parameters=True)
@@ -534,7 +534,7 @@ def viewing(op: type[Op]) -> Callable[..., Any]:
 
 
 def joining(op: type[Op]) -> Callable[..., Any]:
-    """Ops of a sequence of tensors, here of one dtype and device."""
+    """Make the lane of ops of a sequence of tensors of one dtype and device."""
     kernels, kinds, tracked, otherwise = op.kernels, op.kinds, op.differentiable, general(op)
 
     def call(tensors: Any, *positional: Any, **params: Any) -> Any:
@@ -570,7 +570,7 @@ OPERANDS = 5        # the most that a compiled lane takes
 
 
 def lane(op: type[Op]) -> Callable[..., Any]:
-    """How Tensors call an op."""
+    """Return the function that calls an op on Tensors."""
     if op.sequence and not (op.view or op.several or op.composite):
         return joining(op)
     if op.view and op.arity == 1 and op.differentiable and not (op.several or op.sequence or op.composite) and set("biufcV") <= set(op.kinds):
@@ -605,7 +605,7 @@ class OpDispatch:
 
     @staticmethod
     def register(op: Any, device: Any) -> Callable[[Any], Any]:
-        """A decorator: the function, or class with `forward` and `backward`, becomes the op's kernel on the device.
+        """Decorate a function, or class with `forward` and `backward`, to make it the op's kernel on the device.
 
         A later registration goes before an earlier one; `unregister` brings the earlier one back.
         """

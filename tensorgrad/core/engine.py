@@ -32,15 +32,15 @@ class ExecutionEngine:
 
 
 class GradientEdge(NamedTuple):
-    """A place on the tape: a step, and the number of its result. It may stand for a tensor in `grad` and `backward`."""
+    """A place on the tape: a step, and the number of its result. `grad` and `backward` accept it as a tensor."""
 
     node: Any
     output_nr: int
-    ownership_token: Any = None     # of one of several results: its own place, where its gradient waits
+    ownership_token: Any = None     # the `Output` node, if the step has several results
 
 
 def edge_of(tensor: Any) -> GradientEdge:
-    """The place on the tape that a tensor stands for. https://pytorch.org/docs → torch.autograd.graph.get_gradient_edge"""
+    """Return the place of a tensor on the tape. https://pytorch.org/docs → torch.autograd.graph.get_gradient_edge"""
     node = node_of(tensor)
     if node is None:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
@@ -78,7 +78,7 @@ def starts(outputs: tuple[Any, ...], gradients: Any, create_graph: bool) -> dict
 
 
 def _start(i: int, node: Any, g: Any) -> Any:
-    """The gradient of output i: 1, or what is given, which must fit."""
+    """Return the gradient of output i: 1, or the given one, which must have its shape and dtype."""
     shape, dtype, names = node.shape, node.dtype, FROM_NUMPY
     if g is None:
         if prod(shape) != 1:

@@ -1,4 +1,4 @@
-"""Gradients in the form of what they are the gradients of: the adjoint of broadcasting, written once."""
+"""Conversion of gradients to the shape and dtype of their edges: the adjoint of broadcasting."""
 from __future__ import annotations
 
 from typing import Any
@@ -7,7 +7,7 @@ from ..storage.exhausted import memory_error
 
 
 def fitted(backend_xp: Any, ge: Any, edge: Any) -> Any:
-    """A gradient in the shape and dtype of what it is the gradient of."""
+    """Sum and cast a gradient to the shape and dtype of its edge."""
     if ge.shape != edge.shape:
         ge = checked(sum_to(backend_xp, ge, edge.shape), edge)
     if ge.dtype != edge.dtype:
@@ -23,7 +23,7 @@ def checked(ge: Any, edge: Any) -> Any:
 
 
 def sum_to(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
-    """The adjoint of broadcasting, written once: the sum over the axes that were broadcast."""
+    """Sum over the axes that were broadcast: the adjoint of broadcasting."""
     lead = len(g.shape) - len(shape)
     if lead < 0:
         return g
@@ -33,7 +33,7 @@ def sum_to(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
 
 
 def unpulled(node: Any, error: Exception) -> Exception:
-    """PyTorch's error for a step that could not be pulled since memory is short, or since `x.data = …` gave what it saved another shape; or the error."""
+    """Return PyTorch's error for a step whose pull failed: for memory, or since `x.data = …` changed a saved shape."""
     if (exhausted := memory_error(error, node.name())) is not None:
         return exhausted
     saved = node.saved

@@ -14,10 +14,10 @@ from .tape import FREED, TensorBase
 
 @kind("fused")
 class FusedStep(PlainStep):
-    """An application of a kernel pair. It saves what the op's own formulas need, as a plain step does; `residual` is (the pair, what its forward kept,
-    what it must not find changed): (place, tensor) of each argument among what was kept, and of each result, whose place is -1 (see `tape.record_fused`).
+    """An application of a kernel pair. It saves the inputs of the op's formulas, like a plain step.
 
-    Arguments are read from their tensors, which get other memory when an op in place takes theirs.
+    `residual` is (pair, kept, watched): `kept` comes from the pair's forward; `watched` are (place, tensor) of arguments among it, and (-1, tensor) of
+    results (see `tape.record_fused`), which must not be modified. Arguments are read from their tensors, since an in-place op may give these other memory.
     """
 
     __slots__ = ()
@@ -27,7 +27,7 @@ class FusedStep(PlainStep):
         if residual is None:
             if self.saved is FREED:
                 raise second_time(self)
-            return self.by_formulas().pull(g, useful)      # another thread has made it a step of formulas meanwhile
+            return self.by_formulas().pull(g, useful)      # another thread converted it to a step of formulas
         pair, kept, watched = residual
         for _, tensor in watched:
             self._check(tensor)
@@ -40,32 +40,32 @@ class FusedStep(PlainStep):
                 for e, ge in zip(self.edges, pair.backward(g, values, needs), strict=False) if e is not None and ge is not None]
 
     def pull_anew(self, g: Any, useful: Any) -> Any:
-        """`pull` without the kernel, whose values no longer fit it."""
+        """`pull` by formulas, because an argument's new memory does not fit the kernel."""
         return self.by_formulas().pull(g, useful)
 
     def pull_tensors(self, g: Any, useful: Any) -> Any:
         return self.by_formulas().pull_tensors(g, useful)
 
     def by_formulas(self) -> PlainStep:
-        """Become a step of formulas, and stay the same object: what the formulas ask of its results leads to it, and to its hooks."""
+        """Become a step of formulas, and stay the same object, so that linked results lead to it and its hooks."""
         self.__class__ = self.plan.node_type
         self.residual = None
         return self
 
     def moved(self, result: Any, target: Any, storage: Any) -> None:
-        """The kernel keeps the result in memory of its own."""
+        """Do nothing: the kernel keeps the result in separate memory."""
 
     def free(self) -> None:
         self.saved, self.residual = FREED, None
 
     def _check(self, tensor: Any) -> None:
         if isinstance(tensor, TensorBase) and tensor._storage.written > self.time:
-            result = type(tensor) is TensorBase        # one of the aliases that stand for results
+            result = type(tensor) is TensorBase        # an alias of a result
             raise stale(self, tensor.array, tensor._storage, self if result else tensor._node, tensor._storage.version_at(self.time))
 
 
 def current(kept: Any, watched: Any) -> Any:
-    """Return what a forward kernel kept; None if an argument has other memory now, whose shape, dtype or layout no longer fit the backward kernel."""
+    """Return `kept` with arguments read again; None if one has memory of another shape, dtype or layout now."""
     values: Any = kept
     for place, tensor in watched:
         if place < 0:
@@ -82,9 +82,9 @@ def current(kept: Any, watched: Any) -> Any:
 
 
 def composed(step: Any, apart: list[Any] | None = None) -> Any:
-    """The results of a step once more, on the tape, from the ops that define it.
+    """Recompute the results of a step on the tape, from the ops that define it.
 
-    `apart` collects the nodes that arguments have in it: steps of their own, so that a gradient ends there though one argument may come from another.
+    `apart` collects separate nodes for the arguments, so that gradients end there even if one argument depends on another.
     """
     if step.saved is FREED:
         raise second_time(step)

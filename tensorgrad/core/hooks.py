@@ -1,4 +1,4 @@
-"""Hooks of programs on the way back, and anomaly mode: what happens to a gradient besides being pulled."""
+"""Hooks on tensors and steps in a backward, and anomaly mode."""
 from __future__ import annotations
 
 import warnings
@@ -25,7 +25,7 @@ def hooked(node: Any, g: Any, create_graph: bool) -> Any:
     """Run the hooks of the tensor that a node made, and leave the gradient with the tensor if that retains it."""
     hooks: Hooks = node.hooks
     seen = _as_tensor(node, g)
-    for hook in list(hooks.tensor.values()):        # all see one object, or what the one before returned: they may leave notes on it
+    for hook in list(hooks.tensor.values()):        # all hooks get one object, on which they may set attributes, unless a hook before replaced it
         result = outside(hook, seen)
         g, seen = _replaced(hook, node, result, g, create_graph), seen if result is None else result
     if g is not None and hooks.retained is not None and (tensor := hooks.retained()) is not None:
@@ -35,7 +35,7 @@ def hooked(node: Any, g: Any, create_graph: bool) -> Any:
 
 
 def hooked_before(node: Any, g: Any, create_graph: bool) -> Any:
-    """Run the hooks that stand before a step."""
+    """Run the hooks that are called before a step, which may replace its incoming gradients."""
     parts = g if type(g) is list else [g]
     for hook in list(node.hooks.before.values()):
         results = outside(hook, tuple(_as_tensor(node, part) for part in parts))
@@ -46,7 +46,7 @@ def hooked_before(node: Any, g: Any, create_graph: bool) -> Any:
 
 
 def hooked_after(node: Any, pulled: Any, g: Any, create_graph: bool) -> Any:
-    """Run the hooks that stand after a step."""
+    """Run the hooks that are called after a step, which may replace the gradients of its inputs."""
     left = list(pulled)
     inputs: tuple[Any, ...] = ()
     for e in node.edges:
@@ -76,7 +76,7 @@ def _name(hook: Any) -> str:
 
 
 def _replaced(hook: Any, node: Any, result: Any, g: Any, create_graph: bool) -> Any:
-    """Return what a hook returned in the place of a gradient, or the gradient."""
+    """Return a hook's replacement of a gradient, or the gradient; PyTorch's errors for one that does not fit."""
     if result is None:
         return g
     if not isinstance(result, TensorBase):
@@ -91,7 +91,7 @@ def _replaced(hook: Any, node: Any, result: Any, g: Any, create_graph: bool) -> 
 
 
 def pull_watched(node: Any, g: Any, useful: Any, create_graph: bool) -> Any:
-    """Anomaly mode: an error in a step shows where its forward call stood, and so does a NaN that it makes."""
+    """Pull in anomaly mode: warn with the stack of the forward call if the step raises an error or returns NaN."""
     try:
         pulled = node.pull_tensors(g, useful) if create_graph else node.pull(g, useful)
         if mode.watching.check_nan:

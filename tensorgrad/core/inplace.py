@@ -1,8 +1,8 @@
-"""Writes in place that autograd knows of: version counters, the rules for leaves and views, and histories rewritten.
+"""In-place writes in autograd: version counters, the rules for leaves and views, and the update of histories.
 
-A write in place is the out-of-place op, its result copied into the target's memory, and its history taken over. If the target is a
-view, the history of the whole is rewritten instead (`SetView`: the base with a part replaced), and each of its views finds its own
-anew, from there, when it is next asked for it (`tape.node_of`).
+An in-place op runs out of place, copies its result to the target's memory, and gives the target the result's history. If the target is
+a view, the base gets a new history instead (`SetView`: the base with a part replaced), and each of its views derives its history from
+the base's when it is next needed (`tape.node_of`).
 """
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def check_mode(target: Any) -> None:
 
 
 def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
-    """`target` becomes what `function(target, …)` returns: the one way in which all methods with a trailing underscore work."""
+    """Replace the values of `target` by `function(target, …)`: this implements all in-place methods."""
     check_mode(target)
     for other in args:
         if isinstance(other, TensorBase) and other._storage is target._storage:
@@ -112,7 +112,7 @@ COMPARISONS = frozenset("eq ne lt le gt ge".split())
 
 
 def compared(result: Any, old: Any, others: tuple[Any, ...]) -> Any:
-    """The result of a comparison that is written over floating point numbers is a function of the tensors compared, whose gradient is zero."""
+    """Record a comparison, written over floats, as a function of the compared tensors with zero gradients."""
     sources = [t for t in (old, *others) if isinstance(t, TensorBase) and node_of(t) is not None] if old.array.dtype.kind in "fcV" else []
     if sources:
         result = apply(OPS["cast"], result, dtype=old.array.dtype)
@@ -123,13 +123,16 @@ def compared(result: Any, old: Any, others: tuple[Any, ...]) -> Any:
 
 @cache
 def landing(recorded: bool) -> frozenset[str]:
-    """Names of the functions that are one op whose kernels may write over its first input; of those, if recorded, whose gradients do without inputs."""
+    """Return the names of functions that are one op whose kernels may write over its first input.
+
+    If recorded, only those whose gradients need no inputs.
+    """
     ops = [op for op in OPS.values() if op.lands and not (recorded and asked(op) & {*op.inputs})]
     return frozenset(name for op in ops for name in (op.opname, op.torch_name.lower()))
 
 
 def landable(target: Any, node: Any, function: Any, others: tuple[Any, ...]) -> bool:
-    """Tell whether the result may be written over the target while it is computed: nobody needs the old values, nor raises an error later."""
+    """Return True if the result may overwrite the target while it is computed: nothing needs the old values."""
     flags, name = target.array.flags, function.__name__
     tensors = [a for a in others if isinstance(a, TensorBase)]
     return (name.lstrip("_") in landing(node is not None) and flags.c_contiguous and flags.writeable
@@ -149,7 +152,7 @@ ELEMENTWISE = frozenset("add sub mul div addcmul addcdiv lerp".split())
 
 
 def _alike(target: Any, other: Any) -> bool:
-    """Tell whether an operand is a number, or goes along with the target element by element."""
+    """Return True if an operand is a number, or matches the target element by element in memory."""
     if not isinstance(other, TensorBase):
         return isinstance(other, (int, float))
     array, memory = other.array, target.array
@@ -158,7 +161,7 @@ def _alike(target: Any, other: Any) -> bool:
 
 
 def _in_pieces(target: Any, function: Any, args: Any, kwargs: Any, piece: int) -> Any:
-    """A large write in place that nobody records, some elements at a time: what is computed on the way stays in the cache, and small."""
+    """Run a large unrecorded in-place op block by block, so that intermediate values stay in the cache."""
     check_writeable(target)
     memory, backend = target.array.reshape(-1), type(target._storage)
     flat = [a.array.reshape(-1) if isinstance(a, TensorBase) else None for a in args]
@@ -194,7 +197,7 @@ def overwrite(target: Any, result: Any, recorded: bool = True) -> Any:
 
 
 def check_room(target: Any, *others: Any, name: str = "inplace arithmetic") -> None:
-    """Raise PyTorch's error for values of a batch that are to go where vmap sees memory for one example."""
+    """Raise PyTorch's error for values of a batch written to a tensor that has memory for one example."""
     if any(type(other._storage).rank > type(target._storage).rank for other in others):
         raise RuntimeError(
             f"vmap: {name}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements than `self`. "
@@ -218,9 +221,9 @@ def check_cast(target: Any, result: Any) -> None:
 
 
 def check_overlap(target: Any, other: Any, copying: bool = False, apart: bool = False) -> None:
-    """Raise PyTorch's error for an operand that is only in part the memory that is written to, or, if it must lie apart, at all."""
+    """Raise PyTorch's error if an operand overlaps the target in part, or, if `apart`, at all."""
     if not (apart and target is other) and any(not (a.flags.c_contiguous or a.flags.f_contiguous) for a in (target, other)):
-        return        # too hard to tell, for PyTorch as well
+        return        # overlap is too hard to determine, for PyTorch as well
     start, begin = address(target), address(other)
     end, stop = start + target.nbytes, begin + other.nbytes
     same = (start, end) == (begin, stop) and (target.strides == other.strides or (copying and target.flags.c_contiguous == other.flags.c_contiguous))
@@ -230,7 +233,7 @@ def check_overlap(target: Any, other: Any, copying: bool = False, apart: bool = 
 
 
 def address(array: Any) -> int:
-    """Where an array's first element lies."""
+    """Return the address of an array's first element."""
     array = getattr(array, "values", array)          # a simulated device's array
     return int(array.__array_interface__["data"][0]) if hasattr(array, "__array_interface__") else int(array.data.ptr)
 
@@ -246,7 +249,7 @@ def check_writeable(target: Any) -> None:
 
 
 def write(target: Any, values: Any, one_value: bool = False) -> None:
-    """Put values into a tensor's memory, and date the write. The tape is not touched. One value may go to memory that elements share."""
+    """Copy values to a tensor's memory, and date the write, without the tape. With `one_value`, memory may overlap."""
     if not one_value:
         check_writeable(target)
     if target._storage.memory is not None and type(target._storage).rank:
@@ -267,12 +270,12 @@ def write(target: Any, values: Any, one_value: bool = False) -> None:
 
 
 def is_dropped(target: Any, *arrays: Any) -> bool:
-    """Tell whether a write is left out: of what has no values, or where that says, to what has some, while a model runs for its shapes."""
+    """Return True if a write is skipped: while a model runs for its shapes, values may be unknown."""
     return mode.quiet is not None and not target._storage.hollow and any(getattr(a, "hollow", False) for a in arrays)
 
 
 def adopt(target: Any, result: Any) -> None:
-    """After a write: the history of `result` becomes that of `target`, or, for a view, of the part of the base that it is."""
+    """Give `target` the history of `result`; for a view, give the base a history with that part replaced."""
     if target._node is None:            # else `write` has noted it
         wrote(target._storage.written, target._storage.written)
     base, node = target, result._node
@@ -297,7 +300,7 @@ def adopt(target: Any, result: Any) -> None:
 
 
 def _order(array: Any) -> tuple[int, ...] | None:
-    """The axes of an array, the slowest in memory first; None if they lie in their own order."""
+    """Return the axes of an array, the slowest in memory first; None for C order."""
     if array.flags.c_contiguous:
         return None
     return tuple(sorted(range(array.ndim), key=lambda axis: -array.strides[axis]))

@@ -1,6 +1,6 @@
 """The compiled lanes of native/lane.c: how plain tensors on the CPU call an op, and how its step is written on the tape.
 
-They do what the lanes in dispatch.py and `record` in core/tape.py do, on the same objects, and leave all that is not plain to those. `lanes` is None
+They replace the lanes in dispatch.py and `record` in core/tape.py, on the same objects, and call those for operands that are not plain. `lanes` is None
 where they are not in use: Python's own are complete.
 """
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Modes of the tape: no_grad, enable_grad, inference_mode. Each thread has modes of its own."""
+"""Modes of the tape: no_grad, enable_grad, inference_mode. Each thread has separate modes."""
 from __future__ import annotations
 
 import threading
@@ -43,7 +43,7 @@ writers = Writers()
 
 
 class Watching:
-    """Who watches the steps that one thread writes on the tape, and the backward that pulls them."""
+    """The watchers of a thread's new steps and backwards."""
 
     __slots__ = ("watchers", "anomaly", "check_nan", "hooks", "refused")
 
@@ -52,7 +52,7 @@ class Watching:
         self.anomaly = False                    # steps remember their forward call, for the errors of backward
         self.check_nan = True                   # in anomaly mode, backward looks for NaN
         self.hooks: tuple[Any, ...] = ()        # the pairs of saved_tensors_hooks in force, from the outermost
-        self.refused: str | None = None         # why there may be none
+        self.refused: str | None = None         # the error for saved_tensors_hooks, if they are disabled
 
 
 class Tangents:
@@ -75,7 +75,7 @@ class Mode(threading.local):
         self.grad = True
         self.inference = False
         self.record = writers.plain             # the function that writes the tape, or None while the tape is off
-        self.landing: Any = None                # an array whose values nobody needs again: a kernel may write its result there
+        self.landing: Any = None                # an array whose values are not needed any more: a kernel may write its result there
         self.quiet: Any = None                  # a generator for all random numbers, while a model runs on tensors without values
         self.batches: tuple[Any, ...] = ()      # the vmaps that are under way, from the outermost
         self.sweep: Any = None                  # the backward that is under way
@@ -129,7 +129,7 @@ class Switch:
         return switched
 
     def stepped(self, function: Any) -> Any:
-        """A generator function whose generators run, but do not wait, under the switch."""
+        """Wrap a generator function so that its generators run under the switch, and leave it at each yield."""
         @wraps(function)
         def generate(*args: Any, **kwargs: Any) -> Any:
             generator = function(*args, **kwargs)
@@ -178,7 +178,7 @@ class GradSwitch(Switch):
 
 
 class no_grad(GradSwitch):
-    """Nothing is recorded inside. https://pytorch.org/docs → no_grad
+    """Turn recording off inside a block. https://pytorch.org/docs → no_grad
 
     >>> import tensorgrad as torch
     >>> x = torch.ones(1, requires_grad=True)
@@ -197,7 +197,10 @@ class enable_grad(GradSwitch):
 
 
 class set_grad_enabled(Switch):
-    """Turns recording on or off: at once, and until the end of the block if used as one. https://pytorch.org/docs → set_grad_enabled"""
+    """Turn recording on or off: at once, and until the end of the block if used as one.
+
+    https://pytorch.org/docs → set_grad_enabled
+    """
 
     def __init__(self, mode: bool) -> None:
         if type(mode) is not bool:
@@ -224,7 +227,10 @@ _mode = mode
 
 
 class inference_mode(Switch):
-    """Nothing is recorded inside, and what is made there may not enter a graph later. https://pytorch.org/docs → inference_mode"""
+    """Turn recording off inside a block, whose tensors may not enter a graph later.
+
+    https://pytorch.org/docs → inference_mode
+    """
 
     on: bool
 
@@ -251,20 +257,20 @@ class inference_mode(Switch):
 
 
 def is_grad_enabled() -> bool:
-    """Tell whether operations are being recorded. https://pytorch.org/docs → is_grad_enabled"""
+    """Return True if operations are recorded. https://pytorch.org/docs → is_grad_enabled"""
     return mode.grad
 
 
 def is_inference_mode_enabled() -> bool:
-    """Tell whether inference mode is on. https://pytorch.org/docs → is_inference_mode_enabled"""
+    """Return True if inference mode is on. https://pytorch.org/docs → is_inference_mode_enabled"""
     return mode.inference
 
 
 def is_anomaly_enabled() -> bool:
-    """Tell whether anomaly mode is on. https://pytorch.org/docs → torch.autograd.detect_anomaly"""
+    """Return True if anomaly mode is on. https://pytorch.org/docs → torch.autograd.detect_anomaly"""
     return mode.watching.anomaly
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Tell whether anomaly mode, when it is on, looks for NaN. https://pytorch.org/docs → torch.autograd.detect_anomaly"""
+    """Return True if anomaly mode, when on, checks for NaN. https://pytorch.org/docs → torch.autograd.detect_anomaly"""
     return mode.watching.check_nan

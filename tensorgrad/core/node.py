@@ -6,7 +6,7 @@ from typing import Any
 
 
 class RemovableHandle:
-    """Removes a hook, by hand or at the end of a `with` block: from the dict of hooks, and what belongs to it from others.
+    """A handle that removes a hook, by hand or at the end of a `with` block, with its entries in extra dicts.
 
     https://pytorch.org/docs → torch.utils.hooks.RemovableHandle
     """
@@ -63,11 +63,11 @@ class Hooks:
 
     def __init__(self) -> None:
         self.tensor, self.before, self.after, self.accumulated = HookDict(), HookDict(), HookDict(), HookDict()
-        self.retained: Any = None       # a weak reference to the tensor whose .grad is wanted
+        self.retained: Any = None       # a weak reference to the tensor that retains its gradient
 
     @staticmethod
     def hand_on(old: Node, new: Node) -> None:
-        """A tensor that retains its gradient has a new history: the gradient is now that of the new step's result."""
+        """Move the retained .grad of a tensor with a new history to the new node."""
         if old.hooks is not None and old.hooks.retained is not None and old is not new:
             Hooks.of(new).retained, old.hooks.retained = old.hooks.retained, None
 

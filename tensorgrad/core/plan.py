@@ -1,4 +1,4 @@
-"""Plans: what an application of an op saves, which formulas pull its gradient, and what kind of step it is on the tape."""
+"""Plans: for an application of an op, the values to save, the formulas of its gradient, and its kind of step."""
 from __future__ import annotations
 
 from functools import cache, partial
@@ -11,7 +11,7 @@ KINDS: dict[str, type] = {}       # "plain", "aside", "fused", "composed": the c
 
 
 def kind(name: str) -> Any:
-    """A decorator: the class is what steps of this kind are made of."""
+    """Decorate the class of steps of a kind."""
     def decorate(cls: type) -> type:
         KINDS[name] = cls
         return cls
@@ -20,16 +20,18 @@ def kind(name: str) -> Any:
 
 @cache
 def step_type(op: type[Op], kind: str) -> Any:
-    """The class of an op's steps of one kind: both of these, under the name that PyTorch gives the op's."""
+    """Return the class of an op's steps of one kind: a subclass of both, under PyTorch's name of the op's steps."""
     name = op.torch_name if op.torch_name in ("CopySlices", "CopyBackwards") else f"{op.torch_name}Backward0"
     made: Any = type(op)
     return made(name, (KINDS[kind], op), {"op": op, "__module__": op.__module__, "__doc__": op.__doc__})
 
 
 class Plan:
-    """For one op and one choice of inputs that need a gradient: what to save, and how to pull. For an op that others define: all its inputs.
+    """The values to save, and how to pull, for one op and one set of inputs that need a gradient.
 
-    A formula's arguments come from `values`: what was saved (inputs, results, shapes), then the extras, which are looked up when needed.
+    A composite op saves all its inputs.
+
+    A formula's arguments come from `values`: the saved inputs, results and shapes, then the extras, which are found when needed.
     """
 
     __slots__ = ("node_type", "fused_type", "several", "steps", "save", "names", "origins", "saves_out", "shapeless", "extras", "inputs", "asks")
@@ -39,7 +41,7 @@ class Plan:
         formulas = [(i, getattr(op, f"grad_{name}")) for i, name in enumerate(names)
                     if needs >> i & 1 and hasattr(op, f"grad_{name}")]
         asks = [arguments(formula)[0][2:] for _, formula in formulas]
-        group = op.inputs[-1] if op.arity is None else None      # the name that stands for any number of inputs
+        group = op.inputs[-1] if op.arity is None else None      # the name of a variable number of inputs
         members = [i for i, name in enumerate(names) if name == group]
         source = partial(_source, op, needs, names, group)
         wanted = list(dict.fromkeys(source(i, name) for (i, _), names_ in zip(formulas, asks, strict=True) for name in names_))
@@ -54,10 +56,10 @@ class Plan:
         self.node_type = step_type(op, "aside" if op.aside else "plain")
         self.fused_type = step_type(op, "composed" if op.composite else "fused")
         self.several = op.several
-        self.origins = tuple(i for _, i in values)               # what each saved value is: an input's position, or a result's after them
+        self.origins = tuple(i for _, i in values)               # of each saved value, the position: inputs first, then results
         self.names = tuple([*names, *(op.outputs or ("out",))][i] for i in self.origins)
-        self.inputs = tuple(name if name != group else f"{name}[{i - members[0]}]" for i, name in enumerate(names))      # those that share a name are counted
-        self.asks = tuple(asks)                                  # of each formula, the names that it asks for
+        self.inputs = tuple(name if name != group else f"{name}[{i - members[0]}]" for i, name in enumerate(names))      # inputs with a common name are numbered
+        self.asks = tuple(asks)                                  # the argument names of each formula
         self.saves_out = not op.several and any(i >= arity for i in self.origins)
         self.shapeless = not shapes
         self.save = _saver(self.origins, tuple(i for _, i in shapes), arity, members)
@@ -68,7 +70,7 @@ class Plan:
 
 
 def _source(op: type[Op], needs: int, names: list[str], group: str | None, position: int, asked: str) -> tuple[str, Any]:
-    """Where the argument of a formula, for the input at a position, comes from."""
+    """Return the source of a formula's argument, for the gradient of the input at a position: (kind, which)."""
     if asked == "position":                                       # which of the inputs that share a name
         return "constant", position - names.index(names[position])
     if asked in op.parameters:
@@ -87,7 +89,7 @@ def _source(op: type[Op], needs: int, names: list[str], group: str | None, posit
 
 
 def _saver(values: tuple[int, ...], shapes: tuple[Any, ...], arity: int, members: list[int]) -> Any:
-    """Return what picks, from the inputs and results of an application, what its gradients will ask for."""
+    """Return a function that picks the values to save from the inputs and results of an application."""
     pick: Any
     if not values:
         def pick(args: Any, results: Any) -> Any: return ()
@@ -103,7 +105,7 @@ def _saver(values: tuple[int, ...], shapes: tuple[Any, ...], arity: int, members
 
 
 def _extra(kind: str, which: Any, op: type[Op], places: Any) -> Any:
-    """Return what looks up an argument that need not be saved, from the node and the values before it."""
+    """Return a function that finds an argument that need not be saved, from the node and the values before it."""
     if kind == "edge":
         return lambda node, values: node.edges[which].shape
     if kind == "param":
@@ -131,4 +133,4 @@ class Plans(dict[Any, Any]):
         return plan
 
 
-plans_of: Any = cache(Plans)      # of an op
+plans_of: Any = cache(Plans)      # plans_of(op)

@@ -1,4 +1,4 @@
-"""The errors for what a step saved and cannot use any more: it was freed, or written to since."""
+"""The errors for saved values that cannot be used any more: freed, or modified since."""
 from __future__ import annotations
 
 from typing import Any

@@ -1,8 +1,8 @@
-"""Steps of the tape: one application of an op, or of a program's own Function. What all of them can do is said by `Step`.
+"""Steps of the tape: applications of ops, or of a program's Functions. `Step` is their common interface.
 
-A step pulls a gradient back (`pull` on arrays, `pull_tensors` on Tensors, recorded), and it can be read (`read`): its inputs, what it saved of them, and
-its results. Its class is that of its kind and of its op: MulBackward0 is `type("MulBackward0", (PlainStep, Multiply), {})`. All kinds have the slots of
-`Node` and no others, so that a step may become one of another kind.
+A step pulls a gradient back (`pull` on arrays, `pull_tensors` on Tensors, recorded), and describes itself (`read`): its inputs, its saved values, and
+its results. Its class inherits from its kind and its op: MulBackward0 is `type("MulBackward0", (PlainStep, Multiply), {})`. All kinds have the slots
+of `Node` and no others, so that a step can change its kind.
 """
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from .plan import kind
 from .stale import second_time, stale
 from .tape import FREED, Output, TensorBase
 
-NO_MEMORY = {int, float, bool, complex, tuple, type(None)}      # what a step may keep for another backward, as PyTorch's do: numbers and shapes
-PARAMETERS = {"dim": "axis", "keepdim": "keepdims"}      # PyTorch's names of what steps remember
+NO_MEMORY = {int, float, bool, complex, tuple, type(None)}      # types that are not freed after a backward, as in PyTorch: numbers and shapes
+PARAMETERS = {"dim": "axis", "keepdim": "keepdims"}      # PyTorch's names of parameters
 
 
 class Operand(NamedTuple):
-    """An input of a step, or something else that its gradients are made from."""
+    """An input of a step, or another argument of its gradient formulas."""
 
     name: str
-    position: int               # which of the inputs it is, and after these, which of the results; −1 for shapes and parameters
+    position: int               # the number of the input, or of the result after the inputs; −1 for shapes and parameters
     edge: Any = None            # the input's or the result's place on the tape; None where no gradient flows
-    value: Any = None           # what the step keeps of it: a tensor, an array, a number; None if it keeps nothing
-    stale: bool = False         # whether it was written to since
+    value: Any = None           # the saved value: a tensor, an array, a number; None if there is none
+    stale: bool = False         # True if it was modified since
 
 
 class Reading(NamedTuple):
-    """A step as it is read: its op, its inputs, what its gradients ask for, its results."""
+    """A description of a step: its op, its inputs, the arguments of its gradient formulas, its results."""
 
-    op: Any                             # of the table; None for a program's own Function
+    op: Any                             # an op of the table; None for a program's Function
     inputs: tuple[Operand, ...]         # all of them
-    asked: dict[str, Operand]           # what the gradients are made from, by the names that it has there, in their order
+    asked: dict[str, Operand]           # the arguments of the gradient formulas, by name, in their order
     results: tuple[Any, ...]            # the places of the results on the tape; None for those that are gone, or have no gradient
 
     def kept(self) -> Iterator[Operand]:
@@ -58,7 +58,7 @@ class Packed:
 
     @classmethod
     def by(cls, hooks: tuple[Any, Any], tensor: Any) -> Packed:
-        """A tensor as a pair of hooks keeps it."""
+        """Pack a tensor by a pair of hooks."""
         pack_hook, unpack_hook = hooks
         version = tensor._storage.version
         with no_grad():
@@ -78,7 +78,7 @@ class Packed:
 
 
 def is_packed(value: Any) -> bool:
-    """Tell whether a hook keeps a saved value."""
+    """Return True if a saved value is kept by a hook."""
     return type(value) is Packed
 
 
@@ -87,11 +87,11 @@ class Step(Node):
 
     __slots__ = ()
     op: ClassVar[Any] = None                # the op of the table that it applies
-    shares: ClassVar[bool] = False          # whether it may hand out arrays that others hold, as a program's own Function may
+    shares: ClassVar[bool] = False          # True if its gradients may be arrays that others hold, like those of a program's Function
     materialize: ClassVar[bool] = True      # gradients of unused results reach it as zeros
 
     def pull(self, g: Any, useful: Any) -> list[tuple[Any, Any]]:
-        """The gradients of the inputs, given that of the result (a list, for several), as arrays: [(edge, gradient)], for the edges in `useful`."""
+        """Return [(edge, gradient)] of the inputs in `useful`, as arrays, given the gradient of the result (a list, for several)."""
         raise NotImplementedError(f"{type(self).__name__} has no gradient")
 
     def pull_tensors(self, g: Any, useful: Any) -> list[tuple[Any, Any]]:
@@ -99,21 +99,21 @@ class Step(Node):
         raise NotImplementedError(f"{type(self).__name__} has no gradient")
 
     def read(self, unpack: bool = True) -> Reading:
-        """Read the step: what it is, and what it remembers. A value that hooks keep is unpacked, which calls them, or (`unpack=False`) left out."""
+        """Describe the step. Values that hooks keep are unpacked, or left out if not `unpack`."""
         return Reading(None, tuple(Operand(f"input {i}", i, e) for i, e in enumerate(self.edges)), {}, self.places())
 
     def places(self) -> tuple[Any, ...]:
-        """Where the results are on the tape: the step itself, or the places of several; None for those that are gone."""
+        """Return the nodes of the results: the step itself, or the outputs of several; None for those that are gone."""
         return (self,) if type(self.dtype) is not tuple else tuple(None if r is None else r() for r in self.results)
 
     def place(self, index: int, array: Any) -> Any:
-        """The place of a result that has a gradient. As long as it lives it is the very one that has the hooks; else another."""
+        """Return the output of a result that has a gradient: the living one, which has the hooks, else a new one."""
         reference = self.results[index]
         return None if reference is None else reference() or Output(self, index, array)
 
     @property
     def memory(self) -> Any:
-        """All that the step keeps. Put back, the step is as if it had not been freed."""
+        """The saved values. Setting it to them again undoes `free`."""
         return type(self), self.saved, getattr(self, "residual", None)
 
     @memory.setter
@@ -122,11 +122,11 @@ class Step(Node):
 
     @property
     def freed(self) -> bool:
-        """Tell whether what the step kept was freed."""
+        """True if the saved values were freed."""
         return self.saved is FREED
 
     def free(self) -> None:
-        """Forget what was saved, unless it is numbers and shapes."""
+        """Free the saved values, unless they are numbers and shapes."""
         saved = self.saved
         if type(saved) is not tuple or not all(type(v) in NO_MEMORY for v in saved):
             self.saved = FREED
@@ -141,7 +141,7 @@ class Step(Node):
         return g
 
     def __call__(self, *gradients: Any, **keywords: Any) -> Any:
-        """The gradients of the inputs, given those of the results: one step of a backward, by hand."""
+        """Return the gradients of the inputs, given those of the results, like one step of a backward."""
         if keywords:
             raise TypeError("keyword arguments are not supported")
         several = type(self.dtype) is tuple
@@ -157,7 +157,7 @@ class Step(Node):
 
 @kind("plain")
 class PlainStep(Step):
-    """An application of an op of the table, with the op's own gradient formulas: as the plan says, from what `saved` holds."""
+    """An application of an op of the table: pulls with its gradient formulas, from the values in `saved`."""
 
     __slots__ = ()
     op: ClassVar[Any]
@@ -171,7 +171,7 @@ class PlainStep(Step):
         return self._pull(g, useful)
 
     def _pull(self, g: Any, useful: Any, late: Any = None) -> list[tuple[Any, Any]]:
-        """`pull`. The gradient of the edge `late` is not computed: it is a function that will."""
+        """`pull`; for the edge `late`, return a callable that computes its gradient later."""
         saved, plan, time = self.saved, self.plan, self.time
         if saved is FREED:
             raise second_time(self)
@@ -221,7 +221,7 @@ class PlainStep(Step):
             edge = self.edges[i]
             if useful is None or edge in useful:
                 ge = formula(backend_xp, g, *[values[w] for w in wants])
-                if narrow is not None and ge.shape != edge.shape:     # as in PyTorch, rounded before it is summed up
+                if narrow is not None and ge.shape != edge.shape:     # as in PyTorch, rounded before it is summed
                     ge = ge.astype(narrow).astype("float32")
                 pulled.append((edge, fitted(backend_xp, ge.conj() if conjugate else ge, edge)))
         return pulled
@@ -243,24 +243,24 @@ class PlainStep(Step):
         return pulled
 
     def by_formulas(self) -> PlainStep:
-        """The step, from now on one of the op's own formulas."""
+        """Return the step, converted to one that pulls with the op's gradient formulas."""
         return self
 
     def moved(self, result: Any, target: Any, storage: Any) -> None:
-        """The result was written into another tensor, of that storage: where it was saved, it is read from there, and later writes are noticed."""
+        """Note that the result was written to `target`: a saved result is read from there, and later writes to its storage are noticed."""
         if self.plan.saves_out:
             self._storage = storage
-            self.saved = tuple(target.array if v is result.array else v for v in self.saved)      # the same values once, not twice
+            self.saved = tuple(target.array if v is result.array else v for v in self.saved)      # keep one copy of the values, not two
 
-    # ── what was saved
+    # ── saved values
 
     @property
     def packs(self) -> bool:
-        """Tell whether a hook keeps something that was saved."""
+        """True if a hook keeps a saved value."""
         return any(type(v) is Packed for v in self.saved)
 
     def linked(self) -> list[Any]:
-        """Return what the formulas ask for, on the tape again, in the order of the plan."""
+        """Return the arguments of the formulas as Tensors with their edges, in the order of the plan."""
         saved, plan = self.saved, self.plan
         if saved is FREED:
             raise second_time(self)
@@ -272,7 +272,7 @@ class PlainStep(Step):
         return values
 
     def _relinked(self, place: int, v: Any) -> Any:
-        """A saved value as the Tensor that it was at the time, on the tape again."""
+        """Return a saved value as a Tensor with its edge."""
         origin, arity = self.plan.origins[place], len(self.edges)
         if type(v) is Packed:
             v = v.unpacked()
@@ -300,7 +300,7 @@ class PlainStep(Step):
         return Reading(op, tuple(inputs), self._asked(kept, inputs, saved), results)
 
     def _asked(self, kept: list[Operand], inputs: list[Operand], saved: list[Any]) -> dict[str, Operand]:
-        """Return what gradients are made from, by name."""
+        """Return the arguments of the gradient formulas, by name."""
         op, plan = self.op, self.plan
         if op.composite:
             return {o.name: o for o in kept if o.value is not None or self.freed} | {name: Operand(name, -1, None, v) for name, v in self.params.items()}
@@ -322,20 +322,20 @@ class PlainStep(Step):
         return bool(value._storage.written > since if isinstance(value, TensorBase) else result and self.plan.saves_out and self._storage.written > since)
 
     def _check_output(self) -> None:
-        """Raise unless the result that was saved is still what it was; a write in place that made it is no harm."""
+        """Raise unless the saved result is unmodified since its step, or since the in-place write that made it."""
         since = getattr(self, "since", self.time)
         if self._storage.written > since:
             out = next(v for v, origin in zip(self.saved, self.plan.origins) if origin >= len(self.edges))
             raise stale(self, out, self._storage, self, self._storage.version_at(since))
 
     def _outdated(self, place: int, v: TensorBase) -> RuntimeError:
-        """The error for a saved tensor that was written to since."""
+        """Return the error for a saved tensor that was modified since."""
         result = self.plan.origins[place] - len(self.edges)
         source = v._node if result < 0 else Output(self, result, v.array) if v.array.dtype.kind in "fcV" else None
         return stale(self, v.array, v._storage, source, v._storage.version_at(self.time))
 
     def __getattr__(self, name: str) -> Any:
-        """`_saved_self`, `_saved_other`, `_saved_result`: what the step keeps of its inputs and its result, under PyTorch's names or our own."""
+        """`_saved_self`, `_saved_other`, `_saved_result`: saved inputs and results, by PyTorch's names or ours."""
         if not name.startswith(("_saved_", "_raw_saved_")):
             raise AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}")
         op, plan, asked = self.op, self.plan, name.partition("saved_")[2]
@@ -350,7 +350,7 @@ class PlainStep(Step):
         return SavedTensor(self, place) if name.startswith("_raw") else self._relinked(place, self.saved[place])
 
     def pack(self, hooks: tuple[Any, Any]) -> None:
-        """Have a pair of hooks keep the tensors that were saved."""
+        """Pack the saved tensors by a pair of hooks."""
         origins, packed = self.plan.origins, []
         for place, value in enumerate(self.saved):
             if place < len(origins) and (isinstance(value, TensorBase) or origins[place] >= len(self.edges)):
@@ -362,7 +362,7 @@ class PlainStep(Step):
 
 
 class SavedTensor:
-    """A value that a step saved, to hang hooks of its own on: `y.grad_fn._raw_saved_self.register_hooks(pack, unpack)`."""
+    """A saved value, for separate hooks: `y.grad_fn._raw_saved_self.register_hooks(pack, unpack)`."""
 
     def __init__(self, node: PlainStep, place: int) -> None:
         self.node, self.place = node, place
@@ -382,7 +382,7 @@ class SavedTensor:
 
 
 def _tied(ge: Any, edges: Any) -> Any:
-    """A gradient that does not vary with the step's inputs, as a function of them: their own gradients will be zeros, not None."""
+    """Record a constant gradient as a function of the step's inputs, so that its own gradients are zeros, not None."""
     for edge in edges:
         if edge is not None:
             ge = xp.copied(wrap(ge.array, ge._storage, edge), ge)
@@ -390,7 +390,7 @@ def _tied(ge: Any, edges: Any) -> Any:
 
 
 def fitted_tensor(ge: Any, edge: Any) -> Any:
-    """A gradient, a Tensor, in the shape and dtype of what it is the gradient of: `fitted`, recorded."""
+    """Sum and cast a gradient, a Tensor, to the shape and dtype of its edge: `fitted`, recorded."""
     if ge.array.shape != edge.shape:
         ge = checked(sum_to(xp, ge, edge.shape), edge)
     if ge.array.dtype.kind == "c" and edge.dtype.kind != "c":

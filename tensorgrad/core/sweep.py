@@ -1,7 +1,7 @@
-"""The way back along the tape, without recursion: one step after the other is pulled, and what it gives is added to what waits at its edges.
+"""The backward sweep along the tape, without recursion: steps are pulled one by one, and their gradients are added up per node.
 
-The engine owns what formulas must never do: summing over broadcast axes, casting, conjugating, accumulating, skipping inputs that need no
-gradient, freeing what is no longer needed. First gradients run on bare arrays; with create_graph the same formulas run on Tensors.
+The engine does what formulas never do: sum over broadcast axes, cast, conjugate, accumulate, skip inputs that need no gradient, and free
+saved values. First gradients run on bare arrays; with create_graph the same formulas run on Tensors.
 """
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
           owned: set[Any] | None = None) -> dict[Any, Any]:
     """Pull gradients back along the tape, from {node: gradient}.
 
-    Without `wanted`, leaves add what reaches them to their .grad. With it, only the ways to the wanted nodes are gone, and
-    {node: gradient} of what reached them is returned; or, if `adding`, the wanted leaves add it to their .grad.
+    Without `wanted`, leaves accumulate their gradients in .grad. With it, only paths to the wanted nodes are followed, and
+    {node: gradient} of these is returned; or, if `adding`, the wanted leaves accumulate them in .grad.
     `owned` collects the leaves whose gradient is memory that nobody else holds.
     """
     began = enter()
@@ -50,7 +50,7 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
     found: dict[Any, Any] = {}
     before, outer = mode.grad, mode.sweep
     mode.set_grad(create_graph)
-    if mode.tangents.levels:      # tangents go on into gradients, and what they are computed from is not freed
+    if mode.tangents.levels:      # gradients have tangents, too, which need the saved values
         create_graph = retain_graph = True
     detour = aside = None
     if mode.batches and any(isinstance(g, TensorBase) for g in grads.values()):      # a batch of gradients, for steps that know of none
@@ -111,20 +111,20 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
 
 
 def on(node: Any, function: Any) -> Any:
-    """The function, run with the node's device as the current one."""
+    """Return the function, made to run with the node's device as the current device."""
     guard = node._storage.guard
     return function if guard is None else guard(function)
 
 
 def wait_at_step(place: Output, g: Any, grads: dict[Any, Any]) -> None:
-    """Have the gradient of one of several results wait for those of the others."""
+    """Add a gradient to those of the step's other results, which wait until the step is pulled."""
     parts = grads.setdefault(place.node, [None] * len(place.node.shape))
-    before = parts[place.index]      # a result that a formula asked for comes back by a way of its own
+    before = parts[place.index]      # a formula that uses the result adds another gradient to it
     parts[place.index] = g if before is None else before + g
 
 
 def _step(node: Any, g: Any, grads: dict[Any, Any], owned: set[Any], useful: Any, create_graph: bool, retain_graph: bool, watched: bool) -> None:
-    """Pull one node, and add what it gives to what waits at its edges."""
+    """Pull one node, and add its gradients to those of its edges so far."""
     hooks, saved = node.hooks, node.saved
     if hooks is not None and hooks.before:
         g = hooked_before(node, g, create_graph)
@@ -159,7 +159,7 @@ def _step(node: Any, g: Any, grads: dict[Any, Any], owned: set[Any], useful: Any
 
 
 def _fresh(ge: Any, g: Any, saved: Any) -> bool:
-    """Tell whether a gradient is an array that nobody else holds: neither g itself nor a saved value (d(a·b)/da is b)."""
+    """Return True if a gradient is an array that nobody else holds: neither g nor a saved value (d(a·b)/da is b)."""
     if ge is g or getattr(ge, "base", ge) is not None:
         return False
     return not (type(saved) is tuple and any(ge is v or ge is getattr(v, "array", None) for v in saved)
@@ -167,7 +167,7 @@ def _fresh(ge: Any, g: Any, saved: Any) -> bool:
 
 
 class Sweep:
-    """A backward that is under way: which steps it will pull, and what hooks note about it."""
+    """A backward in progress: the steps that it will pull, and notes of hooks about it."""
 
     __slots__ = ("order", "leaves", "useful", "wanted", "outer", "notes", "callbacks", "aside")
 
@@ -175,10 +175,10 @@ class Sweep:
         self.order, self.leaves, self.useful, self.wanted, self.outer = order, leaves, useful, wanted, outer
         self.notes, self.callbacks, self.aside = {}, [], None
 
-    outer: Any                # the backward in one of whose steps this one began
+    outer: Any                # the backward that runs this one inside a step
 
     notes: dict[Any, Any]
-    callbacks: list[Any]      # what a hook asked to be called in the end
+    callbacks: list[Any]      # functions to call at the end, queued by hooks
     aside: Any                # gradients that other threads compute
 
     def reaches(self, node: Any) -> bool:
@@ -202,7 +202,7 @@ def route(roots: dict[Any, Any], oldest: int = 0) -> list[Any]:
 
 
 def _useful(order: list[Any], wanted: Any) -> set[Any]:
-    """The nodes from which a wanted one can be reached."""
+    """Return the nodes from which a wanted node can be reached."""
     useful = {n for n in wanted if type(n) is Leaf}
     for node in reversed(order):
         if node in wanted or not useful.isdisjoint(node.edges):
@@ -211,7 +211,7 @@ def _useful(order: list[Any], wanted: Any) -> set[Any]:
 
 
 def _hook_results(node: Any, g: list[Any], create_graph: bool) -> None:
-    """Run the hooks of a step's results, in order: those of results that nobody used see None. (Those of wanted results have run.)"""
+    """Run the hooks of a step's results, in order; unused results pass None. (Hooks of wanted results have run.)"""
     for i, reference in enumerate(getattr(node, "results", ())):
         if reference is not None and (output := reference()) is not None and output.hooks is not None and output not in mode.sweep.wanted:
             g[i] = hooked(output, g[i], create_graph)
@@ -250,10 +250,10 @@ def _arrive(leaf: Leaf, g: Any, owned: set[Any], create_graph: bool, wanted: Any
 
 
 class Share(NamedTuple):
-    """The gradient that a step gives to one of its inputs: added to `before`, the gradient that waited there, it makes `total`."""
+    """The gradient of a step for one input. `total` is its sum with `before`, the earlier gradients of that input."""
 
     position: int         # which of the inputs
-    edge: Any             # its place on the tape
+    edge: Any             # its node on the tape
     gradient: Any
     before: Any
     total: Any
@@ -269,14 +269,14 @@ class StepBack(NamedTuple):
 
 
 def steps_back(grads: dict[Any, Any]) -> Iterator[StepBack]:
-    """The steps that a sweep from {node: gradient} (see `engine.starts`) would take, in its order, with the gradients, as arrays.
+    """Yield the steps of a sweep from {node: gradient} (see `engine.starts`), in order, with array gradients.
 
-    Nothing changes: no .grad, no hook runs, nothing that was saved is freed. In the end `grads` holds what reached the leaves.
+    It changes no .grad, runs no hooks and frees no saved values. In the end `grads` holds the gradients of the leaves.
     """
     order = route(grads)
     useful = {*grads, *order, *(e for node in order for e in node.edges)}
-    pulling = Sweep(order, useful, useful, ())       # as in autograd.grad: a Function may ask, and must leave .grad alone
-    reading = Sweep(order, useful, useful, ())       # what a checkpoint computes again, it hands out once in a sweep
+    pulling = Sweep(order, useful, useful, ())       # as in autograd.grad: Functions that check must not touch .grad
+    reading = Sweep(order, useful, useful, ())       # a checkpoint hands out recomputed values once per sweep
     for node in order:
         g = grads.pop(node, None)
         if g is None:

@@ -1,4 +1,4 @@
-"""The tape: what tensors carry of it, how a step is written, and where it ends."""
+"""The tape: the attributes of tensors, the recording of steps, and the leaves."""
 from __future__ import annotations
 
 import weakref
@@ -22,11 +22,11 @@ class TensorBase:
     _storage: Any
     _node: Any      # the tape node; may be out of date in a view: read it with `node_of`
     _grad: Any
-    origin: Any     # of a view: how it was made, see Origin
+    origin: Any     # of a view, see Origin
 
 
 class Origin:
-    """How a view was made: by one application of a view op to `parent`."""
+    """The origin of a view: one application of a view op to `parent`."""
 
     __slots__ = ("parent", "op", "args", "params", "kind")
 
@@ -35,7 +35,7 @@ class Origin:
 
 
 class Leaf(Node):
-    """Where the tape ends: the gradient of a tensor the user made is added up here (PyTorch's AccumulateGrad)."""
+    """The end of the tape: adds up the gradient of a tensor that the user made (PyTorch's AccumulateGrad)."""
 
     __slots__ = ("_tensor",)
     edges = ()
@@ -56,7 +56,7 @@ class Leaf(Node):
         return "torch::autograd::AccumulateGrad"
 
 
-Leaf.__name__ = "AccumulateGrad"     # what programs that walk the graph look for
+Leaf.__name__ = "AccumulateGrad"     # programs that walk the graph look for this name
 
 
 class Output(Node):
@@ -76,7 +76,7 @@ class Output(Node):
 
 
 def record(plan: Plan, args: tuple[Any, ...], edges: Any, params: dict[str, Any], out: TensorBase) -> None:
-    """Write one application of an op on the tape, as its plan says: `out` came from `args`."""
+    """Record one application of an op on the tape, by its plan: `out` was computed from `args`."""
     y, storage = out.array, out._storage
     out._node = node = plan.node_type()
     node.edges, node.params, node.plan, node.hooks = edges, params, plan, None
@@ -85,7 +85,7 @@ def record(plan: Plan, args: tuple[Any, ...], edges: Any, params: dict[str, Any]
 
 
 def record_several(plan: Plan, args: tuple[Any, ...], edges: Any, params: dict[str, Any], outs: Any) -> None:
-    """Write an op with several results; those of integers or bools stay off the tape."""
+    """Record an op with several results; results of integers or bools stay off the tape."""
     node = plan.node_type()
     node.edges, node.params, node.plan, node.hooks, node._storage = edges, params, plan, None, outs[0]._storage.nowhere
     node.shape, node.dtype, node.time = tuple(o.array.shape for o in outs), tuple(o.array.dtype for o in outs), next(clock)
@@ -95,9 +95,9 @@ def record_several(plan: Plan, args: tuple[Any, ...], edges: Any, params: dict[s
 
 
 def record_fused(plan: Plan, pair: Pair, args: tuple[Any, ...], edges: Any, params: dict[str, Any], outs: Any, kept: Any) -> None:
-    """Write one application of a kernel pair on the tape: `kept` is what its forward wants its backward to be given.
+    """Record one application of a kernel pair on the tape: `kept` is passed from its forward to its backward.
 
-    The arguments and results among what was kept are watched: they must not be written to.
+    Arguments and results in `kept` are watched: they must not be modified.
     """
     node, several = plan.fused_type(), plan.several
     node.edges, node.params, node.plan, node.hooks = edges, params, plan, None
@@ -144,7 +144,7 @@ def record_watched(plan: Plan, args: tuple[Any, ...], edges: Any, params: dict[s
 
 
 def record_careful(plan: Plan, args: tuple[Any, ...], edges: Any, params: dict[str, Any], out: TensorBase) -> None:
-    """`record`, where inference tensors may be among what is saved."""
+    """`record`, where saved values may be inference tensors."""
     record(plan, args, edges, params, out)
     refuse_inference(out._node)
 
@@ -161,7 +161,7 @@ writers.register(plain=record, careful=record_careful, watched=record_watched)
 
 
 def node_of(tensor: Any) -> Any:
-    """The tape node of a tensor. A view whose memory was rewritten since gets it anew, from the tensor it views."""
+    """Return a tensor's tape node. A view whose base was modified since derives its node again from its parent."""
     node, origin = tensor._node, tensor.origin
     if origin is None or tensor._storage.rebased < (node.time if node is not None else 1):
         return node
@@ -206,7 +206,7 @@ def _rederived(tensor: Any) -> Any:
             view._node = Leaf(view)
             continue
         if view._node is not None and type(view._node) is not Leaf and view._node.edges[:1] == (node,):
-            continue            # another tensor in this memory got a history: this view's is as it was
+            continue            # another tensor in this memory got a new history: this view's is still valid
         view._node = None
         if node is not None and view.array.dtype.kind in "fcV":
             record(plans_of(origin.op).of(1, origin.args), origin.args, (node, *[None] * (len(origin.args) - 1)), origin.params, view)

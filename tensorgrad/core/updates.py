@@ -1,7 +1,7 @@
-"""Steps of optimizers as one kernel each, for the backends that have one.
+"""Optimizer steps as one kernel each, for the backends that have them.
 
-A kernel takes many parameters at once, `kernel(rows, **numbers)`: the arrays of each are a tuple of the parameter, what is remembered of it, of which some
-may be None, and its gradient, which is read; all others change. It returns the places of the rows that it leaves alone.
+A kernel updates many parameters at once, `kernel(rows, **numbers)`. A row has the arrays of a parameter, of its state (one may be None), and of its
+gradient, which is only read. The kernel returns the positions of rows that it did not update.
 """
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def register(name: str, device: Any) -> Callable[[Any], Any]:
 
 
 def at_once(name: str, rows: list[tuple[Any, ...] | None], optional: int, **numbers: Any) -> Sequence[int]:
-    """Update parameters by a kernel, given rows of tensors. The places of those that are left, such as those that are None; nothing is recorded.
+    """Update parameters by a kernel, unrecorded; return the positions of rows that are None or were not updated.
 
-    `optional` is the place in a row where None may be, for what a rule does not remember.
+    `optional` is the position in a row that may be None, for state that a rule does not use.
     """
     backend = next((type(row[0]._storage) for row in rows if row is not None), None)
     kernel = KERNELS.get((name, backend))
@@ -52,7 +52,7 @@ def at_once(name: str, rows: list[tuple[Any, ...] | None], optional: int, **numb
 
 
 def arrays_of(row: tuple[Any, ...], backend: Any, optional: int) -> tuple[Any, ...] | None:
-    """Return the arrays of tensors that a kernel of the backend may have; None if it may not: also for values of a file that are no tensors."""
+    """Return the arrays of a row; None if the backend's kernel cannot update them, or if a loaded state is no tensor."""
     arrays: list[Any] = []
     for place, tensor in enumerate(row):
         if tensor is None and place == optional:

@@ -12,13 +12,16 @@ __all__ = ["Event", "Stream", "amp", "current_device", "current_stream", "device
 
 
 class Stream:
-    """A queue of work: on the CPU, there is but one, and everything in it is done. https://pytorch.org/docs → torch.cpu.Stream"""
+    """A queue of work. On the CPU, work is done at once, so the only queue is empty.
+
+    https://pytorch.org/docs → torch.cpu.Stream
+    """
 
     def __init__(self, priority: int = -1) -> None:
         pass
 
     def wait_stream(self, stream: Any) -> None:
-        """Nothing is left to wait for."""
+        """Do nothing: there is no work to wait for."""
 
     record_event = wait_event = wait_stream
 
@@ -27,7 +30,7 @@ class Event:
     """A point in a stream: it has always passed."""
 
     def query(self) -> bool:
-        """Whether it has passed."""
+        """Return True: the event has always passed."""
         return True
 
     def record(self, stream: Any = None) -> None:
@@ -40,7 +43,7 @@ _stream = Stream()
 
 
 def is_available() -> bool:
-    """Whether there is a CPU."""
+    """Return True: there is a CPU."""
     return True
 
 
@@ -48,21 +51,21 @@ is_initialized = is_available
 
 
 def device_count() -> int:
-    """How many there are: one."""
+    """Return 1: the CPU is one device."""
     return 1
 
 
 def current_device() -> str:
-    """Its name."""
+    """Return the device's name, "cpu"."""
     return "cpu"
 
 
 def set_device(device: Any) -> None:
-    """There is but one."""
+    """Do nothing: there is only one CPU device."""
 
 
 def synchronize(device: Any = None) -> None:
-    """Everything is done."""
+    """Do nothing: all work is done."""
 
 
 def current_stream(device: Any = None) -> Stream:

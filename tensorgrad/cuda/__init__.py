@@ -1,6 +1,6 @@
 """CUDA devices: CuPy's, or simulated ones (TENSORGRAD_SIMULATED_CUDA=2). https://pytorch.org/docs/stable/cuda.html
 
-Without CuPy, a driver or a GPU, `is_available()` is False and everything else that needs a device says what is missing.
+Without CuPy, a driver or a GPU, `is_available()` is False and functions that need a device raise an error that says what is missing.
 
 >>> import tensorgrad as torch
 >>> torch.cuda.is_available() == (torch.cuda.device_count() > 0)
@@ -28,7 +28,7 @@ GRAPHS = ("CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturin
 
 
 def __getattr__(name: str) -> Any:
-    """What is made when it is first asked for: tensor types, generators, and modules that stand above."""
+    """Make tensor types, generators and submodules when they are first accessed."""
     if name in ("amp", "comm"):
         return _import_module(f"{__name__}.{name}")
     if name in GRAPHS:
@@ -50,6 +50,6 @@ def __dir__() -> list[str]:
 
 
 def transfers() -> dict[str, int]:
-    """How many copies the simulated devices have made: to a device, to the host, between devices."""
+    """Return how many copies the simulated devices have made: to a device, to the host, between devices."""
     from ..storage import simulated
     return dict(simulated.transfers)

@@ -1,4 +1,4 @@
-"""Streams and events of any device: `torch.Stream`, `torch.Event`. Those of CUDA devices are in streams.py."""
+"""Streams and events of any device: `torch.Stream`, `torch.Event`. streams.py has the classes of CUDA devices."""
 from __future__ import annotations
 
 from typing import Any, ClassVar
@@ -29,31 +29,31 @@ class Stream:
         return super().__new__(cls)
 
     def query(self) -> bool:
-        """Whether all that was asked for is done."""
+        """Return True if all work so far is done."""
         return True
 
     def synchronize(self) -> None:
-        """Wait until all that was asked for is done."""
+        """Wait until all work so far is done."""
 
     def record_event(self, event: Any = None) -> Any:
-        """Let an event happen when all that was asked for so far is done."""
+        """Record an event, which happens when all work so far is done."""
         event = Event(self.device) if event is None else event
         event.record(self)
         return event
 
     def wait_event(self, event: Any) -> None:
-        """Let what is asked for from now on wait for an event."""
+        """Make later work wait for an event."""
         event.wait(self)
 
     def wait_stream(self, stream: Any) -> None:
-        """Let what is asked for from now on wait for what was asked of another stream."""
+        """Make later work wait for the work so far of another stream."""
         self.wait_event(stream.record_event())
 
     def __enter__(self) -> Any:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Nothing is left to do."""
+        """Do nothing."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Stream) and (self.device, self.stream_id) == (other.device, other.stream_id)
@@ -82,21 +82,21 @@ class Event:
         return self
 
     def record(self, stream: Any = None) -> None:
-        """Happen when all that was asked of the stream so far is done."""
+        """Make the event happen when all work of the stream so far is done."""
         raise RuntimeError("cpu backend doesn't support events.")
 
     def query(self) -> bool:
-        """Whether it has happened, or nobody recorded it."""
+        """Return True if the event has happened, or was never recorded."""
         return True
 
     def synchronize(self) -> None:
         """Wait until it has happened."""
 
     def wait(self, stream: Any = None) -> None:
-        """Let what is asked of the stream from now on wait for the event."""
+        """Make later work of the stream wait for the event."""
 
     def elapsed_time(self, end_event: Any) -> float:
-        """Milliseconds from this event to a later one."""
+        """Return the milliseconds from this event to a later one."""
         if not (self.enable_timing and end_event.enable_timing):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         if not (self.event_id and end_event.event_id):

@@ -1,4 +1,4 @@
-"""Which CUDA device 'cuda' stands for, and what the devices are. https://pytorch.org/docs/stable/cuda.html"""
+"""The current CUDA device, and properties of devices. https://pytorch.org/docs/stable/cuda.html"""
 from __future__ import annotations
 
 import os
@@ -15,27 +15,30 @@ __all__ = ["can_device_access_peer", "current_device", "device", "device_count",
 
 
 def is_available() -> bool:
-    """Whether there is a CUDA device to compute on. https://pytorch.org/docs → torch.cuda.is_available"""
+    """Return True if there is a CUDA device to compute on. https://pytorch.org/docs → torch.cuda.is_available"""
     return device_count() > 0
 
 
 def init() -> None:
-    """Prepare CUDA: an error here says what is missing. https://pytorch.org/docs → torch.cuda.init"""
+    """Initialize CUDA. Raises an error that says what is missing. https://pytorch.org/docs → torch.cuda.init"""
     cuda_backend(defaults.current_cuda)
 
 
 def is_initialized() -> bool:
-    """Whether a CUDA device has been used. https://pytorch.org/docs → torch.cuda.is_initialized"""
+    """Return True if a CUDA device has been used. https://pytorch.org/docs → torch.cuda.is_initialized"""
     return any(issubclass(backend, CudaStorage) for backend in Storage.by_device.values())
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether bfloat16 tensors can live there: they can, and compute in float32. https://pytorch.org/docs → torch.cuda.is_bf16_supported"""
+    """Return True if devices store bfloat16 tensors, by emulation: they compute in float32.
+
+    https://pytorch.org/docs → torch.cuda.is_bf16_supported
+    """
     return is_available() and including_emulation
 
 
 def is_tf32_supported() -> bool:
-    """Whether matrix products can be had in TensorFloat-32. https://pytorch.org/docs → torch.cuda.is_tf32_supported"""
+    """Return True if matrix products can use TensorFloat-32. https://pytorch.org/docs → torch.cuda.is_tf32_supported"""
     return is_available() and get_device_capability() >= (8, 0)
 
 
@@ -43,7 +46,7 @@ def is_tf32_supported() -> bool:
 
 
 def index_of(spec: Any, optional: bool = True) -> int:
-    """The number of a device that is given as a number, a name, a device; with `optional`, None and 'cuda' stand for the current one."""
+    """Return the number of a device, given in any form; with `optional`, None and 'cuda' mean the current one."""
     if isinstance(spec, int):
         return spec
     if isinstance(spec, device):
@@ -59,20 +62,20 @@ def index_of(spec: Any, optional: bool = True) -> int:
 
 
 def backend_at(spec: Any) -> type[CudaStorage]:
-    """The storage class of a device that is given in any way; an error says what is missing."""
+    """Return the storage class of a device; an error says what is missing."""
     init()
     index = index_of(spec)
     return cuda_backend(index if index >= 0 else defaults.current_cuda)
 
 
 def current_device() -> int:
-    """The number of the device that 'cuda' stands for. https://pytorch.org/docs → torch.cuda.current_device"""
+    """Return the number of the device that 'cuda' means. https://pytorch.org/docs → torch.cuda.current_device"""
     init()
     return defaults.current_cuda
 
 
 def set_device(device: Any) -> None:
-    """Choose the device that 'cuda' stands for in this thread. https://pytorch.org/docs → torch.cuda.set_device"""
+    """Choose the device that 'cuda' means in this thread. https://pytorch.org/docs → torch.cuda.set_device"""
     index = index_of(device, optional=False)
     if index >= 0:
         cuda_backend(index)
@@ -80,7 +83,10 @@ def set_device(device: Any) -> None:
 
 
 class device:
-    """'cuda' stands for this device inside the block; a negative number changes nothing. https://pytorch.org/docs → torch.cuda.device"""
+    """Make 'cuda' mean this device inside a `with` block; a negative number changes nothing.
+
+    https://pytorch.org/docs → torch.cuda.device
+    """
 
     def __init__(self, device: Any) -> None:
         self.idx = index_of(device)
@@ -95,7 +101,7 @@ class device:
 
 
 class device_of(device):
-    """'cuda' stands for the device of a tensor inside the block; nothing changes if that is the CPU.
+    """Make 'cuda' mean a tensor's device inside a `with` block; a tensor on the CPU changes nothing.
 
     https://pytorch.org/docs → torch.cuda.device_of
     """
@@ -105,7 +111,7 @@ class device_of(device):
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait until the device has done what was asked of it. https://pytorch.org/docs → torch.cuda.synchronize"""
+    """Wait until the device has finished its work so far. https://pytorch.org/docs → torch.cuda.synchronize"""
     backend = backend_at(device)
     if not simulated_count():
         import_cupy().cuda.Device(backend.index).synchronize()
@@ -115,7 +121,7 @@ def synchronize(device: Any = None) -> None:
 
 
 class _CudaDeviceProperties(NamedTuple):
-    """What a device has. Of a simulated one, that is what the machine has."""
+    """The properties of a device; a simulated one has those of the host."""
 
     name: str
     major: int
@@ -146,12 +152,12 @@ def get_device_properties(device: Any = None) -> _CudaDeviceProperties:
 
 
 def get_device_name(device: Any = None) -> str:
-    """What the device is called. https://pytorch.org/docs → torch.cuda.get_device_name"""
+    """Return the device's name. https://pytorch.org/docs → torch.cuda.get_device_name"""
     return get_device_properties(device).name
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """The (major, minor) version of what the device can do; (0, 0) for a simulated one."""
+    """Return the device's compute capability (major, minor); (0, 0) for a simulated one."""
     found = get_device_properties(device)
     return found.major, found.minor
 
@@ -163,17 +169,20 @@ def host_memory() -> tuple[int, int]:
 
 
 def get_arch_list() -> list[str]:
-    """The architectures that kernels are made for: those of the devices, since kernels are compiled when they are first used."""
+    """Return the architectures of the devices, for which kernels are compiled on first use."""
     return sorted({"sm_{}{}".format(*get_device_capability(i)) for i in range(device_count())} - {"sm_00"})
 
 
 def get_gencode_flags() -> str:
-    """The same as flags of the CUDA compiler."""
+    """Return `get_arch_list()` as flags of the CUDA compiler."""
     return " ".join(f"-gencode compute=compute_{arch[3:]},code={arch}" for arch in get_arch_list())
 
 
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:
-    """Whether one device can read the memory of another. https://pytorch.org/docs → torch.cuda.can_device_access_peer"""
+    """Return True if one device can read another's memory.
+
+    https://pytorch.org/docs → torch.cuda.can_device_access_peer
+    """
     init()
     here, there = index_of(device), index_of(peer_device)
     for index, what in (here, "device"), (there, "peer device"):

@@ -1,4 +1,4 @@
-"""CUDA graphs: what was recorded once cannot be played again here. They can be named, in annotations and in conditions that come out false."""
+"""CUDA graphs, which are not supported: the names exist for annotations, and for conditions that are false here."""
 from __future__ import annotations
 
 from typing import Any
@@ -18,11 +18,11 @@ class CUDAGraph:
 
 
 class graph(CUDAGraph):
-    """The block that records one: NotImplementedError. https://pytorch.org/docs → torch.cuda.graph"""
+    """Raise NotImplementedError: work cannot be recorded. https://pytorch.org/docs → torch.cuda.graph"""
 
 
 def is_current_stream_capturing() -> bool:
-    """Whether the current stream is being recorded: never. https://pytorch.org/docs → torch.cuda.is_current_stream_capturing"""
+    """Return False: streams are never recorded. https://pytorch.org/docs → torch.cuda.is_current_stream_capturing"""
     return False
 
 

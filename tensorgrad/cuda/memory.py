@@ -1,7 +1,7 @@
-"""What the arrays of a device hold of its memory. https://pytorch.org/docs/stable/cuda.html#memory-management
+"""Statistics of a device's memory. https://pytorch.org/docs/stable/cuda.html#memory-management
 
-Of simulated devices, whose memory is the host's, every array is counted. Of real ones, CuPy's memory pool tells what is in use and what it keeps;
-it notes no peak, so the peak is the most that was found when anybody asked.
+On simulated devices, whose memory is the host's, every array is counted. On real ones, CuPy's memory pool knows the bytes in use and in
+reserve, but no peak: the peak is the greatest value that a query has found.
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["empty_cache", "ipc_collect", "max_memory_allocated", "max_memory_cac
            "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_memory_stats", "get_per_process_memory_fraction",
            "set_per_process_memory_fraction"]
 
-_peaks: dict[int, list[int]] = {}       # of real devices: the most bytes seen in use, and kept by the pool
+_peaks: dict[int, list[int]] = {}       # per real device: the most bytes seen in use, and in the pool
 _fractions: dict[int, float] = {}
 
 
@@ -36,7 +36,10 @@ def _pool(index: int) -> Any:
 
 
 def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
-    """What is known of the device's memory, each kind a dict of its own. https://pytorch.org/docs → torch.cuda.memory_stats_as_nested_dict"""
+    """Return statistics of the device's memory, as nested dicts.
+
+    https://pytorch.org/docs → torch.cuda.memory_stats_as_nested_dict
+    """
     if not is_initialized():
         return {}
     index = backend_at(device).index
@@ -54,7 +57,10 @@ def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
 
 
 def memory_stats(device: Any = None) -> dict[str, Any]:
-    """What is known of the device's memory: {"allocated_bytes.all.peak": 1024, …}. https://pytorch.org/docs → torch.cuda.memory_stats"""
+    """Return statistics of the device's memory: {"allocated_bytes.all.peak": 1024, …}.
+
+    https://pytorch.org/docs → torch.cuda.memory_stats
+    """
     return OrderedDict(sorted(_flat("", memory_stats_as_nested_dict(device))))
 
 
@@ -81,7 +87,7 @@ def max_memory_allocated(device: Any = None) -> int:
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Bytes that the memory pool holds; simulated devices have no pool, and hold what arrays occupy.
+    """Return the bytes that the memory pool holds; without a pool, on simulated devices, the bytes of arrays.
 
     https://pytorch.org/docs → torch.cuda.memory_reserved
     """
@@ -94,7 +100,7 @@ def max_memory_reserved(device: Any = None) -> int:
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Start the peaks anew, from what is in use. https://pytorch.org/docs → torch.cuda.reset_peak_memory_stats"""
+    """Reset the peaks to the bytes now in use. https://pytorch.org/docs → torch.cuda.reset_peak_memory_stats"""
     index = backend_at(device).index
     if simulated_count():
         memory = _simulated(index)
@@ -105,7 +111,10 @@ def reset_peak_memory_stats(device: Any = None) -> None:
 
 
 def reset_accumulated_memory_stats(device: Any = None) -> None:
-    """Count what was ever allocated and freed anew. https://pytorch.org/docs → torch.cuda.reset_accumulated_memory_stats"""
+    """Reset the counts of allocated and freed memory.
+
+    https://pytorch.org/docs → torch.cuda.reset_accumulated_memory_stats
+    """
     index = backend_at(device).index
     if simulated_count():
         memory = _simulated(index)
@@ -138,7 +147,7 @@ reset_max_memory_allocated, reset_max_memory_cached = _resetting("reset_max_memo
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-    """A table of what is known of the device's memory. https://pytorch.org/docs → torch.cuda.memory_summary"""
+    """Return statistics of the device's memory as a table. https://pytorch.org/docs → torch.cuda.memory_summary"""
     init()
     index, stats = backend_at(device).index, memory_stats(device)
     columns = ("current", "peak") if abbreviated else ("current", "peak", "allocated", "freed")
@@ -154,7 +163,10 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """Bytes that are free on the device, and that it has; of a simulated one, what the host has. https://pytorch.org/docs → torch.cuda.mem_get_info"""
+    """Return (free bytes, all bytes) of the device; for a simulated one, those of the host.
+
+    https://pytorch.org/docs → torch.cuda.mem_get_info
+    """
     index = backend_at(device).index
     if simulated_count():
         return host_memory()
@@ -169,7 +181,7 @@ def empty_cache() -> None:
 
 
 def ipc_collect() -> None:
-    """Free what other processes have given back."""
+    """Free memory that other processes have released."""
     init()
     gc.collect()
 

@@ -13,7 +13,7 @@ __all__ = ["mark", "range", "range_end", "range_pop", "range_push", "range_start
 
 
 class _Open(threading.local):
-    depth = 0       # how many ranges are open in this thread
+    depth = 0       # the number of open ranges in this thread
 
 
 _open, _numbers = _Open(), count(1)

@@ -1,6 +1,6 @@
 """Random numbers of the CUDA devices. https://pytorch.org/docs/stable/cuda.html#random-number-generator
 
-Each device has a generator on the host, whose numbers are sent over: they repeat for a seed, but are not PyTorch's on CUDA.
+Each device has a generator on the host, whose numbers are copied to it: they are reproducible, but differ from PyTorch's on CUDA.
 """
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def seed() -> None:
 
 
 def seed_all() -> None:
-    """Seed all devices with one number from the system. https://pytorch.org/docs → torch.cuda.seed_all"""
+    """Seed all devices with one number from the system's entropy. https://pytorch.org/docs → torch.cuda.seed_all"""
     seed_cuda(cuda_generator(defaults.current_cuda).seed())
 
 
 def initial_seed() -> int:
-    """What the generator of the current device was seeded with. https://pytorch.org/docs → torch.cuda.initial_seed"""
+    """Return the seed of the current device's generator. https://pytorch.org/docs → torch.cuda.initial_seed"""
     return int(_generator().initial_seed())
 
 

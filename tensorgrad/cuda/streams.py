@@ -1,6 +1,6 @@
-"""Streams and events: the order in which a device works, and when it has done so. https://pytorch.org/docs/stable/cuda.html#streams-and-events
+"""Streams and events: the order of a device's work, and points in it. https://pytorch.org/docs/stable/cuda.html#streams-and-events
 
-A simulated device has done its work when the call returns: its streams are never behind, and its events read the host's clock.
+A simulated device finishes its work before a call returns: streams have nothing to wait for, and events read the host's clock.
 """
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def set_stream(stream: Any) -> None:
 
 
 class StreamContext:
-    """Work goes to a stream inside the block, and 'cuda' stands for its device; None changes nothing.
+    """Send work to a stream inside a `with` block, and make 'cuda' mean its device; None changes nothing.
 
     https://pytorch.org/docs → torch.cuda.StreamContext
     """
@@ -204,7 +204,7 @@ class StreamContext:
 
 
 def stream(stream: Any) -> StreamContext:
-    """The same as StreamContext. https://pytorch.org/docs → torch.cuda.stream"""
+    """Return `StreamContext(stream)`. https://pytorch.org/docs → torch.cuda.stream"""
     return StreamContext(stream)
 
 

@@ -38,7 +38,7 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
 
 
 def once(func: Any, size: int, dims: list[Any], leaves: list[Any], *, spec: Any, out_dims: Any, randomness: str, kwargs: Any) -> Any:
-    """All examples at once."""
+    """Run func on all examples at once."""
     with level(size, randomness) as depth:
         args = tree_unflatten([x if dim is None else hidden(x, dim, depth) for x, dim in zip(leaves, dims, strict=True)], spec)
         results = func(*args, **kwargs)
@@ -48,7 +48,7 @@ def once(func: Any, size: int, dims: list[Any], leaves: list[Any], *, spec: Any,
 
 
 def in_chunks(run: Any, size: int, dims: Any, leaves: Any, out_dims: Any, randomness: str, count: int) -> Any:
-    """Some examples at a time."""
+    """Run func on `count` examples at a time, and concatenate the results."""
     state = api.get_rng_state() if randomness == "same" else None
     chunks, spec = [], None
     for start in range(0, size, count):
@@ -66,7 +66,7 @@ def in_chunks(run: Any, size: int, dims: Any, leaves: Any, out_dims: Any, random
 
 
 def arguments(func: Any, in_dims: Any, args: Any) -> tuple[int, list[Any], list[Any], Any]:
-    """The length of the batch, the axis of each argument that it lies along, the arguments as a list, and their nest."""
+    """Check the arguments; return the batch size, each leaf's batch axis, the leaves, and their structure."""
     call = f"vmap({name_of(func)}, in_dims={in_dims}, ...)(<inputs>)"
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(f"{call}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: {type(in_dims)}.")
@@ -114,7 +114,7 @@ def check_out_dims(func: Any, out_dims: Any) -> None:
 
 
 def out_places(func: Any, out_dims: Any, results: Any, spec: Any) -> list[Any]:
-    """Where each result gets the batch."""
+    """Return the batch axis of each result."""
     def refuse() -> NoReturn:
         raise ValueError(f"vmap({name_of(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. "
                          f"out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {spec}.")
@@ -124,7 +124,7 @@ def out_places(func: Any, out_dims: Any, results: Any, spec: Any) -> list[Any]:
 
 
 def result(func: Any, out: Any, place: Any, depth: int, size: int) -> Any:
-    """One result with its batch, along an axis."""
+    """Return one result with its batch along an axis."""
     if place is None:
         if isinstance(out, Tensor) and type(out._storage).rank == depth:
             raise ValueError(f"vmap({name_of(func)}, ...): `{name_of(func)}` can not return a BatchedTensor when out_dim is None")
@@ -136,6 +136,6 @@ def result(func: Any, out: Any, place: Any, depth: int, size: int) -> Any:
     if not -ndim <= place < ndim:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {place})")
     place %= ndim
-    if type(out._storage).rank < depth:       # what does not depend on the batch
+    if type(out._storage).rank < depth:       # a result that does not depend on the batch
         return out.unsqueeze(place).expand(*out.shape[:place], size, *out.shape[place:])  # type: ignore[attr-defined]
     return shown(out, place, depth, size)

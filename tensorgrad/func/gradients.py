@@ -1,7 +1,7 @@
 """Derivatives of functions, backward: grad, vjp, jacrev. https://pytorch.org/docs/stable/func.api.html
 
-They differentiate on the one tape that there is, with respect to stand-ins for their arguments. A stand-in leads on to its argument if that
-requires a gradient, so transforms around, and parameters from outside, see through; what depends on nothing outside comes back without a history.
+They differentiate on the common tape, with respect to stand-ins for their arguments. A stand-in is linked to its argument if that requires a
+gradient, so that outer transforms and parameters get gradients, too; results that depend on nothing outside have no history.
 """
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ NO_HOOKS = "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tens
 
 
 class Scope:
-    """One differentiation: what was on the tape before it belongs to others."""
+    """A single differentiation, which tells its leaves from nodes that were on the tape before."""
 
     def __init__(self) -> None:
-        self.start, self.own = next(clock), set()    # when it began, and the leaves that are its own
-        self.outer = mode.grad and not mode.inference     # whether others record what comes out
+        self.start, self.own = next(clock), set()    # the time at which it began, and its leaves
+        self.outer = mode.grad and not mode.inference     # True if results are recorded outside
 
     @contextmanager
     def recording(self) -> Any:
-        """The function runs with the tape on, whatever the mode around."""
+        """Run the block with the tape on, whatever the mode around it."""
         before = mode.grad, mode.inference
         mode.inference = False
         mode.set_grad(True)
@@ -47,7 +47,7 @@ class Scope:
             mode.set_grad(before[0])
 
     def stand_in(self, x: Any) -> Any:
-        """The argument, as the function is to see it."""
+        """Return the tensor that replaces an argument: a leaf of this scope, or an alias with the argument's history."""
         if not isinstance(x, Tensor):
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
         if x.array.dtype.kind not in "fcV":
@@ -66,7 +66,7 @@ class Scope:
         return out
 
     def leads_out(self, tensors: Any) -> bool:
-        """Whether tensors depend on something else that gradients may be asked for."""
+        """Return True if a tensor depends on an outer node for which gradients may be wanted."""
         todo = [node for t in tensors if (node := node_of(t)) is not None]
         seen = set(todo)
         while todo:
@@ -79,7 +79,7 @@ class Scope:
         return False
 
     def settled(self, x: Any) -> Any:
-        """A result as others see it: with a history if that leads to them."""
+        """Return a result for the outside: with its history only if that leads to outer nodes."""
         if not isinstance(x, Tensor) or node_of(x) is None:
             return x
         if mode.tangents.see is not None:      # a history, or tangents
@@ -87,7 +87,7 @@ class Scope:
         return x if self.outer and self.leads_out([x]) else wrap(x.array, x._storage)
 
     def pulled(self, outputs: Any, inputs: Any, gradients: Any, retain_graph: bool) -> list[Any]:
-        """The gradients of outputs with respect to stand-ins; zeros where there are none."""
+        """Return the gradients of outputs with respect to stand-ins; zeros where there are none."""
         chosen = [(out, g) for out, g in zip(outputs, gradients, strict=True) if out.requires_grad]
         again = bool(mode.tangents.levels) or mode.grad and self.leads_out([*outputs, *(g for g in gradients if g is not None)])
         found: Any = [None] * len(inputs)
@@ -187,7 +187,7 @@ def chosen_args(args: tuple[Any, ...], argnums: Any) -> Any:
 
 
 def stand_ins(scope: Scope, args: tuple[Any, ...], argnums: Any) -> tuple[Any, ...]:
-    """The arguments, with stand-ins for the tensors of those to differentiate by."""
+    """Return the arguments, with stand-ins for the tensors to differentiate by."""
     places = range(len(args)) if argnums is None else checked_argnums(argnums, len(args))
     places = (places,) if isinstance(places, int) else places
     return tuple(tree_map(scope.stand_in, a) if i in places else a for i, a in enumerate(args))
@@ -291,7 +291,7 @@ def refuse_complex(name: str, tensors: Any, what: str) -> None:
 
 
 def basis_of(outputs: list[Any], sizes: list[int]) -> Callable[[int, int], list[Any]]:
-    """What gives the unit vectors from one up to another of all elements of the outputs: for each output, its part."""
+    """Return basis(first, last): these unit vectors of all elements of the outputs, as a part for each output."""
     def part(first: int, last: int) -> list[Any]:
         found = []
         for i, (out, n) in enumerate(zip(outputs, sizes, strict=True)):
@@ -303,7 +303,7 @@ def basis_of(outputs: list[Any], sizes: list[int]) -> Callable[[int, int], list[
 
 
 def rows_of(pull: Any, basis: Any, count: int, chunk_size: int | None) -> list[Any]:
-    """What a pull gives for each unit vector, stacked along the first axis."""
+    """Call `pull` for each unit vector, and stack the results along the first axis."""
     if chunk_size == 1:
         rows = [pull([part.squeeze(0) for part in basis(i, i + 1)]) for i in range(count)]
         return [api.stack(column) for column in zip(*rows, strict=True)]

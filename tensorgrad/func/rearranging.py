@@ -51,7 +51,7 @@ def parsed(pattern: str) -> tuple[Groups, Groups]:
 
 
 def side(text: str) -> Groups:
-    """One side of a pattern, as the names in each axis."""
+    """Parse one side of a pattern to the names in each axis."""
     if "." in text:
         if "..." not in text:
             raise ValueError("Expression may contain dots only inside ellipsis (...)")
@@ -113,7 +113,7 @@ def check(left: Groups, right: Groups, lengths: dict[str, int]) -> None:
 
 
 def unfolded(groups: Groups, ndim: int) -> Groups:
-    """The left side with a name of its own for each axis that an ellipsis stands for."""
+    """Return the left side with a separate name for each axis that an ellipsis covers."""
     dots = next((i for i, group in enumerate(groups) if group == [DOTS]), None)
     named = len(groups) - (dots is not None)
     if dots is None:
@@ -126,7 +126,7 @@ def unfolded(groups: Groups, ndim: int) -> Groups:
 
 
 def measured(group: list[str], size: int, given: dict[str, int]) -> dict[str, int]:
-    """The length of each name in one axis: what is not given is the rest."""
+    """Return the length of each name in one axis; a missing one is the quotient."""
     known = {name: given[name] for name in group if name in given}
     missing = [name for name in group if name not in given]
     rest, left = divmod(size, prod(known.values()) or 1)

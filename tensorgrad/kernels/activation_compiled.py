@@ -1,4 +1,4 @@
-"""Activations by compiled code, native/activations.inc: one pass over memory there, one back, and only the input, or the output, kept."""
+"""Activations by compiled code, native/activations.inc: one pass forward, one backward, saving the input or the output alone."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from .elementwise_compiled import mapped, pulled
 
 
 def pair(op: str, numbers: Callable[..., tuple[float, ...]] = lambda: (), kernel: str = "") -> None:
-    """Register an op of one input; `numbers` makes the kernel's parameters of the op's."""
+    """Register an op of one input; `numbers` converts the op's parameters to the kernel's."""
     there, way_back = (getattr(native, f"{way}_{kernel or op}") for way in ("map", "pull"))
 
     @register(op)

@@ -25,7 +25,7 @@ SLOPE = sqrt(2 / pi)             # of tanh's argument in gelu, at 0
 
 
 def served(x: Any) -> bool:
-    """Whether an array is for the kernels below, which write into results: float32 or float64, with an axis."""
+    """Return True if the kernels below, which write into results, take x: float32 or float64, with an axis."""
     return x.dtype.kind == "f" and x.dtype.itemsize > 2 and x.ndim > 0
 
 
@@ -163,7 +163,7 @@ def exponentials(x: Any) -> tuple[Any, Any, Any]:
 
 
 def log_sums(sums: Any, top: Any) -> Any:
-    """log Σ exp(x) of the rows, in double precision: what it is subtracted from may be nearly the same."""
+    """Return log Σ exp(x) of the rows in double precision, since it may be subtracted from a number nearly equal."""
     logs = np.log(sums, dtype=np.float64)
     return logs if top is None else logs + top
 

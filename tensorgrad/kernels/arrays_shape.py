@@ -59,7 +59,7 @@ def strided(xp: Any, flat: Any, size: Any, stride: Any, offset: int) -> Any:
 
 
 def writeable(array: Any) -> Any:
-    """NumPy gives some views read-only; here the dispatcher's rules decide what may be written."""
+    """Make a view writable that NumPy returns read-only; the dispatcher's rules decide what may be written."""
     bare = getattr(array, "values", array)
     if not getattr(bare.flags, "writeable", True) and hasattr(bare, "setflags"):
         try:
@@ -167,7 +167,7 @@ def look(xp: Any, x: Any, view: Any) -> Any:
 
 
 def laid(x: Any, order: Any) -> Any:
-    """A copy that lies in memory as the whole does of which x is the gradient: `order` are its axes, the slowest first (None: as they come).
+    """Copy the gradient x to the memory layout of the whole: `order` are its axes, the slowest first (None: C order).
 
     In another order, a view of it by `reshape` would be a copy, and `as_strided` would find other elements.
     """

@@ -96,7 +96,7 @@ def window_max(xp: Any, x: Any, *, kernel: Any, stride: Any, widths: Any, dilati
 
 
 def axis_places(xp: Any, i: int, length: Any, stride: Any, widths: Any, offset: int = 0) -> Any:
-    """Where, along dimension i of the unpadded input, each window has its element number `offset`; shaped to broadcast."""
+    """Return the index along dimension i of the unpadded input of each window's element `offset`."""
     places = xp.arange(length[i]) * stride[i] - widths[i][0] + offset
     return places.reshape((1,) * i + (-1,) + (1,) * (len(length) - i - 1))
 
@@ -107,7 +107,7 @@ def corners(xp: Any, size: Any, length: Any, stride: Any, widths: Any) -> Any:
 
 
 def valid(xp: Any, size: Any, length: Any, stride: Any, widths: Any, place: Any, dilation: Any) -> Any:
-    """Whether a place of the windows is in the input, and not in its border."""
+    """Return a mask of the windows whose element at `place` is in the input, not in its border."""
     inside = True
     for i, n in enumerate(size):
         at = axis_places(xp, i, length, stride, widths, place[i] * dilation[i])

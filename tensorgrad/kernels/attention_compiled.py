@@ -9,18 +9,18 @@ from .compiled import native, register, sure
 
 
 def in_rows(x: Any) -> Any:
-    """The array, or a copy, with rows in one piece."""
+    """Return the array, or a copy, with contiguous rows."""
     return x if x.strides[-1] == x.itemsize else np.ascontiguousarray(x)
 
 
 def steps(*arrays: Any) -> list[int]:
-    """How many elements it is to the next image, head and row of each."""
+    """Return the strides, in elements, to the next image, head and row."""
     size = arrays[0].itemsize
     return [step // size for x in arrays for step in x.strides[:3]]
 
 
 def steps_of_mask(x: Any) -> list[int]:
-    """How many elements it is to the next image, head, row and key."""
+    """Return the strides, in elements, to the next image, head, row and key."""
     return [step // x.itemsize for step in x.strides]
 
 

@@ -42,7 +42,7 @@ def in_rows(x: Any) -> Any:
 
 
 def in_columns(x: Any) -> Any:
-    """Kᵀ in memory of its own: BLAS multiplies small matrices by it in a third of the time."""
+    """Copy Kᵀ to contiguous memory: BLAS multiplies small matrices by it in a third of the time."""
     return np.ascontiguousarray(x.swapaxes(-1, -2))
 
 
@@ -77,7 +77,7 @@ class Attention:
         q, v, columns = in_rows(query), in_rows(value), in_columns(key)
         shape = n, h, rows, _ = (*q.shape[:3], key.shape[2])
         extra = None if mask is None else np.broadcast_to(mask, shape)
-        out = np.empty((n, rows, h, v.shape[3]), q.dtype).transpose(0, 2, 1, 3)      # heads side by side, as what follows wants them
+        out = np.empty((n, rows, h, v.shape[3]), q.dtype).transpose(0, 2, 1, 3)      # heads side by side, as the output projection reads them
         share, top = np.empty((2, n, h, rows), q.dtype)      # 1 / Σ exp(score − top) of each row
 
         def task(some: list[Part]) -> None:

@@ -1,4 +1,4 @@
-"""Convolution by windows as the columns of a matrix, each number copied for all places of the kernel, which is a matrix as it lies.
+"""Convolution by a matrix of columns (im2col): each number is copied for each position in the kernel.
 
 Worth it where a kernel is larger than what it sees, or sees few channels.
 """
@@ -16,12 +16,12 @@ from .convolution_costs import threads_for
 from .products_numpy import FEW, is_small, rows_with_rows, with_columns
 from .windows_numpy import WIDE, along, images_inside, inside, laid, parts, place_by_place, strided, trimmed, useful
 
-MANY = 1 << 10       # columns from which on a kernel is turned
-LONG = 32            # numbers of a row from which on to keep apart places that columns are added to with strides, unless images lie innermost
+MANY = 1 << 10       # number of columns from which on to transpose a kernel
+LONG = 32            # row length from which on strided sums are stored by phase of the stride, unless images are the innermost axis
 
 
 def seen_through(x: Any, kernel: Any, length: Any, stride: Any, dilation: Any) -> Any:
-    """All windows of x, which has its border, as a view (N, C, *K, *L)."""
+    """Return all windows of x, which includes its border, as a view (N, C, *K, *L)."""
     n, c, *steps = x.strides
     apart = [step * by for step, by in zip((*steps, *steps), (*dilation, *stride), strict=True)]
     return strided(x, (*x.shape[:2], *kernel, *length), (n, c, *apart))
@@ -41,7 +41,7 @@ class Columns:
         self.bordered = any(to != slice(0, r) for (to, _), r in zip(frame, self.reach, strict=True))
 
     def matrix(self, w: Any, n: int = 0) -> Any:
-        """The kernel as (O, C · K). It is turned where that repays, for the columns of so many images."""
+        """Return the kernel as (O, C · K), column-major if that is faster for the columns of n images."""
         if self.whole:
             matrix = np.ascontiguousarray(w).reshape(len(w), -1)
             return np.ascontiguousarray(matrix.T).T if len(w) > FEW and n * self.places >= MANY and is_small(w.size) else matrix
@@ -50,16 +50,16 @@ class Columns:
         return part.reshape(len(w), -1)
 
     def order(self, count: int, apart: bool = True) -> str:
-        """How images, channels, kernel and places lie: image by image, if they may lie `apart` and it pays, or together as one matrix."""
+        """Return the memory order of images, channels, kernel and places: per image if `apart` and faster."""
         return "nckl" if apart and (count == 1 or self.places >= WIDE) else "ckln" if images_inside(count, self.length) else "cknl"
 
     def memory(self, order: str, count: int, dtype: Any) -> tuple[Any, Any]:
-        """Scratch memory for columns: as a matrix, or one for each image, and as (n, c, *k, *l)."""
+        """Return scratch memory for columns: as one matrix or one per image, and as a view (n, c, *k, *l)."""
         memory, view = laid("columns", order, dtype, n=(count,), c=(self.channels,), k=self.kernel, l=self.length)
         return memory.reshape(count, self.height, -1) if order[0] == "n" else memory.reshape(self.height, -1), view
 
     def frame(self, order: str, count: int, dtype: Any) -> tuple[Any, Any, Any]:
-        """Memory for images with their border, (n, c, *reach), what is inside the border, and all windows."""
+        """Return scratch images with a border, (n, c, *reach), their interior, and all their windows."""
         frame = laid("frame", order.replace("k", ""), dtype, n=(count,), c=(self.channels,), l=self.reach)[1]
         return frame, frame[self.to], seen_through(frame, self.kernel, self.length, self.stride, self.dilation)
 
@@ -77,9 +77,9 @@ class Columns:
         return memory
 
     def sums(self, order: str, count: int, dtype: Any) -> Any:
-        """Memory for columns, and for what they add up to; where each place of the kernel is added, with what; and which places inside the border that is.
+        """Return scratch memory for columns and for their sums, pairs (target, columns) to add, and pairs (index, sums) to copy.
 
-        Where rows are long, places that leave one remainder by the strides lie together, so that what is added runs along rows.
+        Where rows are long, sums are stored by phase (the remainder of their place by the strides), so that additions run along rows.
         """
         memory, view = self.memory(order, count, dtype)
         every, apart = (slice(None), slice(None)), self.stride if order[-1] == "n" or self.length[-1] >= LONG else (1,) * len(self.stride)
@@ -112,7 +112,10 @@ class Columns:
         return memory
 
     def threads(self, of: str, x: Any, w: Any, y: Any, how: Any) -> int:
-        """How many threads should share images. A kernel larger than all that it sees is left to BLAS's: each of ours would have to go through all of it."""
+        """Return how many threads should share the images.
+
+        With a kernel larger than its columns, only BLAS's threads work: each of ours would read the whole kernel.
+        """
         return threads_for("columns", of, x, w, y, how) if w.size <= self.height * self.places * len(x) else 1
 
     def blocks(self, n: int, threads: int) -> list[slice]:

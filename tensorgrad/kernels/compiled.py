@@ -1,7 +1,7 @@
-"""What the compiled kernels share: where they are, and how they stand before the others.
+"""Registration of the compiled kernels in front of others, and helpers that they share.
 
-`native/` has their source; installing the package compiles it where there is a C compiler. Each gives NotImplemented for arrays that it does not serve
-(other dtypes, not in one piece), and then what was registered before runs.
+`native/` has their source; installing the package compiles it if there is a C compiler. A kernel returns NotImplemented for arrays that it does not
+support (other dtypes, not contiguous), and the kernel that was registered before runs instead.
 """
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ..storage.base import Storage
 CPU = OpDispatch.backend("cpu")
 WANTED = native is not None and not os.environ.get("TENSORGRAD_KERNELS")
 choices: dict[str, Any] = {"winograd": True}       # tensorgrad.backends.compiled.set_flags
-REGISTERED: list[tuple[Any, Any]] = []       # the kernels of an op, and ours among them
+REGISTERED: list[tuple[Any, Any]] = []       # pairs (kernels of an op, our kernel)
 
 
 def register(op: str) -> Callable[[Any], Any]:
-    """A decorator: the function, or class with `forward` and `backward`, goes before the kernel that the op has on the CPU."""
+    """Decorate a function, or class with `forward` and `backward`, that is tried before the op's present CPU kernel."""
     def decorate(kernel: Any) -> Any:
         if not WANTED:
             return kernel
@@ -43,7 +43,7 @@ def register(op: str) -> Callable[[Any], Any]:
 
 
 def put(op: str, kernel: Any) -> None:
-    """Register a function that itself passes on what it does not serve."""
+    """Register a function that handles unsupported arrays itself."""
     if not WANTED:
         return
     OpDispatch.register(op, CPU)(kernel)
@@ -51,7 +51,7 @@ def put(op: str, kernel: Any) -> None:
 
 
 def enabled() -> bool:
-    """Whether compiled kernels are in use."""
+    """Return True if compiled kernels are in use."""
     return any(kernel in kernels.registered[CPU] for kernels, kernel in REGISTERED[:1])
 
 
@@ -64,17 +64,17 @@ def enable(on: bool) -> None:
 
 
 def write_in_place(on: bool) -> None:
-    """Whether a kernel copies."""
+    """Make storages on the CPU copy by the compiled kernel, or by NumPy."""
     CPU.assign = staticmethod(assign if on else Storage.assign)
 
 
-LARGE = 1 << 14         # elements from which on NumPy copies slowly: line by line, whatever the cache holds
-HUGE = 1 << 17          # and from which on it does so even where lines are in one piece: with one thread
+LARGE = 1 << 14         # elements from which on NumPy copies slowly: line by line, without regard for the cache
+HUGE = 1 << 17          # elements from which on NumPy is slow with contiguous lines, too: it uses one thread
 NUMBERS = {4: np.dtype(np.float32), 8: np.dtype(np.float64)}      # moved, not computed with
 
 
 def quick_to_copy(x: Any) -> bool:
-    """Whether NumPy is as quick to copy an array into one whose lines are in one piece."""
+    """Return True if NumPy copies x to an array with contiguous rows as fast as the compiled kernel."""
     return x.size < LARGE or x.size < HUGE and x.strides[-1] == x.itemsize  # type: ignore[no-any-return]
 
 
@@ -98,7 +98,7 @@ def assign(array: Any, values: Any) -> None:
 
 
 def in_rows(x: Any) -> Any:
-    """A copy in rows."""
+    """Copy to a contiguous array."""
     if quick_to_copy(x):
         return x.copy(order="C")
     out = np.empty(x.shape, x.dtype)
@@ -107,17 +107,17 @@ def in_rows(x: Any) -> Any:
 
 
 def whole(x: Any) -> Any:
-    """The array, or a copy that lies in one piece."""
+    """Return the array, or a contiguous copy."""
     return x if x.flags.c_contiguous else in_rows(x)
 
 
 def done(refused: Any, out: Any) -> Any:
-    """What a kernel that was called wrote; NotImplemented if it refused its arrays."""
+    """Return `out`, or NotImplemented if the kernel that fills it refused its arrays."""
     return out if refused is None else refused
 
 
 def sure(refused: Any) -> None:
-    """Of a call whose arrays are known to fit."""
+    """Raise RuntimeError if a kernel refused arrays that are known to fit."""
     if refused is not None:
         raise RuntimeError("a compiled kernel refused arrays that it was made for")
 

@@ -23,7 +23,7 @@ def flat(n: Sizes) -> Sizes:
 
 @lru_cache(1024)
 def sizes(x: Sizes, w: Sizes, y: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int, winograd: Any) -> Any:
-    """What the kernels are told of the shapes of an input, a weight and a result; None for those that they do not serve."""
+    """Return the kernels' size arguments for shapes of input, weight and result; None for unsupported shapes."""
     stride = needed(stride, y[2:])
     if len(x) not in (3, 4) or not prod(x) * prod(w) * prod(y) or prod(stride) > WIDEST:
         return None

@@ -1,6 +1,7 @@
-"""Which way to compute a convolution on NumPy is the quickest: estimates, from what each way multiplies and copies.
+"""Estimates of the fastest way to compute a convolution on NumPy, from the numbers that each way multiplies and copies.
 
-By rows, windows are seen along all axes but the first; by columns, along all axes (convolution_numpy.py); by points, with fewer products (winograd_numpy.py).
+By rows, windows are copied along all axes but the first (rows_numpy.py); by columns, along all axes (columns_numpy.py); by points, with fewer
+products (winograd_numpy.py).
 """
 from __future__ import annotations
 
@@ -29,12 +30,12 @@ COSTS = {
 
 
 def as_it_lies(n: int, places: int, height: int) -> bool:
-    """Whether the gradient of n images is multiplied with columns as it lies, image by image, and the products, fewer than it, are added up."""
+    """Return True if the kernel's gradient is computed image by image from y in its own layout, and summed."""
     return (n == 1 or places >= WIDE) and height <= places
 
 
 def amounts(way: str, of: str, x: Any, w: Any, y: Any, stride: Any) -> tuple[int, ...]:
-    """What there is of each, for shapes of the input (N, C, *D), the kernel (O, C, *K) and the output (N, O, *L)."""
+    """Return the counts that COSTS is multiplied by, for input (N, C, *D), kernel (O, C, *K) and output (N, O, *L)."""
     (n, c, *size), (o, _, *kernel), length = x, w, y[2:]
     places = n * prod(length)
     if way == "points":
@@ -52,15 +53,15 @@ def amounts(way: str, of: str, x: Any, w: Any, y: Any, stride: Any) -> tuple[int
 
 @lru_cache(1 << 14)
 def nanoseconds(way: str, of: str, x: Any, w: Any, y: Any, stride: Any) -> float:
-    """What one way should take on one core."""
+    """Estimate the time that one way takes on one core."""
     return sum(a * b for a, b in zip(COSTS[of][way], amounts(way, of, x, w, y, stride), strict=True))
 
 
 def threads_for(way: str, of: str, x: Any, w: Any, y: Any, how: Any) -> int:
-    """How many threads should share the work that arrays take in one way."""
+    """Return how many threads should share the work of one way."""
     return available(nanoseconds(way, of, x.shape, w.shape, y.shape, how[0]))
 
 
 def ranked(of: str, ways: tuple[str, ...], x: Any, w: Any, y: Any, stride: Any) -> tuple[str, ...]:
-    """These ways, the one first that takes the least time for the output, or the gradient of the input or the weight."""
+    """Sort the ways by estimated time for `of`: the output, or the gradient of the input or the weight."""
     return tuple(sorted(ways, key=lambda way: nanoseconds(way, of, x, w, y, stride)))

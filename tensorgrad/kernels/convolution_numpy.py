@@ -1,4 +1,4 @@
-"""Convolution on NumPy, in whichever of three ways should be the quickest: by rows, by columns, or by points; depthwise ones in a way of theirs.
+"""Convolution on NumPy, in the fastest of three ways: rows, columns, or points. Depthwise ones differ.
 
 Threads share the images. All ways compute in memory that is used again and again, no more of it than the cache holds.
 """
@@ -30,12 +30,12 @@ def served(x: Any, w: Any) -> bool:
 
 
 def is_depthwise(w: Any, groups: int) -> bool:
-    """Whether each channel has a kernel of its own: then there is nothing to multiply as matrices."""
+    """Return True for a depthwise convolution, whose channels have separate kernels: it has no matrix product."""
     return groups > 1 and w.shape[1] == 1 and w.shape[0] == groups
 
 
 def by_groups(task: Any, groups: int, how: Any, *arrays: Any) -> None:
-    """`task(*arrays, how)` for each group: parts of the arrays along an axis (array, axis). One axis of places is the second of two, so that rows are long."""
+    """Call `task(*arrays, how)` for each group; arguments are (array, axis to split). 1-d convolutions get a first axis of length 1."""
     if len(how[0]) == 1:
         how = ((1, *how[0]), (0, *how[1]), (1, *how[2]))
         arrays = tuple((a if a is None or a.ndim == 1 else a[:, :, None], axis) for a, axis in arrays)
@@ -45,7 +45,7 @@ def by_groups(task: Any, groups: int, how: Any, *arrays: Any) -> None:
         task(*(None if a is None else a[(slice(None),) * axis + (spans(a.shape[axis], groups)[i],)] for a, axis in arrays), how)
 
 
-COMPUTE = {         # what fills the output, the gradient of the input or of the weight, in each way, and gives False if what is not finite asks for another
+COMPUTE = {         # functions that fill the output, or a gradient; they return False if values are not finite and another way must be used
     "output": {"rows": rows.correlate, "columns": columns.correlate, "points": winograd.correlate},
     "input": {"rows": rows.back, "columns": columns.back, "points": winograd.back},
     "weight": {"rows": rows.weight, "columns": columns.weight, "points": winograd.weight},
@@ -53,7 +53,7 @@ COMPUTE = {         # what fills the output, the gradient of the input or of the
 
 
 def ways(of: str, x: Any, w: Any, y: Any, how: Any) -> tuple[str, ...]:
-    """The ways to compute one of them from the others, the quickest first."""
+    """Return the ways to compute `of` from the other two arrays, the fastest first."""
     return ways_of_shapes(of, x.shape, w.shape, y.shape, how)
 
 
@@ -64,7 +64,7 @@ def ways_of_shapes(of: str, x: Any, w: Any, y: Any, how: Any) -> tuple[str, ...]
 
 
 def compute(of: str, found: tuple[str, ...], *arrays: Any) -> bool:
-    """Do it in the first of the ways that were found which succeeds; whether one does."""
+    """Compute `of` in the first way that succeeds; return True if one does."""
     return any(COMPUTE[of][way](*arrays) is not False for way in found)
 
 
@@ -83,7 +83,7 @@ def depthwise_backward(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
 
 
 def by_formula(y: Any, w: Any, b: Any, x: Any, how: Any, groups: int = 1) -> None:
-    """Fill x with the gradient of the input where a kernel is not finite, which no place may get to know that does not see it."""
+    """Fill x with the gradient of the input by the formula, since a kernel that is not finite must not reach other places."""
     stride, padding, dilation = how
     x[...] = ConvolutionInput.forward(CPU.xp, y, w, b, size=x.shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
 
@@ -93,7 +93,7 @@ def of_weight(y: Any, x: Any, out: Any, how: Any) -> None:
 
 
 def is_matrix(w: Any, stride: Any, padding: Any, groups: int, places: int) -> bool:
-    """Whether convolution is a product with a matrix, for as many places as it takes for one an image to be fast."""
+    """Return True if the convolution is a matrix product, with enough places for a product per image to be fast."""
     return groups == 1 and prod(w.shape[2:]) == 1 and set(stride) == {1} and not any(padding) and places >= WIDE
 
 
@@ -147,7 +147,7 @@ def convolution_weight(y: Any, x: Any, *, size: Any, stride: Any, padding: Any, 
 
 @OpDispatch.register("columns", "cpu")
 def windows(x: Any, *, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
-    """All windows in one copy."""
+    """Return a copy of all windows."""
     (n, c, *size), length = x.shape, output_length(x.shape[2:], kernel, stride, padding, dilation)
     x = np.ascontiguousarray(padded(np, x, padding)).reshape(1, n * c, *(d + 2 * p for d, p in zip(size, padding, strict=True)))
     out = np.empty((n, c, *kernel, *length), x.dtype)

@@ -1,4 +1,4 @@
-"""Depthwise convolution, where each channel has a kernel of its own, in one and two dimensions by compiled code: native/depthwise.inc."""
+"""Depthwise convolution, where each channel has a separate kernel, in one and two dimensions by compiled code: native/depthwise.inc."""
 from __future__ import annotations
 
 from math import prod

@@ -1,4 +1,4 @@
-"""Depthwise convolution: each channel has a kernel of its own, and sees shifted rows (rows_numpy.py) of its own."""
+"""Depthwise convolution: each channel has a separate kernel, which multiplies shifted rows (rows_numpy.py) of that channel."""
 from __future__ import annotations
 
 from functools import lru_cache, partial
@@ -24,12 +24,12 @@ class Planes:
         self.height, self.inner = length[0] + self.dilation * (self.rows - 1) // self.stride, prod(length[1:])
 
     def blocks(self, n: int, c: int) -> list[tuple[int, slice]]:
-        """Which image, and which of its channels, to take at a time."""
+        """Return blocks of work: pairs (image, its channels)."""
         step = max(PLANES // (self.height * self.inner * prod(self.others) * min(self.stride, self.rows)), 1)
         return [(i, slice(j, min(j + step, c))) for i in range(n) for j in range(0, c, step)]
 
     def views(self, channels: int, dtype: Any) -> Any:
-        """Shifted rows of each remainder by the stride; and what each row of the kernel sees of them: (C, places in the row, places)."""
+        """Return the shifted rows of each phase of the stride, and the part of them that each kernel row multiplies."""
         s, d, found, seen = self.stride, self.dilation, {}, []
         for phase in sorted({i * d % s for i in range(self.rows)}):
             found[phase] = shifted(f"shifted{phase}", "nkchl", self.size, phase - self.padding, s, self.rest, dtype,
@@ -41,7 +41,7 @@ class Planes:
         return [*found.values()], seen
 
     def seen(self, x: Any) -> list[Any]:
-        """What each row of the kernel sees of an x (C, *D)."""
+        """Fill the shifted rows from x (C, *D), and return the views that each row of the kernel multiplies."""
         shifted, seen = scratch.view(Planes.views, self, len(x), x.dtype)
         for some in shifted:
             some.fill(x[None])
@@ -88,7 +88,7 @@ def back(y: Any, w: Any, b: Any, x: Any, how: Any) -> bool:
 
 
 def threads_for(w: Any, y: Any, how: Any) -> int:
-    """How many threads should share products of y's size with each place of a depthwise kernel, and copies of what these see."""
+    """Return how many threads should share a depthwise convolution: its products, and copies for strides."""
     return available(y.size * (w[0].size / 6 + 2 * (max(how[0]) > 1)))
 
 

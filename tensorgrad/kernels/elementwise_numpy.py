@@ -55,7 +55,7 @@ def _kept(mask: Any, x: Any, dtype: Any) -> Any:
 
 
 def _fits(x: Any, shape: tuple[int, ...]) -> bool:
-    """Whether an operand is a number, or of the shape of the condition."""
+    """Return True if an operand is a number, or has the shape of the condition."""
     return isinstance(x, (int, float)) or not x.ndim or x.shape == shape and x.flags.c_contiguous
 
 
@@ -140,7 +140,7 @@ def logaddexp(a: Any, b: Any) -> Any:
 
 @register("sigmoid")
 def sigmoid(x: Any) -> Any:
-    """1 / (1 + e⁻ˣ), in one piece of memory."""
+    """Return 1 / (1 + e⁻ˣ), computed in one array."""
     if x.size < LARGE:
         return 1 / (np.exp(-x) + 1)
     y = np.negative(x)
@@ -155,7 +155,7 @@ EXACT = float(1 << 28)     # up to this quotient, the remainder of two float32 i
 
 
 def _quotient(a: Any, b: Any) -> Any:
-    """a / b in double precision, for large float32 arrays; None if it cannot tell the remainder, or NumPy is as fast."""
+    """Return a / b in float64 for large float32 arrays; None if it is too large, or NumPy is as fast."""
     if max(np.size(a), np.size(b)) < 256 or any(getattr(t, "dtype", np.float32) != np.float32 for t in (a, b)) or np.isinf(b).any():
         return None
     q = np.divide(a, b, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Fourier transforms with their results as MKL leaves them: the axes that were transformed lie innermost in memory, the last of them first."""
+"""Fourier transforms with results laid out as by MKL: transformed axes innermost, the last of them first."""
 from __future__ import annotations
 
 from typing import Any
@@ -20,7 +20,7 @@ def from_longest(x: Any, axes: Any) -> list[int]:
 
 
 def inside(y: Any, x: Any, inner: list[int]) -> Any:
-    """The transform y of x, with these axes innermost and the others in the order of those of x."""
+    """Return the transform y of x with these axes innermost, and the others in x's memory order."""
     return in_axes(y, from_longest(x, [axis for axis in range(x.ndim) if axis not in inner]) + inner)
 
 

@@ -1,4 +1,4 @@
-"""Rows and elements at given places by compiled code: native/scatter.inc. Whatever index is out of range, NumPy's kernels tell."""
+"""Rows and elements at given places by compiled code: native/scatter.inc. NumPy's kernels raise the errors of indices out of range."""
 from __future__ import annotations
 
 from math import prod
@@ -21,7 +21,7 @@ def moved(kernel: Any, x: Any, index: Any, out: Any, *sizes: int) -> Any:
 
 
 def plain(x: Any) -> Any:
-    """The array as one of floating-point numbers of the same width: they are moved, not computed with."""
+    """View the array as floating-point numbers of the same width: they are moved, not computed with."""
     if x.dtype.char in "fd":
         return x
     return x.view(np.float64 if x.itemsize == 8 else np.float32) if x.itemsize in (4, 8) and x.dtype.kind in "iuc" and x.flags.c_contiguous else None

@@ -11,7 +11,7 @@ SMALL = 1 << 15         # multiplications: below, BLAS is done before a call of 
 
 
 def steps(x: Any) -> tuple[int, ...]:
-    """How far it is, in elements, from matrix to matrix along both axes of the stack, row to row, and column to column."""
+    """Return the strides, in elements, along both axes of the stack, to the next row, and to the next column."""
     size = x.itemsize
     return (*(0,) * (4 - x.ndim), *(step // size if n > 1 else 0 for n, step in zip(x.shape, x.strides, strict=True)))
 

@@ -14,15 +14,15 @@ from ..core.dispatch import OpDispatch
 from .products_numpy import has_small_kernel
 
 EXACT = float(1 << 53)      # integers below this are exact in double precision
-ONE_BY_ONE = range(2, 4)    # rows that are multiplied one by one, but for the products that BLAS has quick kernels for
-FEW = range(4, 57)          # rows for which BLAS takes a transposed matrix more slowly than as it lies
-LARGE = 1 << 13             # elements of a matrix from which on it shows
-SHARED = 1 << 20            # products of numbers from which on OpenBLAS shares them among its threads
+ONE_BY_ONE = range(2, 4)    # rows that are multiplied one by one, except in products for which BLAS has fast kernels
+FEW = range(4, 57)          # rows for which BLAS is slower with a transposed matrix
+LARGE = 1 << 13             # elements of a matrix from which on this matters
+SHARED = 1 << 20            # multiplications from which on OpenBLAS uses several threads
 
 
 @OpDispatch.register("matmul", "cpu")
 def matmul(a: Any, b: Any) -> Any:
-    """A stack times a matrix is one product; half precision and integers, which BLAS does not know, borrow a dtype that it does."""
+    """Multiply a stack with a matrix as one product; half precision and integers by way of BLAS's dtypes."""
     kind = a.dtype.kind
     if a.ndim <= 2 and a.dtype.char in "fdFD":
         return np.matmul(a, b) if b.size < LARGE else product(a, b)
@@ -44,12 +44,12 @@ def product(a: Any, b: Any) -> Any:
 
 
 def is_of_few(a: Any, b: Any) -> bool:
-    """Whether a has a few rows and b is a large matrix."""
+    """Return True if a has a few rows and b is a large matrix."""
     return bool(a.ndim == b.ndim == 2 and 1 < a.shape[0] < FEW.stop and b.size >= LARGE)
 
 
 def by_blas(a: Any, b: Any) -> Any:
-    """a @ b as it lies, whose threads keep off this one's processor if it is large."""
+    """Return np.matmul(a, b); for large products, BLAS's threads keep off this thread's processor."""
     if a.size * b.shape[-1] > SHARED:
         affinity.blas.keep_off()
     return np.matmul(a, b)
@@ -102,7 +102,7 @@ def expand_dims(x: Any, axis: Any) -> Any:
 
 @OpDispatch.register("broadcast_to", "cpu")
 def broadcast_to(x: Any, shape: Any) -> Any:
-    """NumPy's takes microseconds, an array over the same memory with steps of zero takes a fraction of one."""
+    """Broadcast by a view with zero strides, in a fraction of the microseconds that NumPy's function takes."""
     if not isinstance(x, (np.ndarray, np.generic)) or not x.flags.c_contiguous or x.dtype.kind == "V" or not x.size:
         return np.broadcast_to(x, shape)
     lead = len(shape) - x.ndim

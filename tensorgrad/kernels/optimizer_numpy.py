@@ -14,9 +14,9 @@ BLOCK = 3 << 15      # elements at a time, up to twice as many for two threads, 
 
 
 def in_blocks(step: Callable[..., None], *arrays: Any, nanoseconds: float) -> Any:
-    """`step(*blocks of the arrays, two blocks of memory to compute in)`; None in place of an array stays.
+    """Call `step(*blocks, two scratch blocks)` for blocks of the arrays; None in place of an array is passed on.
 
-    NotImplemented if the arrays are not alike and in one piece.
+    Returns NotImplemented unless the arrays have one shape and dtype and are contiguous.
     """
     first = arrays[0]
     dtype, shape, size = first.dtype, first.shape, first.size

@@ -1,4 +1,4 @@
-"""Where results go: an op in place gives up the memory of its input, and kernels that read each element before they write it may use that."""
+"""Reuse of memory: an in-place op gives up its input's memory to kernels that read before they write."""
 from __future__ import annotations
 
 from typing import Any
@@ -9,7 +9,7 @@ from ..core.mode import mode
 
 
 def place(x: Any) -> Any:
-    """Where the result of a kernel that reads x once may go: over x itself, if its values are given up."""
+    """Return the memory for a result of a kernel that reads x once: that of x itself if its values are given up."""
     if mode.landing is x:
         mode.landing = None
         return x

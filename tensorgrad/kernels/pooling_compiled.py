@@ -19,7 +19,7 @@ def served(shape: Any, kernel: Any, widths: Any) -> bool:
 
 
 def wide(size: Any, kernel: Any, widths: Any) -> bool:
-    """Tell whether a window is wider than a plane with its border on both sides."""
+    """Return True if a window is wider than a plane with its border on both sides."""
     return any(k > n + 2 * before for n, k, (before, _) in zip(size, kernel, widths, strict=True))
 
 

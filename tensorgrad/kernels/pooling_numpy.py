@@ -56,7 +56,7 @@ class MaxPool:
 
 
 def pulled(g: Any, x: Any, kernel: Any, stride: Any, widths: Any, dilation: Any) -> Any:
-    """The gradient of some planes. Their maxima are found anew: what forward returned may have been written to since."""
+    """Compute the gradient of some planes, finding maxima again, since `out` may have been modified."""
     whole = bordered(np, x, widths, -np.inf)
     out = maxima(whole, kernel, stride, dilation)
     inside = bordered(np, x, widths, np.nan) if np.isneginf(out).any() else whole       # the border, -∞ as well, is no place for a gradient
@@ -75,7 +75,7 @@ def pulled(g: Any, x: Any, kernel: Any, stride: Any, widths: Any, dilation: Any)
         else:
             gx[(..., *where)] += np.multiply(g, hit, out=share)
     left = np.isnan(out)
-    if left.any():           # of several, the last one, as PyTorch finds it
+    if left.any():           # the last of several NaN, like PyTorch
         for _, where in reversed(list(positions(kernel, length, stride, dilation))):
             hit = left & np.isnan(whole[(..., *where)])
             left ^= hit
@@ -98,7 +98,7 @@ def in_windows(rows: int, columns: int, width: int, dtype: Any) -> Any:
 
 
 def tiled(x: Any, size: Any, kernel: Any, stride: Any, widths: Any) -> bool:
-    """Whether x, or what becomes of it, has few columns, and windows that lie one beside the other, none above the other's border."""
+    """Return True if x is large with few columns, and its windows tile it: no overlap, no border."""
     return x.dtype.kind == "f" and x.dtype.itemsize > 2 and x.flags.c_contiguous and x.size >= LARGE and len(kernel) == 2 and tuple(kernel) == tuple(stride) \
         and size[1] <= (WIDE if small_kernels() else WIDE // 2) and size[0] % kernel[0] == 0 and size[1] >= kernel[1] and not any(map(any, widths))
 

@@ -14,24 +14,24 @@ import numpy as np
 
 from .._blas import open_blas
 
-CORES = {"SkylakeX", "Cooperlake", "SapphireRapids"}       # OpenBLAS's names of those for which it has such kernels
+CORES = {"SkylakeX", "Cooperlake", "SapphireRapids"}       # OpenBLAS's names of processors for which it has such kernels
 SMALL = 10 ** 6      # products of numbers in a small product
-FEW = 4              # rows of a matrix that is multiplied as it lies
-RESULTS = 1200       # of one of rows with rows
-LONG = 800           # places that it sums up
+FEW = 4              # rows up to which a matrix is multiplied without a transposed copy
+RESULTS = 1200       # results of a small product of rows with rows
+LONG = 800           # terms of each sum in a small product
 SHORT = 64           # places, or columns, below which pieces would be too many
-MANY = 16            # small products that a product is parted into at most, if it has more results
+MANY = 16            # the most small products to split a product into, if it has more results
 
 
 @cache
 def small_kernels() -> bool:
-    """Whether BLAS has kernels for small products."""
+    """Return True if BLAS has kernels for small products."""
     blas = open_blas()
     return blas is not None and blas.core in CORES
 
 
 def has_small_kernel(m: int, n: int, k: int, of_rows: bool) -> bool:
-    """Whether BLAS has a kernel for (m, k) times (k, n), if that is small; `of_rows`: the other matrix lies as (n, k)."""
+    """Return True if BLAS has a small kernel for (m, k) times (k, n); `of_rows`: the second is stored as (n, k)."""
     return m * n * k <= SMALL and not (of_rows and m * n > RESULTS) and small_kernels()
 
 
@@ -39,13 +39,16 @@ def has_small_kernel(m: int, n: int, k: int, of_rows: bool) -> bool:
 
 
 def is_small(size: int) -> bool:
-    """Whether a matrix of so many numbers is multiplied in pieces: with columns it should lie as its transpose, unless its rows are few, with rows as it is."""
+    """Return True if a matrix of `size` numbers is multiplied in pieces.
+
+    For products with columns it should then be column-major, unless it has few rows; with rows, row-major.
+    """
     return size * SHORT <= SMALL and small_kernels()
 
 
 @lru_cache(1 << 10)
 def parts(size: int, n: int) -> int:
-    """Into how many equal parts to take n columns, or rows, that are multiplied with a matrix of so many numbers."""
+    """Return into how many equal parts to split n columns, or rows, to be multiplied with a matrix of `size` numbers."""
     if size * n <= SMALL:
         return 1
     return next((q for q in range(-(-size * n // SMALL), n // SHORT + 1) if n % q == 0), 1)

@@ -1,4 +1,4 @@
-"""LSTM and GRU layers with the loop over time in compiled code: native/recurrent.inc. What is kept for the way back is what NumPy's kernels keep."""
+"""LSTM and GRU layers with the loop over time in compiled code: native/recurrent.inc. The backward pass needs the arrays that NumPy's kernels save."""
 from __future__ import annotations
 
 from typing import Any

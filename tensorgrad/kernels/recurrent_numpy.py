@@ -2,7 +2,7 @@
 
 All products with the input weights are one matrix product, forward and backward; only the product with the hidden state is left in the loop.
 
-Without a tape, LSTM and GRU compute in memory of their own, in which the batch lies innermost: each gate is in one piece, and BLAS takes the state as it lies.
+Without a tape, LSTM and GRU compute in scratch memory with the batch innermost: each gate is contiguous, and BLAS needs no copy of the state.
 """
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..sharing import available, share
 from .matrix_numpy import of_few, product
 
 BLOCK = 128             # rows of gates that stay in a cache
-SLOPE = 1.2             # nanoseconds that it takes to find the slope of a gate
+SLOPE = 1.2             # nanoseconds for the slope of a gate
 MANY = 16               # steps that are worth a copy of the weights
 
 
 def _sigmoid(x: Any) -> Any:
-    """σ(x) = (1 + tanh(x / 2)) / 2, in the memory of x: one pass, and no overflow."""
+    """Overwrite x with σ(x) = (1 + tanh(x / 2)) / 2, without overflow."""
     x *= 0.5
     np.tanh(x, out=x)
     x *= 0.5
@@ -40,7 +40,7 @@ def _inputs(x: Any, w_ih: Any, *biases: Any) -> Any:
 
 
 def _pulling(w: Any, steps: int) -> Any:
-    """w, as the products d w of so many steps are to be given it: in many, few rows are multiplied as columns of wᵀ, its rows in one piece."""
+    """Return w in the memory order that is best for products d · w: column-major if there are many steps."""
     return np.ascontiguousarray(w.T).T if steps >= MANY else w
 
 
@@ -63,7 +63,7 @@ def _weights(dz: Any, dh_z: Any, x: Any, before: Any, needs: Any, shapes: Any) -
 
 
 def _untaped(sizes: Any) -> bool:
-    """Whether nobody will go the way back, nor do sequences end at different steps."""
+    """Return True if there is no backward pass, and all sequences have equal length."""
     return mode.record is None and sizes is None
 
 
@@ -164,9 +164,9 @@ class rnn:
 
 
 def _slopes(z: Any, cells: Any, tanhs: Any) -> tuple[Any, Any]:
-    """What one more in a cell adds to the loss by each sum of its gates i, f and g, and one more in its output by that of o; and what that adds to the cell.
+    """Return the factors from dL/dc to the gradients of i, f and g before activation, from dL/dh to that of o, and from dL/dh to dL/dc.
 
-    That is found for all steps at once, only products with what comes from later steps are left in the loop: less than a third of the calls.
+    They are computed for all steps at once; the loop only multiplies them by the gradients from later steps: less than a third of the calls.
     """
     width = cells.shape[1]
     out, into_cell = np.empty_like(z), np.empty_like(cells)

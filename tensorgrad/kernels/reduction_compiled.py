@@ -20,7 +20,7 @@ def before(op: str) -> Any:
 
 
 def reduced(x: Any, axis: Any, keepdims: bool, kind: int, divisor: float = 1.0, centre: Any = None) -> Any:
-    """The result for large arrays in one piece whose reduced axes are neighbours, or the first and the last; None for others."""
+    """Return the result for large contiguous arrays, reduced along adjacent axes or the first and last; else None."""
     if not x.flags.c_contiguous or x.dtype.char not in "fd":
         return None
     ndim, n = x.ndim, x.size
@@ -111,7 +111,7 @@ def of_all(op: str, kind: int) -> None:
 
 
 def places(x: Any, axis: int, keepdims: bool, kind: int, values: bool) -> Any:
-    """The extremes along the last axis, if they are wanted, and where they stand; None for arrays that do not suit."""
+    """Return the extremes along the last axis, if wanted, and their positions; None for unsupported arrays."""
     if axis % x.ndim != x.ndim - 1 or not x.flags.c_contiguous or x.dtype.char not in "fd":
         return None
     shape = (*x.shape[:-1], 1) if keepdims else x.shape[:-1]

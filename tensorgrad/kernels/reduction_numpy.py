@@ -22,7 +22,7 @@ add = np.add.reduce
 
 
 class NumpyFirst:
-    """`xp` whose reductions are NumPy's own, for arrays that the kernels here leave to the definitions."""
+    """An `xp` with NumPy's own reductions, for arrays that these kernels leave to the definitions."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name, None) or getattr(NumpyStorage.xp, name)
@@ -39,7 +39,7 @@ ONES = {np.dtype(d): np.ones(ROW, d) for d in ("float32", "float64")}
 
 
 def ones(n: int, like: Any) -> Any:
-    """So many, of an array's dtype, float32 or float64, for all to read."""
+    """Return n ones of an array's dtype, float32 or float64; shared, read-only."""
     return ONES[like.dtype][:n] if n <= ROW else np.ones(n, like.dtype)
 
 

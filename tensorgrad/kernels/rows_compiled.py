@@ -11,7 +11,7 @@ from .compiled import native, register, sure, whole
 
 
 def sizes(x: Any, axis: int) -> tuple[int, int, int]:
-    """How many there are before an axis, along it, and after it."""
+    """Return the number of elements before an axis, along it, and after it."""
     axis %= x.ndim
     return prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1:])
 

@@ -1,9 +1,9 @@
-"""Convolution by rows of the padded input, shifted sideways and laid one above the other, so that the windows of a row of the result are a matrix.
+"""Convolution by shifted rows of the padded input, stacked so that the windows of a row of the result form a matrix.
 
-With a kernel of K₁ × K₂, memory holds (row, place in K₂, channel, image, column). The K₁ rows that a row of the result sees lie behind one another there:
+With a kernel of K₁ × K₂, memory holds (row, place in K₂, channel, image, column). The K₁ rows that a row of the result depends on are adjacent there:
 without a copy they are a matrix (K₁ · K₂ · channels, images · columns), with each number copied K₂ times and not K₁ · K₂ (M. Cho & D. Brand, MEC, 2017).
-It holds as many images, or rows, as the cache does, in memory that is used again and again; threads share the images. The gradient of x is a convolution
-of y for each remainder of the places in x by the strides.
+Blocks of images, or rows, fit the cache, in memory that is reused; threads share the images. The gradient of x is a convolution of y for each phase
+of x (the remainder of a place by the strides).
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .windows_numpy import WIDE, along, around, images_inside, inside, laid, par
 
 
 class Shifted(NamedTuple):
-    """Scratch memory for rows of an input, and how they get there: what to clear, what to copy to from where in the input, and what within the memory."""
+    """Scratch memory for rows of an input, and the plan to fill it: parts to clear, copies from x, internal moves."""
 
     memory: Any
     clears: list[Any]
@@ -40,9 +40,9 @@ class Shifted(NamedTuple):
 
 
 def shifted(name: str, order: str, size: Any, first: int, step: int, how: Any, dtype: Any, **sizes: Any) -> Shifted:
-    """Memory for out[n, c, r, *k, *l] = x[n, c, first + r · step, *(l · stride + k · dilation − padding)], 0 outside of x, whose axes of places are `size`.
+    """Plan out[n, c, r, *k, *l] = x[n, c, first + r · step, *(l · stride + k · dilation − padding)], 0 outside of x (N, C, *size).
 
-    `how` is for all axes but the first. Where images lie innermost, x is turned once, its columns apart by the stride, so that all shifts are long runs.
+    `how` is for all axes but the first. With images innermost, x is transposed once, its columns grouped by phase of the stride: copies are long runs.
     """
     memory, out = laid(name, order, dtype, **sizes)
     if order[-1] != "n":
@@ -80,7 +80,7 @@ def filling(out: Any, size: Any, first: int, step: int, how: Any) -> tuple[list[
 
 
 def as_matrix(w: Any) -> Any:
-    """A kernel (O, C, *K) as a matrix (O, K · C): a small one is turned, another copied along the channels that lie closer to each other."""
+    """Return a kernel (O, C, *K) as a matrix (O, K · C), column-major if it is small or its output channels are closer in memory."""
     o, places = len(w), range(2, w.ndim)
     if o > FEW if is_small(w.size) else abs(w.strides[0]) < abs(w.strides[1]):
         return np.ascontiguousarray(w.transpose(*places, 1, 0)).reshape(-1, o).T
@@ -88,7 +88,7 @@ def as_matrix(w: Any) -> Any:
 
 
 class Rows:
-    """Sizes of a convolution by rows: of an input with its axes of places, of the part of the kernel that is of use, and of the output."""
+    """Sizes of a convolution by rows: of the input, of the part of the kernel that sees more than padding, and of the output."""
 
     def __init__(self, size: Any, shape: Any, length: Any, how: Any) -> None:
         self.outputs, self.channels, *kernel = shape
@@ -103,7 +103,7 @@ class Rows:
         return w[(slice(None), slice(None), *self.part)]
 
     def order(self, count: int, apart: str) -> str:
-        """How axes lie, with those first that are `apart`."""
+        """Return the memory order of the axes, with those in `apart` outermost."""
         return apart.replace("n", "ln" if images_inside(count, self.length) else "nl")
 
     def sizes(self, count: int, rows: int) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class Rows:
 
 
 class OutputRows(Rows):
-    """For the output: all rows that a row of it sees are one matrix."""
+    """The output by rows: all input rows that a row of the output depends on form one matrix."""
 
     def blocks(self, n: int, split: int) -> list[tuple[slice, slice]]:
         """Which images, and which rows of the output, to take at a time."""
@@ -123,7 +123,7 @@ class OutputRows(Rows):
         return parts(n, self.length[0], self.stride * line, max(self.dilation * (self.kernel - 1) + 1 - self.stride, 0) * line, split)
 
     def one_by_one(self, count: int, m: int) -> bool:
-        """Whether BLAS multiplies m rows of the output one by one, from shifted rows as they lie."""
+        """Return True if BLAS multiplies m rows of the output one by one, from shifted rows without a copy."""
         return self.dilation == 1 and (count * self.inner >= WIDE or m == 1)
 
     def views(self, count: int, start: int, m: int, one_by_one: bool, dtype: Any) -> Any:
@@ -181,7 +181,7 @@ def correlation(x: Any, w: Any, b: Any, y: Any, how: Any, split: int) -> list[An
 
 
 class WeightRows(Rows):
-    """For the kernel's gradient: rows of one remainder by the stride lie together, and the channels apart; then what a row of the kernel sees is a matrix."""
+    """The kernel's gradient by rows: with input rows grouped by phase, each row of the kernel multiplies a matrix."""
 
     def __init__(self, *sizes: Any) -> None:
         super().__init__(*sizes)

@@ -26,7 +26,7 @@ xp.clamp = np.clip
 
 
 def in_blocks(formula: Callable[..., Any], *arrays: Any) -> Any:
-    """`formula(xp, *arrays)` for an elementwise formula that keeps the dtype, and arrays of one dtype.
+    """Apply `formula(xp, *arrays)`, elementwise and dtype-preserving, to arrays of one dtype, block by block.
 
     >>> in_blocks(special.erf, np.array([-1.0, 0.0, 1.0]))
     array([-0.84270079,  0.        ,  0.84270079])
@@ -53,7 +53,7 @@ def _sweep(step: Callable[..., None], *arrays: Any) -> Any:
 
 
 def _large(x: Any) -> bool:
-    """Whether x is for the steps in reused memory: float32 and large enough."""
+    """Return True if x is large and float32, so that the steps in reused memory apply."""
     return x.dtype == np.float32 and x.size > LARGE
 
 
@@ -63,7 +63,7 @@ def _scratch(like: Any) -> Any:
 
 
 def _erf(x: Any, y: Any, t: Any, r: Any, scale: float) -> None:
-    """y = erf(scale x) for float32, with scratch t and r. The formula and its numbers are those of `special.erf`."""
+    """Compute y = erf(scale x) for float32, with scratch t and r, by the formula of `special.erf`."""
     unit = 1 / scale**2
     np.clip(x, -4.25 / scale, 4.25 / scale, out=y)
     np.multiply(y, y, out=t)

@@ -1,4 +1,4 @@
-"""What the compiled kernels of convolution and of pooling are told of their windows."""
+"""Window arguments of the compiled kernels of convolution and pooling."""
 from __future__ import annotations
 
 from typing import Any
@@ -7,7 +7,7 @@ Sizes = tuple[int, ...]
 
 
 def needed(stride: Sizes, length: Sizes) -> Sizes:
-    """The stride, or 1 along an axis of one result: there the next is not needed, and a stride takes memory."""
+    """Return the stride, or 1 along an axis with one result: the stride is not used there, but would cost memory."""
     return tuple(s if n > 1 else 1 for s, n in zip(stride, length, strict=True))
 
 

@@ -1,13 +1,13 @@
-"""Convolution with fewer products, on NumPy: results that lie side by side are found together, from points that they share (Winograd).
+"""Convolution with fewer products, on NumPy: adjacent results are computed together from shared products, called points (Winograd).
 
 Along an axis, y₀ = d₀w₀ + d₁w₁ and y₁ = d₁w₀ + d₂w₁ are m₀ + m₁ and m₁ + m₂, with three products and not four:
 m₀ = (d₀ − d₁) w₀, m₁ = d₁ (w₀ + w₁), m₂ = (d₂ − d₁) w₁. Along two axes, kernels of 3 × 3 take 16 products for a tile of 2 × 2 results, not 36; each is one of
-matrices (tiles, C) × (C, O). Strides part the input into several, each of which sees its part of the kernel as if there were none.
+matrices (tiles, C) × (C, O). With strides, each phase of the input (places of one remainder by the strides) is convolved with its part of the kernel.
 (S. Winograd, Arithmetic complexity of computations, 1980; A. Lavin & S. Gray, Fast algorithms for convolutional neural networks, 2015.)
 
-Inputs, kernels and results turn into points, and back, by a product with a small matrix, too: few calls of NumPy take long each, so that threads
-seldom wait for one another. A number counts in no result whose window does not hold it, so that rounding is as local as without points. Only infinity and NaN
-are not, as 0 times either is NaN: where a result is not finite, callers are told, to find all of them in another way.
+Transforms to and from points are products with small matrices, too: NumPy has few, long calls, so that threads seldom wait for one another. A number
+has coefficient 0 in results whose windows do not hold it, so that rounding stays local. Infinity and NaN spread, as 0 times either is NaN: if a result
+is not finite, the functions return False, and callers compute all of them in another way.
 """
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from .products_numpy import is_small, with_rows
 from .windows_numpy import along, inside
 
 BLOCK = 1 << 19      # points of the input at a time
-PIECE = 1 << 11      # numbers of a point that are computed at a time: BLAS has a quicker way for what is small
-FEW = 1 << 8         # columns that are computed at a time, if they are rows of another array
-PITCH = 16           # elements that part rows which would lie a power of two apart
-PASSING = "passing"  # memory for what is needed no more once it is transformed: the places of tiles, and products
-PAGE = 1 << 12       # bytes from one place to the next that a cache keeps as one
+PIECE = 1 << 11      # numbers of a point per product: BLAS has faster kernels for small products
+FEW = 1 << 8         # columns per product, if they are rows of another array
+PITCH = 16           # padding between rows that would be a power of two apart
+PASSING = "passing"  # scratch memory for intermediates, the places of tiles and the products
+PAGE = 1 << 12       # addresses this many bytes apart share a cache set
 GATHERED = 1 << 17   # elements of some images that are turned at a time: their channels become innermost
 SCATTERED = 1 << 15  # elements of some rows of an image that are turned back at a time
 KEPT = 1 << 21       # points of a kernel whose memory is used again
@@ -63,9 +63,9 @@ def along_both(part: str, taps: Any, dtype: Any) -> Any:
 
 @lru_cache(1 << 8)
 def of_kernel(kernel: Any, stride: Any, backward: bool, dtype: Any) -> Any:
-    """The matrix (points · phases, K₁ · K₂) that turns a kernel into points: in each phase of its places with one remainder by the strides.
+    """Return the matrix (points · phases, K₁ · K₂) that transforms a kernel to points, separately for each phase of the stride.
 
-    Backward the last of these places comes first.
+    For the backward pass the kernel is reversed within each phase.
     """
     lines = []
     for k, s in zip(kernel, stride, strict=True):
@@ -99,7 +99,7 @@ def times_columns(matrix: Any, rows: Any, out: Any) -> None:
 
 
 class Planes(NamedTuple):
-    """Rows and columns of images, 0 outside of them, with channels innermost: scratch memory (n, rows, columns, C), what to copy of an image, and where to."""
+    """Scratch memory (n, rows, columns, C) for zero-padded images with channels innermost; `of` is the part to copy, `to` the target."""
 
     memory: Any
     of: Any
@@ -117,7 +117,7 @@ class Planes(NamedTuple):
 
 
 def planes(name: str, shape: Any, first: Any, sizes: Any, dtype: Any) -> Planes:
-    """So many rows and columns of images (N, C, H, W) from the first ones on."""
+    """Plan `sizes` rows and columns of images (N, C, H, W), starting at `first`."""
     n, c, *size = shape
     (rows, high), (columns, wide) = (inside(i, 1, length, d) for i, length, d in zip(first, sizes, size, strict=True))
     memory = scratch.take(name, (n, *sizes, c), dtype)
@@ -126,7 +126,7 @@ def planes(name: str, shape: Any, first: Any, sizes: Any, dtype: Any) -> Planes:
 
 
 def unaligned(x: Any) -> Any:
-    """A copy of x whose channels do not begin at places that caches keep as one."""
+    """Copy x so that its channels do not start at addresses that share a cache set."""
     n, c, *size = x.shape
     out = scratch.take("unaligned", (n, c, prod(size) + PITCH), x.dtype)[..., :prod(size)].reshape(x.shape)
     np.copyto(out, x)
@@ -134,7 +134,10 @@ def unaligned(x: Any) -> Any:
 
 
 class Tiles(NamedTuple):
-    """Tiles of planes as points: what is seen of the planes, where places of tiles lie one by one, these and the points in pieces, and the points."""
+    """Tiles of planes as points.
+
+    `seen` is a view of the planes and `places` its copy; `pieces` and `out` hold `places` and the points in blocks.
+    """
 
     seen: Any
     places: Any
@@ -188,7 +191,7 @@ def results_of(shape: Any, tiles: Any, stride: Any, dtype: Any) -> Results:
 
 
 class Scheme:
-    """How a convolution (K₁, K₂) with strides is computed: `taps` that a window of each phase holds, `points` of a tile, along both axes."""
+    """Sizes of a convolution (K₁, K₂) with strides: `taps` of a phase's window, and `points` of a tile, per axis."""
 
     def __init__(self, kernel: Any, how: Any) -> None:
         self.kernel, (self.stride, self.padding, _) = kernel, how
@@ -199,7 +202,7 @@ class Scheme:
         ends = [[divmod(i + p, s) for i in range(s)] for p, s in zip(self.padding, self.stride, strict=True)]
         self.first = tuple(axis[0][0] - r + 1 for axis, r in zip(ends, self.taps, strict=True))
         self.more = tuple(axis[-1][0] - axis[0][0] for axis in ends)
-        self.back: dict[Any, list[Any]] = {}            # by how much further they see: the phases of the input, and which part of the kernel
+        self.back: dict[Any, list[Any]] = {}            # by shift of the part of y that they depend on: (i, j) of the input's phase, and the kernel's phase
         for (i, (above, row)), (j, (left, column)) in product(*map(enumerate, ends)):
             self.back.setdefault((above - ends[0][0][0], left - ends[1][0][0]), []).append((i, j, row * self.stride[1] + column))
 
@@ -216,7 +219,7 @@ class Scheme:
         return out.reshape(self.count, self.phases, o, c)
 
     def images(self, name: str, x: Any, first: Any, sizes: Any) -> Any:
-        """So many rows and columns of x from the first ones on, as planes."""
+        """Return `sizes` rows and columns of x, starting at `first`, as planes."""
         found = scratch.view(planes, name, x.shape, first, sizes, x.dtype)
         found.fill(x)
         return found.memory
@@ -237,7 +240,7 @@ class Scheme:
         return self.seen(self.images("planes", x, first, sizes), (0, 0), tiles, self.stride)
 
     def sizes(self, tiles: Any, more: Any = (0, 0)) -> tuple[int, ...]:
-        """How many rows and columns of a phase so many tiles see."""
+        """Return how many rows and columns of a phase the tiles depend on."""
         return tuple([2 * n + r - 1 + i for n, r, i in zip(tiles, self.taps, more, strict=True)])
 
     def products(self, shape: Any, dtype: Any) -> Any:
@@ -257,7 +260,7 @@ class Scheme:
         return tiles_of_planes("spread", scratch.take("gradient", shape, dtype), (2, 2), tiles, (1, 1), self.count)
 
     def spread(self, g: Any, rows: slice, wide: int) -> Any:
-        """Points of the gradient of results (points, images · tiles, O): what each product gets of it."""
+        """Return the points of the results' gradient, (points, images · tiles, O): the gradient of each product."""
         tiles = (rows.stop - rows.start, wide)
         d = self.images("gradient", g, (2 * rows.start, 0), (2 * tiles[0], 2 * wide))
         return scratch.view(Scheme.spread_tiles, self, d.shape, tiles, d.dtype).turn(along_both("A", self.taps, d.dtype).T)
@@ -278,7 +281,7 @@ def scheme_of(kernel: Any, how: Any) -> Scheme:
 
 @lru_cache(1 << 10)
 def fits(kernel: Any, how: Any) -> bool:
-    """Whether there is a way for such kernels: along two axes, without dilation, windows of two or three numbers in each phase."""
+    """Return True for kernels of two axes, without dilation, with windows of two or three numbers in each phase."""
     stride, _, dilation = how
     return len(kernel) == 2 and set(dilation) == {1} and all(-(-k // s) in TRANSFORMS for k, s in zip(kernel, stride, strict=True))
 
@@ -291,11 +294,11 @@ def tiles_of(length: Any) -> tuple[int, ...]:
 
 
 def run(job: Any, blocks: Any, threads: int) -> bool:
-    """Do `job(images, rows of tiles)`, which says whether what it found is finite, for all blocks; whether all is."""
+    """Run `job(images, rows of tiles)` for all blocks; return True if all results are finite."""
     finite = []
 
     def quietly(*block: slice) -> None:
-        with np.errstate(all="ignore"):         # what is not finite is found again in another way, which may say so
+        with np.errstate(all="ignore"):         # results that are not finite are computed again in another way, which may warn
             finite.append(job(*block))
     finish([partial(quietly, *block) for block in blocks], threads)
     return all(finite)

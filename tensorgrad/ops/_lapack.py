@@ -1,4 +1,4 @@
-"""What LAPACK has and array modules do not pass on: LU, triangular systems, LDLᴴ, and factorizations that may fail without an exception.
+"""Functions of LAPACK that array modules lack: LU, triangular systems, LDLᴴ, and factorizations that fail without an exception.
 
 Functions of arrays `f(xp, …)`, on stacks of matrices in the last two axes. `info` is LAPACK's: 0, or one plus the place where a factorization broke
 down. Loops run over columns, never over elements, and big matrices are cut into blocks so that matrix products do the work.
@@ -12,7 +12,7 @@ BLOCK = 128     # the order up to which a triangular system goes to the general 
 
 
 def stacked(x):
-    """A stack of matrices along one axis, and its shape."""
+    """Return a stack of matrices with one leading axis, and the leading shape that it had."""
     *lead, m, n = x.shape
     return x.reshape(prod(lead), m, n), tuple(lead)
 
@@ -26,12 +26,12 @@ def common_lead(a, b):
 
 
 def no_info(xp, x):
-    """Zeros, one for each matrix of a stack."""
+    """Return an info of zeros, one per matrix of a stack."""
     return xp.zeros(x.shape[:-2], dtype="int32")
 
 
 def first_zero(xp, diagonal):
-    """One plus the place of the first zero on each diagonal, 0 where there is none."""
+    """Return the number, from 1, of the first zero on each diagonal; 0 where there is none."""
     if not diagonal.shape[-1]:
         return xp.zeros(diagonal.shape[:-1], dtype="int32")
     zero = diagonal == 0
@@ -39,7 +39,7 @@ def first_zero(xp, diagonal):
 
 
 def modulus(xp, x):
-    """|re x| + |im x|: how LAPACK measures complex numbers where it looks for the greatest."""
+    """Return |re x| + |im x|, which LAPACK compares to find the greatest complex number."""
     return xp.absolute(x.real) + xp.absolute(x.imag) if x.dtype.kind == "c" else xp.absolute(x)
 
 
@@ -47,8 +47,8 @@ def modulus(xp, x):
 
 
 def triangular(xp, a, b, upper, unit):
-    """X of A·X = B for triangular A; what lies on A's other side, and on its diagonal if that counts as ones, is not read."""
-    if not upper:      # run backwards, a lower triangle is an upper one
+    """Solve A·X = B for triangular A. The other triangle, and the diagonal if `unit`, are not read."""
+    if not upper:      # reversed in both axes, a lower triangle is an upper one
         return triangular(xp, xp.flip(a, (-2, -1)), xp.flip(b, -2), True, unit)[..., ::-1, :].copy()     # no view with its rows the other way
     if unit:
         n = a.shape[-1]
@@ -70,7 +70,7 @@ def back_substituted(xp, u, b):
 
 
 def by_columns(xp, u, b):
-    """The same for a singular U: infinities and NaN, where the general solver gives up."""
+    """Solve U·X = B for a singular U, where the general solver gives up; X has infinities and NaN."""
     lead = common_lead(u, b)
     x = xp.broadcast_to(b, (*lead, *b.shape[-2:])).copy()
     for i in range(u.shape[-1] - 1, -1, -1):
@@ -84,7 +84,7 @@ def by_columns(xp, u, b):
 
 
 def lu(xp, x):
-    """P·L·U = A with partial pivoting: L below and U on and above one diagonal; the row that was exchanged with each row, from 1; info."""
+    """Factor A = P·L·U with partial pivoting: return L and U in one matrix, the row exchanged with each row (from 1), and info."""
     (a, lead), (m, n) = stacked(x), x.shape[-2:]
     a, k = a.copy(), min(m, n)
     pivots = xp.zeros((len(a), k), dtype="int32")
@@ -100,7 +100,7 @@ def lu(xp, x):
 
 
 def eliminate(xp, a, j, stop):
-    """Bring the greatest element of column j up, divide by it, and clear the panel to the right; where it was found."""
+    """Eliminate column j in its panel, with partial pivoting; return the rows of the pivots."""
     stack = xp.arange(len(a))
     found = j + xp.argmax(modulus(xp, a[:, j:, j]), axis=1)
     row = a[stack, found]
@@ -113,12 +113,12 @@ def eliminate(xp, a, j, stop):
 
 
 def permutation(xp, pivots, rows):
-    """Where each row of P·L·U comes from in L·U, for the exchanges that `lu` tells."""
+    """Return for each row of P·L·U its row in L·U, given the exchanges of `lu`."""
     *lead, k = pivots.shape
     steps = pivots.reshape(prod(lead), k) - 1
     stack = xp.arange(len(steps))
     order = xp.broadcast_to(xp.arange(rows), (len(steps), rows)).copy()
-    for j in range(k):      # order[i]: which row of A came to stand at i
+    for j in range(k):      # order[i]: the row of A that is now row i
         found = steps[:, j]
         row = order[stack, found]
         order[stack, found] = order[:, j]
@@ -130,7 +130,7 @@ def permutation(xp, pivots, rows):
 
 
 def solved(xp, a, b):
-    """X of A·X = B, and info: for a singular A whatever its LU factors give, infinities and NaN."""
+    """Solve A·X = B; return X and info. For a singular A, X has the infinities and NaN that its LU factors give."""
     try:
         return xp.linalg.solve(a, b), no_info(xp, a)
     except ValueError:
@@ -181,7 +181,7 @@ def _or_nan(xp, factor, matrix):
 
 # ── LDLᴴ ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-GROWTH = (1 + sqrt(17)) / 8      # Bunch and Kaufman's bound: which of a pivot of order one and two grows the rest less
+GROWTH = (1 + sqrt(17)) / 8      # Bunch and Kaufman's bound between pivots of order one and two, for least growth
 
 
 def ldl(xp, x, hermitian):
@@ -194,7 +194,7 @@ def ldl(xp, x, hermitian):
 
 
 def _ldl_matrix(xp, a, pivots, hermitian):
-    """Factor one matrix in place, and note its exchanges; its info."""
+    """Factor one matrix in place and record its exchanges; return its info."""
     k, n, info = 0, len(a), 0
     while k < n:
         found, step = _ldl_pivot(xp, a, k)
@@ -224,7 +224,7 @@ def _ldl_pivot(xp, a, k):
 
 
 def _exchange(xp, a, k, i, j, hermitian):
-    """Exchange rows and columns i < j of what is left of a lower triangle from k on."""
+    """Exchange rows and columns i < j of the lower triangle that remains from k on."""
     if i == j:
         return
     turned = xp.conj if hermitian else (lambda part: part)
@@ -236,7 +236,7 @@ def _exchange(xp, a, k, i, j, hermitian):
 
 
 def _clear(xp, a, k, stop, hermitian):
-    """Divide the columns of a pivot by it, and take them from what is left."""
+    """Divide the columns of a pivot by it, and subtract their product from the remaining matrix."""
     block, left = _block(xp, a, k, stop, hermitian), a[stop:, k:stop].copy()
     factor = xp.linalg.solve(block.T, left.T).T if stop - k > 1 else left / block
     a[stop:, stop:] -= xp.tril(factor @ (left.conj() if hermitian else left).T)
@@ -254,7 +254,7 @@ def _block(xp, a, k, stop, hermitian):
 
 
 def ldl_solved(xp, factors, pivots, b, hermitian):
-    """X of A·X = B from what `ldl` gives."""
+    """Solve A·X = B, given the factors and exchanges of `ldl`."""
     lead = common_lead(factors, b)
     n, columns = b.shape[-2:]
     x, _ = stacked(xp.broadcast_to(b, (*lead, n, columns)).copy())
@@ -266,7 +266,7 @@ def ldl_solved(xp, factors, pivots, b, hermitian):
 
 
 def _ldl_solve_matrix(xp, a, pivots, x, hermitian):
-    """Solve for one matrix, in the place of its right-hand sides."""
+    """Solve for one matrix, overwriting its right-hand sides."""
     starts = _pivot_starts(pivots)
     for k, stop, found in starts:
         _swap(x, stop - 1, found)

@@ -25,7 +25,7 @@ _SMALLEST = ((1.5e-45, 5e-324), (3e-39, 6e-309))
 
 
 def _double(x):
-    """Whether x has more than single precision: 1 picks the second table of a pair."""
+    """Return True if x has more than single precision; as an index, 1 selects the second table of a pair."""
     return x.dtype.itemsize > 4
 
 

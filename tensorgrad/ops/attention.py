@@ -37,7 +37,7 @@ class Attention(Composite):
 
 
 def side_by_side(shape, query, key, value):
-    """The strides of a result in whose memory the heads of a token are neighbours, as the kernels leave it; None where there are no such kernels."""
+    """Return the strides of a result whose heads are side by side per token, as the kernels store it; else None."""
     inputs = query, key, value
     if len(shape) != 4 or query.dtype.itemsize == 2 or any(x.shape[:2] != query.shape[:2] or not prod(x.shape) for x in inputs):
         return None

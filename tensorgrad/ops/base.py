@@ -1,4 +1,4 @@
-"""What an op is: formulas. Its class is the operation, an instance is one application of it, on the tape (see core/step.py).
+"""The base of ops. A class is an operation, defined by formulas; an instance is one application of it on the tape (see core/step.py).
 
     class Multiply(Elementwise):
         torch_name = "Mul"
@@ -22,22 +22,22 @@ OPS: dict[str, type[Op]] = {}
 
 
 class OpType(type):
-    """The class of ops: they add nothing to the steps of the tape that apply them, whose layout is one for all."""
+    """The metaclass of ops. Ops add no attributes to tape steps, so that all steps share one memory layout."""
 
     def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **kwargs: Any) -> OpType:
         return super().__new__(cls, name, bases, {"__slots__": (), **namespace}, **kwargs)
 
 
 class Op(metaclass=OpType):
-    """One operation. See the module's docstring."""
+    """An operation. See the module's docstring."""
 
-    edges: Any                                    # what every application of it has, see core/node.py
+    edges: Any                                    # attributes of every application, see core/node.py
     params: Any
 
-    # what a subclass may say of itself
+    # attributes that a subclass may set
     torch_name: ClassVar[str]                     # PyTorch's name for grad_fn, less 'Backward0'
     former: ClassVar[str] = ""                    # its name in the first version of this project, which const.OP keeps
-    kernel_name: ClassVar[str]                    # what errors about dtypes call it
+    kernel_name: ClassVar[str]                    # its name in errors about dtypes
     native: ClassVar[bool] = False                # a module's function of the same name is the whole kernel
     elementwise: ClassVar[bool] = False           # inputs broadcast; the engine sums gradients back
     casts: ClassVar[str | None] = None            # 'promote': inputs to one dtype; 'float': and integers to the default float
@@ -46,33 +46,33 @@ class Op(metaclass=OpType):
     several: ClassVar[bool] = False               # forward returns a tuple
     analytic: ClassVar[bool] = True               # complex gradients: conjugate, apply the formula, conjugate
     view: ClassVar[str] = ""                      # the result shares the first input's memory: 'always', or 'maybe'
-    by_memory: ClassVar[bool] = False             # a view of the memory that the input lies in, wherever the input's own elements are
-    flat: ClassVar[bool] = False                  # the gradient is a function of the inputs, constant where it is one: differentiated again it is zero
+    by_memory: ClassVar[bool] = False             # a view of the input's whole storage, not only of the input's elements
+    flat: ClassVar[bool] = False                  # the gradient is piecewise constant in the inputs: its own gradient is zero
     sequence: ClassVar[bool] = False              # the inputs come as one sequence: concat([a, b])
     row_major: ClassVar[bool] = False             # the results are contiguous, whatever the inputs' strides; others keep the order of their inputs' axes
     in_order: ClassVar[bool] = False              # the results have their axes in the order of the first input's, whatever computes them
     column_major: ClassVar[bool] = False          # results that are stacks of matrices, as the inputs are, have them column by column; others are contiguous
-    lands: ClassVar[bool] = False                 # its kernels read each element before they write: over the first input, if its values are given up
+    lands: ClassVar[bool] = False                 # its kernels may write over the first input, if its values are given up: they read each element before
     aside: ClassVar[str] = ""                     # the input, as a rule a parameter, whose gradient takes so long that another thread may compute it
     explain: ClassVar[Any] = None                 # explain(*shapes): the error for operands that do not fit together
     check: ClassVar[Any] = None                   # check(xp, *inputs, **params): the error for values that the op refuses, where there are values
 
-    # how other readings of the table take the op; where neither it nor its family says anything, they trace its definition
+    # attributes for other interpretations of the op; where neither it nor its family sets one, the definition is traced
     infer: ClassVar[Any] = None                   # infer(*inputs, **params): the result's (shape, dtype), or a list of them; inputs have these alone
     batch: ClassVar[Any] = ""                     # how vmap maps it over hidden axes: a family, or a rule, see interpret/_batched_ops.py; '': one by one
     axes: ClassVar[tuple[str, ...]] = ()          # parameters that name axes, counted from the front: hidden axes push them back
     core: ClassVar[tuple[int, ...]] = ()          # of each input, how many of its last axes belong to one problem; those in front broadcast
     linear: ClassVar[tuple[str, ...]] = ()        # groups of inputs in which it is linear while the others stay fixed: "x b" moves both at once
     by_values: ClassVar[str] = ""                 # PyTorch's name of an op whose result has a shape that depends on values
-    notation: ClassVar[str] = ""                  # how it is written: "{} · {}", or the sign of the function, "Σ"
+    notation: ClassVar[str] = ""                  # its notation in formulas: "{} · {}", or the name of a function, "Σ"
     onnx: ClassVar[str] = ""                      # the ONNX operator that computes just this; "definition": the export has that; else onnx/_rules_* say
     host: ClassVar[bool] = False                  # its definition computes with functions of the host, as LAPACK and the special functions do
 
-    # what is worked out
+    # computed attributes
     opname: ClassVar[str]                         # the key in the table, and the name in `xp`
     kernels: ClassVar[Kernels]
     inputs: ClassVar[tuple[str, ...]]
-    arity: ClassVar[int | None]                   # None where there may be any number of inputs
+    arity: ClassVar[int | None]                   # None for any number of inputs
     parameters: ClassVar[dict[str, Any]]          # name -> default
     differentiable: ClassVar[bool]
     composite: ClassVar[bool] = False             # no gradient formulas: the definition itself is differentiated
@@ -95,7 +95,7 @@ class Op(metaclass=OpType):
     forward: ClassVar[Any]
 
     def overload(self) -> int:
-        """Which of PyTorch's overloads this step stands for: the number at the end of its name."""
+        """Return the number of PyTorch's overload that this step is, which ends its name."""
         return 0
 
     def name(self) -> str:
@@ -105,9 +105,9 @@ class Op(metaclass=OpType):
 
 
 def arguments(function: Any) -> tuple[tuple[str, ...], bool, dict[str, Any]]:
-    """The names of a formula's positional arguments, whether the last stands for any number, and the keyword-only ones with their defaults.
+    """Return the names of a formula's positional arguments, True if the last is variadic, and its keyword-only defaults.
 
-    (What inspect.signature tells, without importing a tenth of the standard library.)
+    (Like inspect.signature, without importing a tenth of the standard library.)
     """
     code = function.__code__
     positional, keyword = code.co_argcount, code.co_kwonlyargcount
@@ -168,12 +168,12 @@ class Composite(Op):
 
 
 class Kernels(dict[Any, Any]):
-    """Storage class -> what runs the op there. What nobody registered runs from the op's own `forward`."""
+    """The kernels of an op by storage class. Without a registered kernel, the op's `forward` runs."""
 
     def __init__(self, op: type[Op]) -> None:
         self.op = op
         self.registered: dict[Any, list[Any]] = {}
-        self.in_arrays: Any = None      # the definition once more, with writes in place, for backends whose arrays take them: see kernels/arrays.py
+        self.in_arrays: Any = None      # the definition with in-place writes, for backends whose arrays are memory: see kernels/arrays.py
 
     def __missing__(self, backend: type[Storage]) -> Any:
         for cls in backend.__mro__:
@@ -190,7 +190,7 @@ class Kernels(dict[Any, Any]):
 
     @property
     def primitive(self) -> bool:
-        """Whether the formula names the op itself, as xp.max(x) does: it is the module's function, or what arrays have in its place."""
+        """True if the formula calls the op itself, like xp.max(x): a function of the module or of arrays."""
         return self.op.opname in self.op.forward.__code__.co_names
 
     def from_definition(self, backend: type[Storage]) -> Any:
@@ -213,7 +213,7 @@ class Kernels(dict[Any, Any]):
         return run
 
     def laid_out(self, kernel: Any, backend: type[Storage]) -> Any:
-        """A kernel that copies results whose layout is not the one that the op promises: for the ops that do, where arrays have strides."""
+        """Wrap a kernel so that results with another memory layout than the op promises are copied, if arrays have strides."""
         copied = backend.row_major
         if self.op.column_major and backend.column_major is not None:
             return in_columns(kernel, backend, self.op.several)
@@ -260,7 +260,7 @@ def as_first(kernel: Any, ordered: Any, several: bool) -> Any:
 
 
 def in_columns(kernel: Any, backend: type[Storage], several: bool) -> Any:
-    """Results with as many axes as the inputs are matrices, and lie as LAPACK leaves these."""
+    """Wrap a kernel so that results that are matrices, like the inputs, are column-major, and others contiguous, as with LAPACK."""
     rows, columns = backend.row_major or (lambda y: y), backend.column_major
 
     def run(*args: Any, **params: Any) -> Any:
@@ -297,8 +297,9 @@ class Pair:
     """A kernel with a shortcut back: forward -> (out, residual), backward(g, residual, needs) -> gradients.
 
     It serves first gradients; gradients of gradients go through the op's definition, so a fast kernel can never make a higher
-    derivative wrong. `forward` may return NotImplemented for arguments that it does not serve: then the pair that was registered before
-    runs, and last the definition. `rows` copies a result that is not contiguous, for ops that promise to give such; the compiled lanes know that, too.
+    derivative wrong. `forward` may return NotImplemented for unsupported arguments: then the pair that was registered before
+    runs, and finally the definition. `rows` copies results that are not contiguous, for ops that promise contiguous results;
+    the compiled lanes apply it, too.
     """
 
     __slots__ = ("forward", "backward", "below", "rows")
@@ -307,7 +308,7 @@ class Pair:
         self.forward, self.backward, self.below, self.rows = forward, backward, below, rows
 
     def served(self, *args: Any, **params: Any) -> tuple[Pair, Any]:
-        """The first pair that serves these arguments, and what its forward gave; NotImplemented if none does."""
+        """Return the first pair that supports the arguments, and its forward's result, or NotImplemented."""
         pair = self
         while (found := pair.forward(*args, **params)) is NotImplemented and pair.below is not None:
             pair = pair.below
@@ -316,12 +317,12 @@ class Pair:
         return pair, found
 
     def wrapped(self, forward: Any, backward: Any = None) -> Pair:
-        """The pair, and those below it, with something around their functions."""
+        """Wrap the functions of the pair, and of the pairs below it."""
         below = self.below and self.below.wrapped(forward, backward)
         return Pair(forward(self.forward), backward(self.backward) if backward else self.backward, below, self.rows)
 
     def laid_out(self, rows: Any) -> Pair:
-        """The pair, and those below it, with results in rows."""
+        """Return the pair, and the pairs below it, with `rows` to make results contiguous."""
         return Pair(self.forward, self.backward, self.below and self.below.laid_out(rows), rows)
 
 

@@ -1,4 +1,4 @@
-"""Questions to elements, and bits: results of bool, or integers, and no gradients."""
+"""Comparisons, predicates and bit operations: results are bools or integers, without gradients."""
 from __future__ import annotations
 
 from .base import Elementwise
@@ -67,7 +67,7 @@ class GreaterEqual(Ordering):
 
 
 class Isnan(Elementwise):
-    """Whether x is no number."""
+    """True where x is NaN."""
 
     onnx = "IsNaN"
     notation = "{} is NaN"
@@ -76,7 +76,7 @@ class Isnan(Elementwise):
 
 
 class Isinf(Elementwise):
-    """Whether x is infinite."""
+    """True where x is infinite."""
 
     onnx = "IsInf"
     notation = "{} is infinite"
@@ -85,7 +85,7 @@ class Isinf(Elementwise):
 
 
 class Isfinite(Elementwise):
-    """Whether x is a number and finite."""
+    """True where x is neither infinite nor NaN."""
 
     notation = "{} is finite"
 

@@ -8,17 +8,17 @@ from .shape import ANY
 
 
 def is_number(value):
-    """Whether an operand is a Python number: then formulas may branch on it."""
+    """Return True if an operand is a Python number: formulas may branch on it."""
     return isinstance(value, (int, float, complex))
 
 
 def is_complex(x):
-    """Whether an array, or a Tensor, holds complex numbers."""
+    """Return True if an array, or a Tensor, holds complex numbers."""
     return x.dtype.kind == "c" if hasattr(x.dtype, "kind") else x.dtype.is_complex
 
 
 def kind_of(a, b):
-    """The kind of dtype of two operands: a Python number has that of the other one, which the engine has seen to."""
+    """Return the kind of dtype of two operands. A Python number has the other operand's: the engine converted it."""
     return (b if is_number(a) else a).dtype.kind
 
 
@@ -78,7 +78,7 @@ class Divide(Floating):
 
     def forward(xp, a, b):      return xp.divide(a, b)
     def grad_a(xp, g, b):       return g / b
-    def grad_b(xp, g, a, b):    return -g * ((a / b) / b)       # and not out / b: programs write into quotients, as they may in PyTorch
+    def grad_b(xp, g, a, b):    return -g * ((a / b) / b)       # not out / b: programs may modify quotients in place, as in PyTorch
 
 
 class Negative(Elementwise):
@@ -323,7 +323,7 @@ class Hypot(Elementwise):
 
 
 class Rounding(Elementwise):
-    """Steps: their derivative is zero wherever there is one."""
+    """Step functions: their derivative is zero where it exists."""
 
     __slots__ = ()
     kinds = "f"
@@ -426,7 +426,7 @@ class Copysign(Floating):
 
 
 class Signbit(Elementwise):
-    """Whether the sign bit is set: x < 0, or −0."""
+    """True where the sign bit is set: x < 0, or −0."""
 
     native = False
     kinds = "biuf"

@@ -78,7 +78,7 @@ class LuFactor(OnMatrices):
 
 
 def lu_gradient(xp, g, packed, m, n, k):
-    """The gradient of L·U from that of the two in one matrix: of its square corner, and of what lies beyond, which the corner's factors divide."""
+    """Return the gradient of L·U, given that of L and U packed in one m × n matrix; k = min(m, n) is the order of its square corner."""
     def part(x, rows, columns):
         return xp.get_slice(x, index=(..., slice(*rows), slice(*columns)))
     corner, g_corner = part(packed, (0, k), (0, k)), part(g, (0, k), (0, k))

@@ -92,7 +92,7 @@ def resized(shape, axis, n):
 
 
 def scaled_inside(x, n, axis, factor):
-    """Half a spectrum with all scaled but what has no mirror image: the mean, and for an even n the fastest wave."""
+    """Scale half a spectrum by `factor`, except the mean and, for even n, frequency n/2: they have no mirror image."""
     out = x.copy()
     out[(slice(None),) * (axis % x.ndim) + (slice(1, (n + 1) // 2),)] *= factor
     return out

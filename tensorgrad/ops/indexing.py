@@ -7,11 +7,11 @@ from numpy import broadcast_shapes
 
 from .shape import Movement, Placing, as_first
 
-ARRAY = type("ARRAY", (), {"__repr__": lambda self: "ARRAY"})()   # where, in a template, an index array stands
+ARRAY = type("ARRAY", (), {"__repr__": lambda self: "ARRAY"})()   # the place of an index array in a template
 
 
 def filled(template, indices):
-    """The index that a template stands for: each ARRAY replaced by the next of the index arrays."""
+    """Return the index of a template: each ARRAY is replaced by the next index array."""
     arrays = iter(indices)
     return tuple(next(arrays) if part is ARRAY else part for part in template)
 
@@ -203,7 +203,7 @@ class ScatterExtreme(Movement):
 
 
 def shares(xp, g, x, value, index, out, axis, reduce, include_self):
-    """The gradient of an extreme: what equals it shares it, x as well where only `value` was reduced, as in PyTorch."""
+    """Return the gradients of an extreme: equal elements share it, even x's if only `value` is reduced."""
     part = xp.get_slice(value, index=tuple(map(slice, index.shape)))
     there = lambda t: xp.gather(t, index, axis=axis)  # noqa: E731
     hit_x, hit_value = xp.where(x == out, xp.ones_like(g), 0), xp.where(part == there(out), xp.ones(index.shape, dtype=g.dtype), 0)

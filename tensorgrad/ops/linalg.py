@@ -168,7 +168,7 @@ def singular(xp, a, full):
 
 
 def without_infinities(xp, a):
-    """Where in a batch are matrices with infinities but no NaN, and A with zeros for these: OpenBLAS never ends where a number is infinite."""
+    """Return a mask of matrices with infinities but no NaN, and A with zeros for them: OpenBLAS would not end."""
     endless, undefined = xp.isinf(a), xp.any(xp.isnan(a), axis=(-2, -1), keepdims=True)
     infinite = xp.any(endless, axis=(-2, -1), keepdims=True) & ~undefined
     return infinite, xp.where(infinite, 0, xp.where(endless, xp.nan, a))

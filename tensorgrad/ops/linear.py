@@ -34,7 +34,7 @@ class LinearWithoutBias(Op):
 
 
 def rows(xp, x, tail):
-    """A stack of vectors as one matrix; of matrices, if `tail` has two sizes."""
+    """Flatten the leading axes: a stack of vectors becomes a matrix (of matrices, if `tail` has two sizes, a stack)."""
     return x if len(x.shape) == 1 + len(tail) else xp.reshape(x, (prod(x.shape[:len(x.shape) - len(tail)]), *tail))
 
 

@@ -142,7 +142,7 @@ def check_classes(xp, target, count, ignored=None):
 
 
 def class_weights(xp, like, target, w, ignore_index):
-    """The weight of each target, 0 for ignored ones, and where the targets stand along axis 1."""
+    """Return each target's weight, 0 for ignored ones, and the targets as an index along axis 1."""
     kept = target != ignore_index
     target = xp.where(kept, target, 0)
     weights = xp.ones(target.shape, dtype=like.dtype) if w is None else xp.embedding(w, target)
@@ -211,7 +211,7 @@ class MultiMarginLoss(Op):
 
 
 def shortfalls(xp, x, target, margin):
-    """By how much each class comes too near to the target class, which itself does not; and where the targets stand."""
+    """Return by how much each class but the target violates the margin, and the targets as an index along axis 1."""
     at = xp.expand_dims(target, axis=1)
     short = xp.maximum(x - xp.take_along_axis(x, at, axis=1) + margin, 0)
     others = xp.place_along_axis(xp.ones(at.shape, dtype=x.dtype), at, shape=x.shape, axis=1) == 0

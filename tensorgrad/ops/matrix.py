@@ -15,7 +15,7 @@ def transposed(xp, x):
 
 
 def rows(xp, x):
-    """A stack of matrices as one, on top of each other."""
+    """Reshape a stack of matrices to one matrix, on top of each other."""
     return x if len(x.shape) == 2 else xp.reshape(x, (prod(x.shape[:-1]), x.shape[-1]))
 
 
@@ -32,7 +32,7 @@ class Matmul(Op):
         return f"{('Dot', 'Mv', 'Mm', 'Bmm')[min(len(self.shape), 3)]}Backward0"
 
     def batch(lot, kernel, a, b):
-        """Matrices that all examples share go through one product of tall matrices."""
+        """Multiply matrices that all examples share in one product of tall matrices."""
         a, b = lot.batch(a), lot.batch(b)
         if not (a.ndim and b.ndim) or a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
             raise ValueError("matmul: shapes do not fit")
@@ -72,12 +72,12 @@ class Matmul(Op):
 
 
 def as_matrix(xp, g, shape, axis):
-    """The gradient of a product with a vector, as that of one with a matrix of one row."""
+    """Reshape the gradient of a product with a vector to that of a product with a matrix of one row."""
     return xp.expand_dims(g, axis) if len(shape) == 1 else g
 
 
 def to_vector(xp, g, shape, axis):
-    """The gradient of a vector, from that of a stack of matrices of one row."""
+    """Reduce the gradient of a stack of one-row matrices to that of the vector that they share."""
     return xp.reshape(xp.sum(g, axis=tuple(range(len(g.shape) - 1))), shape) if len(shape) == 1 else g
 
 
@@ -145,5 +145,5 @@ class EuclideanDistance(Op):
 
 
 def pulls(xp, g, distance):
-    """What pulls on each pair of points, over their distance."""
+    """Return g / distance per pair of points, 0 where points coincide: the factor of a − b in the gradient."""
     return xp.where(distance == 0, 0, g / xp.where(distance == 0, 1, distance))

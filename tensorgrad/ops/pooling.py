@@ -8,7 +8,7 @@ from .windows import window_count, with_border
 
 
 def dimensional(self):
-    """The name of the step, with the number of dimensions in it; one counts as two."""
+    """Return the name of the step with its number of dimensions; one dimension counts as two."""
     ndim = self.params["ndim"] if "ndim" in self.params else len(self.params["kernel"])
     return type(self).__name__.replace("2D", f"{max(ndim, 2)}D")
 

@@ -81,19 +81,19 @@ class GruLayer(Recurrent):
 
 
 def layer_of(x, *states):
-    """What a layer gives: the outputs of all steps, and the states after the last."""
+    """Return the shape and dtype of the results of a layer: the outputs of all steps, and the final states."""
     return ((*x.shape[:-1], states[0].shape[-1]), x.dtype), *((state.shape, x.dtype) for state in states)
 
 
 def gates(xp, x, w_ih, b_ih, b_hh):
-    """What the inputs contribute, for all steps at once."""
+    """Return the input's part of the gate sums, for all steps at once."""
     out = xp.matmul(x, xp.t(w_ih))
     out = out if b_ih is None else out + b_ih
     return out if b_hh is None else out + b_hh
 
 
 def quarters(xp, z, n):
-    """The n gates that lie side by side."""
+    """Split z along the last axis into n gates."""
     width = z.shape[-1] // n
     return [part(xp, z, k * width, (k + 1) * width) for k in range(n)]
 

@@ -17,13 +17,13 @@ def axes_of(ndim, axis):
 
 
 def kept(shape, axis):
-    """A shape whose reduced axes stay, with length 1."""
+    """Return a shape with the reduced axes kept, of length 1."""
     axes = axes_of(len(shape), axis)
     return tuple(1 if i in axes else n for i, n in enumerate(shape))
 
 
 def count_of(shape, axis):
-    """How many elements become one."""
+    """Return how many elements are reduced to one."""
     return prod(shape[a] for a in axes_of(len(shape), axis))
 
 
@@ -153,7 +153,7 @@ class Prod(Reduction):
 
 
 def products_of_others(xp, x, axis):
-    """Π of all elements along an axis but the one in each place: right where some of them are zero."""
+    """Return for each element the product of all others along an axis, which stays right if some are zero."""
     if not x.shape[axis]:
         return x
     back = xp.flip(x, (axis,))
@@ -322,7 +322,7 @@ def checked(name, shape, left):
 
 
 class Place(Extreme):
-    """Where extremes are."""
+    """The index of an extreme."""
 
     __slots__ = ()
     batch = "along one"
@@ -337,7 +337,7 @@ def shared(xp, g, x, out, axis=None, keepdims=False):
 
 
 def shared_by_all(xp, g, x, out):
-    """The same for an extreme of all elements, where NaN is an extreme."""
+    """Share g among the elements equal to `out`, an extreme of all elements; NaN equals NaN."""
     chosen = (x == out) | ((x != x) & (out != out))
     return xp.where(chosen, g / xp.sum(chosen), 0)
 
@@ -413,7 +413,7 @@ class Argmin(Place):
 
 
 class Any(Reduction):
-    """Whether any element is true."""
+    """True if any element is true."""
 
     row_major = True
     result = staticmethod(lambda dtype: of("bool"))
@@ -422,7 +422,7 @@ class Any(Reduction):
 
 
 class All(Reduction):
-    """Whether all elements are true."""
+    """True if all elements are true."""
 
     row_major = True
     result = staticmethod(lambda dtype: of("bool"))

@@ -9,7 +9,7 @@ from .shape import Movement
 
 
 def along_shared(lot, kernel, x, m, *, axis, **params):
-    """Batches of what goes along an axis: at once if all examples share the weights, or the index."""
+    """Map an op along an axis over a batch: at once if all examples share the weights, or the index."""
     if not lot.shared(m):
         return lot.one_by_one(kernel, x, m, axis=axis, **params)
     return lot.whole(kernel(x.values, lot.common(m), axis=lot.axes(axis, x.ndim), **params))

@@ -16,7 +16,7 @@ class Movement(Op):
 
 
 def as_first(x, *rest, **params):
-    """`infer` of ops whose result has the shape and the dtype of their first input."""
+    """`infer` for ops whose result has the first input's shape and dtype."""
     return x.shape, x.dtype
 
 
@@ -39,7 +39,7 @@ class Viewing(Movement):
 
 
 class Reshape(Viewing):
-    """The same elements, in order, in another shape."""
+    """The elements, in order, in another shape."""
 
     torch_name = "View"
     view = "maybe"
@@ -146,7 +146,7 @@ class GetSlice(Viewing):
 
 
     def name(self):
-        """That of the last of the steps that PyTorch takes for such an index."""
+        """Return the name of the last of the steps that PyTorch records for such an index."""
         index = self.params["index"]
         steps = ["Unsqueeze" if part is None else "Slice" if isinstance(part, slice) else "Select" for part in index
                  if part is not Ellipsis and (part != slice(None) or len(index) == 1)]
@@ -232,7 +232,7 @@ class AsStrided(Viewing):
         if not overlapping(*layout[:2]):
             return out
         times = xp.restride(xp.ones(layout[0], dtype=g.dtype), source=layout, target=layout, length=length)
-        return out / times          # elements of x that share memory share what came to it
+        return out / times          # elements of x in one place of memory share its gradient
 
 
 class Restride(Movement):
@@ -251,7 +251,7 @@ class Restride(Movement):
 
 
 def overlapping(size, stride):
-    """Tell whether several elements of a geometry may share memory."""
+    """Return True if several elements of a geometry may share memory."""
     reach = 0
     for step, count in sorted((step, count) for count, step in zip(size, stride) if count > 1):
         if step <= reach:
@@ -445,7 +445,7 @@ def inverse(axes):
 
 
 class Copied(Movement):
-    """`src` in the place of x: what a copy in place is on the tape."""
+    """`src` in place of x: the tape's op for an in-place copy."""
 
     torch_name = "CopyBackwards"
     lands = True
@@ -477,7 +477,7 @@ class Filled(Movement):
 
 
 class Contiguous(Movement):
-    """A copy whose elements lie in the order of their indices."""
+    """A contiguous copy."""
 
     notation = "{}"
     torch_name = "Clone"

@@ -17,7 +17,7 @@ def parts(signature):
 
 
 def shapes(signature, *given):
-    """The shapes of the results, of those of the inputs."""
+    """Return the shapes of the results, given those of the inputs."""
     inputs, outputs = parts(signature)
     sizes, leads = {}, []
     for axes, shape in zip(inputs, given, strict=True):

@@ -95,7 +95,7 @@ class Median(Choice):
 
 
 def in_order(xp, x):
-    """All elements, sorted."""
+    """Sort all elements."""
     return xp.sort_dim(xp.reshape(x, (prod(x.shape),)), axis=0)[0]
 
 

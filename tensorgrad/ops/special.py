@@ -1,4 +1,4 @@
-"""Special functions and their derivatives. How they are computed stands in `_special_functions.py` and `_bessel_functions.py`."""
+"""Special functions and their derivatives. `_special_functions.py` and `_bessel_functions.py` compute them."""
 from __future__ import annotations
 
 from math import nan, pi, sqrt

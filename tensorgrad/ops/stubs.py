@@ -16,7 +16,7 @@ BaseOp = Op
 
 
 class Checked(Op):
-    """A family whose formulas take what it says: a definition that does not is a TypeError, and is in no table."""
+    """A family that checks the signatures of formulas: another one raises TypeError, and registers no op."""
 
     __slots__ = ()
     takes = ""
@@ -34,7 +34,7 @@ class Checked(Op):
 
     @classmethod
     def fits(cls) -> bool:
-        """Tell whether the formula takes what the family says."""
+        """Return True if the formula has the family's signature."""
         return True
 
 

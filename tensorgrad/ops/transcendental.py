@@ -86,7 +86,7 @@ class Logaddexp(Floating):
 
 
 def complex_logaddexp(xp, a, b):
-    """The same for complex numbers, from the one with the greater real part."""
+    """Return log(exp(a) + exp(b)) of complex numbers, from the one with the greater real part."""
     ahead = xp.real(a) >= xp.real(b)
     first, second = xp.where(ahead, a, b), xp.where(ahead, b, a)
     even = xp.isinf(xp.real(first)) & (xp.real(first) == xp.real(second))

@@ -1,4 +1,4 @@
-"""A part of a tensor, seen and replaced: what writes through views are on the tape. A view is given by the chain of view ops that made it."""
+"""Reads and writes through views, as ops of the tape. A view is the chain of view ops that made it."""
 from __future__ import annotations
 
 from .base import Op

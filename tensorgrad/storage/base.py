@@ -1,4 +1,4 @@
-"""Where memory lives: the base of all storage backends, and `xp`, the op table as a backend sees it."""
+"""The base of all storage backends, and `xp`, the op table for a backend's arrays."""
 from __future__ import annotations
 
 import operator
@@ -14,20 +14,20 @@ import numpy as np
 from .. import device as _device
 
 clock = count(1)  # the one clock: it dates tape nodes and in-place writes
-RECALLED = 8      # how many writes a storage recalls the dates of, for its error messages
+RECALLED = 8      # the number of latest writes whose dates a storage keeps, for its error messages
 
 
 class Namespace:
-    """`xp`: the op table as one backend sees it. The module's own functions, and every op of ours it lacks.
+    """`xp`: the op table for one backend: the functions of its module, and every op that the module lacks.
 
-    The op table lies above: it registers a `finder(backend, name)`, which returns the function of an op on arrays, or None.
+    This module must not import the op table, which registers a `finder(backend, name)`: it returns an op's function on arrays, or None.
     """
 
     finders: ClassVar[list[Callable[[type[Storage], str], Any]]] = []
 
     @classmethod
     def register(cls, finder: Callable[[type[Storage], str], Any]) -> Callable[[type[Storage], str], Any]:
-        """Ask `finder` too for what a backend's module lacks. Usable as a decorator."""
+        """Search `finder`, too, for names that a backend's module lacks. Usable as a decorator."""
         cls.finders.append(finder)
         return finder
 
@@ -72,7 +72,7 @@ def attach_operators(cls: type, run: Any) -> None:
 
 
 def made_on_host(backend: type[Storage], name: str, *args: Any, dtype: Any = None) -> Any:
-    """New arrays for a backend whose module does not make any."""
+    """Make a new array for a backend whose module has no function for it, by way of a host array."""
     if name.endswith("_like"):
         like, *args = args      # type: ignore[assignment]
         name, args, dtype = name.removesuffix("_like"), (like.shape, *args), dtype or like.dtype
@@ -95,11 +95,11 @@ class NoValues(RuntimeError):
 
 
 class Storage:
-    """One block of memory on one device, shared by its views. Its *class* is the backend, and the dispatch key.
+    """A memory block on one device, shared by its views. Its class is the backend, and the dispatch key.
 
-    A new backend is a subclass that names its `device` and tells how its arrays are made, read and copied; that
-    is its registration, and a TypeError if it says too little. `module` is a NumPy-like module of functions on its arrays, or None: then every op used on the
-    device needs a registered kernel.
+    A new backend is a subclass that sets `device` and defines `array_type`, `asarray` and `host`; the class statement registers it, and raises
+    TypeError if one is missing. `module` is a NumPy-like module of functions on its arrays, or None: then every op used on the device
+    needs a registered kernel.
     """
 
     device: ClassVar[Any] = None        # the device its tensors live on
@@ -109,25 +109,25 @@ class Storage:
     column_major: ClassVar[Any] = None  # makes the matrices of an array contiguous column by column
     ordered: ClassVar[Any] = None       # puts the axes of a result in the order of its operands', where arrays have strides
     guard: ClassVar[Any] = None         # makes a function run with the right device current, where there is such a thing
-    piece: ClassVar[int] = 0            # how many elements a write in place best takes at a time; 0: all at once
-    writes: ClassVar[bool] = True       # whether arrays are memory that formulas with writes in place may run on, see kernels/arrays.py
-    lands: ClassVar[bool] = False       # whether kernels know of `mode.landing`
-    rank: ClassVar[int] = 0             # how many axes are hidden: one for each level of vmap
-    leads: ClassVar[bool] = False       # operands of other backends come along: while a model is traced
-    hollow: ClassVar[bool] = False      # whether arrays have a shape and a dtype, and no values
-    draws: ClassVar[Any] = None         # what random numbers are drawn from, in place of the generator that it is given
+    piece: ClassVar[int] = 0            # the best number of elements per block of an in-place write; 0: all at once
+    writes: ClassVar[bool] = True       # True if formulas with in-place writes may run on the arrays, see kernels/arrays.py
+    lands: ClassVar[bool] = False       # True if kernels support `mode.landing`
+    rank: ClassVar[int] = 0             # the number of hidden axes, one per level of vmap
+    leads: ClassVar[bool] = False       # True if operands of other backends are converted, while a model is traced
+    hollow: ClassVar[bool] = False      # True if arrays have a shape and a dtype, but no values
+    draws: ClassVar[Any] = None         # a function that replaces the generator of random numbers
     xp: ClassVar[Any] = None
-    nowhere: ClassVar[Any] = None       # stands on the tape for memory that nobody will look at again
+    nowhere: ClassVar[Any] = None       # a storage for tape steps whose memory is not needed any more
     by_device: ClassVar[dict[str, type[Storage]]] = {}
-    makers: ClassVar[dict[str, Callable[[int], type[Storage]]]] = {}     # of devices whose storage is made when one is first used
+    makers: ClassVar[dict[str, Callable[[int], type[Storage]]]] = {}     # for devices whose storage class is made on first use
 
     written = 0       # clock of the last write in place
     rebased = 0       # clock of the last write in place that autograd recorded
-    replaced = 0      # clock of when a tensor was given this memory in place of its own
+    replaced = 0      # clock of when a tensor's memory was replaced by this
     version = 0       # number of writes in place
     dates: tuple[int, ...] = ()  # clocks of the latest of them
     inference = False  # made in inference mode
-    watched = False   # seen through views that must notice every write, recorded or not
+    watched = False   # has views that must notice every write, recorded or not
     memory: Any = None  # the array that spans the block, known once a second tensor shares it
     shared: Any = None  # the block of memory that other processes see, too
 
@@ -144,7 +144,7 @@ class Storage:
 
     @classmethod
     def _check_complete(cls) -> None:
-        """TypeError for the storage of a device that does not say what it must."""
+        """Raise TypeError for a storage class that has a device but not the methods it needs."""
         said = {name for home in cls.__mro__[:cls.__mro__.index(Storage)] for name in vars(home)}
         if missing := [name for name in ("array_type", "asarray", "host") if name not in said]:
             raise TypeError(f"{cls.__name__} cannot be the storage of the device {str(cls.device)!r}: it does not define {', '.join(missing)}")
@@ -171,7 +171,7 @@ class Storage:
         """The array in a dtype: itself if it has it."""
         return array.astype(dtype, copy=False)
 
-    # ── what a backend tells ──────────────────────────────────────────────────────────────────────────────────────
+    # ── methods that a backend defines ────────────────────────────────────────────────────────────────────────────
 
     @classmethod
     def asarray(cls, data: Any, dtype: Any = None) -> Any:
@@ -185,12 +185,12 @@ class Storage:
 
     @classmethod
     def judge(cls) -> Any:
-        """`xp` for checks of values, whose `any` and `all` give an answer; None where there are no values."""
+        """Return the `xp` for checks of values, whose `any` and `all` give an answer; None if arrays have no values."""
         return None if cls.hollow else cls.xp
 
     @classmethod
     def seen(cls, array: Any) -> np.ndarray[Any, Any]:
-        """All the values there are, for error messages."""
+        """Return the known values of an array, for error messages."""
         return cls.host(array)
 
     @classmethod
@@ -200,7 +200,7 @@ class Storage:
 
     @classmethod
     def aliases(cls, a: Any, b: Any) -> bool:
-        """Whether array `a`, just made from `b`, is a view of its memory."""
+        """Return True if array `a`, just made from `b`, is a view of its memory."""
         base = a.base
         return a is b or (base is not None and (base is b or base is b.base))
 
@@ -233,7 +233,7 @@ lock = threading.RLock()
 
 
 class Backends(dict[str, Any]):
-    """Which backend a device has: another one for the thread that asked for it."""
+    """A table of backends that returns `stand_in` for some kinds of device, in the thread that asked for it."""
 
     def __init__(self, backends: Any, stand_in: type[Storage], kinds: tuple[str, ...]) -> None:
         super().__init__(backends)
@@ -245,12 +245,12 @@ class Backends(dict[str, Any]):
 
 @contextmanager
 def standing_in(backend: type[Storage], *kinds: str) -> Iterator[None]:
-    """In a `with` block, tensors that this thread makes on devices of these kinds are the backend's. One thread at a time."""
+    """Make this thread's tensors for some kinds of device by `backend`, in a `with` block; one thread at a time."""
     with lock:
         before = Storage.by_device
         Storage.by_device = Backends(before, backend, kinds)
         try:
             yield
         finally:
-            before.update(Storage.by_device)             # what was registered meanwhile
+            before.update(Storage.by_device)             # keep registrations of the block
             Storage.by_device = before

@@ -1,6 +1,6 @@
 """CUDA devices: CuPy arrays, or the pretend devices of `simulated.py` where the environment asks for them.
 
-Each device has a storage class of its own, so that the dispatch key alone tells whether two tensors may meet. All of them
+Each device has a separate storage class, so that equal dispatch keys mean equal devices. All of them
 inherit from CudaStorage: a kernel registered for 'cuda' serves them all.
 """
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .exhausted import OutOfMemoryError
 
 
 class CudaStorage(Storage):
-    """What all CUDA devices share."""
+    """The base class of all CUDA devices' storages."""
 
     index = 0
 
@@ -41,7 +41,7 @@ def import_cupy() -> Any:
 
 @functools.cache
 def device_count() -> int:
-    """How many CUDA devices there are, simulated ones included; 0 without CuPy or a driver."""
+    """Return the number of CUDA devices, simulated ones included; 0 without CuPy or a driver."""
     if simulated_count():
         return simulated_count()
     try:

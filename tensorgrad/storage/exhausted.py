@@ -1,6 +1,6 @@
 """Memory that runs out, in PyTorch's words: NumPy's MemoryError, and its ValueError for sizes beyond all memory, become one RuntimeError.
 
-Nothing looks ahead: kernels are asked, and what they raise is translated where ops, steps of the tape and public functions let errors pass.
+Nothing is checked in advance: errors that kernels raise are translated where they pass through ops, tape steps and public functions.
 """
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def overflowed(shape: Any = None, name: str = "") -> RuntimeError:
 
 
 def beyond(error: BaseException | None) -> bool:
-    """Tell whether this is NumPy's error for an array of more bytes than there are addresses."""
+    """Return True for NumPy's error about an array of more bytes than there are addresses."""
     return isinstance(error, ValueError) and str(error).startswith(BEYOND)
 
 
@@ -67,7 +67,7 @@ def memory_error(error: BaseException, name: str = "", shape: Any = None) -> Run
 
 
 def check_error(error: BaseException | None, name: str) -> bool:
-    """Raise an error about memory in PyTorch's words; whether it was one already. Nothing is imported for it: there may be no room."""
+    """Raise a memory error in PyTorch's words; return True if it is one already. Imports nothing, to save memory."""
     if error is None:
         return False
     if (found := memory_error(error, name)) is not None:

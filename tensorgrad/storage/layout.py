@@ -1,7 +1,7 @@
-"""The order of axes in memory that results have: PyTorch's, where NumPy's is another.
+"""The order of axes in memory of results, where PyTorch's differs from NumPy's.
 
-An elementwise function goes through its operands' memory in the order of their strides. Where operands disagree, NumPy falls back to rows and PyTorch
-follows the first; an expanded axis, whose stride is 0, counts as the shortest for NumPy's copies and says nothing to PyTorch.
+The result of an elementwise function has its axes in the order of the operands' strides. If operands disagree, NumPy uses C order and PyTorch
+the first operand's order; an expanded axis, whose stride is 0, is innermost in NumPy's copies, but ignored by PyTorch.
 """
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import numpy as np
 
 
 def ordered(y: Any, operands: Sequence[Any]) -> Any:
-    """A result, or a copy of it whose axes lie in the order that PyTorch gives a result of these operands."""
+    """Return a result, copied if its axes are not in the memory order that PyTorch gives a result of these operands."""
     if y.flags.c_contiguous and all(x.flags.c_contiguous for x in operands):
         return y
     return in_axes(y, slowest_first(y.shape, operands))
 
 
 def in_axes(y: Any, axes: Sequence[int]) -> Any:
-    """An array, or a copy of it, with the axes in this order in memory, from the greatest stride to the least."""
+    """Return an array, copied if its axes do not have this order in memory, from the greatest stride to the least."""
     turned = y.transpose(axes)
     return y if turned.flags.c_contiguous else np.ascontiguousarray(turned).transpose(inverse(axes))
 
 
 def like(x: Any, dtype: Any) -> Any:
-    """A copy of an array in a dtype, without gaps, and with the axes in the order of the array's."""
+    """Copy an array in a dtype, without gaps, with the axes in the array's memory order."""
     if 0 not in x.strides:
         return x.astype(dtype)
     axes = slowest_first(x.shape, (x,))
@@ -37,9 +37,9 @@ def inverse(axes: Sequence[int]) -> list[int]:
 
 
 def slowest_first(shape: tuple[int, ...], operands: Sequence[Any]) -> list[int]:
-    """The axes of a result, the one with the greatest stride first.
+    """Return the axes of a result, the greatest stride first.
 
-    PyTorch sorts by insertion, and exchanges two axes that are out of order with those between them in place: pairs that no operand tells apart stay.
+    Like PyTorch, sort by insertion, swapping axes that are out of order; pairs that no operand orders are skipped.
     """
     strides = [stretched(shape, x) for x in operands]
     found = list(range(len(shape)))[::-1]
@@ -56,14 +56,14 @@ def slowest_first(shape: tuple[int, ...], operands: Sequence[Any]) -> list[int]:
 
 
 def stretched(shape: tuple[int, ...], x: Any) -> Any:
-    """The strides of an array that is broadcast to a shape: 0 along the axes that it is stretched along."""
+    """Return the strides of an array broadcast to a shape: 0 along broadcast axes."""
     missing: int = len(shape) - x.ndim
     steps = tuple(0 if m == 1 != n else s for m, n, s in zip(x.shape, shape[missing:], x.strides, strict=True))
     return (0,) * missing + steps
 
 
 def follows(shape: tuple[int, ...], strides: list[tuple[int, ...]], a: int, b: int) -> int:
-    """Tell whether axis a goes behind axis b, from the fastest on: 1, or −1 if b goes behind a, or 0 if no operand tells."""
+    """Compare axes: 1 if a follows b (fastest first), −1 if b follows a, 0 if no operand orders them."""
     for steps in strides:
         first, second = abs(steps[a]), abs(steps[b])
         if first and second:

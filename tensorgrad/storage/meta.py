@@ -1,7 +1,7 @@
 """The device 'meta': tensors that have a shape and a dtype, and no values. https://pytorch.org/docs/stable/meta.html
 
-Results get their shapes from the formulas themselves, which run on memory that the system has promised and nobody has touched. What lies there means
-nothing, and nobody can read it.
+The formulas themselves compute the shapes of results. They run on memory that the system reserves, but does not fill until it is written to; its
+contents have no meaning and cannot be read.
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .base import Storage
 
 
 class Promised:
-    """NumPy, whose new arrays are memory that reads as zeros: whole numbers among them are valid as indices."""
+    """NumPy with new arrays that read as zeros, so that integer arrays are valid indices."""
 
     empty, empty_like = staticmethod(np.zeros), staticmethod(np.zeros_like)
 

@@ -20,7 +20,7 @@ from .exhausted import OutOfMemoryError
 
 transfers = {"to_device": 0, "to_host": 0, "between": 0}
 
-# What CuPy's arrays and modules leave out of NumPy's.
+# NumPy's attributes that CuPy's arrays and modules lack.
 FLAGS = ("c_contiguous", "f_contiguous", "owndata")
 WITHOUT = {"ctypes", "getfield", "resize", "setfield", "setflags", "to_device",
            "block", "errstate", "frompyfunc", "geomspace", "insert", "matvec", "nanpercentile", "nanquantile", "ndenumerate", "nditer", "spacing",
@@ -38,18 +38,18 @@ class Block(weakref.ref):  # type: ignore[type-arg]
 
 
 class Memory:
-    """What the arrays of one simulated device hold. An array counts until the last view of its memory is gone."""
+    """The memory that arrays of a simulated device hold. An array counts until the last view of its memory is freed."""
 
     def __init__(self, index: int) -> None:
         self.index = index
         self.live: dict[int, Block] = {}
         self.current = self.peak = self.allocated = 0      # bytes: now, at most, and all that were ever asked for
-        self.blocks = self.full = 0                        # how often memory was asked for, and how often there was none
+        self.blocks = self.full = 0                        # the number of allocations, and of failed ones
         self.limit: int | None = None
-        self.lock = threading.RLock()                      # a garbage collection may end an array while another one is being counted
+        self.lock = threading.RLock()                      # a garbage collection may free an array while another is counted
 
     def hold(self, values: Any) -> None:
-        """Count the memory that `values` lie in, unless it is counted already."""
+        """Count the memory of `values`, unless it is counted already."""
         while (base := getattr(values, "base", None)) is not None:
             values = base
         key, size = id(values), getattr(values, "nbytes", 0)
@@ -179,7 +179,7 @@ def wrapped(value: Any, index: int) -> Any:
 
 
 class SimulatedModule:
-    """NumPy's functions, on the arrays of one simulated device."""
+    """NumPy's functions for the arrays of one simulated device."""
 
     def __init__(self, index: int, module: Any = np) -> None:
         self._index, self._module = index, module
@@ -197,7 +197,7 @@ class SimulatedModule:
 
 
 def simulated(function: Any, index: int) -> Any:
-    """One of NumPy's functions, with the `at` that ufuncs have, for arrays of one simulated device."""
+    """Make a NumPy function, with the `at` of ufuncs, for arrays of one simulated device."""
     def on_this_device(*args: Any, **kwargs: Any) -> Any:
         return on_device(index, function, args, kwargs)
     if isinstance(function, np.ufunc):

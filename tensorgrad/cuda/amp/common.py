@@ -1,4 +1,4 @@
-"""torch.cuda.amp.common: whether there is anything to run in half precision on."""
+"""torch.cuda.amp.common: a check for devices that compute in half precision."""
 from importlib.util import find_spec
 
 from ..devices import is_available
@@ -7,5 +7,5 @@ __all__ = ["amp_definitely_not_available"]
 
 
 def amp_definitely_not_available() -> bool:
-    """Whether there is neither a GPU nor a TPU."""
+    """Return True if there is neither a GPU nor a TPU."""
     return not (is_available() or find_spec("torch_xla"))
