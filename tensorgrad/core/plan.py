@@ -58,7 +58,7 @@ class Plan:
         self.several = op.several
         self.origins = tuple(i for _, i in values)               # of each saved value, the position: inputs first, then results
         self.names = tuple([*names, *(op.outputs or ("out",))][i] for i in self.origins)
-        self.inputs = tuple(name if name != group else f"{name}[{i - members[0]}]" for i, name in enumerate(names))      # inputs with a common name are numbered
+        self.inputs = tuple(name if name != group else f"{name}[{i - members[0]}]" for i, name in enumerate(names))   # a common name is numbered
         self.asks = tuple(asks)                                  # the argument names of each formula
         self.saves_out = not op.several and any(i >= arity for i in self.origins)
         self.shapeless = not shapes

@@ -13,8 +13,10 @@ from .naming import known, names_of, placed, tensors_of, variables
 from .opening import openable, opened
 from .program import places, recorded
 from .tape import Tape
-from .telling import Arrived, BackwardStep, ForwardStep, Teller
+from .statements import Statements
+from .telling import Arrived, BackwardStep, ForwardStep
 from .text import Value, brief
+from .writes import versioned, writes
 
 
 def explain(loss: Any, gradient: Any = None, *, module: Any = None,
@@ -44,7 +46,8 @@ def explain(loss: Any, gradient: Any = None, *, module: Any = None,
 class Explanation:
     """The steps of a forward and a backward, with their numbers as they were when `explain` was called.
 
-    `forward` and `steps` list the steps, `leaves` what arrives in the end; `keys` has the names of places in its `program`.
+    `forward` and `steps` list the steps, `leaves` what arrives in the end; `keys` has the names of places in its `program`,
+    `numbers` the steps of that which each step forward tells.
     It prints as text, shows itself as a table in Jupyter, and `html()` or `save(path)` make a page of it that walks through
     the steps on the graph.
     """
@@ -55,14 +58,18 @@ class Explanation:
         if self.root._storage.rank:
             raise RuntimeError("explain() shows the numbers of one example: it cannot look into a tensor inside vmap")
         tape = Tape(roots, [(loss, self.root), *tensors.values()], roots, again=True)
-        called, names = known(tensors), names_of(tape, tensors)
-        teller = Teller(tape, names, start)
+        found = writes(tape)
+        called, names = known(tensors), versioned(names_of(tape, tensors), found)
+        teller = Statements(tape, names, start, found)
         self.name, self.value, self.start = names[self.root], teller.values.get(self.root), teller.start
         self.forward: list[ForwardStep] = teller.forward()
         self.steps: list[BackwardStep] = teller.back(self.forward)
         self.leaves: list[Arrived] = teller.arrived()
-        self.openable = openable(tape, names)
+        parts = dict(zip([step.node for step in tape.back], openable(tape, names)))
+        self.openable = ["it is a write in place, whose rule is whole" if step.node in found else parts[step.node] for step in self.steps]
         self.keys, self.recorded = places(tape), recorded(tape, names, self.root, start)
+        numbers = {node: number for number, node in enumerate(tape.steps, 1)}
+        self.numbers = {s.node: [numbers[n] for n in (found[s.node].steps if s.node in found else [s.node])] for s in self.forward}
         self.model = self._model(drawn(tape, called, [(loss, self.root)]), names, teller.values)
         self.given: list[tuple[str, Value | None, Any]] = [(names[n], teller.values.get(n), n) for n in tape.leaves]
 
@@ -71,13 +78,14 @@ class Explanation:
         fixed = [node for node in model.nodes if node.tape is None and hasattr(node.value, "shape")]
         placed = [node for node in model.nodes if node.tape is not None and node.kind != "value"]
         gradients = {told.node: told.total for step in self.steps for told in step.gives} | {self.root: self.start}
+        titles = {step.node: step.op for step in self.forward}
         texts = iter(brief([*[n.value for n in fixed], *[values.get(n.tape) for n in placed],
                             *[gradients.get(n.tape) for n in placed]]))
         for node, text in zip(fixed, texts):
             node.value = text
         for node, text in zip(placed, texts):
             node.name, node.value = names[node.tape], text
-            node.title = node.name if node.kind == "leaf" else node.title
+            node.title = node.name if node.kind == "leaf" else titles.get(node.tape, node.title)
         for node, text in zip(placed, texts):
             node.gradient = text
         return model

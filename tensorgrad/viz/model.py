@@ -5,10 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..core.step import Operand
 from ..core.tape import Leaf, Output, TensorBase
 from ..ops.base import Op
 from .notes import NAMES, NOTES
 from .spelling import arguments, title
+from .writes import Write, ends, writes
 
 
 @dataclass(slots=True, eq=False)
@@ -177,8 +179,32 @@ def drawn(tape: Any, names: Mapping[int, Any], outputs: Sequence[tuple[Any, Any]
         reader.output(tensor, root, f"output {number}" if len(outputs) > 1 else "output")
     if starts:
         reader.gradients(starts)
+    found = writes(tape)
+    if found:
+        gather(reader, found)
     group(reader.model)
     return reader.model
+
+
+def gather(reader: Reader, found: Mapping[Any, Write]) -> None:
+    """Draw each write in place as one box, with the statement of the program for its title."""
+    model, last_of, inputs = reader.model, ends(found), reader.model.inputs()
+    into = {reader.seen[node].id: reader.seen[write.last].id for write in found.values() for node in write.steps}
+    for write in found.values():
+        sources = {e.position: model.by_id[e.source] for e in inputs[reader.seen[write.main].id]}
+
+        def spoken(operand: Operand, sources: Mapping[int, Node] = sources) -> str:
+            source = sources.get(operand.position)
+            named = source is not None and (source.kind == "leaf" and source.name or source.dtype is None)
+            return "…" if source is None else source.title if named else source.name or "…"
+        reader.seen[write.last].title = write.named(spoken).text(reader.seen[last_of[write.last]].name or "", spoken)
+    boxes, edges = {*into.values()}, dict[Any, Edge]()
+    for edge in model.edges:
+        edge.source, edge.target = into.get(edge.source, edge.source), into.get(edge.target, edge.target)
+        if edge.source != edge.target:
+            edges.setdefault((edge.source, edge.target) if edge.target in boxes else edge, edge)
+    model.edges = [*edges.values()]
+    model.nodes = [node for node in model.nodes if into.get(node.id, node.id) == node.id]
 
 
 # ── which module a step belongs to ────────────────────────────────────────────────────────────────────────────────────

@@ -110,7 +110,7 @@ class Tape:
     def _again(self, node: Any, step: Any) -> Any:
         """The results of a step, computed once more; none if some input is not known."""
         op, given, inputs = step.op, self.given[node], []
-        if op is None or op.opname == "set_view":
+        if op is None:
             return ()
         for o in step.inputs:
             if o.position not in given if o.edge is None else o.edge not in self.values:
@@ -121,8 +121,11 @@ class Tape:
             if getattr(array, "size", 0) > LARGEST:
                 return ()
             inputs.append(wrap(array, backend()) if hasattr(array, "shape") else array)      # views leave no trace
+        params = {**(node.params or {})}
+        if "written" in params:         # the program wrote to the tensor before the step was noted; here it is written to a copy
+            params["written"] = False
         try:
-            results = apply(op, *([inputs] if op.sequence else inputs), **(node.params or {}))
+            results = apply(op, *([inputs] if op.sequence else inputs), **params)
         except Exception:       # arguments that the tape does not keep as they were
             return ()
         results, shapes = (list(results), node.shape) if op.several else ([results], (node.shape,))

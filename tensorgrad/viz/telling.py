@@ -191,7 +191,7 @@ class Teller:
             members = ", ".join([text for name, text in inputs.items() if name.startswith(f"{group}[")])
             inputs[group] = f"[{members}]" if op.sequence else members
         if op.opname in AT_INDEX:
-            return self.located(INDEXED[op.opname].format(*[text for name, text in inputs.items() if not name.startswith("indices[")]), node), ""
+            return None, self.located(INDEXED[op.opname].format(*[text for name, text in inputs.items() if not name.startswith("indices[")]), node)
         formula = self.formulas[node].forward
         if len(formula) > LONGEST or ", with " in formula or not set(op.inputs) <= set(WORD.findall(formula)):
             return None, call

@@ -90,7 +90,7 @@ class Frames:
             blocks.append(self.block(step, i, told, keys))
             gradients.append((told.node, told.total.text(18), keys[2]))
             shares.append([self.numbers.keys[told.node], keys[0], keys[2]])
-        self.rest.append([self.forward_number[step.node], shares])
+        self.rest.append([self.explanation.numbers[step.node], shares])
         note = '<p class="note">backward would call a hook here, which may change the gradient.</p>' if step.hooked else ""
         rules = dict.fromkeys((t.input, t.rule) for t in step.gives if t.named != t.rule)
         general = "".join(f"<p>{derivative(name)} = {typeset(rule)}</p>" for name, rule in rules)

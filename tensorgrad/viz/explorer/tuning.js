@@ -26,8 +26,8 @@ const Tuning = (() => {
       const own = `${number} ${target}`;
       by.set(own, [...by.get(own) ?? [], gradient]);
     }
-    for (const [number, gives] of rest) for (const [target, share, sum] of gives) {
-      const all = by.get(`${number} ${target}`) ?? [], wanted = gives.filter(([other]) => other === target);
+    for (const [numbers, gives] of rest) for (const [target, share, sum] of gives) {
+      const all = numbers.flatMap(number => by.get(`${number} ${target}`) ?? []), wanted = gives.filter(([other]) => other === target);
       const own = wanted.length === 1 ? all.reduce(add) : all[wanted.findIndex(([, other]) => other === share)];
       const before = sums.get(target);
       sums.set(target, before ? add(before, own) : own);
